@@ -28,7 +28,6 @@ SEAM: Final = (
     "client/*",
     "drive/*",
     "http/*",
-    "node/application.py",
     "node/operation_handlers.py",
     "node/*_calls.py",
 )

@@ -14,6 +14,8 @@ from typing import Any, NoReturn, Self
 import pytest
 
 import waypost
+from waypost.core.queues import OpenQueueDescriptor
+from waypost.drive.driver import Driver
 
 
 def opened(path: Path, **options: Any) -> waypost.Manager:
@@ -24,6 +26,12 @@ def opened(path: Path, **options: Any) -> waypost.Manager:
 def driver_of(manager: Any) -> Any:
     """What drives the engine of a manager inside the process, synchronous or not."""
     return manager._transport.driver
+
+
+def handles_of(driver: Driver) -> list[OpenQueueDescriptor]:
+    """What is open of the queues."""
+    queues = driver.node.manager.collection.by_number.values()
+    return [handle for queue in queues for handle in queue.descriptors.values()]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.daemon.recording import until
-from waypost.node import remote as remote_module
+from waypost.node import remote_reading as remote_module
 from waypost.remote.interfaces.remote_read import REMOTE_READ
 from waypost.rpc.calls import Request
 from waypost.rpc.pdu import Fragment, FragmentReader, PacketType

@@ -39,7 +39,7 @@ from waypost.errors import (
     UnsupportedFormatName,
     WaypostError,
 )
-from waypost.node.remote import RemoteReading
+from waypost.node.remote_reading import RemoteReading
 
 HERE = loopback(11)
 USERS = "CORP:alice:s3cret\nCORP:bob:pw\n"

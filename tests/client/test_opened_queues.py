@@ -12,7 +12,7 @@ manager, orders = managers.manager, managers.orders
 
 
 def handles(manager: waypost.Manager) -> int:
-    return len(managers.driver_of(manager).handlers.application._handles)
+    return len(managers.handles_of(managers.driver_of(manager)))
 
 
 def test_a_send_that_is_refused_leaves_nothing_open(manager: waypost.Manager) -> None:

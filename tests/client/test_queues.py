@@ -9,7 +9,7 @@ import pytest
 
 import waypost
 from tests.client import managers
-from tests.client.managers import Beside, opened
+from tests.client.managers import Beside, handles_of, opened
 from waypost.errors import (
     AccessDenied,
     DirectoryNotConnected,
@@ -291,7 +291,7 @@ def test_no_queue_that_is_not_there_stays_open(tmp_path: Path) -> None:
     with opened(tmp_path) as manager:
         delete_and_miss(manager)
         transport: Any = manager._transport
-        assert transport.driver.handlers.application._handles == {}
+        assert handles_of(transport.driver) == []
 
 
 def test_a_queue_can_be_closed_after_its_manager(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tests.crash.daemons import Daemon, loopback
 from tests.foreign.every_call import DENY_NONE, NOBODY, RECEIVE, queue_format
 from tests.foreign.site import DOMAIN, PASSWORD, USER, Faulted, OurClient, Site, site
 from waypost.api.names import path_name
+from waypost.clock import Now
 from waypost.core.queues import QueueAttributes
 from waypost.errors import AccessDenied
 from waypost.hresult import HResult
@@ -96,8 +97,15 @@ def guard(folder: Path, name: str, queue: str) -> None:
         attributes = QueueAttributes(path_name(queue, manager.name))
         attributes.security = SecurityDescriptor(dacl=Acl(aces=(ace,))).encode()
         shell = manager._transport.shell  # type: ignore[attr-defined]  # of a manager inside the process
-        create = shell.driver.handlers.application.create_queue
-        shell._wait(shell._start(lambda call: create(call, attributes)))
+        node = shell.driver.node
+
+        def create(now: Now) -> None:
+            with node.kernel.operation(now):
+                node.manager.create_queue(attributes, now)
+
+        with shell._lock:
+            shell.driver.tell(create)
+            shell.driver.settle()
         manager.queue(queue).send("for alice")
 
 

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.crash.daemons import Daemon, loopback
 from tests.http.test_rpc_watching import checks, get
 from waypost.api.operations import MoveAll
-from waypost.drive.loop_watch import BOUNDS, LoopWatch, Turn
+from waypost.drive.loop_watch import BOUNDS, LoopTurn, LoopWatch
 from waypost.http.doctor import _turns
 from waypost.limits import LONG_TURN_SECONDS, MOVE_PART
 
@@ -46,7 +46,7 @@ def test_status_and_doctor_name_what_held_the_loop_up(daemon: Daemon) -> None:
     assert "0.1 s" in checks(daemon)["loop"]["message"]
 
 
-def watch_with(*turns: Turn) -> LoopWatch:
+def watch_with(*turns: LoopTurn) -> LoopWatch:
     watch = LoopWatch(lambda _: None)
     watch._longest.extend(turns)
     watch.slow.update(turn.what for turn in turns if turn.seconds > LONG_TURN_SECONDS)
@@ -63,7 +63,7 @@ def watch_with(*turns: Turn) -> LoopWatch:
     ],
 )
 def test_doctor_warns_of_work_that_was_too_long(seconds: float, work: float, *, is_ok: bool, said: str) -> None:
-    (check,) = _turns(watch_with(Turn(2e9, seconds, work, "a purge")))
+    (check,) = _turns(watch_with(LoopTurn(2e9, seconds, work, "a purge")))
     assert check.ok is is_ok
     assert said in check.message
     assert bool(check.hint) is not is_ok

@@ -44,7 +44,7 @@ def test_what_the_facts_of_one_turn_lead_to_is_carried_out_together(tmp_path: Pa
         outside.effects.clear()
 
         def fact(now: Now) -> int:
-            with node.operation(now):
+            with node.kernel.operation(now):
                 node.kernel.emit(Notice("first", {}))
             return 7
 

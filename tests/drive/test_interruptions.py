@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import waypost
-from tests.client.managers import driver_of, opened
+from tests.client.managers import driver_of, handles_of, opened
 from waypost import aio
 from waypost.drive.driver import Driver
 from waypost.drive.threads import Threads
@@ -21,7 +21,7 @@ def interrupt(*_: object) -> Any:
 
 def things_open(manager: Any) -> tuple[int, int]:
     """How many handles and cursors the queue manager has."""
-    handles = driver_of(manager).handlers.application._handles.values()
+    handles = handles_of(driver_of(manager))
     return len(handles), sum(len(each.cursors) for each in handles)
 
 

@@ -35,7 +35,7 @@ class Host:
         """As transfer does, when somebody else has acknowledged a message."""
 
         def fact(now: Now) -> None:
-            with self.node.operation(now):
+            with self.node.kernel.operation(now):
                 first = self.queue.positions.first_available(1)[0]
                 self.node.manager.positions.deleted(self.queue, first, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
 

@@ -100,7 +100,7 @@ def test_an_end_that_was_forgotten_is_named_until_the_address_behind_it_is_reset
     assert f"waypost sequence reset --address {away.address}" in hint
     assert b.network.statistics.sequence_ends_forgotten == 2
     assert len([notice for notice in b.notices if notice.event == "sequence end forgotten"]) == 2
-    with b.node.operation(net.now):
+    with b.node.kernel.operation(net.now):
         SequenceAdmin(b.node).reset_incoming(Wanted(address=away.address), b"", net.now, is_trial=False)
     assert wrong(b) == []
     away.send(numbered(away, "copy", SECOND - 5000))

@@ -18,7 +18,7 @@ from waypost.core import transactions
 from waypost.errors import LimitReached, Timeout
 from waypost.http import reading
 from waypost.http.settings import HttpSettings
-from waypost.node import application
+from waypost.node import message_calls
 
 ORDERS = "/api/queues/orders"
 
@@ -318,7 +318,7 @@ async def test_all_messages_are_moved_in_parts(api: Api) -> None:
     orders = await api.manager.create_queue("orders")
     await orders.send_many([b"x"] * 7)
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(application, "MOVE_PART", 2)
+        patches.setattr(message_calls, "MOVE_PART", 2)
         patches.setattr(reading, "MAX_MOVED_PARTS", 2)
         first = (await api.post("/api/queues/orders/move-all", {"to": "orders;later"})).json()
         await orders.send("new")

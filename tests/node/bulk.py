@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from unittest.mock import patch
 
-from tests.node.rig import RECOVERABLE, SEND, Rig, direct
+from tests.node.rig import RECOVERABLE, SEND, ReadOptions, Rig, direct
 from tests.store.engines import MemoryEngine
 from waypost.core.message import LOCAL_ATTRIBUTES, NO_IDENTIFIER, Message
 from waypost.core.message_values import DeliveryGuarantee
@@ -17,7 +17,6 @@ from waypost.core.serialization import packet_of
 from waypost.core.stored_message import stored_message
 from waypost.core.transaction_records import TransactionalOperation
 from waypost.errors import Timeout
-from waypost.node.application import ReadOptions
 from waypost.node.message_records import message_of
 from waypost.store import keys
 from waypost.store.port import Table
@@ -127,7 +126,7 @@ class Workshop(Rig):
             self.move(first[0], PART)
         elif first:
             # An application moves in no transaction here: the event itself (MS-MQDMPR 3.1.7.1.16).
-            with self.node.operation(self.now):
+            with self.node.kernel.operation(self.now):
                 move = self.node.manager.writing.move_message
                 move(self.queue(), first[0], self.queue().subqueues["part"], tx, self.now)
 
@@ -141,7 +140,7 @@ class Workshop(Rig):
         if tx not in self.external:
             self.done(self.commit(tx) if commits else self.abort(tx))
             return
-        with self.node.operation(self.now):
+        with self.node.kernel.operation(self.now):
             external = self.node.external
             external.dtc_transaction_prepare(tx, 0, self.now.wall)
             if commits:
@@ -239,8 +238,8 @@ class Bulk(Workshop):
     """The same in one go. Some of the messages that were sent are looked at, which decodes them."""
 
     def send_all(self, name: str, kind: Kind, bodies: Sequence[bytes], tx: bytes | None) -> None:
-        handle, call = self.open(name, SEND), self.call()
-        self.application.send_many(call, handle, kind.message(), bodies, transaction=tx)
+        handle, call = self.open(name, SEND), self.call_for_many()
+        self.handlers.messages.send_messages(call, handle, kind.message(), bodies, tx)
         messages = self.done(call.request)
         assert isinstance(messages, list)
         if len(bodies) % 2:

@@ -28,8 +28,7 @@ from waypost.core.queues import Queue
 from waypost.core.stored_message import stored_message
 from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.node.bulk_writing import BulkWriting
-from waypost.node.commits import BY_COLUMN
-from waypost.node.operation_handlers import Handlers
+from waypost.node.committed_batches import BY_COLUMN
 from waypost.node.stages import Batch, Group
 from waypost.wire.format_names import FormatName
 
@@ -42,20 +41,11 @@ R = TypeVar("R")
 class BulkRig(Rig):
     """Every word is asked for and awaited, but for those that end with `_request`."""
 
-    def _start(self) -> None:
-        super()._start()
-        self.handlers = Handlers(self.node)
-
     def ledger(self) -> Queue:
         return self.create("ledger", transactional=True)
 
-    def request(self, operation: Operation[object]) -> int:
-        call = self.call()
-        self.handlers.start(call, operation)
-        return call.request
-
     def ask_for(self, operation: Operation[R]) -> R:
-        found = self.done(self.request(operation))
+        found = self.done(self.do(operation))
         assert isinstance(found, operation.row.reply)
         return cast("R", found)
 
@@ -63,7 +53,7 @@ class BulkRig(Rig):
 
     def claim_request(self, after: int = 0, name: str = "orders", claim: str = "c", **wish: Any) -> int:
         wished = {"lease_s": LEASE, **wish}
-        return self.request(Claim(name=str(direct(name)), claim=claim, after=after, **wished))
+        return self.do(Claim(name=str(direct(name)), claim=claim, after=after, **wished))
 
     def claim(self, after: int = 0, name: str = "orders", claim: str = "c", **wish: Any) -> tuple[int, int]:
         """The number of the part, and how many messages it has."""
@@ -113,10 +103,10 @@ class BulkRig(Rig):
 
     def drop(self, *stages: bytes, batch: Batch | None = None) -> None:
         of = UNSET if batch is None else query_batch(batch)
-        self.done(self.request(DropStages(stages=list(map(guid_text, stages)), batch=of)))
+        self.done(self.do(DropStages(stages=list(map(guid_text, stages)), batch=of)))
 
     def commit_request(self, *stages: bytes, **batch: Any) -> int:
-        return self.request(commit_of(stages, batch_of(**batch)))
+        return self.do(commit_of(stages, batch_of(**batch)))
 
     def commit_stages(self, *stages: bytes, **batch: Any) -> Committed:
         return cast("Committed", self.done(self.commit_request(*stages, **batch)))

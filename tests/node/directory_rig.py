@@ -36,23 +36,22 @@ class DirectoryRig(Rig):
         super().__init__(engine, settings)
 
     def turn(self) -> None:
-        effects = self.node.take_effects()
+        effects = self.node.kernel.take_effects()
         self.notices += [each for each in effects if isinstance(each, SendChangeNotification | FindDirectoryServers)]
         self.node.kernel._effects = [each for each in effects if each not in self.notices]
         super().turn()
 
     def publish(self, name: str = "public", /, **attributes: object) -> Queue:
         """Create a public queue."""
-        call = self.call()
-        pathname = PathName.parse(f"host\\{name}")
-        self.application.create_queue(call, QueueAttributes(pathname, **attributes))  # type: ignore[arg-type]
-        queue = self.done(call.request)
-        assert isinstance(queue, Queue)
+        with self.node.kernel.operation(self.now):
+            given = QueueAttributes(PathName.parse(f"host\\{name}"), **attributes)  # type: ignore[arg-type]
+            queue = self.node.manager.create_queue(given, self.now)
+        self.settle()
         return queue
 
     def publish_quietly(self, name: str = "public") -> Queue:
         """The same with iSkipDirectory."""
-        with self.node.operation(self.now):
+        with self.node.kernel.operation(self.now):
             attributes = QueueAttributes(PathName.parse(f"host\\{name}"))
             queue = self.node.manager.create_queue(attributes, self.now, skip_directory=True)
         self.settle()
@@ -63,14 +62,13 @@ class DirectoryRig(Rig):
         return self.send(letter(label), name)
 
     def change(self, queue: Queue, /, **changes: object) -> None:
-        call = self.call()
-        self.application.modify_queue(call, queue, replace(queue.attributes, **changes))  # type: ignore[arg-type]
-        self.done(call.request)
+        with self.node.kernel.operation(self.now):
+            given = replace(queue.attributes, **changes)  # type: ignore[arg-type]
+            self.node.manager.modify_queue(queue, given, self.now)
+        self.settle()
 
-    def delete(self, queue: Queue) -> None:
-        call = self.call()
-        self.application.delete_queue(call, queue)
-        self.done(call.request)
+    def unpublish(self, queue: Queue) -> None:
+        self.done(self.delete(str(queue.pathname)))
 
     def public(self, name: str = "public") -> Queue:
         return self.node.manager.queues[PathName.parse(f"host\\{name}")]
@@ -86,7 +84,7 @@ class DirectoryRig(Rig):
 
     def put(self, item: DirectoryObject) -> bytes:
         """Create an object in the directory."""
-        with self.node.operation(self.now):
+        with self.node.kernel.operation(self.now):
             result = self.node.directory.events.create_directory_object(item, self.now)
         self.settle()
         assert result.value is not None
@@ -94,17 +92,17 @@ class DirectoryRig(Rig):
 
     def set(self, item: DirectoryObject, *names: str) -> None:
         """Change these attributes of an object in the directory."""
-        with self.node.operation(self.now):
+        with self.node.kernel.operation(self.now):
             assert self.node.directory.events.write_directory(item, self.now, attribute_list=names) is OK
         self.settle()
 
     def remove(self, item: DirectoryObject) -> None:
-        with self.node.operation(self.now):
+        with self.node.kernel.operation(self.now):
             assert self.node.directory.events.delete_directory_object(item, self.now) is OK
         self.settle()
 
     def look_at_directory(self) -> None:
         """MS-MQDMPR 3.1.7.1.25."""
-        with self.node.operation(self.now):
+        with self.node.kernel.operation(self.now):
             self.node.directory.events.check_directory_online(self.now)
         self.settle()

@@ -12,15 +12,24 @@ from math import inf
 from typing import Any, TypeVar
 
 from tests.store.engines import Engine, MemoryEngine
+from waypost.api.messages import Received
+from waypost.api.operations import AbortTransaction, BeginTransaction, CommitTransaction, DeleteQueue
 from waypost.clock import Now
 from waypost.core.management import DirectoryState, queue_snapshot
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
-from waypost.core.queues import AccessType, OutgoingQueue, Queue, QueueAttributes, ShareMode
+from waypost.core.queues import (
+    AccessType,
+    OpenQueueDescriptor,
+    OutgoingQueue,
+    Queue,
+    QueueAttributes,
+    ReadRequest,
+    ShareMode,
+)
 from waypost.core.serialization import packet_of
 from waypost.errors import WaypostError
 from waypost.guid import NULL_GUID, guid_text
-from waypost.node.application import Application, Call, ReadOptions
 from waypost.node.effects import (
     Close,
     Commit,
@@ -33,6 +42,7 @@ from waypost.node.effects import (
     SendDatagram,
     Write,
 )
+from waypost.node.kernel import Call
 from waypost.node.network.network import Network
 from waypost.node.node import Node
 from waypost.node.operation_handlers import Handlers
@@ -115,7 +125,6 @@ class Host:
 
     def start(self) -> None:
         self.node = Node(self.engine.store, self.settings, lambda: next(self._guids), self.net.now)
-        self.application = Application(self.node)
         self.handlers = Handlers(self.node)
         self.answers: dict[int, object] = {}
         # The peer, and its number of the connection.
@@ -177,7 +186,7 @@ class Host:
         """Carry out the effects that are there; whether there were any."""
         if not self.is_up:
             return False
-        effects = self.node.take_effects()
+        effects = self.node.kernel.take_effects()
         for effect in effects:
             match effect:
                 case Commit(batch, token):
@@ -235,7 +244,8 @@ class Host:
 
     def _create(self, path: str, attributes: dict[str, object]) -> None:
         attributes["pathname"] = PathName.parse(path)
-        self.application.create_queue(self._call(), QueueAttributes(**attributes))  # type: ignore[arg-type]
+        with self.node.kernel.operation(self.net.now):
+            self.node.manager.create_queue(QueueAttributes(**attributes), self.net.now)  # type: ignore[arg-type]
         self.net.settle()
 
     def name_of(self, name: str) -> str:
@@ -243,7 +253,7 @@ class Host:
         return f"PRIVATE={guid_text(self.guid)}\\{self.queue(name).private_queue_number:08x}"
 
     def delete(self, name: str) -> None:
-        self.application.delete_queue(self._call(), self.queue(name))
+        self.handlers.start(self._call(), DeleteQueue(name=name))
         self.net.settle()
 
     def purge(self, name: str) -> None:
@@ -252,13 +262,13 @@ class Host:
             handle = self._open(name, AccessType.RECEIVE_ADMIN)
         else:
             handle = self._open(f"DIRECT=OS:{self.name}\\private$\\{name}", AccessType.RECEIVE)
-        self.application.purge(self._call(), handle)
-        self.application.close_queue(self._call(), handle)
+        self.handlers.messages.purge_messages(self._call(), handle)
+        self._close(handle)
         self.net.settle()
 
     def open(self, name: str) -> OutgoingQueue:
         """The outgoing queue with this format name, which may be new."""
-        self.application.close_queue(self._call(), self._open(name, AccessType.SEND))
+        self._close(self._open(name, AccessType.SEND))
         self.net.settle()
         return self.outgoing(name)
 
@@ -268,12 +278,12 @@ class Host:
         return self.outgoing(name)
 
     def pause(self, name: str) -> None:
-        with self.node.operation(self.net.now):
+        with self.node.kernel.operation(self.net.now):
             self.node.manager.outgoing.pause_queue(self.outgoing(name))
         self.net.settle()
 
     def resume(self, name: str) -> None:
-        with self.node.operation(self.net.now):
+        with self.node.kernel.operation(self.net.now):
             self.node.manager.outgoing.resume_queue(self.outgoing(name))
         self.net.settle()
 
@@ -281,8 +291,9 @@ class Host:
         """Send and settle. `name` is a format name."""
         handle = self._open(name, AccessType.SEND)
         call = self._call()
-        self.application.send(call, handle, letter(message) if isinstance(message, str) else message, tx)
-        self.application.close_queue(self._call(), handle)
+        message = letter(message) if isinstance(message, str) else message
+        self.handlers.messages.send_message(call, handle, message, tx)
+        self._close(handle)
         self.net.settle()
         answer = self.answers.get(call.request)
         if isinstance(answer, WaypostError):
@@ -297,15 +308,15 @@ class Host:
 
     def begin(self) -> bytes:
         tx = next(self._guids)
-        self.application.begin_transaction(self._call(), tx)
+        self.handlers.start(self._call(), BeginTransaction(id=guid_text(tx)))
         return tx
 
     def commit(self, tx: bytes) -> None:
-        self.application.commit(self._call(), tx)
+        self.handlers.start(self._call(), CommitTransaction(identifier=guid_text(tx)))
         self.net.settle()
 
     def abort(self, tx: bytes) -> None:
-        self.application.abort(self._call(), tx)
+        self.handlers.start(self._call(), AbortTransaction(identifier=guid_text(tx)))
         self.net.settle()
 
     def bodies(self, name: str) -> list[str]:
@@ -343,25 +354,28 @@ class Host:
     def receive(self, name: str) -> Message:
         handle = self._open(f"DIRECT=OS:{self.name}\\private$\\{name}", AccessType.RECEIVE)
         call = self._call()
-        self.application.receive(call, handle, ReadOptions())
-        self.application.close_queue(self._call(), handle)
+        self.handlers.reading.receive_message(call, handle, ReadRequest(0, tag=call.request))
+        self._close(handle)
         self.net.settle()
         answer = self.answers[call.request]
-        assert isinstance(answer, Message), answer
-        return answer
+        assert isinstance(answer, Received), answer
+        return answer.messages[0]
 
     def _system(self, name: str) -> Queue:
         queue = self.node.manager.find_queue(FormatName.parse(f"DIRECT=OS:{self.name}\\SYSTEM$;{name.strip(';')}"))
         assert queue is not None
         return queue
 
-    def _open(self, name: str, access: AccessType) -> int:
-        call = self._call()
-        self.application.open_queue(call, FormatName.parse(name), access, ShareMode.DENY_NONE)
+    def _open(self, name: str, access: AccessType) -> OpenQueueDescriptor:
+        with self.node.kernel.operation(self.net.now):
+            manager = self.node.manager
+            handle = manager.open_queue(FormatName.parse(name), access, ShareMode.DENY_NONE, self.net.now)
         self.net.settle()
-        handle = self.answers[call.request]
-        assert isinstance(handle, int), handle
         return handle
+
+    def _close(self, handle: OpenQueueDescriptor) -> None:
+        with self.node.kernel.operation(self.net.now):
+            self.node.manager.close_queue(handle)
 
     def _call(self) -> Call:
         return Call(next(self._requests), self.net.now)

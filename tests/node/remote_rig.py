@@ -10,7 +10,7 @@ from waypost.core.serialization import packet_of
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.node.effects import Close, Write
-from waypost.node.remote import RemoteReading, RemoteServing
+from waypost.node.remote_reading import RemoteReading, RemoteServing
 from waypost.remote.context import RemoteSettings
 from waypost.remote.interfaces import remote_read as table
 from waypost.remote.interfaces.remote_read import REMOTE_READ, ReceiveAction, RemoteReadAck
@@ -49,7 +49,7 @@ class RemoteRig(Rig):
         return self.node.remote
 
     def turn(self) -> None:
-        effects = self.node.take_effects()
+        effects = self.node.kernel.take_effects()
         self.node.kernel._effects = [effect for effect in effects if not isinstance(effect, Write | Close)]
         super().turn()
         for effect in effects:

@@ -6,19 +6,28 @@ test that looks at batches opens its handles before.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
+from typing import Any
 
 from tests.store.engines import Engine, MemoryEngine
+from waypost.api.messages import Received, Sent
+from waypost.api.operations import AbortTransaction, BeginTransaction, CommitTransaction, DeleteQueue, Operation
 from waypost.clock import Now
+from waypost.core.cursors import Cursor
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
-from waypost.core.queues import AccessType, Queue, QueueAttributes, ShareMode
+from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue, QueueAttributes, ReadRequest, ShareMode
+from waypost.core.reading import Read
 from waypost.errors import WaypostError
-from waypost.node.application import Application, Call, ReadOptions
+from waypost.guid import guid_text
+from waypost.hresult import HResult
 from waypost.node.effects import Commit, Failure, Reply, ToCoordinator
+from waypost.node.failures import failure
+from waypost.node.kernel import Call
 from waypost.node.message_index import MessageIndex
 from waypost.node.node import Node
+from waypost.node.operation_handlers import Handlers
 from waypost.node.recovery import Settings
 from waypost.store.memory import MemoryStore
 from waypost.store.port import Batch, Store
@@ -29,6 +38,20 @@ TX = b"\x71" * 16
 OTHER_TX = b"\x72" * 16
 START = Now(monotonic=100.0, wall=1_000_000.0)
 SETTINGS = Settings("host", "host.example.org")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How to read. `timeout_ms` is None to wait without end; a transaction locks the message until its outcome."""
+
+    timeout_ms: int | None = 0
+    cursor: Cursor | None = None
+    transaction: bytes | None = None
+
+    def request(self, call: Call) -> ReadRequest:
+        return ReadRequest(self.timeout_ms, self.cursor, call.request, self.transaction)
+
+
 NO_WAIT = ReadOptions()
 IN_TX = ReadOptions(transaction=TX)
 
@@ -79,19 +102,21 @@ class Rig:
 
     def _start(self) -> None:
         self.node = Node(self.store, self.settings, lambda: next(self._guids), self.now)
-        self.application = Application(self.node)
+        self.handlers = Handlers(self.node)
         self.disk_is_held = False
         self.answers: dict[int, object] = {}
         self.told: list[object] = []
         self.submitted: list[Batch] = []
         self.pending = 0
-        self._handles: dict[tuple[str, AccessType], int] = {}
+        self._handles: dict[tuple[str, AccessType], OpenQueueDescriptor] = {}
+        # Requests whose answers are lists of messages.
+        self._of_many: set[int] = set()
 
     # The shell and the disk.
 
     def turn(self) -> None:
         """Carry out the effects that are there now."""
-        for effect in self.node.take_effects():
+        for effect in self.node.kernel.take_effects():
             match effect:
                 case Commit(batch, token):
                     self.submitted.append(batch)
@@ -99,12 +124,18 @@ class Rig:
                     self.pending += 1
                 case Reply(request, value):
                     assert request not in self.answers, "answered twice"
-                    self.answers[request] = value
+                    self.answers[request] = self._shown(request, value)
                 case Failure(request, error):
                     assert request not in self.answers, "answered twice"
                     self.answers[request] = error
                 case ToCoordinator(message):
                     self.told.append(message)
+
+    def _shown(self, request: int, value: object) -> object:
+        """The message or the messages of an answer that has some, or the value."""
+        if not isinstance(value, Sent | Received):
+            return value
+        return value.messages if request in self._of_many else value.messages[0]
 
     def settle(self) -> None:
         """Turn until it is quiet. Batches stay pending while the disk is held."""
@@ -158,100 +189,138 @@ class Rig:
     def call(self) -> Call:
         return Call(next(self._requests), self.now)
 
+    def call_for_many(self) -> Call:
+        """A call whose answer is a list of messages."""
+        call = self.call()
+        self._of_many.add(call.request)
+        return call
+
+    def do(self, operation: Operation[Any]) -> int:
+        call = self.call()
+        self.handlers.start(call, operation)
+        return call.request
+
     def ask(self, name: str, access: AccessType, share: ShareMode = ShareMode.DENY_NONE) -> int:
         """Open a queue. Its name is that of a private queue, or a whole format name."""
         call = self.call()
-        self.application.open_queue(call, direct(name), access, share)
+        with self.node.kernel.operation(call.now):
+            handle = self.node.manager.open_queue(direct(name), access, share, call.now)
+            self.node.kernel.reply(call.request, handle)
         return call.request
 
-    def open(self, name: str = "orders", access: AccessType = RECEIVE) -> int:
+    def open(self, name: str = "orders", access: AccessType = RECEIVE) -> OpenQueueDescriptor:
         """The handle with which operations on this queue are done."""
         if (name, access) not in self._handles:
             handle = self.done(self.ask(name, access))
-            assert isinstance(handle, int)
+            assert isinstance(handle, OpenQueueDescriptor)
             self._handles[name, access] = handle
         return self._handles[name, access]
 
+    def close(self, handle: OpenQueueDescriptor) -> None:
+        with self.node.kernel.operation(self.now):
+            self.node.manager.close_queue(handle)
+
+    def open_cursor(self, name: str = "orders") -> Cursor:
+        handle = self.open(name)
+        with self.node.kernel.operation(self.now):
+            cursor = self.node.manager.open_cursor(handle)
+        assert cursor is not None
+        return cursor
+
     def create(self, name: str, /, **attributes: object) -> Queue:
-        call = self.call()
-        self.application.create_queue(call, QueueAttributes(path(name), **attributes))  # type: ignore[arg-type]
-        queue = self.done(call.request)
-        assert isinstance(queue, Queue)
+        self.node.kernel.check_room()
+        with self.node.kernel.operation(self.now):
+            given = QueueAttributes(path(name), **attributes)  # type: ignore[arg-type]
+            queue = self.node.manager.create_queue(given, self.now)
+        self.settle()
         return queue
 
     def modify(self, name: str, /, **changes: object) -> None:
-        queue, call = self.queue(name), self.call()
-        self.application.modify_queue(call, queue, replace(queue.attributes, **changes))  # type: ignore[arg-type]
-        self.done(call.request)
+        queue = self.queue(name)
+        self.node.kernel.check_store()
+        with self.node.kernel.operation(self.now):
+            given = replace(queue.attributes, **changes)  # type: ignore[arg-type]
+            self.node.manager.modify_queue(queue, given, self.now)
+        self.settle()
+
+    def delete(self, name: str = "orders") -> int:
+        return self.do(DeleteQueue(name=name))
 
     def send(self, message: Message | str, name: str = "orders", tx: bytes | None = None) -> int:
         handle, call = self.open(name, SEND), self.call()
-        self.application.send(call, handle, letter(message) if isinstance(message, str) else message, tx)
+        self.handlers.messages.send_message(call, handle, letter(message) if isinstance(message, str) else message, tx)
         return call.request
 
     def send_many(self, bodies: Sequence[bytes], name: str = "orders", tx: bytes | None = None) -> int:
-        handle, call = self.open(name, SEND), self.call()
-        self.application.send_many(call, handle, letter(""), bodies, transaction=tx)
+        handle, call = self.open(name, SEND), self.call_for_many()
+        self.handlers.messages.send_messages(call, handle, letter(""), bodies, tx)
         return call.request
 
     def receive_many(self, count: int, name: str = "orders", options: ReadOptions = NO_WAIT) -> int:
-        handle, call = self.open(name), self.call()
-        self.application.receive_many(call, handle, count, options)
+        handle, call = self.open(name), self.call_for_many()
+        self.handlers.reading.receive_messages(call, handle, count, options.request(call))
         return call.request
 
     def receive(self, name: str = "orders", options: ReadOptions = NO_WAIT) -> int:
         handle, call = self.open(name), self.call()
-        self.application.receive(call, handle, options)
+        self.handlers.reading.receive_message(call, handle, options.request(call))
         return call.request
 
     def begin_receive(self, name: str = "orders") -> int:
+        """As a remote reader does."""
         handle, call = self.open(name), self.call()
-        self.application.begin_receive(call, handle, NO_WAIT)
+        with self.node.kernel.operation(call.now):
+            begin = self.node.manager.reading.dequeue_message_begin
+            read = begin(handle, NO_WAIT.request(call), call.now)
+            assert isinstance(read, Read)
+            if read.status is not HResult.MQ_OK:
+                raise failure(read.status)
+            self.node.kernel.reply(call.request, read.message)
         return call.request
 
     def end_receive(self, lookup_id: int, *, delete: bool) -> int:
         handle, call = self.open(), self.call()
-        self.application.end_receive(call, handle, lookup_id, delete_message=delete)
+        self.node.kernel.check_store()
+        with self.node.kernel.operation(call.now):
+            end = self.node.manager.reading.dequeue_message_end
+            status = end(handle, lookup_id, delete_message=delete)
+            if status is not HResult.MQ_OK:
+                raise failure(status)
+            self.node.kernel.reply(call.request)
         return call.request
 
     def peek(self, name: str = "orders", options: ReadOptions = NO_WAIT) -> int:
         handle, call = self.open(name), self.call()
-        self.application.peek(call, handle, options)
+        self.handlers.reading.peek_message(call, handle, options.request(call))
         return call.request
 
     def purge(self, name: str = "orders", access: AccessType = RECEIVE) -> int:
         handle, call = self.open(name, access), self.call()
-        self.application.purge(call, handle)
+        self.handlers.messages.purge_messages(call, handle)
         return call.request
 
     def move(self, lookup_id: int, target: str, tx: bytes | None = None, source: str = "orders") -> int:
         handle, to = self.open(source), self.open(target, AccessType.MOVE)
         call = self.call()
-        self.application.move(call, handle, lookup_id, to, transaction=tx)
+        self.handlers.messages.move_message(call, handle, lookup_id, to, tx)
         return call.request
 
     def begin(self, tx: bytes = TX) -> int:
-        call = self.call()
-        self.application.begin_transaction(call, tx)
-        return call.request
+        return self.do(BeginTransaction(id=guid_text(tx)))
 
     def commit(self, tx: bytes = TX) -> int:
-        call = self.call()
-        self.application.commit(call, tx)
-        return call.request
+        return self.do(CommitTransaction(identifier=guid_text(tx)))
 
     def abort(self, tx: bytes = TX) -> int:
-        call = self.call()
-        self.application.abort(call, tx)
-        return call.request
+        return self.do(AbortTransaction(identifier=guid_text(tx)))
 
     def enlist(self, tx: bytes = TX) -> None:
         """A transaction of an outside coordinator."""
-        with self.node.operation(self.now):
+        with self.node.kernel.operation(self.now):
             self.node.external.enlist(tx)
 
     def prepare(self, tx: bytes = TX) -> None:
-        with self.node.operation(self.now):
+        with self.node.kernel.operation(self.now):
             self.node.external.dtc_transaction_prepare(tx, 0, self.now.wall)
 
     # What came of it.

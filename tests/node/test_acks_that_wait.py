@@ -325,7 +325,7 @@ def test_a_full_quota_neither_keeps_messages_from_being_received_nor_their_acks(
     peer.connect(b)
     send(peer, b, *range(1, 11))
     net.part(b, peer)
-    with b.node.operation(net.now):
+    with b.node.kernel.operation(net.now):
         b.node.manager.set_quota(1)
     receive(b, 10)
     assert waiting(b, peer) == 10

@@ -167,7 +167,7 @@ def test_an_acknowledgment_of_receipt_counts_for_the_peer_that_brought_the_messa
 def test_one_for_which_there_is_no_room_is_told(net: Net, b: Host, peer: Peer) -> None:
     peer.connect(b)
     peer.send(peer.message(Q, "m", **asking("far", Acknowledgements.ACK_POS_RECEIVE)))
-    with b.node.operation(net.now):
+    with b.node.kernel.operation(net.now):
         b.node.manager.set_quota(0)
     b.receive("q")
     assert b.network.statistics.acks_refused == 1

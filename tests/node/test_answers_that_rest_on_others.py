@@ -1,12 +1,10 @@
 """Answers that rest on what an earlier operation did, operations that must not be half done, and odd arguments."""
 
-from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 
 from tests.node.rig import EXPRESS, IN_TX, OTHER_TX, TX, Rig, letter, path
-from waypost.core.queues import QueueAttributes
 from waypost.errors import InvalidParameter, StoreDamaged, Timeout, TransactionSequence
 from waypost.limits import PURGE_PART
 from waypost.store.keys import message_key
@@ -15,9 +13,7 @@ from waypost.wire.property_values import QueuePrivacy
 
 
 def delete(rig: Rig, name: str = "orders") -> int:
-    call = rig.call()
-    rig.application.delete_queue(call, rig.queue(name))
-    return call.request
+    return rig.delete(name)
 
 
 def test_a_commit_waits_for_the_deletion_that_left_it_nothing_to_do() -> None:
@@ -130,7 +126,7 @@ def test_damage_in_the_middle_of_an_operation_stops_everything_and_answers_nothi
     rig = Rig()
     rig.done(rig.send(letter("m", negative_journaling_requested=True)))
     rig.open()
-    rig.node.take_effects()
+    rig.node.kernel.take_effects()
     with (
         patch.object(type(rig.node.delivery), "handle", side_effect=StoreDamaged("a page cannot be read")),
         pytest.raises(StoreDamaged),
@@ -138,7 +134,7 @@ def test_damage_in_the_middle_of_an_operation_stops_everything_and_answers_nothi
         rig.receive()
     with pytest.raises(StoreDamaged):
         rig.send("another")
-    assert rig.node.take_effects() == []
+    assert rig.node.kernel.take_effects() == []
 
 
 @pytest.mark.parametrize(
@@ -155,11 +151,10 @@ def test_damage_in_the_middle_of_an_operation_stops_everything_and_answers_nothi
 )
 def test_a_queue_cannot_have_attributes_that_no_queue_can_have(attributes: dict[str, object]) -> None:
     rig = Rig()
-    odd = replace(QueueAttributes(path("odd")), **attributes)  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter):
-        rig.application.create_queue(rig.call(), odd)
+        rig.create("odd", **attributes)
     with pytest.raises(InvalidParameter):
-        rig.application.modify_queue(rig.call(), rig.queue(), replace(odd, pathname=path("orders")))
+        rig.modify("orders", **attributes)
     assert path("odd") not in rig.node.manager.queues
     assert rig.queue().attributes.privacy_level is QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL
     rig.crash()

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.node.bulk import DEAD, ORDINARY, READABLE, TRANSACTIONAL, Bulk, Kind, Workshop
-from tests.node.rig import EXPRESS, IN_TX, OTHER_TX, RECOVERABLE, SEND, TX, Rig, direct, letter
+from tests.node.rig import EXPRESS, IN_TX, OTHER_TX, RECOVERABLE, SEND, TX, ReadOptions, Rig, direct, letter
 from waypost.errors import InsufficientResources, InvalidParameter, TransactionUsage
-from waypost.node.application import ReadOptions
 from waypost.store.port import Action
 from waypost.wire.codec import INFINITE
 
@@ -103,9 +102,7 @@ class Delete:
     name: str
 
     def do(self, rig: Workshop, _at: int) -> None:
-        call = rig.call()
-        rig.application.delete_queue(call, rig.queue(self.name))
-        rig.done(call.request)
+        rig.done(rig.delete(self.name))
 
 
 Step = Send | Receive | Wait | Move | End | Purge | Hold | Pass | Delete
@@ -281,10 +278,7 @@ def test_there_is_no_bulk_of_nothing() -> None:
 
 def test_many_are_not_received_at_a_cursor() -> None:
     rig = Rig()
-    call = rig.call()
-    rig.application.open_cursor(call, rig.open())
-    cursor = rig.done(call.request)
-    assert isinstance(cursor, int)
+    cursor = rig.open_cursor()
     with pytest.raises(InvalidParameter):
         rig.receive_many(1, options=ReadOptions(cursor=cursor))
 

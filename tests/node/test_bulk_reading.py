@@ -230,10 +230,10 @@ def test_what_is_not_durable_is_not_shown_before_it_is(rig: BulkRig) -> None:
     rig.hold_disk()
     rig.send("new")
     requests = [
-        rig.request(ReadRange(name="orders", up_to=ALL)),
-        rig.request(ShowBulkQueue(name="orders")),
-        rig.request(PlanRange(name="orders")),
-        rig.request(FindSeq(name="orders", time=2e9)),
+        rig.do(ReadRange(name="orders", up_to=ALL)),
+        rig.do(ShowBulkQueue(name="orders")),
+        rig.do(PlanRange(name="orders")),
+        rig.do(FindSeq(name="orders", time=2e9)),
     ]
     assert not any(map(rig.is_answered, requests))
     rig.release_disk()
@@ -248,7 +248,7 @@ def test_nobody_hears_that_a_message_is_gone_that_a_crash_could_bring_back(rig: 
     rig.open()
     rig.hold_disk()
     rig.receive()
-    request = rig.request(ReadRange(name="orders", up_to=ALL))
+    request = rig.do(ReadRange(name="orders", up_to=ALL))
     assert not rig.is_answered(request)
     rig.crash()
     assert labels(rig.read()) == ["first", "second"]
@@ -273,9 +273,7 @@ def test_a_queue_that_was_created_again_is_another(rig: BulkRig) -> None:
     rig.sent("old")
     epoch = rig.state().epoch
     rig.read(epoch=epoch)
-    call = rig.call()
-    rig.application.delete_queue(call, rig.queue())
-    rig.done(call.request)
+    rig.done(rig.delete())
     with pytest.raises(QueueNotFound, match="no queue of this computer"):
         rig.read()
     rig.create("orders")
@@ -286,7 +284,7 @@ def test_a_queue_that_was_created_again_is_another(rig: BulkRig) -> None:
         RemoveRange(name="orders", up_to=ALL, max_messages=1, epoch=epoch),
     ):
         with pytest.raises(QueueDeleted, match="deleted and created again"):
-            rig.request(operation)
+            rig.do(operation)
 
 
 def test_a_queue_without_an_identifier_has_an_epoch_of_its_own(rig: BulkRig) -> None:
@@ -327,7 +325,7 @@ def test_what_is_left_is_what_the_limit_or_a_lock_has_left(rig: BulkRig) -> None
 
 def test_only_the_range_is_removed(rig: BulkRig) -> None:
     sent = [rig.sent(letter(str(number), priority=number % 3)) for number in range(6)]
-    request = rig.request(RemoveRange(name="orders", up_to=sent[4], max_messages=10, after=sent[1]))
+    request = rig.do(RemoveRange(name="orders", up_to=sent[4], max_messages=10, after=sent[1]))
     assert rig.done(request) == Removed(3, 0)
     assert numbers(rig.read()) == [sent[0], sent[1], sent[5]]
 
@@ -335,8 +333,8 @@ def test_only_the_range_is_removed(rig: BulkRig) -> None:
 def test_a_removal_is_told_when_it_is_durable(rig: BulkRig) -> None:
     number = rig.sent("first")
     rig.hold_disk()
-    request = rig.request(RemoveRange(name="orders", up_to=number, max_messages=10))
-    again = rig.request(RemoveRange(name="orders", up_to=number, max_messages=10))
+    request = rig.do(RemoveRange(name="orders", up_to=number, max_messages=10))
+    again = rig.do(RemoveRange(name="orders", up_to=number, max_messages=10))
     assert not rig.is_answered(request)
     # That there is nothing rests on the first.
     assert not rig.is_answered(again)
@@ -380,7 +378,7 @@ def test_system_and_outgoing_queues_can_be_read(rig: BulkRig) -> None:
     assert rig.state(FAR).last
     assert labels(rig.read(name=FAR, outgoing=True)) == ["on its way"]
     with pytest.raises(QueueNotFound, match="no outgoing queue"):
-        rig.request(ReadRange(name="orders", up_to=ALL, outgoing=True))
+        rig.do(ReadRange(name="orders", up_to=ALL, outgoing=True))
     rig.send(letter("late", time_to_be_received=1, negative_journaling_requested=True))
     rig.advance(5)
     name = "DIRECT=OS:host\\SYSTEM$;DEADLETTER"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.node.bulk_rig import LEASE, BulkRig
-from tests.node.rig import EXPRESS, direct, letter
+from tests.node.rig import EXPRESS, ReadOptions, direct, letter
 from tests.store.engines import LmdbEngine
 from waypost.core.message_values import Acknowledgements
 from waypost.core.queues import AccessType, ShareMode
@@ -20,7 +20,6 @@ from waypost.errors import (
     TransactionSequence,
 )
 from waypost.guid import guid_text
-from waypost.node.application import ReadOptions
 from waypost.node.epochs import epoch_of
 from waypost.node.explain import explain_message
 from waypost.store.bulk_records import ClaimRecord
@@ -287,9 +286,8 @@ def test_what_expired_while_it_was_claimed_is_gone_when_it_comes_back(rig: BulkR
 def test_a_queue_that_is_deleted_takes_its_claims_along(rig: BulkRig) -> None:
     rig.send_all("a")
     rig.claim()
-    call = rig.call()
-    rig.application.delete_queue(call, rig.queue())
-    while not rig.is_answered(call.request):
+    request = rig.delete()
+    while not rig.is_answered(request):
         rig.advance(0)
     assert rig.store.scan(Table.BULK) == []
     rig.stop()

@@ -106,7 +106,7 @@ class ClaimsAndStages(RuleBasedStateMachine):
     @rule(data=st.data(), end=ENDS)
     def drop(self, data: st.DataObject, end: End) -> None:
         identifier = data.draw(st.sampled_from(sorted(self.stages)))
-        if self.happen(lambda: self.rig.request(DropStages(stages=[guid_text(identifier)])), end):
+        if self.happen(lambda: self.rig.do(DropStages(stages=[guid_text(identifier)])), end):
             del self.stages[identifier]
 
     @rule(name=CLAIMS, is_next=st.booleans(), count=st.integers(0, 3), end=ENDS)
@@ -131,7 +131,7 @@ class ClaimsAndStages(RuleBasedStateMachine):
 
     @rule(name=CLAIMS, end=ENDS)
     def give_back(self, name: str, end: End) -> None:
-        if self.happen(lambda: self.rig.request(ReturnClaim(name="ledger", claim=name)), end):
+        if self.happen(lambda: self.rig.do(ReturnClaim(name="ledger", claim=name)), end):
             self.ended(name)
 
     @rule()

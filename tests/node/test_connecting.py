@@ -507,7 +507,7 @@ def test_a_session_for_a_queue_that_was_deleted_meanwhile_is_closed(net: Net, a:
     (request,) = net.packets(EstablishConnection)
     a.purge(P)
     a.node.manager.collection.remove(a.outgoing(P))
-    with a.node.operation(net.now):
+    with a.node.kernel.operation(net.now):
         pass
     del peer.data_received
     peer.data_received(held[0], request.encode(), net.now)

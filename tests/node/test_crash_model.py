@@ -12,12 +12,23 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from tests.node.model import DONE, LEDGER, ORDERS, PAID, QUEUES, Entry, Model, View
-from tests.node.rig import EXPRESS, OTHER_TX, RECOVERABLE, SEND, SETTINGS, TX, Rig, contents, direct, letter
+from tests.node.rig import (
+    EXPRESS,
+    OTHER_TX,
+    RECOVERABLE,
+    SEND,
+    SETTINGS,
+    TX,
+    ReadOptions,
+    Rig,
+    contents,
+    direct,
+    letter,
+)
 from waypost.core.message import Message
 from waypost.core.positions import START
 from waypost.core.queues import AccessType
 from waypost.errors import Timeout
-from waypost.node.application import ReadOptions
 from waypost.node.node import Node
 
 TRANSACTIONS = st.sampled_from((TX, OTHER_TX))

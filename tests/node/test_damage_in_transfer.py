@@ -177,7 +177,7 @@ def test_a_source_whose_record_is_damaged_is_refused_in_words_until_it_is_reset(
     assert "is damaged in the store" in refused_sentence(b.node, refused, net.now)
     assert "waypost sequence reset --source" in refused_hint(refused)
     assert b.network.statistics.sequences_refused > 0
-    with b.node.operation(net.now):
+    with b.node.kernel.operation(net.now):
         b.node.sequences.incoming.expect_any(refused.key)
     net.advance(100)
     assert b.bodies("t") == ["1", "2"]

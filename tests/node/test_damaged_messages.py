@@ -9,6 +9,8 @@ from tests.node.bulk_rig import BulkRig
 from tests.node.rig import IN_TX, TX, Rig, direct, letter, path
 from waypost.api.bulk import FindSeq, ReadRange, Removed, RemoveRange, ShowBulkQueue
 from waypost.api.frames import Frame
+from waypost.api.opened import Handle
+from waypost.api.operations import CursorNext, CursorPeek, CursorReceive, OpenCursor
 from waypost.core.damaged_message import DamagedMessage
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.core.queues import Queue
@@ -17,7 +19,6 @@ from waypost.core.serialization import size_in_bytes
 from waypost.core.stored_message import stored_message
 from waypost.errors import MessageAlreadyReceived, MessageNotFound, RecordDamaged, StoreDamaged, Timeout
 from waypost.node import damaged
-from waypost.node.application import ReadOptions
 from waypost.node.effects import Notice
 from waypost.node.explain import explain_message, explain_queue
 from waypost.store import keys
@@ -104,12 +105,11 @@ def test_a_queue_of_nothing_but_damage_is_empty(rig: BulkRig) -> None:
 def test_what_is_known_of_it_is_kept_and_told(rig: BulkRig) -> None:
     message = rig.contents()[1]
     spoil(rig, "b")
-    rig.node.take_effects()
-    call = rig.call()
-    rig.application.receive_many(call, rig.open(), 3, ReadOptions())
+    rig.node.kernel.take_effects()
+    request = rig.receive_many(3)
     notices = [effect for effect in rig.node.kernel._effects if isinstance(effect, Notice)]
     rig.settle()
-    assert [each.label for each in cast("list[object]", rig.answers[call.request])] == ["a", "c"]  # type: ignore[attr-defined]
+    assert [each.label for each in cast("list[object]", rig.answers[request])] == ["a", "c"]  # type: ignore[attr-defined]
     (kept,) = set_aside(rig)
     assert kept.queue == str(rig.queue())
     assert kept.lookup_id == message.lookup_identifier
@@ -160,29 +160,27 @@ def test_the_bytes_of_many_are_not_kept_and_the_log_says_so(rig: BulkRig, monkey
 def test_they_are_forgotten_when_an_operator_says_so(rig: BulkRig) -> None:
     spoil(rig, "a")
     rig.done(rig.peek())
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         assert rig.node.damaged.forget(rig.node.messages.batch) == 1
     assert set_aside(rig) == []
     assert len(rig.node.damaged) == 0
     assert not rig.store.keys(Table.DAMAGED)
 
 
-def cursor_of(rig: Rig) -> int:
-    call = rig.call()
-    rig.application.open_cursor(call, rig.open())
-    return cast("int", rig.done(call.request))
+def cursor_of(rig: Rig) -> str:
+    opened = rig.done(rig.do(OpenCursor(queue="orders")))
+    assert isinstance(opened, Handle)
+    return opened.id
 
 
-def peek_next(rig: Rig, cursor: int) -> str:
-    call = rig.call()
-    rig.application.peek_next(call, rig.open(), ReadOptions(cursor=cursor))
-    return rig.message(call.request).label
+def peek_next(rig: Rig, cursor: str) -> str:
+    return rig.message(rig.do(CursorNext(identifier=cursor))).label
 
 
 def test_a_cursor_goes_on_behind_what_is_damaged(rig: BulkRig) -> None:
     cursor = cursor_of(rig)
     spoil(rig, "a")
-    assert rig.message(rig.peek(options=ReadOptions(cursor=cursor))).label == "b"
+    assert rig.message(rig.do(CursorPeek(identifier=cursor))).label == "b"
     spoil(rig, "c")
     with pytest.raises(Timeout):
         peek_next(rig, cursor)
@@ -191,19 +189,19 @@ def test_a_cursor_goes_on_behind_what_is_damaged(rig: BulkRig) -> None:
 
 def test_a_cursor_that_showed_the_message_says_that_it_is_gone(rig: BulkRig) -> None:
     """To receive another one than it showed would be wrong."""
-    for action in (rig.peek, rig.receive):
+    for action in (CursorPeek, CursorReceive):
         cursor = cursor_of(rig)
-        label = rig.message(rig.peek(options=ReadOptions(cursor=cursor))).label
+        label = rig.message(rig.do(CursorPeek(identifier=cursor))).label
         spoil(rig, label)
         with pytest.raises(MessageAlreadyReceived):
-            rig.done(action(options=ReadOptions(cursor=cursor)))
+            rig.done(rig.do(action(identifier=cursor)))
     assert rig.labels() == ["c"]
 
 
 def test_a_receive_with_a_cursor_that_shows_nothing_goes_on(rig: BulkRig) -> None:
     cursor = cursor_of(rig)
     spoil(rig, "a")
-    assert rig.message(rig.receive(options=ReadOptions(cursor=cursor))).label == "b"
+    assert rig.message(rig.do(CursorReceive(identifier=cursor))).label == "b"
     check(rig, "c")
 
 
@@ -219,9 +217,9 @@ def test_a_lookup_goes_on_or_says_that_there_is_none(
     call, handle = rig.call(), rig.open()
     if found is None:
         with pytest.raises(MessageNotFound):
-            rig.application.peek_by_lookup_id(call, handle, (lookup_id, action))
+            rig.handlers.reading.peek_found_message(call, handle, (lookup_id, action))
     else:
-        rig.application.peek_by_lookup_id(call, handle, (lookup_id, action))
+        rig.handlers.reading.peek_found_message(call, handle, (lookup_id, action))
         assert rig.message(call.request).label == found
     check(rig, "b", "c")
 
@@ -257,7 +255,7 @@ def test_a_prepared_transaction_ends_without_what_is_damaged(rig: BulkRig) -> No
     spoil(rig, "a")
     spoil(rig, "d", "ledger")
     rig.crash()
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.manager.transactions.transaction_commit(TX, rig.now.wall)
     check(rig, "b", "c")
     check(rig, "e", name="ledger")
@@ -294,9 +292,7 @@ def test_a_purge_takes_the_rest(rig: BulkRig, ruin: Spoil) -> None:
 
 def test_a_queue_with_damage_can_be_deleted(rig: BulkRig) -> None:
     spoil(rig, "b")
-    call = rig.call()
-    rig.application.delete_queue(call, rig.queue())
-    rig.done(call.request)
+    rig.done(rig.delete())
     assert path("orders") not in rig.node.manager.queues
     assert len(set_aside(rig)) == 1
 
@@ -316,9 +312,8 @@ def test_a_damaged_copy_in_a_journal_is_set_aside(rig: BulkRig) -> None:
     assert isinstance(journal, Queue)
     ((lookup_id,)) = journal.positions
     rig.memory.damage(Table.MESSAGES, keys.message_key(journal.number, lookup_id))
-    handle = rig.open("DIRECT=OS:host\\private$\\orders;journal")
     with pytest.raises(Timeout):
-        rig.application.receive(rig.call(), handle, ReadOptions())
+        rig.receive("DIRECT=OS:host\\private$\\orders;journal")
     assert len(set_aside(rig)) == 1
 
 

@@ -22,11 +22,11 @@ def test_what_is_sent_to_a_queue_that_is_being_deleted_goes_in_parts_too(monkeyp
     monkeypatch.setattr(Writing, "delete_messages", counted)
     rig = Rig()
     rig.done(rig.send_many([b"x"] * (2 * PART)))
-    queue, call = rig.queue(), rig.call()
-    rig.application.delete_queue(call, queue)
+    queue = rig.queue()
+    request = rig.delete()
     rig.done(rig.send_many([b"x"] * (5 * PART)))
     ticks = 0
-    while call.request not in rig.answers:
+    while request not in rig.answers:
         before = len(queue.positions)
         rig.advance(0)
         rig.settle()

@@ -8,7 +8,8 @@ import pytest
 from tests.node.directory_rig import DirectoryRig, public_name
 from tests.node.rig import RECEIVE, SEND, letter
 from tests.store.engines import LmdbEngine
-from waypost.core.queues import OutgoingQueue, Queue, QueueAttributes
+from waypost.api.operations import CreateQueue, SetQueue
+from waypost.core.queues import OutgoingQueue, Queue
 from waypost.directory import objects
 from waypost.directory.core_directory import CoreDirectory
 from waypost.directory.effects import ChangeOperation, SendChangeNotification
@@ -52,8 +53,9 @@ def published(rig: DirectoryRig) -> list[str]:
 
 def opened(rig: DirectoryRig, name: str) -> Queue:
     """The queue behind a handle for sending."""
-    handle = rig.open(name, SEND)
-    return next(each for each in rig.node.manager.collection.by_number.values() if handle in each.descriptors)
+    queue = rig.open(name, SEND).queue
+    assert queue is not None
+    return queue
 
 
 @pytest.mark.spec("MQDMPR-3.1.7.1.3-08", "MQDMPR-3.1.1.2-14")
@@ -125,7 +127,7 @@ def test_the_directory_can_be_left_alone(rig: DirectoryRig) -> None:
     rig.change(quiet, label="still unknown")
     assert published(rig) == []
     public = rig.publish()
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.manager.delete_queue(public, skip_directory=True)
     rig.settle()
     assert published(rig) == ["host\\public"]
@@ -137,11 +139,11 @@ def test_the_directory_can_be_left_alone(rig: DirectoryRig) -> None:
 @pytest.mark.spec("MQDMPR-3.1.7.1.4-04")
 def test_a_public_queue_is_withdrawn_after_it_is_gone(rig: DirectoryRig) -> None:
     first, second = rig.publish("first"), rig.publish("second")
-    rig.delete(first)
+    rig.unpublish(first)
     assert published(rig) == ["host\\second"]
     rig.remove(objects.Queue(identifier=second.identifier))
     with pytest.raises(DirectoryObjectNotFound):
-        rig.delete(second)
+        rig.unpublish(second)
     rig.stop()
     assert published(rig) == []
     assert not {PathName.parse("host\\first"), PathName.parse("host\\second")} & set(rig.node.manager.queues)
@@ -150,17 +152,13 @@ def test_a_public_queue_is_withdrawn_after_it_is_gone(rig: DirectoryRig) -> None
 def test_queue_and_object_are_in_one_batch(rig: DirectoryRig) -> None:
     rig.hold_disk()
     rig.submitted.clear()
-    call = rig.call()
-    rig.application.create_queue(call, QueueAttributes(PathName.parse("host\\public")))
-    assert not rig.is_answered(call.request)
+    assert not rig.is_answered(rig.do(CreateQueue(name="host\\public")))
     assert len(rig.submitted) == 1
     rig.crash()
     assert published(rig) == []
     queue = rig.publish()
     rig.hold_disk()
-    call = rig.call()
-    rig.application.delete_queue(call, queue)
-    assert not rig.is_answered(call.request)
+    assert not rig.is_answered(rig.delete(str(queue.pathname)))
     rig.crash()
     assert published(rig) == ["host\\public"]
     assert rig.object_of(rig.public()).identifier == queue.identifier
@@ -190,7 +188,7 @@ def test_what_is_changed_of_a_queue_is_changed_in_the_directory_and_both_survive
         assert (item.create_time, item.modify_time) == (queue.create_time, queue.modify_time)
         assert item.modify_time == item.create_time + 60
         rig.stop()
-    rig.delete(rig.public())
+    rig.unpublish(rig.public())
     assert rig.read(objects.Queue, queue.identifier) is None
 
 
@@ -288,12 +286,10 @@ def test_those_who_do_not_speak_ldap_are_notified_when_a_change_is_durable(rig: 
     queue = rig.publish()
     rig.hold_disk()
     rig.notices.clear()
-    call = rig.call()
-    rig.application.modify_queue(call, queue, replace(queue.attributes, label="new"))
-    assert not rig.is_answered(call.request)
+    assert not rig.is_answered(rig.do(SetQueue(name=str(queue.pathname), label="new")))
     assert rig.notices == []
     rig.release_disk()
-    rig.delete(queue)
+    rig.unpublish(queue)
     operations = [each.operation for each in rig.notices if isinstance(each, SendChangeNotification)]
     assert operations == [ChangeOperation.QUEUE_UPDATE, ChangeOperation.QUEUE_DELETION]
     updated = rig.notices[0]

@@ -251,7 +251,7 @@ def test_all_kinds_of_objects_survive_a_crash() -> None:
         rig.put(item)
         before.append(rig.read(type(item), item.identifier))
     rig.hold_disk()
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         assert rig.node.directory.events.delete_directory_object(items[0], rig.now) is OK
     rig.settle()
     rig.crash()

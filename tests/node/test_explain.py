@@ -204,7 +204,7 @@ def test_a_link_tells_its_error_and_its_next_attempt(rig: Rig) -> None:
 def test_a_message_that_has_arrived_and_waits_for_its_final_acknowledgment(rig: Rig) -> None:
     message = rig.message(rig.send("a", FAR))
     kept = replace(message, lookup_identifier=0)
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.manager.writing.enqueue_message(rig.node.manager.awaiting_final_ack, kept, None, rig.now)
     told = of_message(rig, message)
     assert "has arrived at DIRECT=OS:far\\PRIVATE$\\orders.\nNobody has received it there yet" in told

@@ -4,16 +4,28 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.node.rig import EXPRESS, IN_TX, OTHER_TX, RECEIVE, RECOVERABLE, SEND, TX, Rig, direct, letter, path
+from tests.node.rig import (
+    EXPRESS,
+    IN_TX,
+    OTHER_TX,
+    RECEIVE,
+    RECOVERABLE,
+    SEND,
+    TX,
+    ReadOptions,
+    Rig,
+    direct,
+    letter,
+)
+from waypost.api.opened import Handle
+from waypost.api.operations import CloseQueue, CreateQueue, CursorNext, OpenQueue, Receive, SetQueue
 from waypost.core.message import Message
 from waypost.core.message_values import Acknowledgements
-from waypost.core.queues import AccessType, QueueAttributes
-from waypost.core.reading import MessageSeekAction
+from waypost.core.queues import AccessType
 from waypost.errors import (
     AccessDenied,
     InsufficientResources,
     InvalidHandle,
-    InvalidParameter,
     LabelTooLong,
     MessageNotFound,
     QueueExists,
@@ -22,7 +34,7 @@ from waypost.errors import (
     TransactionUsage,
     WaypostError,
 )
-from waypost.node.application import ReadOptions
+from waypost.guid import guid_text
 from waypost.store.port import Table
 from waypost.wire.format_names import Suffix
 from waypost.wire.message_class import MessageClass
@@ -61,28 +73,19 @@ def ids(rig: Rig) -> list[int]:
 
 
 def create(rig: Rig) -> int:
-    call = rig.call()
-    rig.application.create_queue(call, QueueAttributes(path("new")))
-    return call.request
+    return rig.do(CreateQueue(name="new"))
 
 
 def delete(rig: Rig) -> int:
-    call = rig.call()
-    rig.application.delete_queue(call, rig.queue("old"))
-    return call.request
+    return rig.delete("old")
 
 
 def modify(rig: Rig) -> int:
-    call = rig.call()
-    rig.application.modify_queue(call, rig.queue(), QueueAttributes(path("orders"), label="Orders"))
-    return call.request
+    return rig.do(SetQueue(name="orders", label="Orders"))
 
 
 def receive_by_lookup_id(rig: Rig) -> int:
-    call = rig.call()
-    found = ids(rig)[1], MessageSeekAction.SEEK_CURRENT
-    rig.application.receive_by_lookup_id(call, rig.open(), found, ReadOptions())
-    return call.request
+    return rig.do(Receive(name="orders", lookup_id=str(ids(rig)[1])))
 
 
 DURABLE: dict[str, Callable[[Rig], int]] = {
@@ -200,7 +203,7 @@ def test_a_wait_that_a_recoverable_message_ends_is_answered_with_its_batch(rig: 
 def test_a_wait_that_ends_without_a_message_fails_at_once(rig: Rig) -> None:
     request = rig.receive("ledger", ReadOptions(timeout_ms=1000))
     cancelled = rig.peek("ledger", ReadOptions(timeout_ms=None))
-    rig.application.cancel(rig.now, rig.open("ledger"), cancelled)
+    rig.handlers.reading.cancel_message(rig.now, rig.open("ledger"), cancelled)
     rig.advance(1)
     rig.turn()
     assert {type(rig.answers[request]).__name__, type(rig.answers[cancelled]).__name__} == {
@@ -230,22 +233,23 @@ def test_a_refusal_is_raised_at_once_and_changes_nothing(
     with pytest.raises(error):
         operation(rig)
     assert state(rig) == before
-    assert not rig.node.take_effects()
+    assert not rig.node.kernel.take_effects()
 
 
 def test_a_handle_is_refused_for_what_it_is_not(rig: Rig) -> None:
-    application, receiving, closed = rig.application, rig.open(), 999
+    receiving, closed = rig.open(), guid_text(TX)
     with pytest.raises(AccessDenied):
-        application.send(rig.call(), receiving, letter("x"), None)
+        rig.handlers.messages.send_message(rig.call(), receiving, letter("x"), None)
     with pytest.raises(InvalidHandle):
-        application.send(rig.call(), closed, letter("x"), None)
-    with pytest.raises(InvalidParameter):
-        application.peek_next(rig.call(), receiving, ReadOptions())
-    call = rig.call()
-    application.close_queue(call, receiving)
-    assert rig.is_answered(call.request)
+        rig.do(Receive(name="orders", handle=closed))
     with pytest.raises(InvalidHandle):
-        application.receive(rig.call(), receiving, ReadOptions())
+        rig.do(CursorNext(identifier=closed))
+    rig.close(receiving)
+    opened = rig.done(rig.do(OpenQueue(queue="orders")))
+    assert isinstance(opened, Handle)
+    assert rig.is_answered(rig.do(CloseQueue(identifier=opened.id)))
+    with pytest.raises(InvalidHandle):
+        rig.do(Receive(name="orders", handle=opened.id))
     assert not rig.pending
 
 
@@ -255,7 +259,7 @@ def test_a_full_queue_refuses_and_stays_as_it_is() -> None:
     with pytest.raises(InsufficientResources):
         rig.send(letter("x", body=bytes(2000)), "small")
     assert not rig.labels(rig.queue("small"))
-    assert not rig.node.take_effects()
+    assert not rig.node.kernel.take_effects()
 
 
 def state(rig: Rig) -> object:

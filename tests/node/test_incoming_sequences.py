@@ -278,7 +278,7 @@ def test_a_start_reads_no_incoming_sequence(net: Net, b: Host, monkeypatch: pyte
 
 
 def test_what_is_not_durable_yet_counts_already(net: Net, b: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waypost.node.incoming.MAX_CACHED_SEQUENCES", 1)
+    monkeypatch.setattr("waypost.node.incoming_store.MAX_CACHED_SEQUENCES", 1)
     b.crash_and_start()
     source = net.add_peer("source")
     source.connect(b)

@@ -4,12 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.node.rig import EXPRESS, IN_TX, OTHER_TX, RECEIVE, SEND, TX, Rig, direct, letter
+from tests.node.rig import EXPRESS, IN_TX, RECEIVE, SEND, TX, Rig, direct, letter
+from waypost.api.operations import Receive, Resend
 from waypost.core.queues import AccessType
-from waypost.core.reading import MessageSeekAction
 from waypost.errors import InsufficientResources, StoreFull
 from waypost.hresult import HResult
-from waypost.node.application import ReadOptions
 from waypost.node.bulk_writing import BulkWriting
 from waypost.node.shortages import shortages
 from waypost.node.stages import Batch, Group
@@ -54,7 +53,7 @@ REFUSED: dict[str, Callable[[Rig], object]] = {
     "send in a transaction": lambda rig: rig.send("x", "ledger", TX),
     "move": lambda rig: rig.move(last(rig), PART),
     "move in a transaction": lambda rig: rig.move(next(iter(rig.queue("books").positions)), PAID, TX, "books"),
-    "resend": lambda rig: rig.application.resend(rig.call(), rig.open(), last(rig), None, OTHER_TX),
+    "resend": lambda rig: rig.do(Resend(name="orders", lookup_id=str(last(rig)))),
     "create": lambda rig: rig.create("new"),
     "stage": lambda rig: BulkWriting(rig.node).stage_groups(
         rig.call(), Batch("query", 1, direct("ledger")), [Group(direct("ledger"), letter("like"), [b"x"])], 60
@@ -68,7 +67,7 @@ def test_what_stores_something_is_refused_and_is_never_there(rig: Rig, operation
     with pytest.raises(StoreFull, match="nothing was stored") as refused:
         operation(rig)
     assert refused.value.hresult is HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
-    assert not rig.node.take_effects()
+    assert not rig.node.kernel.take_effects()
     rig.memory.low = False
     rig.memory.poll()
     rig.node.kernel.room = rig.memory.room
@@ -103,13 +102,8 @@ def test_what_makes_room_and_what_needs_none_goes_on(rig: Rig, operation: Callab
 
 
 def test_a_message_by_its_number_and_a_queue_go_on(rig: Rig) -> None:
-    call = rig.call()
-    found = last(rig), MessageSeekAction.SEEK_CURRENT
-    rig.application.receive_by_lookup_id(call, rig.open(), found, ReadOptions())
-    rig.done(call.request)
-    call = rig.call()
-    rig.application.delete_queue(call, rig.queue("books"))
-    rig.done(call.request)
+    rig.done(rig.do(Receive(name="orders", lookup_id=str(last(rig)))))
+    rig.done(rig.delete("books"))
     rig.modify("orders", label="x")
     assert rig.queue().attributes.label == "x"
 

@@ -105,7 +105,7 @@ def test_a_queue_that_is_purged_or_deleted_meanwhile_holds_nothing_up(rig: Rig) 
     (gone, *_) = sent(rig, 2 * INDEX_PART, "other")
     rig.stop()
     rig.done(rig.purge())
-    rig.application.delete_queue(rig.call(), rig.queue("other"))
+    rig.delete("other")
     build(rig)
     assert queues(rig, gone) == []
 
@@ -174,7 +174,7 @@ def test_very_many_messages_with_one_identifier_are_counted_and_not_all_shown(ri
     message = rig.message(rig.send("a"))
     queue = rig.node.manager.find_queue(direct("orders"))
     assert queue is not None
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         again = letter("b", identifier=message.identifier, sent_time=int(rig.now.wall))
         for _ in range(150):
             rig.node.manager.writing.enqueue_message(queue, again, None, rig.now)

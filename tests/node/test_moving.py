@@ -3,11 +3,13 @@
 import pytest
 
 from tests.node.rig import Rig, letter
+from waypost.api.operations import MoveAll
+from waypost.api.queues import MovedObject
 from waypost.clock import Now
-from waypost.core.queues import AccessType, Queue
+from waypost.core.queues import Queue
 from waypost.core.writing import MovedPart
 from waypost.errors import InvalidParameter
-from waypost.node import application
+from waypost.node import message_calls
 
 PART = 3
 MANY = 2 * PART + 1
@@ -16,7 +18,7 @@ RETRY = "orders;retry"
 
 @pytest.fixture
 def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    monkeypatch.setattr(application, "MOVE_PART", PART)
+    monkeypatch.setattr(message_calls, "MOVE_PART", PART)
     rig = Rig()
     for number in range(MANY):
         rig.done(rig.send(letter(str(number), priority=number % 2)))
@@ -24,16 +26,15 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 
 def move(rig: Rig, part: MovedPart, source: str = "orders", target: str = RETRY) -> int:
-    handle, to = rig.open(source), rig.open(target, AccessType.MOVE)
-    call = rig.call()
-    rig.application.move_some(call, handle, to, part)
-    return call.request
+    if part == MovedPart():
+        return rig.do(MoveAll(name=source, to=target))
+    return rig.do(MoveAll(name=source, to=target, after=str(part.after), up_to=str(part.up_to)))
 
 
 def moved(rig: Rig, part: MovedPart) -> MovedPart:
     found = rig.done(move(rig, part))
-    assert isinstance(found, MovedPart)
-    return found
+    assert isinstance(found, MovedObject)
+    return MovedPart(found.moved, int(found.next or 0), int(found.up_to), is_last=not found.next)
 
 
 def retry(rig: Rig) -> Queue:

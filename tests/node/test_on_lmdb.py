@@ -82,7 +82,7 @@ def test_a_prepared_transaction_is_in_doubt_after_a_restart(rig: Rig) -> None:
     before = transactions(rig.node)
     rig.stop()
     assert transactions(rig.node) == before
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.external.dtc_reenlistment_commit(TX, rig.now.wall)
     rig.settle()
     assert rig.message(rig.receive("ledger")).label == "sent"

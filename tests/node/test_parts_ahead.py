@@ -2,10 +2,9 @@
 
 import pytest
 
-from tests.node.rig import Rig, letter
+from tests.node.rig import ReadOptions, Rig, letter
 from waypost.core import queue_manager
 from waypost.node import purging
-from waypost.node.application import ReadOptions
 
 PART = 3
 

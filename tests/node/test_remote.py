@@ -9,7 +9,7 @@ from tests.node.rig import TX, direct, letter
 from waypost.core.queues import AccessType
 from waypost.hresult import HResult
 from waypost.node.effects import Write
-from waypost.node.remote import BIND_SECONDS
+from waypost.node.remote_reading import BIND_SECONDS
 from waypost.remote.interfaces import remote_read as table
 from waypost.remote.interfaces.remote_read import ReceiveAction, RemoteReadAck
 from waypost.remote.remote_read.coordinator import local_token
@@ -167,7 +167,7 @@ def test_the_queues_of_the_computer_are_open_to_everyone_until_it_has_a_descript
     whole = f"DIRECT=OS:host\\SYSTEM$;{name}"
     assert not reader.open(whole).is_null
     attributes = replace(rig.node.manager.attributes, security=granting(AUTHENTICATED_USERS, 0xFF))
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.manager.modify(attributes, rig.now)
     for access in (1, 0x20):
         with pytest.raises(RpcFault) as refused:

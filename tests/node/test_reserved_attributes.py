@@ -48,7 +48,7 @@ def leaves(rig: Rig, name: str) -> bool:
     queue, dispatch = outgoing(rig, name), rig.node.manager.dispatch
     # Put, and not sent: no packet names a multicast address.
     message = from_srmp()
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.manager.writing.enqueue_message(queue, message, None, rig.now)
     entry = dispatch.add_message_to_dispatch_collection(queue, message.lookup_identifier, None)
     dispatch.remove_messages_from_dispatch_collection_by_queue(queue)
@@ -90,7 +90,7 @@ def test_what_an_application_gives_for_attributes_of_transfer_is_dropped() -> No
     given = {**SOAP, "transaction_status_queue_format_name": direct("status")}
     rig.done(rig.send(letter("one", **given)))
     call = rig.call()
-    rig.application.send_many(call, rig.open("orders", SEND), letter("many", **given), [b"1", b"2"])
+    rig.handlers.messages.send_messages(call, rig.open("orders", SEND), letter("many", **given), [b"1", b"2"])
     rig.done(call.request)
     for restart in (Rig.settle, Rig.crash):
         restart(rig)
@@ -103,7 +103,7 @@ def test_what_an_application_gives_for_attributes_of_transfer_is_dropped() -> No
 def test_what_srmp_gave_reaches_the_reader_and_is_gone_when_he_sends_it_on() -> None:
     rig = Rig()
     rig.create("next")
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.manager.writing.enqueue_message(rig.queue(), from_srmp(), None, rig.now)
     rig.settle()
     rig.crash()

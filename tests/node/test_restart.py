@@ -6,8 +6,23 @@ from dataclasses import fields, replace
 import pytest
 
 from tests.node.directory_rig import DirectoryRig
-from tests.node.rig import EXPRESS, RECEIVE, SEND, SETTINGS, START, TX, Rig, direct, guids, letter, transactions
+from tests.node.rig import (
+    EXPRESS,
+    RECEIVE,
+    SEND,
+    SETTINGS,
+    START,
+    TX,
+    ReadOptions,
+    Rig,
+    direct,
+    guids,
+    letter,
+    transactions,
+)
 from tests.store.engines import MemoryEngine
+from waypost.api.opened import Handle
+from waypost.api.operations import CursorPeek, OpenCursor
 from waypost.core.queues import OutgoingQueue, OutgoingQueueState, Queue
 from waypost.core.reading import Reading
 from waypost.core.system import QueueManagerAttributes, QueueManagerState
@@ -16,7 +31,6 @@ from waypost.directory.core_directory import queue_object
 from waypost.errors import InvalidHandle, QueueNotFound
 from waypost.guid import NULL_GUID
 from waypost.node import manager_store, queue_store
-from waypost.node.application import ReadOptions
 from waypost.node.directory import DirectoryMode
 from waypost.node.effects import Commit
 from waypost.node.node import Node
@@ -189,7 +203,7 @@ def test_attributes_of_the_queue_manager_that_are_changed_survive(restart: Resta
     rig = Rig()
     manager = rig.node.manager
     assert manager.attributes.initialization_retry_timer_duration == 120
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         manager.modify(replace(manager.attributes, initialization_retry_timer_duration=60, journal_quota=7), rig.now)
     rig.settle()
     restart(rig)
@@ -218,9 +232,8 @@ def test_what_is_volatile_begins_anew(restart: Restart) -> None:
     rig = Rig()
     rig.open(FAR, SEND)
     rig.done(rig.send(letter("express", delivery_guarantee=EXPRESS), FAR))
-    handle = rig.open()
-    cursor = rig.call()
-    rig.application.open_cursor(cursor, handle)
+    cursor = rig.done(rig.do(OpenCursor(queue="orders")))
+    assert isinstance(cursor, Handle)
     rig.receive(options=ReadOptions(timeout_ms=60_000))
     manager = rig.node.manager
     outgoing = far(rig)
@@ -245,7 +258,7 @@ def test_what_is_volatile_begins_anew(restart: Restart) -> None:
     assert not any(queue.descriptors or queue.waiting for queue in manager.collection.by_number.values())
     assert not any(isinstance(key, tuple) and key[0] is Reading for key in manager.timers._running)
     with pytest.raises(InvalidHandle):
-        rig.application.peek(rig.call(), handle, ReadOptions())
+        rig.do(CursorPeek(identifier=cursor.id))
     assert len(manager.dispatch) == 0
     assert far(rig).state is OutgoingQueueState.INACTIVE
     assert far(rig).next_hops == ()
@@ -343,9 +356,7 @@ def test_a_deleted_queue_stays_away_and_its_numbers_are_not_given_again(restart:
     rig = Rig()
     queue = rig.create("last")
     rig.done(rig.send(letter("lost", time_to_be_received=60), "last"))
-    call = rig.call()
-    rig.application.delete_queue(call, queue)
-    rig.done(call.request)
+    rig.done(rig.delete("last"))
     restart(rig)
     with pytest.raises(QueueNotFound):
         rig.open("last")
@@ -378,7 +389,7 @@ def test_a_computer_with_another_name_keeps_its_queues() -> None:
 def test_a_first_start_that_was_lost_is_a_first_start_again() -> None:
     engine = MemoryEngine()
     lost = Node(engine.store, SETTINGS, lambda: b"\x01" * 16, START)
-    (commit,) = lost.take_effects()
+    (commit,) = lost.kernel.take_effects()
     assert isinstance(commit, Commit)
     engine.store.submit(commit.batch, commit.token)
     engine.memory.crash()

@@ -34,7 +34,7 @@ def test_a_recoverable_message_is_there_again_with_all_attributes_equal(message:
     message.delivery_guarantee = RECOVERABLE
     message.time_to_reach_queue = message.time_to_be_received = INFINITE
     rig = Rig()
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         enqueue = rig.node.manager.writing.enqueue_message
         assert enqueue(rig.queue(), message, None, rig.now) is EnqueueStatus.ACCEPTED
     rig.settle()
@@ -244,9 +244,7 @@ def test_a_start_reads_everything_page_by_page(monkeypatch: pytest.MonkeyPatch) 
 
 
 def delete(rig: Rig) -> int:
-    call = rig.call()
-    rig.application.delete_queue(call, rig.queue())
-    return call.request
+    return rig.delete()
 
 
 @pytest.mark.parametrize("hold", [Rig.begin_receive, lambda rig: rig.receive(options=IN_TX)])

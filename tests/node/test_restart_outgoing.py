@@ -51,14 +51,14 @@ def send_in_transaction(rig: Rig, *letters: Message) -> None:
 
 def deliver(rig: Rig) -> None:
     """All messages reach their queue, and wait for word of their end."""
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         for lookup_id in tuple(far(rig).positions):
             rig.node.manager.final_acks.await_final_ack(far(rig), lookup_id)
     rig.settle()
 
 
 def final_ack(rig: Rig, message: Message, message_class: MessageClass) -> bool:
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         found = rig.node.manager.final_acks.final_ack_arrived(message.identifier, message_class, rig.now)
     rig.settle()
     return found
@@ -184,7 +184,7 @@ def test_what_was_prepared_and_committed_in_one_life_is_stored_with_its_numbers(
     assert numbers(rig) == [("a", 1)]
     number(rig, 5)
     before = list(far(rig).positions)
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.external.dtc_transaction_commit(TX, rig.now.wall)
     rig.settle()
     for _ in range(2):
@@ -213,7 +213,7 @@ def test_what_was_prepared_is_numbered_at_commit_and_stored_so(
         rig.done(rig.commit(other))
         earlier = [("quick", 1)]
     number(rig, 5)
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.external.dtc_reenlistment_commit(TX, rig.now.wall)
     rig.settle()
     for _ in range(2):

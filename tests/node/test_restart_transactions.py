@@ -42,7 +42,7 @@ def rig() -> Rig:
     rig.enlist()
     rig.done(rig.receive(options=IN_TX))
     rig.open(PART, AccessType.MOVE)
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         move = rig.node.manager.writing.move_message
         move(rig.queue(), next(iter(rig.queue().positions)) + 1, rig.queue().subqueues["part"], TX, rig.now)
     rig.done(rig.send("sent", "ledger", TX))
@@ -57,18 +57,18 @@ def prepared(rig: Rig) -> Rig:
 
 
 def commit(rig: Rig, tx: bytes = TX) -> None:
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.external.dtc_transaction_commit(tx, rig.now.wall)
 
 
 def reenlistment_commit(rig: Rig, tx: bytes = TX) -> None:
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.external.dtc_reenlistment_commit(tx, rig.now.wall)
     rig.settle()
 
 
 def reenlistment_abort(rig: Rig, tx: bytes = TX) -> None:
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.external.dtc_reenlistment_abort(tx)
     rig.settle()
 
@@ -162,7 +162,7 @@ def test_commit_applies_the_operations_in_the_order_that_was_kept(rig: Rig) -> N
     manager = rig.node.manager
     first, second, third = rig.queue().positions
     (fourth,) = rig.queue("ledger").positions
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         manager.transactions.transaction_commit(TX, rig.now.wall)
         order = [
             event.lookup_id if isinstance(event, MessagePositionAvailable) else event.message.lookup_identifier
@@ -222,7 +222,7 @@ def test_a_commit_is_there_or_not(rig: Rig, written: int, after: str) -> None:
 
 
 def test_an_external_transaction_in_one_phase_leaves_nothing_behind(rig: Rig) -> None:
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.external.dtc_transaction_prepare(TX, 1, rig.now.wall)
     rig.settle()
     assert rig.told[-1] == CommitRequestDone(TX)
@@ -233,7 +233,7 @@ def test_an_external_transaction_in_one_phase_leaves_nothing_behind(rig: Rig) ->
 
 def test_an_abort_leaves_nothing_of_what_was_prepared(rig: Rig) -> None:
     prepared(rig)
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.external.dtc_transaction_abort(TX)
     rig.settle()
     assert rig.told[-1] == AbortRequestDone(TX)
@@ -258,9 +258,7 @@ def test_a_message_that_was_purged_while_in_doubt_waits_for_the_outcome(
 
 def test_a_move_to_a_queue_that_was_deleted_while_in_doubt_ends_with_the_message(rig: Rig) -> None:
     prepared(rig)
-    call = rig.call()
-    rig.application.delete_queue(call, rig.queue().subqueues["part"])
-    rig.done(call.request)
+    rig.done(rig.delete("orders;part"))
     rig.crash()
     reenlistment_commit(rig)
     assert rig.labels() == ["left"]
@@ -345,9 +343,9 @@ def test_a_coordinator_that_cannot_be_asked_stops_the_start_and_nothing_is_decid
     rig.settle()
     rig.crash()
     rig.settle()
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.external.dtc_reenlistment_timeout(TX)
-    told = [effect.message for effect in rig.node.take_effects() if isinstance(effect, ToCoordinator)]
+    told = [effect.message for effect in rig.node.kernel.take_effects() if isinstance(effect, ToCoordinator)]
     assert [type(message) for message in told] == [ReenlistmentFailed]
     states = [rig.node.manager.state]
     with pytest.raises(ServiceNotAvailable):

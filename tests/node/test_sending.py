@@ -40,7 +40,7 @@ def in_transit(rig: Rig, seconds: int) -> Message:
 
 def arrive(rig: Rig, message: Message) -> EnqueueStatus:
     """What whoever takes messages from others does."""
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         status = rig.node.manager.writing.enqueue_message(rig.queue(), message, None, rig.now)
         if status is not EnqueueStatus.ACCEPTED:
             rig.node.delivery.rejected(message, STATUS_CLASSES[status], rig.now)
@@ -178,7 +178,7 @@ def test_a_message_is_taken_and_sent_again_in_one_batch(written: int, *, is_tran
     handle = rig.open("from")
     rig.hold_disk()
     call = rig.call()
-    rig.application.resend(call, handle, lookup_id, direct("to"), OTHER_TX)
+    rig.handlers.messages.resend_message(call, handle, lookup_id, direct("to"), OTHER_TX)
     rig.turn()
     assert not rig.is_answered(call.request)
     assert rig.pending == 1

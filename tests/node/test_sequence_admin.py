@@ -43,7 +43,7 @@ def reset(host: Host, wanted: Wanted, *, is_trial: bool = False) -> int:
     """How many sources; pages are gone through."""
     admin, count, start = SequenceAdmin(host.node), 0, b""
     while True:
-        with host.node.operation(host.net.now):
+        with host.node.kernel.operation(host.net.now):
             done = admin.reset_incoming(wanted, start, host.net.now, is_trial=is_trial)
         host.net.settle()
         count, start = count + done.sequences, done.next
@@ -63,7 +63,7 @@ def begin_reset(host: Host, name: str, *, is_trial: bool = False) -> list[Reset]
     """The result is there when the last part is done."""
     done: list[Reset] = []
     admin, queue = SequenceAdmin(host.node), host.outgoing(name)
-    with host.node.operation(host.net.now):
+    with host.node.kernel.operation(host.net.now):
         if is_trial:
             admin.try_outgoing(queue, done.append)
         else:
@@ -85,7 +85,7 @@ def incoming(host: Host, wanted: Wanted = ALL) -> list[Line]:
     lines: list[Line] = []
     start = b""
     while True:
-        with host.node.operation(host.net.now):
+        with host.node.kernel.operation(host.net.now):
             page = SequenceAdmin(host.node).incoming(wanted, start, host.net.now)
         lines += page.lines
         start = page.next

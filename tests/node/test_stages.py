@@ -6,7 +6,7 @@ import pytest
 
 from tests.node.bulk_rig import LEASE, BulkRig, commit_of, group
 from tests.node.hosts import Host, Net
-from tests.node.rig import RECEIVE, direct, letter
+from tests.node.rig import RECEIVE, ReadOptions, direct, letter
 from waypost.api.bulk import Committed
 from waypost.core.message_values import Acknowledgements
 from waypost.core.stored_message import sequence_of
@@ -19,9 +19,9 @@ from waypost.errors import (
     TransactionUsage,
     WaypostError,
 )
-from waypost.node.application import Call, ReadOptions
 from waypost.node.bulk_writing import BulkWriting
 from waypost.node.explain import explain_message
+from waypost.node.kernel import Call
 from waypost.node.stages import Batch, Group
 from waypost.store.port import Table
 from waypost.wire.format_names import FormatName
@@ -233,7 +233,7 @@ def test_nobody_else_ends_a_stage(rig: BulkRig) -> None:
     for end in (rig.commit, rig.abort):
         with pytest.raises(TransactionSequence):
             end(stage)
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.external.dtc_transaction_commit(stage, rig.now.wall)
         rig.node.external.dtc_transaction_abort(stage)
         rig.node.external.dtc_reenlistment_abort(stage)
@@ -264,9 +264,8 @@ def test_a_purge_takes_nothing_of_what_is_staged(rig: BulkRig) -> None:
 
 
 def delete(rig: BulkRig, name: str) -> None:
-    call = rig.call()
-    rig.application.delete_queue(call, rig.queue(name))
-    while not rig.is_answered(call.request):
+    request = rig.delete(name)
+    while not rig.is_answered(request):
         rig.advance(0)
     rig.settle()
 

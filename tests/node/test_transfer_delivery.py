@@ -281,7 +281,7 @@ def test_nothing_is_sent_from_a_queue_that_is_not_connected(net: Net, a: Host, p
 )
 def test_multicast_and_http_are_not_for_this_protocol(net: Net, a: Host, peer: Peer, name: str) -> None:
     queue = a.open(name)
-    with a.node.operation(net.now):
+    with a.node.kernel.operation(net.now):
         a.node.manager.writing.enqueue_message(queue, letter("m", sent_time=int(net.now.wall)), None, net.now)
     net.advance(60)
     assert (peer.received, net.datagrams) == ([], [])

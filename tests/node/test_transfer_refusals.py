@@ -278,7 +278,7 @@ def test_the_directory_knows_the_security_of_a_public_queue(net: Net) -> None:
         return [message.label for message in a.messages(queue)]
 
     assert send("before") == ["before"]
-    with a.node.operation(net.now):
+    with a.node.kernel.operation(net.now):
         events = a.node.directory.events
         item = events.read_directory(Query(objects.Queue, by_identifier(queue.identifier)), net.now).value
         assert item is not None

@@ -302,7 +302,7 @@ def test_made_up_guids_leave_nothing_behind_if_nothing_of_them_was_accepted(net:
 def test_of_many_made_up_guids_all_sequences_are_kept_and_few_are_in_memory(
     net: Net, b: Host, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("waypost.node.incoming.MAX_CACHED_SEQUENCES", 10)
+    monkeypatch.setattr("waypost.node.incoming_store.MAX_CACHED_SEQUENCES", 10)
     b.crash_and_start()
     peer.connect(b)
     packets = []

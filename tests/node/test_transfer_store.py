@@ -11,7 +11,7 @@ from waypost.clock import Now
 from waypost.core.queues import Queue, QueueAttributes
 from waypost.guid import NULL_GUID
 from waypost.node import queue_store, transfer_store
-from waypost.node.incoming import Incoming
+from waypost.node.incoming_store import IncomingStore
 from waypost.store import keys
 from waypost.store.port import Batch, Table
 from waypost.store.records import SequenceRecord
@@ -49,7 +49,7 @@ def identifier(ordinal: int) -> bytes:
 
 
 def read_incoming(engine: Engine) -> dict[SequenceKey, IncomingSequences]:
-    found, _ = Incoming(engine.store).page(b"")
+    found, _ = IncomingStore(engine.store).page(b"")
     return dict(found)
 
 

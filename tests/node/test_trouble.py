@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.node.rig import EXPRESS, IN_TX, OTHER_TX, RECEIVE, SEND, TX, Rig, letter, path
-from waypost.core.queues import AccessType, QueueAttributes
-from waypost.core.reading import MessageSeekAction
+from tests.node.rig import EXPRESS, IN_TX, OTHER_TX, RECEIVE, SEND, TX, Rig, letter
+from waypost.api.operations import CreateQueue, Receive
+from waypost.core.queues import AccessType
 from waypost.errors import StoreFull
-from waypost.node.application import ReadOptions
 
 PART = "DIRECT=OS:host\\private$\\orders;part"
 PAID = "DIRECT=OS:host\\private$\\books;paid"
@@ -51,9 +50,7 @@ REFUSED: dict[str, Callable[[Rig], object]] = {
     "send_many": lambda rig: rig.send_many([b"x"]),
     "receive": Rig.receive,
     "receive_many": lambda rig: rig.receive_many(2),
-    "receive_by_lookup_id": lambda rig: rig.application.receive_by_lookup_id(
-        rig.call(), rig.open(), (last(rig), MessageSeekAction.SEEK_CURRENT), ReadOptions()
-    ),
+    "receive_by_lookup_id": lambda rig: rig.do(Receive(name="orders", lookup_id=str(last(rig)))),
     "end_receive": lambda rig: rig.end_receive(next(iter(rig.queue().positions)), delete=True),
     "purge": Rig.purge,
     "move": lambda rig: rig.move(last(rig), PART),
@@ -62,7 +59,7 @@ REFUSED: dict[str, Callable[[Rig], object]] = {
     "commit": Rig.commit,
     "create": lambda rig: rig.create("new"),
     "modify": lambda rig: rig.modify("orders", label="x"),
-    "delete": lambda rig: rig.application.delete_queue(rig.call(), rig.queue()),
+    "delete": lambda rig: rig.delete(),
 }
 
 
@@ -71,7 +68,7 @@ def test_what_has_to_be_durable_is_refused_and_changes_nothing(rig: Rig, operati
     labels = rig.labels()
     with pytest.raises(StoreFull):
         operation(rig)
-    assert not rig.node.take_effects()
+    assert not rig.node.kernel.take_effects()
     assert rig.labels() == labels
     assert TX in rig.node.manager.transactions.collection
 
@@ -100,8 +97,6 @@ def test_when_there_is_room_again_what_waited_is_answered_and_everything_works(r
     assert rig.node.kernel.trouble is None
     assert rig.labels() == ["first", "second", "waiting"]
     rig.done(rig.commit())
-    call = rig.call()
-    rig.application.create_queue(call, QueueAttributes(path("new")))
-    rig.done(call.request)
+    rig.done(rig.do(CreateQueue(name="new")))
     rig.crash()
     assert rig.labels(rig.queue("ledger")) == ["third"]

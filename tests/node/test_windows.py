@@ -54,14 +54,14 @@ def test_nothing_more_is_read_before_the_acknowledgment_was_handed_over(net: Net
     (connection,) = a.connections
     packets = b"".join(packet.encode() for packet in messages(peer, a, 12))
     assert a.network.data_received(connection, packets, net.now) == Work(5, 7)
-    effects = a.node.take_effects()
+    effects = a.node.kernel.take_effects()
     assert HoldReading(connection, is_held=True) in effects
     assert a.network.data_received(connection, b"", net.now) == Work(0, 7)
-    effects += a.node.take_effects()
+    effects += a.node.kernel.take_effects()
     for effect in effects:
         if isinstance(effect, Commit):
             a.node.persisted(effect.token, net.now)
-    written = [effect for effect in a.node.take_effects() if isinstance(effect, Write | HoldReading)]
+    written = [effect for effect in a.node.kernel.take_effects() if isinstance(effect, Write | HoldReading)]
     assert [type(effect) for effect in written] == [Write, HoldReading]
     assert written[-1] == HoldReading(connection, is_held=False)
     assert a.network.data_received(connection, b"", net.now) == Work(5, 2)

@@ -31,10 +31,12 @@ from waypost.sim.bulk.swarm import draw
 from waypost.sim.client import Ask, Result
 from waypost.sim.local.arguments import Draft, Drafts
 from waypost.sim.local.history import History
+from waypost.sim.local.simulation import LocalSimulation
 from waypost.sim.marks import Marks
 from waypost.sim.model.bulk import Known
 from waypost.sim.model.disk import BulkKey, Done, SavedBulk
 from waypost.sim.model.rows import Row, check_rows
+from waypost.sim.patches import Patch, patched
 from waypost.sim.run import run_seed
 from waypost.sim.violation import Violation
 from waypost.store import keys
@@ -53,7 +55,7 @@ SEED = next(seed for seed in range(100) if draw(seed) is not None)
 def frame(*uids: int, end: int = 9, moves: int = 0) -> Frame:
     """Messages whose SequentialIDs are their uids."""
     head = encode_head(0, 0, 1, 0, moves, 0, details=b"")
-    packets = [Draft(uid, recoverable=True).mark for uid in uids]
+    packets = [Draft(uid).mark for uid in uids]
     return Frame.of((uids, head * len(uids), packets), end=end, epoch=b"e" * 16, is_last=True)
 
 
@@ -62,7 +64,7 @@ def part(number: int, count: int = 0) -> Claimed:
 
 
 def staging(*uids: int) -> Staging:
-    return Staging((("q1", None, tuple(Draft(uid, recoverable=True) for uid in uids)),))
+    return Staging((("q1", None, tuple(Draft(uid) for uid in uids)),))
 
 
 class Client:
@@ -275,11 +277,29 @@ def test_a_claim_that_was_refused_may_have_ended_its_part() -> None:
     client.history.drained()
 
 
-def test_a_claim_ends_its_part_even_if_its_client_never_hears_that_it_was_refused() -> None:
-    assert run_seed(2781, Marks()).violation is None
+class Silent:
+    """A client that hears nothing."""
+
+    name = "silent"
+
+    def answered(self, _result: Result) -> None: ...
 
 
-ROWS = [Row(uid, Draft(uid, recoverable=True).mark, (0, 0), 12) for uid in (1, 2)]
+def test_a_claim_that_is_refused_is_told_to_the_history_even_if_its_client_hears_nothing() -> None:
+    simulation = LocalSimulation(SEED, Marks())
+    with patched(*simulation.limits()):
+        simulation._set_up()
+        host = simulation.hosts[0]
+        told: list[Ask] = []
+        with patched(Patch(History, "_refused", lambda _history, ask: told.append(ask))):
+            asked = Ask("claim", (Claim(name="nowhere", claim="one", after=1),))
+            result = host.perform(Silent(), asked)
+    assert result is not None
+    assert result.status is HResult.MQ_ERROR_QUEUE_NOT_FOUND
+    assert told == [asked]
+
+
+ROWS = [Row(uid, Draft(uid).mark, (0, 0), 12) for uid in (1, 2)]
 
 
 def test_a_frame_has_the_first_messages_that_are_due() -> None:
@@ -366,7 +386,7 @@ def test_the_store_has_the_commits_that_are_durable() -> None:
 
 
 def test_messages_that_are_alike_stand_before_the_others_of_a_group() -> None:
-    one, two, three = (Draft(uid, recoverable=True) for uid in (1, 2, 3))
+    one, two, three = (Draft(uid) for uid in (1, 2, 3))
     staged = Staging((("q1", Drafts((one, two)), (three,)), ("q2", None, ())))
     assert staged.drafts == [("q1", one), ("q1", two), ("q1", three)]
     assert str(staged) == "<1> for q1, <2> for q1, <3> for q1"

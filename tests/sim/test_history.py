@@ -2,51 +2,56 @@
 
 import pytest
 
-from waypost.api.operations import DeleteQueue
+from waypost.api.messages import Received
+from waypost.api.operations import DeleteQueue, MoveMessage, PurgeQueue, Receive
 from waypost.core.message import Message
-from waypost.core.queues import AccessType, ShareMode
+from waypost.guid import guid_text
 from waypost.hresult import HResult
-from waypost.node.application import ReadOptions
 from waypost.sim.client import Ask, Result, do
-from waypost.sim.local.arguments import Draft, Name
+from waypost.sim.local.arguments import Draft, send_of
 from waypost.sim.local.history import History
+from waypost.sim.plans import end_of
 from waypost.sim.violation import Violation
 
 TX = b"\x71" * 16
-SEND, RECEIVE = 1, 2
 
 
 class Client:
-    """One who works on the queue q1, with a handle for each direction."""
+    """One who works on the queue q1."""
 
     def __init__(self) -> None:
         self.history = History()
-        self.open("q1")
-
-    def open(self, key: str) -> None:
-        for handle, access in ((SEND, AccessType.SEND), (RECEIVE, AccessType.RECEIVE)):
-            self.did(Ask("open_queue", (Name(key), access, ShareMode.DENY_NONE)), handle)
 
     def did(self, ask: Ask, value: object = None, status: HResult = HResult.MQ_OK) -> None:
         self.history.answered(ask, Result(0, status, value))
 
     def sent(self, uid: int, transaction: bytes | None = None) -> None:
-        self.did(Ask("send", (SEND, Draft(uid, recoverable=True), transaction)))
+        self.did(send(uid, transaction))
 
     def received(self, uid: int, transaction: bytes | None = None) -> None:
-        self.did(receive(transaction), message(uid))
+        self.did(receive(transaction), Received([message(uid)]))
 
 
-def message(uid: int, lookup_identifier: int = 0) -> Message:
-    return Message(lookup_identifier=lookup_identifier, packet=Draft(uid, recoverable=True).mark)
+def message(uid: int) -> Message:
+    return Message(packet=Draft(uid).mark)
+
+
+def send(uid: int, transaction: bytes | None = None) -> Ask:
+    return do(send_of("q1", (Draft(uid),), transaction))
 
 
 def receive(transaction: bytes | None = None) -> Ask:
-    return Ask("receive", (RECEIVE, ReadOptions(transaction=transaction)))
+    if transaction is None:
+        return do(Receive(name="q1"))
+    return do(Receive(name="q1", transaction=guid_text(transaction)))
 
 
 def commit() -> Ask:
-    return Ask("commit", (TX,))
+    return do(end_of(TX, commits=True))
+
+
+def abort() -> Ask:
+    return do(end_of(TX, commits=False))
 
 
 def test_a_message_that_was_received_is_not_missed() -> None:
@@ -65,13 +70,13 @@ def test_a_message_that_never_comes_is_missed() -> None:
 
 def test_a_send_that_failed_promises_nothing() -> None:
     client = Client()
-    client.did(Ask("send", (SEND, Draft(1, recoverable=True), None)), status=HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+    client.did(send(1), status=HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
     client.history.drained()
 
 
 def test_a_message_that_was_refused_never_comes_out() -> None:
     client = Client()
-    client.did(Ask("send", (SEND, Draft(1, recoverable=True), None)), status=HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+    client.did(send(1), status=HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
     with pytest.raises(Violation, match="<1> was received, and its sender was told that it is refused"):
         client.received(1)
 
@@ -86,7 +91,7 @@ def test_a_message_is_received_once() -> None:
 def test_what_an_aborted_transaction_sent_is_never_received() -> None:
     client = Client()
     client.sent(1, TX)
-    client.did(Ask("abort", (TX,)))
+    client.did(abort())
     with pytest.raises(Violation, match="<1> of a transaction that was aborted"):
         client.received(1)
 
@@ -95,7 +100,6 @@ def test_a_crash_aborts_what_nobody_asked_to_commit() -> None:
     client = Client()
     client.sent(1, TX)
     client.history.crashed([])
-    client.open("q1")
     with pytest.raises(Violation, match="aborted"):
         client.received(1)
 
@@ -106,31 +110,17 @@ def test_a_commit_under_way_in_a_crash_can_have_either_outcome() -> None:
     client.received(1, TX)
     client.history.crashed([commit()])
     client.history.drained()
-    client.open("q1")
     client.received(1)
 
 
 def test_a_receive_in_a_transaction_counts_with_its_commit() -> None:
     client = Client()
     client.received(1, TX)
-    client.did(Ask("abort", (TX,)))
+    client.did(abort())
     client.received(1, TX)
     client.did(commit())
     with pytest.raises(Violation, match="twice"):
         client.received(1)
-
-
-def test_a_two_phase_read_counts_when_it_ends_with_a_deletion() -> None:
-    client = Client()
-    client.sent(1)
-    begin = Ask("begin_receive", (RECEIVE, ReadOptions()))
-    client.did(begin, message(1, 7))
-    client.did(Ask("end_receive", (RECEIVE, 7), {"delete_message": False}))
-    with pytest.raises(Violation, match="never received"):
-        client.history.drained()
-    client.did(begin, message(1, 7))
-    client.did(Ask("end_receive", (RECEIVE, 7), {"delete_message": True}))
-    client.history.drained()
 
 
 def test_a_receive_under_way_in_a_crash_may_have_taken_one_message() -> None:
@@ -138,13 +128,12 @@ def test_a_receive_under_way_in_a_crash_may_have_taken_one_message() -> None:
     client.sent(1)
     client.history.crashed([receive()])
     client.history.drained()
-    client.open("q1")
     client.sent(2)
     with pytest.raises(Violation, match="only 1 receives"):
         client.history.drained()
 
 
-@pytest.mark.parametrize("ask", [Ask("purge", (RECEIVE,)), do(DeleteQueue(name="q1"))])
+@pytest.mark.parametrize("ask", [do(PurgeQueue(name="q1")), do(DeleteQueue(name="q1"))])
 def test_what_was_in_a_queue_that_somebody_cleared_is_not_missed(ask: Ask) -> None:
     client = Client()
     client.sent(1)
@@ -155,8 +144,7 @@ def test_what_was_in_a_queue_that_somebody_cleared_is_not_missed(ask: Ask) -> No
 def test_what_was_moved_to_a_queue_that_somebody_cleared_is_not_missed() -> None:
     client = Client()
     client.sent(1)
-    client.did(Ask("open_queue", (Name("q2;late"), AccessType.MOVE, ShareMode.DENY_NONE)), 9)
-    client.did(Ask("move", (RECEIVE, 7, 9)))
+    client.did(do(MoveMessage(name="q1", lookup_id="7", to="q2;late")))
     client.did(do(DeleteQueue(name="q2")))
     client.history.drained()
 

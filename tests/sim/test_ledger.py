@@ -2,8 +2,9 @@
 
 import pytest
 
+from waypost.api.properties import MessageProperties
 from waypost.core.message import Message
-from waypost.sim.client import Ask, Result
+from waypost.sim.client import Result, do
 from waypost.sim.net.arguments import Kind, QueuePlan, SentMessage
 from waypost.sim.net.facts import OUTGOING, Facts, Put
 from waypost.sim.net.ledger import Ledger
@@ -14,18 +15,29 @@ from waypost.store.records import SequenceRecord
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import MessageClass
 
-PLAN = QueuePlan("b", "n")
-SURE = QueuePlan("b", "t", transactional=True)
+PLAN = QueuePlan("n", host="b")
+SURE = QueuePlan("t", host="b", transactional=True)
 GUID = bytes(range(16))
+ANY = MessageProperties()
 
 
 def make_ledger(history: int = 10) -> Ledger:
     return Ledger(("a", "b", "c"), new_marks(3), history=history, is_quota_limited=False)
 
 
-def new_message(ledger: Ledger, uid: int, kind: Kind = Kind.RECOVERABLE) -> SentMessage:
-    plan = SURE if kind is Kind.TRANSACTIONAL else PLAN
-    made = SentMessage(uid, ("a", "b"), plan, "DIRECT=OS:b\\PRIVATE$\\n", kind, (1, 1, 1), order=(uid, 0))
+def new_message(
+    ledger: Ledger, uid: int, kind: Kind = Kind.RECOVERABLE, properties: MessageProperties = ANY
+) -> SentMessage:
+    made = SentMessage(
+        uid,
+        properties,
+        path=("a", "b"),
+        plan=SURE if kind is Kind.TRANSACTIONAL else PLAN,
+        name="DIRECT=OS:b\\PRIVATE$\\n",
+        kind=kind,
+        lives=(1, 1, 1),
+        order=(uid, 0),
+    )
     ledger.messages[uid] = made
     return made
 
@@ -67,8 +79,7 @@ def test_a_recoverable_message_leaves_when_the_next_host_has_it() -> None:
 
 def test_a_message_that_may_expire_may_be_gone() -> None:
     ledger = make_ledger()
-    sent = new_message(ledger, 1)
-    sent.time_to_reach_queue = 1
+    sent = new_message(ledger, 1, properties=MessageProperties(time_to_reach_queue=1))
     put(ledger, "a", OUTGOING, sent)
     remove(ledger, "a", OUTGOING)
     assert not sent.reached
@@ -107,7 +118,7 @@ def test_what_a_crash_took_was_never_there() -> None:
     ledger.crashed("a", ())
     assert ledger.places_of("a") == {}
     with pytest.raises(Violation, match="not durable"):
-        ledger.answered("a", Ask("send", (1, sent, None)), Result(1))
+        ledger.answered("a", do(sent.sending()), Result(1))
 
 
 def test_a_sequence_never_goes_back() -> None:

@@ -8,12 +8,12 @@ from waypost.sim.bulk import swarm as bulk_swarm
 from waypost.sim.bulk.scripts import BULK_SCRIPTS
 from waypost.sim.clock import Clock
 from waypost.sim.local import swarm
-from waypost.sim.local.arguments import Plan
 from waypost.sim.local.simulation import LocalSimulation
 from waypost.sim.local.workloads import SCRIPTS
 from waypost.sim.marks import SOMETIMES, Marks
 from waypost.sim.model.disk import ModelDisk, SavedQueue
 from waypost.sim.network import NoNetwork
+from waypost.sim.plans import Plan
 from waypost.sim.remote import swarm as remote_swarm
 from waypost.sim.remote.scripts import SCRIPTS as REMOTE_SCRIPTS
 from waypost.sim.trace import Trace

@@ -25,9 +25,7 @@ from waypost.wire.receive_reply import BodyLimits, ReceiveReply
 from waypost.wire.remote_packet import Origin, RemotePacket
 
 SEED = next(seed for seed in range(100) if draw(seed) is not None)
-DUE = ModelMessage(
-    Draft(7, recoverable=True), 100, recoverable=True, transactional=False, lookup_id=0x0400_0000_0000_0003
-)
+DUE = ModelMessage(Draft(7), 100, recoverable=True, transactional=False, lookup_id=0x0400_0000_0000_0003)
 HANDLE = ContextHandle(0, b"h" * 16)
 
 
@@ -44,7 +42,7 @@ def reply(uid: int, lookup_id: int = DUE.lookup_id, aborts: int = 0) -> ReceiveR
 
 
 def user_message(uid: int) -> bytes:
-    draft = Draft(uid, recoverable=True)
+    draft = Draft(uid)
     return serialization.packet_of(Message(body=draft.mark, destination_queue_format_name=format_name("q1")))
 
 

@@ -66,7 +66,7 @@ def test_messages_claims_stages_and_transactions_are_as_they_were(folders: Path)
     assert rig.node.sequences.outgoing_of(outgoing).next_number == 3
     assert list(rig.node.manager.transactions.collection) == [TX]
     assert sorted(rig.labels(rig.queue("ledger"))) == ["committed", "prepared", "staged"]
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.manager.transactions.transaction_commit(TX, rig.now.wall)
     rig.settle()
     assert rig.seen("ledger") == ["prepared"]

@@ -13,7 +13,7 @@ from waypost.daemon.guard import Guard
 from waypost.daemon.loading import ConfigError
 from waypost.daemon.rpc_acceptors import acceptors
 from waypost.errors import InvalidParameter
-from waypost.node.remote import RemoteReading, RemoteServing
+from waypost.node.remote_reading import RemoteReading, RemoteServing
 from waypost.remote.context import RemoteSettings
 from waypost.rpc.authentication import Acceptors, AuthLevel
 from waypost.rpc.endpoint_mapper_interface import ANY_ADDRESS

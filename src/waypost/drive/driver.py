@@ -39,8 +39,8 @@ from waypost.errors import (
     WaypostError,
 )
 from waypost.limits import MAX_STORE_SIZE
-from waypost.node.application import Call
 from waypost.node.effects import Commit, Failure, Reply
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.operation_handlers import Handlers
 from waypost.node.recovery import Settings
@@ -218,7 +218,7 @@ class Driver:
         unused = []
         durable: list[int] = []
         try:
-            for effect in self.node.take_effects(ends_batch=self._ends_batch()):
+            for effect in self.node.kernel.take_effects(ends_batch=self._ends_batch()):
                 if isinstance(effect, Reply):
                     answer = answers.pop(effect.request, None)
                     if answer is not None:

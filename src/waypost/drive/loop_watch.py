@@ -28,7 +28,7 @@ _MAX_NAMES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class LoopTurn:
     """A long turn: when it ended in Unix time, how long it took, how much of that was work, and what took most of it.
 
     The rest of the time this process waited: for the disk, for another thread, or because the computer was busy.
@@ -83,7 +83,7 @@ class LoopWatch:
         # What took long in this turn, the innermost first.
         self._found: list[tuple[float, str]] = []
         # The longest turn of each second.
-        self._longest: deque[Turn] = deque(maxlen=MAX_WATCHED_SECONDS)
+        self._longest: deque[LoopTurn] = deque(maxlen=MAX_WATCHED_SECONDS)
         self.count = 0
         self.seconds = 0.0
         self.over: Final = [0] * len(BOUNDS)
@@ -110,7 +110,7 @@ class LoopWatch:
         """Whether nobody has worked since the last round."""
         return not self._is_marked
 
-    def longest(self, seconds: float, now: float) -> Turn | None:
+    def longest(self, seconds: float, now: float) -> LoopTurn | None:
         """The longest turn of the last seconds before this Unix time; None if none took long enough to be known."""
         return max((turn for turn in self._longest if turn.at > now - seconds), key=_seconds, default=None)
 
@@ -158,7 +158,7 @@ class LoopWatch:
             self.over[at] += seconds > bound
         if seconds > LONG_TURN_SECONDS:
             self.slow[what if what in self.slow or len(self.slow) < _MAX_NAMES else _OTHERS] += 1
-        turn = Turn(time.time(), seconds, worked, what)
+        turn = LoopTurn(time.time(), seconds, worked, what)
         last = self._longest[-1] if self._longest else None
         if last is None or int(last.at) != int(turn.at):
             self._longest.append(turn)
@@ -182,7 +182,7 @@ def loop_watch() -> LoopWatch:
     return LoopWatch(asyncio.get_running_loop().call_soon)
 
 
-def _seconds(turn: Turn) -> float:
+def _seconds(turn: LoopTurn) -> float:
     return turn.seconds
 
 

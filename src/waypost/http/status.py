@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from waypost.api.status import Checks, Doctor, ListenerInfo, Status, StatusInfo, TurnInfo
 from waypost.client.status import second_of, status_of
-from waypost.drive.loop_watch import Turn
+from waypost.drive.loop_watch import LoopTurn
 from waypost.http.doctor import examine
 from waypost.http.requests import Request, Response
 from waypost.http.routes import Nothing, Route
@@ -58,7 +58,7 @@ async def status(service: Service, operation: Status) -> StatusInfo:
     )
 
 
-def _turn(turn: Turn) -> TurnInfo:
+def _turn(turn: LoopTurn) -> TurnInfo:
     return TurnInfo(second_of(turn.at), round(turn.seconds, 4), round(turn.work_seconds, 4), turn.what)
 
 

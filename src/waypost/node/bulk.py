@@ -48,9 +48,9 @@ from waypost.errors import (
 )
 from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.limits import MAX_BULK_REMOVED, MAX_FRAME_MESSAGES, MAX_HTTP_ANSWER, MAX_PLAN_PARTS
-from waypost.node.application import Call
 from waypost.node.epochs import epoch_of
 from waypost.node.holders import holder_of
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.queue_info import kind_of, queue_info
 from waypost.store.records import split_messages
@@ -83,25 +83,25 @@ class BulkReading:
 
     def show_some(self, call: Call, operation: ShowBulkQueues) -> None:
         node = self._node
-        with node.operation(call.now):
+        with node.kernel.operation(call.now):
             queues = []
             for name in operation.names:
                 with suppress(QueueNotFound):
                     queues.append(self._shown(name, find_queue(node, name), call.now))
-            node.await_everything()
-            node.reply(call.request, BulkQueues(queues))
+            node.kernel.await_everything()
+            node.kernel.reply(call.request, BulkQueues(queues))
 
     def show(self, call: Call, operation: ShowBulkQueue) -> None:
         node = self._node
-        with node.operation(call.now):
+        with node.kernel.operation(call.now):
             queue = find_target(node, operation.name, outgoing=operation.outgoing)
             found = self._shown(_name(node, operation.name), queue, call.now)
-            node.await_everything()
-            node.reply(call.request, found)
+            node.kernel.await_everything()
+            node.kernel.reply(call.request, found)
 
     def plan(self, call: Call, operation: PlanRange) -> None:
         node, after = self._node, operation.after
-        with node.operation(call.now):
+        with node.kernel.operation(call.now):
             queue = find_target(node, operation.name, operation.epoch, outgoing=operation.outgoing)
             uncommitted = self._uncommitted(queue)
             skips_locked = operation.locked == "skip"
@@ -114,16 +114,16 @@ class BulkReading:
             bounds = [after, *(arrivals.nth(after, up_to, rank) for rank in ranks)]
             is_whole = operation.up_to is UNSET and count == whole
             held_by, behind = self._held_back(queue, up_to, arrivals, call.now) if is_whole else ("", 0)
-            node.await_everything()
+            node.kernel.await_everything()
             epoch = guid_text(epoch_of(queue))
             plan = PlannedRange(
                 epoch=epoch, bounds=bounds, counts=_differences(ranks), held_by=held_by, behind=behind
             )  # fmt: skip
-            node.reply(call.request, plan)
+            node.kernel.reply(call.request, plan)
 
     def read(self, call: Call, operation: ReadRange) -> None:
         node, up_to = self._node, operation.up_to
-        with node.operation(call.now):
+        with node.kernel.operation(call.now):
             queue = find_target(node, operation.name, operation.epoch, outgoing=operation.outgoing)
             uncommitted = self._uncommitted(queue)
             skips_locked = operation.locked == "skip"
@@ -136,13 +136,13 @@ class BulkReading:
             if len(found.lookup_ids) < len(lookup_ids):
                 arrivals = _seen(queue, uncommitted, skips_locked=skips_locked)
             is_last = not arrivals.count(end, up_to)
-            node.await_everything()
-            node.reply(call.request, found.frame(queue, up_to if is_last else end, is_last=is_last))
+            node.kernel.await_everything()
+            node.kernel.reply(call.request, found.frame(queue, up_to if is_last else end, is_last=is_last))
 
     def find_seq(self, call: Call, operation: FindSeq) -> None:
         """Numbers and times grow together, but for messages that were moved here."""
         node = self._node
-        with node.operation(call.now):
+        with node.kernel.operation(call.now):
             queue = find_target(node, operation.name, outgoing=operation.outgoing)
             arrivals = _seen(queue, self._uncommitted(queue), skips_locked=False)
             earlier, others = 0, arrivals.count(0, SEQUENCE_MASK)
@@ -159,14 +159,14 @@ class BulkReading:
                     earlier = middle + 1
                 else:
                     others = middle
-            node.await_everything()
-            node.reply(call.request, SeqAt(arrivals.nth(0, SEQUENCE_MASK, earlier)))
+            node.kernel.await_everything()
+            node.kernel.reply(call.request, SeqAt(arrivals.nth(0, SEQUENCE_MASK, earlier)))
 
     def remove(self, call: Call, operation: RemoveRange) -> None:
         """Receive what is Available in the range."""
         node, after, up_to = self._node, operation.after, operation.up_to
-        node.check_store()
-        with node.operation(call.now):
+        node.kernel.check_store()
+        with node.kernel.operation(call.now):
             queue = find_target(node, operation.name, operation.epoch, outgoing=operation.outgoing)
             if queue.deniers:
                 raise SharingViolation(f"a reader has {queue} for itself; let it close the queue first")
@@ -177,8 +177,8 @@ class BulkReading:
             if messages:
                 node.manager.positions.received_all(queue, messages)
             left = _seen(queue, uncommitted, skips_locked=False).count(after, up_to)
-            node.await_everything()
-            node.reply(call.request, Removed(len(messages), left))
+            node.kernel.await_everything()
+            node.kernel.reply(call.request, Removed(len(messages), left))
 
     def _shown(self, name: FormatName, queue: Queue, now: Now) -> BulkQueue:
         arrivals = Arrivals(queue.positions)

@@ -34,9 +34,9 @@ from waypost.core.message import Message
 from waypost.core.queues import AccessType, Queue, ShareMode
 from waypost.errors import DecodeError, InvalidParameter, TransactionSequence
 from waypost.guid import NULL_GUID, parse_guid
-from waypost.node.application import Call
 from waypost.node.bulk import find_target, rows_of
-from waypost.node.commits import BY_COLUMN
+from waypost.node.committed_batches import BY_COLUMN
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.stages import Batch, Group
 
@@ -57,38 +57,38 @@ class BulkWriting:
 
     def claim(self, call: Call, operation: Claim) -> None:
         node = self._node
-        node.check_store()
-        with _hint(_LOST_CLAIM), node.operation(call.now):
+        node.kernel.check_store()
+        with _hint(_LOST_CLAIM), node.kernel.operation(call.now):
             claimed = node.claims.claim(self._opened(operation, call.now), operation, call.now)
-            node.await_everything()
-            node.reply(call.request, claimed)
+            node.kernel.await_everything()
+            node.kernel.reply(call.request, claimed)
 
     def read_claim(self, call: Call, operation: ReadClaim) -> None:
         """Messages of a part, which is the name of a claim and a number, by their places in the order of arrival."""
         node, start = self._node, operation.start
-        with _hint(_LOST_CLAIM), node.operation(call.now):
+        with _hint(_LOST_CLAIM), node.kernel.operation(call.now):
             queue = find_target(node, operation.name, operation.epoch)
             part = node.claims.part(queue, operation.claim, operation.number, call.now)
             wanted = part.some(range(start, operation.stop))
             found = rows_of(node, queue, wanted, operation.max_bytes)
             seen = len(wanted) if found.are_all else wanted.index(found.lookup_ids[-1]) + 1
-            node.await_everything()
-            node.reply(call.request, found.frame(queue, start + seen, is_last=found.are_all))
+            node.kernel.await_everything()
+            node.kernel.reply(call.request, found.frame(queue, start + seen, is_last=found.are_all))
 
     def return_claim(self, call: Call, operation: ReturnClaim) -> None:
         node = self._node
-        node.check_store()
-        with node.operation(call.now):
+        node.kernel.check_store()
+        with node.kernel.operation(call.now):
             count = node.claims.give_back(find_target(node, operation.name), operation.claim, call.now)
-            node.await_everything()
-            node.reply(call.request, Returned(count))
+            node.kernel.await_everything()
+            node.kernel.reply(call.request, Returned(count))
 
     def list_claims(self, call: Call, operation: ListClaims) -> None:
         node = self._node
-        with node.operation(call.now):
+        with node.kernel.operation(call.now):
             held = node.claims.held(find_target(node, operation.name), call.now)
-            node.await_everything()
-            node.reply(call.request, Claims(held))
+            node.kernel.await_everything()
+            node.kernel.reply(call.request, Claims(held))
 
     # --- Stages
 
@@ -99,41 +99,41 @@ class BulkWriting:
     def stage_groups(self, call: Call, batch: Batch, groups: Sequence[Group], lease_s: float) -> None:
         """The same with the messages themselves."""
         node = self._node
-        node.check_room()
-        with node.operation(call.now):
+        node.kernel.check_room()
+        with node.kernel.operation(call.now):
             staged = node.stages.stage(batch, groups, lease_s, call.now)
             if staged.is_committed:
-                node.await_everything()
-            node.reply(call.request, staged)
+                node.kernel.await_everything()
+            node.kernel.reply(call.request, staged)
 
     def drop(self, call: Call, operation: DropStages) -> None:
         node = self._node
         identifiers = _identifiers(operation.stages)
         batch = None if operation.batch is UNSET else self._batch(operation.batch)
-        node.check_store()
-        with node.operation(call.now):
+        node.kernel.check_store()
+        with node.kernel.operation(call.now):
             node.stages.drop(identifiers)
             if batch is not None:
                 node.stages.drop_batch(batch)
-            node.await_everything()
-            node.reply(call.request)
+            node.kernel.await_everything()
+            node.kernel.reply(call.request)
 
     def commit(self, call: Call, operation: CommitStages) -> None:
         """Make what is staged seen, and the batch done, in one moment."""
         node = self._node
         batch, identifiers = self._batch(operation), _identifiers(operation.stages)
-        node.check_store()
-        with _hint(_LOST_STAGE), node.operation(call.now):
+        node.kernel.check_store()
+        with _hint(_LOST_STAGE), node.kernel.operation(call.now):
             committed = node.stages.commit(batch, identifiers, call.now)
-            node.await_everything()
-            node.reply(call.request, committed)
+            node.kernel.await_everything()
+            node.kernel.reply(call.request, committed)
 
     def list_batches(self, call: Call, operation: ListBatches) -> None:
         node = self._node
-        with node.operation(call.now):
+        with node.kernel.operation(call.now):
             found = node.stages.batches(operation.query)
-            node.await_everything()
-            node.reply(call.request, Batches(found))
+            node.kernel.await_everything()
+            node.kernel.reply(call.request, Batches(found))
 
     def _opened(self, operation: Claim, now: Now) -> Queue:
         """A queue of this computer, as for who opens it: a subqueue is there when it is wanted."""

@@ -8,7 +8,7 @@ from waypost.api.excerpt import excerpt
 from waypost.api.operations import ForgetDamaged, ListDamaged
 from waypost.core.damaged_message import DamagedMessage
 from waypost.errors import InvalidParameter
-from waypost.node.application import Call
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 
 
@@ -25,17 +25,17 @@ class DamageCalls:
             start = bytes.fromhex(operation.after)
         except ValueError:
             raise InvalidParameter(f"{excerpt(operation.after)} is not the `next` of a page") from None
-        with self._node.operation(call.now):
-            self._node.await_everything()
+        with self._node.kernel.operation(call.now):
+            self._node.kernel.await_everything()
             found, following = self._node.damaged.page(start, with_bytes=bool(operation.with_bytes))
             page = DamagedPage(tuple(map(_info, found)), "" if following is None else following.hex())
-            self._node.reply(call.request, page)
+            self._node.kernel.reply(call.request, page)
 
     def forget(self, call: Call, _: ForgetDamaged) -> None:
-        self._node.check_store()
-        with self._node.operation(call.now):
+        self._node.kernel.check_store()
+        with self._node.kernel.operation(call.now):
             count = self._node.damaged.forget(self._node.messages.batch)
-            self._node.reply(call.request, Forgotten(count))
+            self._node.kernel.reply(call.request, Forgotten(count))
 
 
 def _info(message: DamagedMessage) -> DamagedInfo:

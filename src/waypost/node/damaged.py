@@ -21,7 +21,7 @@ from waypost.store.damaged_records import HAS_BYTES, DamagedRecord
 from waypost.store.port import Batch, Reader, Table, after
 
 
-class Turn(Protocol):
+class Notices(Protocol):
     """The operation that is under way: its time, and how a line comes into the log."""
 
     now: Now
@@ -32,11 +32,11 @@ class Turn(Protocol):
 class DamagedMessages:
     """Those of one queue manager."""
 
-    __slots__ = ("_fresh", "_kept", "_queues", "_reader", "_turn", "inexact", "since_start")
+    __slots__ = ("_fresh", "_kept", "_notices", "_queues", "_reader", "inexact", "since_start")
 
-    def __init__(self, reader: Reader, turn: Turn) -> None:
+    def __init__(self, reader: Reader, notices: Notices) -> None:
         self._reader: Final = reader
-        self._turn: Final = turn
+        self._notices: Final = notices
         # Those that were set aside since the start.
         self.since_start = 0
         # How many there are of each queue, with the name that the queue had; and how many have their bytes kept.
@@ -108,7 +108,7 @@ class DamagedMessages:
         key = keys.message_key(queue.number, lookup_id)
         is_kept = damage.value is not None and self._kept < MAX_DAMAGED_KEPT
         identifier = _identifier(damage.value, lookup_id)
-        moment = int(self._turn.now.wall)
+        moment = int(self._notices.now.wall)
         record = DamagedRecord(HAS_BYTES if is_kept else 0, moment, str(queue), str(damage), identifier)
         batch.put(Table.DAMAGED, key, record.encode())
         if is_kept and damage.value is not None:
@@ -129,7 +129,7 @@ class DamagedMessages:
         self._fresh[key] = message
         kept = "kept" if is_kept else "not there" if damage.value is None else "dropped, because many others are kept"
         facts = {"queue": str(queue), "lookup_id": lookup_id, "reason": str(damage), "bytes": kept}
-        self._turn.notice("message damaged", **facts, **({"message_id": identifier} if identifier else {}))
+        self._notices.notice("message damaged", **facts, **({"message_id": identifier} if identifier else {}))
 
     def forget(self, batch: Batch) -> int:
         """Remove all of them from the store. Returns how many there were."""

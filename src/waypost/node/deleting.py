@@ -10,7 +10,7 @@ from waypost.wire.message_class import MessageClass
 
 def delete_queue(node: Node, queue: Queue, request: int, now: Now) -> None:
     """Its messages go first, while others work, and the queue at last, with the few that came meanwhile."""
-    node.check_store()
+    node.kernel.check_store()
 
     def purge() -> None:
         for part in (*queue.subqueues.values(), queue.journal, queue):
@@ -27,11 +27,11 @@ def delete_queue(node: Node, queue: Queue, request: int, now: Now) -> None:
             if not queue.is_deleted:
                 node.manager.delete_queue(queue)
         except WaypostError as error:
-            node.fail(request, error)
+            node.kernel.fail(request, error)
         else:
-            node.reply(request)
+            node.kernel.reply(request)
 
-    with node.operation(now):
+    with node.kernel.operation(now):
         node.manager.check_deletable(queue)
         purge()
 

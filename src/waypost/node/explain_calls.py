@@ -8,9 +8,9 @@ from waypost.api.operations import Explain
 from waypost.clock import Now
 from waypost.errors import InvalidParameter
 from waypost.limits import EXPLAIN_WAIT_SECONDS
-from waypost.node.application import Call
 from waypost.node.explain import Explanation as Told
 from waypost.node.explain import explain_message, explain_queue
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.wire.format_names import FormatName
 from waypost.wire.identifiers import MessageIdentifier
@@ -34,7 +34,7 @@ class ExplainCalls:
             self._queue(call, format_name(operation.queue, self._node.manager.identity.computer_name))
 
     def _queue(self, call: Call, name: FormatName) -> None:
-        with self._node.operation(call.now):
+        with self._node.kernel.operation(call.now):
             self._reply(call, explain_queue(self._node, name, call.now))
 
     def _message(self, call: Call, identifier: MessageIdentifier) -> None:
@@ -44,10 +44,10 @@ class ExplainCalls:
         def answer(now: Now) -> None:
             self._reply(call, explain_message(node, identifier, now))
 
-        with node.operation(call.now):
+        with node.kernel.operation(call.now):
             node.index.when_complete(answer, call.now, EXPLAIN_WAIT_SECONDS)
 
     def _reply(self, call: Call, told: Told) -> None:
         """It promises nothing, so it does not wait for the disk, which may be what is wrong."""
         self._node.messages.read_token = 0
-        self._node.reply(call.request, Explanation(tuple(told.sentences), dict(told.facts)))
+        self._node.kernel.reply(call.request, Explanation(tuple(told.sentences), dict(told.facts)))

@@ -6,8 +6,8 @@ from waypost.api.local import Follow, Followed
 from waypost.api.names import format_name
 from waypost.core.positions import PRIORITIES, SEQUENCE_BITS, SEQUENCE_MASK, PositionState
 from waypost.core.queues import Queue
-from waypost.node.application import Call
 from waypost.node.bulk import find_queue
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 
 # Messages that were there, and not yet to be seen, which one follower remembers.
@@ -36,7 +36,7 @@ class Following:
         return any(positions.state(lookup_id) is not PositionState.LOCKED for lookup_id in operation.held)
 
     def follow(self, call: Call, operation: Follow) -> None:
-        with self._node.operation(call.now):
+        with self._node.kernel.operation(call.now):
             queue = self._queue(operation)
             states = {lookup_id: queue.positions.state(lookup_id) for lookup_id in operation.held}
             held = [lookup_id for lookup_id, state in states.items() if state is PositionState.LOCKED]
@@ -49,7 +49,7 @@ class Following:
                     held.append(lookup_id)
             since = self._node.manager.positions.sequential_id if is_all else _sequential_id(arrived[-1])
             messages = self._node.manager.positions.find_all(queue, sorted(seen, key=_sequential_id))
-            self._node.reply(call.request, Followed(messages, since, tuple(held)))
+            self._node.kernel.reply(call.request, Followed(messages, since, tuple(held)))
 
     def _queue(self, operation: Follow) -> Queue:
         return find_queue(self._node, format_name(operation.name, self._node.manager.identity.computer_name))

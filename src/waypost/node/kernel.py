@@ -6,6 +6,7 @@ message which is not yet durable waits for that one's batch.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from waypost.clock import Now
@@ -23,6 +24,18 @@ from waypost.timers import Timers
 
 # To be done when something is durable, with the time that it is then.
 Later = Callable[[Now], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request of an application: its number, which the caller chose, and when it came.
+
+    It is answered with a Reply or a Failure of this number: at once, or when what was done is durable, or when a wait
+    has ended. What cannot be done is raised at once, and has changed nothing unless the operation says so.
+    """
+
+    request: int
+    now: Now
 
 
 class Kernel:

@@ -1,71 +1,48 @@
-"""The operations on messages: to send, receive, look at, move, resend and delete them."""
+"""The operations that bring messages into queues, or take them out unseen: send, resend, move, purge."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Concatenate, Final, ParamSpec
 
 from msgspec import UNSET
 
 from waypost.api.bodies import BYTES, check_size
-from waypost.api.local import CancelReads
 from waypost.api.message_attributes import message_attributes
-from waypost.api.messages import Copies, Received, Sent
+from waypost.api.messages import Sent
 from waypost.api.names import check_can_be_sent_to
-from waypost.api.opened import Handle
-from waypost.api.operations import (
-    Browse,
-    CloseCursor,
-    CloseQueue,
-    CursorNext,
-    CursorPeek,
-    CursorRead,
-    CursorReceive,
-    DeleteMessage,
-    MoveAll,
-    MoveMessage,
-    OpenCursor,
-    OpenQueue,
-    Operation,
-    Peek,
-    PurgeQueue,
-    Read,
-    Receive,
-    Resend,
-    Send,
-)
+from waypost.api.operations import DeleteMessage, MoveAll, MoveMessage, PurgeQueue, Resend, Send
 from waypost.api.queues import MovedObject
-from waypost.api.reading import lookup_number, milliseconds, place_of
-from waypost.clock import Now
+from waypost.api.reading import lookup_number
 from waypost.core.message import Message
-from waypost.core.positions import END, START
-from waypost.core.queues import AccessType, ShareMode
-from waypost.core.reading import MessageSeekAction
-from waypost.core.writing import MovedPart
-from waypost.errors import InvalidHandle, InvalidParameter
-from waypost.limits import MAX_HTTP_ANSWER
-from waypost.node.application import Application, Call, ReadOptions
-from waypost.node.bulk import find_queue
+from waypost.core.queues import AccessType, OpenQueueDescriptor, ReadRequest, ShareMode
+from waypost.core.reading import MessageSeekAction, Read
+from waypost.core.stored_message import messages_like
+from waypost.core.writing import EnqueueStatus, MovedPart
+from waypost.errors import AccessDenied, InvalidParameter, LimitReached, UnsupportedFormatName
+from waypost.hresult import HResult
+from waypost.limits import MOVE_PART
+from waypost.node.failures import failure, not_enqueued, not_moved
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.opened_queues import OpenedQueues
+from waypost.node.resending import resend
+from waypost.node.sending import close_unusable, new_message, queue_of
 from waypost.node.transaction_calls import TransactionCalls
+from waypost.wire.format_names import FormatName
 
 P = ParamSpec("P")
 
 
 class MessageCalls:
-    """Those on one node."""
+    """Those on one node. What ends with `_message` or `_messages` works on an open queue."""
 
-    __slots__ = ("_application", "_computer", "_node", "_opened", "_transactions")
+    __slots__ = ("_computer", "_kernel", "_manager", "_node", "_opened", "_sending", "_transactions")
 
-    def __init__(
-        self,
-        node: Node,
-        application: Application,
-        opened: OpenedQueues,
-        transactions: TransactionCalls,
-    ) -> None:
+    def __init__(self, node: Node, opened: OpenedQueues, transactions: TransactionCalls) -> None:
         self._node: Final = node
+        self._kernel: Final = node.kernel
+        self._manager: Final = node.manager
+        self._sending: Final = node.sending
         self._computer: Final = node.manager.identity.computer_name
-        self._application: Final = application
         self._opened: Final = opened
         self._transactions: Final = transactions
 
@@ -83,108 +60,127 @@ class MessageCalls:
         transaction = self._transactions.joined(call, operation.transaction, operation.begin_s)
         if len(bodies) == 1:
             message.body = bodies[0]
-            send = self._application.send
-            self._opened.use(call, queue, AccessType.SEND, send, message, transaction, _sent_one)
+            self._opened.use(call, queue, AccessType.SEND, self.send_message, message, transaction)
         else:
-            send_many = self._application.send_many
-            self._opened.use(
-                call, queue, AccessType.SEND, send_many, message, bodies, transaction=transaction, form=Sent
-            )  # fmt: skip
+            self._opened.use(call, queue, AccessType.SEND, self.send_messages, message, bodies, transaction)
+
+    def send_message(
+        self, call: Call, handle: OpenQueueDescriptor, message: Message, transaction: bytes | None
+    ) -> None:  # fmt: skip
+        """The answer has the message with its identifier, or the Copies of one that was sent to several queues.
+
+        The message belongs to the node from now on.
+        """
+        message = new_message(message)
+        self._prepare(call, handle, message, transaction)
+        try:
+            with self._kernel.operation(call.now):
+                sent = self._sending.enqueue(handle, message, transaction, call.now)
+                self._kernel.reply(call.request, Sent([sent]))
+        except UnsupportedFormatName:
+            self._close_unusable(call, handle)
+            raise
+
+    def send_messages(
+        self,
+        call: Call,
+        handle: OpenQueueDescriptor,
+        like: Message,
+        bodies: Sequence[bytes],
+        transaction: bytes | None = None,
+    ) -> None:
+        """Send messages that differ in their bodies alone: all of them or none.
+
+        `like` belongs to the node from now on.
+        """
+        if not bodies:
+            raise InvalidParameter("there is nothing to send")
+        like = new_message(like)
+        self._prepare(call, handle, like, transaction, bodies)
+        if handle.multiple:
+            raise InvalidParameter("only single messages can be sent to several queues")
+        if transaction is not None and len(bodies) > (room := self._manager.transactions.room(transaction)):
+            raise LimitReached(
+                f"{len(bodies)} messages are more than the {room} operations that the transaction can still have; "
+                "send fewer, or commit it and begin another one"
+            )
+        try:
+            source, ordinal = self._manager.identity.identifier, self._manager.first_ordinal(len(bodies))
+            messages = messages_like(like, bodies, source, ordinal)
+        except UnsupportedFormatName:
+            self._close_unusable(call, handle)
+            raise
+        with self._kernel.operation(call.now):
+            enqueue = self._manager.writing.enqueue_messages
+            status = enqueue(queue_of(handle), messages, like, transaction, call.now)
+            if status is not EnqueueStatus.ACCEPTED:
+                raise not_enqueued(handle, status)
+            self._kernel.reply(call.request, Sent(messages))
+
+    def _prepare(
+        self,
+        call: Call,
+        handle: OpenQueueDescriptor,
+        message: Message,
+        transaction: bytes | None,
+        bodies: Sequence[bytes] = (),
+    ) -> None:
+        """Give a message what its sending decides, and make sure that its queues accept it."""
+        if handle.access_type is not AccessType.SEND:
+            raise AccessDenied("the queue was not opened for sending")
+        if transaction is not None:
+            self._manager.transactions.room(transaction)
+        self._sending.prepare(handle, message, transaction, call.now, bodies)
+
+    def _close_unusable(self, call: Call, handle: OpenQueueDescriptor) -> None:
+        with self._kernel.operation(call.now):
+            close_unusable(self._manager, handle)
 
     def resend(self, call: Call, operation: Resend) -> None:
         to = None if operation.to is UNSET else self._opened.name(operation.to)
         if to is not None:
             check_can_be_sent_to(to)
-        work = self._application.resend
         number, transaction = lookup_number(operation.lookup_id), self._node.new_guid()
-        self._take(call, operation, work, number, to, transaction, _sent_one)
+        self._take(call, operation, self.resend_message, number, to, transaction)
 
-    # --- Reading
+    def resend_message(
+        self, call: Call, handle: OpenQueueDescriptor, lookup_id: int, to: FormatName | None, transaction: bytes
+    ) -> None:
+        """Take a message and send it once more, to another queue or to where it was sent to, in one step.
 
-    def receive(self, call: Call, operation: Receive) -> None:
-        found = _place(operation)
-        transaction = self._transactions.joined(call, operation.transaction, operation.begin_s)
-        options = ReadOptions(milliseconds(operation.timeout_s), None, transaction)
-        queue, access = self._opened.queue(operation.name), _receive_access(operation)
-        application = self._application
-        if operation.handle is not UNSET:
-            handle = self._opened.exclusive(operation.handle, operation.name)
-            if found is not None:
-                application.receive_by_lookup_id(call, handle, found, options, _received_one)
-            else:
-                application.receive_many(call, handle, operation.count, options, Received)
-        elif found is not None:
-            self._opened.use(call, queue, access, application.receive_by_lookup_id, found, options, _received_one)
-        elif operation.count == 1:
-            self._opened.use(call, queue, access, application.receive, options, _received_one)
-        else:
-            self._opened.use(call, queue, access, application.receive_many, operation.count, options, Received)
+        `transaction` is a new GUID, for a message that was sent in one.
+        """
+        self._kernel.check_room()
+        with self._kernel.operation(call.now):
+            _check_can_receive(handle)
+            sent = resend(self._manager, self._sending, handle, lookup_id, to=to, transaction=transaction, now=call.now)
+            self._kernel.reply(call.request, Sent([sent]))
 
-    def peek(self, call: Call, operation: Peek) -> None:
-        found = _place(operation)
-        options = ReadOptions(milliseconds(operation.timeout_s))
-        queue, access = self._opened.queue(operation.name), _peek_access(operation)
-        application = self._application
-        if operation.handle is not UNSET:
-            handle = self._opened.exclusive(operation.handle, operation.name)
-            if found is not None:
-                application.peek_by_lookup_id(call, handle, found, _received_one)
-            else:
-                application.peek(call, handle, options, _received_one)
-        elif found is not None:
-            self._opened.use(call, queue, access, application.peek_by_lookup_id, found, _received_one)
-        else:
-            self._opened.use(call, queue, access, application.peek, options, _received_one)
-
-    def browse(self, call: Call, operation: Browse) -> None:
-        """A page of what can be peeked at behind a LookupIdentifier, which need not be in the queue any more."""
-        after = lookup_number(operation.after) if operation.after else START
-        name = self._opened.name(operation.name)
-        with self._node.operation(call.now):
-            queue = find_queue(self._node, name)
-            messages: list[Message] = []
-            size = 0
-            position = queue.positions.next_peekable(after)
-            while position != END and len(messages) < operation.limit and size < MAX_HTTP_ANSWER:
-                message = self._node.manager.positions.find(queue, position)
-                if message is not None:
-                    messages.append(message)
-                    size += len(message.packet)
-                position = queue.positions.next_peekable(position)
-            is_last = position == END or not messages
-            self._node.reply(call.request, Received(messages, "" if is_last else str(messages[-1].lookup_identifier)))
+    # --- Taking away
 
     def delete(self, call: Call, operation: DeleteMessage) -> None:
-        found = lookup_number(operation.number), MessageSeekAction.SEEK_CURRENT
-        work = self._application.receive_by_lookup_id
-        self._take(call, operation, work, found, ReadOptions(), _nothing)
+        self._take(call, operation, self._delete_message, lookup_number(operation.number))
+
+    def _delete_message(self, call: Call, handle: OpenQueueDescriptor, lookup_id: int) -> None:
+        self._kernel.check_store()
+        with self._kernel.operation(call.now):
+            read = self._manager.reading.read_message_by_lookup_identifier
+            found = read(handle, lookup_id, MessageSeekAction.SEEK_CURRENT, ReadRequest(0, tag=call.request))
+            assert type(found) is Read, "nothing waits for a LookupIdentifier"
+            if found.status is not HResult.MQ_OK:
+                raise failure(found.status)
+            self._kernel.reply(call.request)
 
     def purge(self, call: Call, operation: PurgeQueue) -> None:
-        self._take(call, operation, self._application.purge)
+        self._take(call, operation, self.purge_messages)
 
-    def cancel(self, now: Now, request: int, operation: Operation[object]) -> None:
-        """End a read that waits, which then fails. One that does not wait is left alone."""
-        handle: int | None = None
-        try:
-            if isinstance(operation, CursorRead):
-                handle = self._opened.cursor(operation.identifier).handle
-            elif isinstance(operation, Read):
-                if operation.handle is not UNSET:
-                    handle = self._opened.exclusive(operation.handle, operation.name)
-                else:
-                    is_peek = isinstance(operation, Peek)
-                    access = _peek_access(operation) if is_peek else _receive_access(operation)
-                    handle = self._opened.queue(operation.name).handles.get(access)
-            if handle is not None:
-                self._application.cancel(now, handle, request)
-        except InvalidHandle:
-            # What waited has ended with it.
-            pass
-
-    def cancel_reads(self, call: Call, operation: CancelReads) -> None:
-        self._opened.close(call, self._opened.queue(operation.name), keeps_sending=operation.keeps_sending)
-        with self._node.operation(call.now):
-            self._node.reply(call.request)
+    def purge_messages(self, call: Call, handle: OpenQueueDescriptor) -> None:
+        """Over what the queue holds now. A long purge goes on while others work, and is answered at its end."""
+        self._kernel.check_store()
+        with self._kernel.operation(call.now):
+            _check_can_receive(handle)
+            purge = self._manager.writing.begin_purge(queue_of(handle))
+            self._node.purges.begin(purge, lambda: self._kernel.reply(call.request))
 
     # --- Moving
 
@@ -192,10 +188,31 @@ class MessageCalls:
         lookup_id = lookup_number(operation.lookup_id)
         transaction = self._transactions.joined(call, operation.transaction, operation.begin_s)
 
-        def move(call: Call, handle: int, target: int) -> None:
-            self._application.move(call, handle, lookup_id, target, transaction=transaction)
+        def move(call: Call, handle: OpenQueueDescriptor, target: OpenQueueDescriptor) -> None:
+            self.move_message(call, handle, lookup_id, target, transaction)
 
         self._with_target(call, operation, move)
+
+    def move_message(
+        self,
+        call: Call,
+        handle: OpenQueueDescriptor,
+        lookup_id: int,
+        target: OpenQueueDescriptor,
+        transaction: bytes | None = None,
+    ) -> None:
+        """Move a message to another queue, which was opened for that.
+
+        Raises InvalidParameter if they are not a queue and its subqueue, or two subqueues of one queue.
+        """
+        self._kernel.check_room()
+        if transaction is not None:
+            self._manager.transactions.room(transaction)
+        with self._kernel.operation(call.now):
+            status = self._manager.move_to_open_queue(handle, lookup_id, target, transaction, now=call.now)
+            if status is not HResult.MQ_OK:
+                raise not_moved(handle, target, status)
+            self._kernel.reply(call.request)
 
     def move_all(self, call: Call, operation: MoveAll) -> None:
         """A part of them: whoever asks goes on."""
@@ -205,58 +222,28 @@ class MessageCalls:
         if operation.after != "":
             part = MovedPart(after=lookup_number(operation.after), up_to=lookup_number(operation.up_to))
 
-        def move(call: Call, handle: int, target: int) -> None:
-            self._application.move_some(call, handle, target, part, _moved)
+        def move(call: Call, handle: OpenQueueDescriptor, target: OpenQueueDescriptor) -> None:
+            self.move_messages(call, handle, target, part)
 
         self._with_target(call, operation, move)
 
-    # --- What is open
-
-    def open_queue(self, call: Call, operation: OpenQueue) -> None:
-        if not operation.exclusive:
-            raise InvalidParameter("only exclusive opens need a handle")
-        identifier = self._opened.open_exclusive(call, operation.queue)
-        with self._node.operation(call.now):
-            self._node.reply(call.request, Handle(identifier, 0.0))
-
-    def close_queue(self, call: Call, operation: CloseQueue) -> None:
-        self._opened.close_exclusive(call, operation.identifier)
-        with self._node.operation(call.now):
-            self._node.reply(call.request)
-
-    def open_cursor(self, call: Call, operation: OpenCursor) -> None:
-        identifier = self._opened.open_cursor(
-            call, operation.queue, outgoing=operation.outgoing, handle=operation.handle
-        )  # fmt: skip
-        with self._node.operation(call.now):
-            self._node.reply(call.request, Handle(identifier, 0.0))
-
-    def close_cursor(self, call: Call, operation: CloseCursor) -> None:
-        place = self._opened.forget_cursor(operation.identifier)
-        self._application.close_cursor(call, place.handle, place.cursor)
-
-    def cursor_peek(self, call: Call, operation: CursorPeek) -> None:
-        handle, options = self._at(call, operation)
-        self._application.peek(call, handle, options, _received_one)
-
-    def cursor_next(self, call: Call, operation: CursorNext) -> None:
-        handle, options = self._at(call, operation)
-        self._application.peek_next(call, handle, options, _received_one)
-
-    def cursor_receive(self, call: Call, operation: CursorReceive) -> None:
-        handle, options = self._at(call, operation)
-        self._application.receive(call, handle, options, _received_one)
-
-    def _at(self, call: Call, operation: CursorRead) -> tuple[int, ReadOptions]:
-        place = self._opened.cursor(operation.identifier)
-        transaction = self._transactions.joined(call, operation.transaction, operation.begin_s)
-        return place.handle, ReadOptions(milliseconds(operation.timeout_s), place.cursor, transaction)
+    def move_messages(
+        self, call: Call, handle: OpenQueueDescriptor, target: OpenQueueDescriptor, part: MovedPart
+    ) -> None:  # fmt: skip
+        """Move the next messages of a queue. Each is in one of the two, whatever happens. Raises as `move_message`."""
+        self._kernel.check_store()
+        with self._kernel.operation(call.now):
+            moved = self._manager.move_some_to_open_queue(handle, target, part, MOVE_PART, now=call.now)
+            if moved is None:
+                raise not_moved(handle, target, HResult.STATUS_INVALID_PARAMETER)
+            after = "" if moved.is_last else str(moved.after)
+            self._kernel.reply(call.request, MovedObject(moved.count, after, str(moved.up_to)))
 
     def _take(
         self,
         call: Call,
         operation: PurgeQueue | DeleteMessage | Resend,
-        work: Callable[Concatenate[Call, int, P], None],
+        work: Callable[Concatenate[Call, OpenQueueDescriptor, P], None],
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
@@ -266,44 +253,23 @@ class MessageCalls:
         self._opened.use(call, queue, access, work, *args, **kwargs)
 
     def _with_target(
-        self, call: Call, operation: MoveMessage | MoveAll, move: Callable[[Call, int, int], None]
+        self,
+        call: Call,
+        operation: MoveMessage | MoveAll,
+        move: Callable[[Call, OpenQueueDescriptor, OpenQueueDescriptor], None],
     ) -> None:
         """Open the queue to move to meanwhile."""
         queue, to = self._opened.queue(operation.name), self._opened.name(operation.to)
         access = AccessType.RECEIVE_ADMIN if operation.outgoing else AccessType.RECEIVE
-        with self._node.operation(call.now):
-            target = self._application.open(call.now, to, AccessType.MOVE, ShareMode.DENY_NONE)
+        with self._kernel.operation(call.now):
+            target = self._manager.open_queue(to, AccessType.MOVE, ShareMode.DENY_NONE, call.now)
         try:
             self._opened.use(call, queue, access, move, target)
         finally:
-            with self._node.operation(call.now):
-                self._application.close(target)
+            with self._kernel.operation(call.now):
+                self._manager.close_queue(target)
 
 
-def _place(operation: Read) -> tuple[int, MessageSeekAction] | None:
-    number = operation.lookup_id
-    return place_of(UNSET if number is UNSET else lookup_number(number), operation.seek)
-
-
-def _receive_access(operation: Read) -> AccessType:
-    return AccessType.RECEIVE_ADMIN if operation.outgoing else AccessType.RECEIVE
-
-
-def _peek_access(operation: Read) -> AccessType:
-    return AccessType.PEEK_ADMIN if operation.outgoing else AccessType.PEEK
-
-
-def _sent_one(message: Message | Copies) -> Sent:
-    return Sent([message])
-
-
-def _received_one(message: Message) -> Received:
-    return Received([message])
-
-
-def _nothing(_: Message) -> None:
-    """Of a message that nobody wants to see."""
-
-
-def _moved(part: MovedPart) -> MovedObject:
-    return MovedObject(part.count, "" if part.is_last else str(part.after), str(part.up_to))
+def _check_can_receive(handle: OpenQueueDescriptor) -> None:
+    if not handle.access_type.can_receive:
+        raise AccessDenied("the queue was not opened for receiving")

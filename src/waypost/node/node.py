@@ -1,6 +1,6 @@
 """One queue manager: the core on a store, with its directory, acknowledgments, journals and dead letters.
 
-Facts come in as method calls that carry `now`; what must happen outside comes out of `take_effects`. All that an
+Facts come in as method calls that carry `now`; what must happen outside comes out of `kernel.take_effects`. All that an
 operation changes goes into the batch that is being made, and its answer waits until this batch is durable. An answer
 that shows a message which is not yet durable waits for that one's batch. The shell takes the effects when it has
 nothing more to bring, so that what came together is one batch.
@@ -42,7 +42,7 @@ from waypost.node.message_index import MessageIndex
 from waypost.node.network.network import Network
 from waypost.node.purging import Purges
 from waypost.node.recovery import Settings, recover
-from waypost.node.remote import RemoteReading
+from waypost.node.remote_reading import RemoteReading
 from waypost.node.renumbering import Renumberings
 from waypost.node.reserves import Reserves
 from waypost.node.sending import Sending
@@ -53,7 +53,7 @@ from waypost.store.port import Reader
 
 
 class Node:
-    """See the module. waypost.node.application.Application has the operations of applications.
+    """See the module. waypost.node.operation_handlers has the operations of applications.
 
     It puts the components together and tells each what the events of the core mean to it; none of them knows it.
     """
@@ -61,17 +61,12 @@ class Node:
     __slots__ = (
         "_is_integrated",
         "_reserves",
-        "await_everything",
-        "await_read",
-        "check_room",
-        "check_store",
         "claims",
         "damaged",
         "delivery",
         "destinations",
         "directory",
         "external",
-        "fail",
         "index",
         "kept_acks",
         "kernel",
@@ -79,15 +74,12 @@ class Node:
         "messages",
         "network",
         "new_guid",
-        "operation",
         "purges",
         "remote",
         "renumberings",
-        "reply",
         "sending",
         "sequences",
         "stages",
-        "take_effects",
         "transactional_acks",
     )
 
@@ -169,15 +161,6 @@ class Node:
                 purges=self.purges,
             )
         )
-        # What the shell takes, and what those use who ask for something.
-        self.take_effects: Final = kernel.take_effects
-        self.operation: Final = kernel.operation
-        self.reply: Final = kernel.reply
-        self.fail: Final = kernel.fail
-        self.await_read: Final = kernel.await_read
-        self.await_everything: Final = kernel.await_everything
-        self.check_store: Final = kernel.check_store
-        self.check_room: Final = kernel.check_room
         with kernel:
             self.external.initialize(self.manager.identity.identifier)
         if self.network is not None:

@@ -15,11 +15,14 @@ from msgspec import UNSET, UnsetType
 
 from waypost.api.excerpt import excerpt
 from waypost.api.names import check_can_be_sent_to, format_name, short_name
-from waypost.core.queues import AccessType, ShareMode
+from waypost.core.cursors import Cursor
+from waypost.core.queues import AccessType, OpenQueueDescriptor, ShareMode
 from waypost.errors import InvalidHandle, InvalidParameter, QueueNotAvailable, QueueNotFound, WaypostError
 from waypost.guid import guid_text
+from waypost.hresult import HResult
 from waypost.limits import MAX_OPENED_NAME, MAX_OPENED_NAMES
-from waypost.node.application import Application, Call
+from waypost.node.failures import failure
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.wire.format_names import FormatName
 
@@ -30,10 +33,10 @@ _ADMIN: Final = frozenset({AccessType.RECEIVE_ADMIN, AccessType.PEEK_ADMIN})
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A cursor: the handle that it belongs to, and its number there."""
+    """A cursor, and the handle that it belongs to."""
 
-    handle: int
-    cursor: int
+    handle: OpenQueueDescriptor
+    cursor: Cursor
 
 
 class OpenedQueue:
@@ -44,23 +47,34 @@ class OpenedQueue:
     def __init__(self, name: FormatName, *, is_kept: bool) -> None:
         self.name: Final = name
         self.is_kept: Final = is_kept
-        self.handles: Final[dict[AccessType, int]] = {}
+        self.handles: Final[dict[AccessType, OpenQueueDescriptor]] = {}
 
 
 class OpenedQueues:
     """Those of one node."""
 
-    __slots__ = ("_application", "_cursors", "_deleted", "_exclusive", "_named", "_node", "_queues", "_sending")
+    __slots__ = (
+        "_cursors",
+        "_deleted",
+        "_exclusive",
+        "_kernel",
+        "_manager",
+        "_named",
+        "_new_guid",
+        "_queues",
+        "_sending",
+    )
 
-    def __init__(self, node: Node, application: Application) -> None:
-        self._node: Final = node
-        self._application: Final = application
+    def __init__(self, node: Node) -> None:
+        self._kernel: Final = node.kernel
+        self._manager: Final = node.manager
+        self._new_guid: Final = node.new_guid
         # By names as they were given: to parse one takes as long as to read a message.
         self._named: Final[dict[str, OpenedQueue]] = {}
         self._queues: Final[dict[FormatName, OpenedQueue]] = {}
         # Those that are open for sending, the oldest first.
         self._sending: Final[dict[OpenedQueue, None]] = {}
-        self._exclusive: Final[dict[str, tuple[FormatName, int]]] = {}
+        self._exclusive: Final[dict[str, tuple[FormatName, OpenQueueDescriptor]]] = {}
         self._cursors: Final[dict[str, Place]] = {}
         # Queues that were to be deleted, whose handles are to be closed.
         self._deleted: Final[set[FormatName]] = set()
@@ -69,7 +83,7 @@ class OpenedQueues:
         """The queue of this name, if there is one. Raises what waypost.api.names does."""
         found = self._named.get(text)
         if found is None:
-            name = format_name(text, self._node.manager.identity.computer_name)
+            name = format_name(text, self._manager.identity.computer_name)
             if len(text) > MAX_OPENED_NAME:
                 return self._queues.get(name) or OpenedQueue(name, is_kept=False)
             if len(self._named) >= MAX_OPENED_NAMES:
@@ -87,7 +101,7 @@ class OpenedQueues:
         call: Call,
         queue: OpenedQueue,
         access: AccessType,
-        work: Callable[Concatenate[Call, int, P], None],
+        work: Callable[Concatenate[Call, OpenQueueDescriptor, P], None],
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
@@ -96,8 +110,8 @@ class OpenedQueues:
         if handle is not None:
             try:
                 work(call, handle, *args, **kwargs)
-            except (QueueNotAvailable, InvalidHandle):
-                # The queue was deleted or the handle closed; there may be another queue under the name.
+            except QueueNotAvailable:
+                # The queue was deleted; there may be another one under the name.
                 self.close(call, queue)
             else:
                 return
@@ -112,23 +126,23 @@ class OpenedQueues:
         if access is AccessType.SEND:
             self._opened_to_send(call, queue)
 
-    def exclusive(self, identifier: str, text: str) -> int:
+    def exclusive(self, identifier: str, text: str) -> OpenQueueDescriptor:
         """The handle of an exclusive open, which has to be one of the queue with this name."""
         found = self._exclusive.get(identifier)
         if found is None:
             raise InvalidHandle("the handle is not open")
         name, handle = found
         if name != self.name(text):
-            own = short_name(name, self._node.manager.identity.computer_name)
+            own = short_name(name, self._manager.identity.computer_name)
             raise InvalidParameter(f"the handle is one of {own}, not of {excerpt(text)}")
         return handle
 
     def open_exclusive(self, call: Call, text: str) -> str:
         """Keep others from receiving. The id to close it with."""
         name = self.name(text)
-        with self._node.operation(call.now):
-            handle = self._application.open(call.now, name, AccessType.RECEIVE, ShareMode.DENY_RECEIVE)
-        identifier = guid_text(self._node.new_guid())
+        with self._kernel.operation(call.now):
+            handle = self._manager.open_queue(name, AccessType.RECEIVE, ShareMode.DENY_RECEIVE, call.now)
+        identifier = guid_text(self._new_guid())
         self._exclusive[identifier] = name, handle
         return identifier
 
@@ -140,11 +154,14 @@ class OpenedQueues:
 
     def open_cursor(self, call: Call, text: str, *, outgoing: bool, handle: str | UnsetType) -> str:
         """The id of a place in the queue."""
-        identifier = guid_text(self._node.new_guid())
+        identifier = guid_text(self._new_guid())
 
-        def place(call: Call, handle: int) -> None:
-            with self._node.operation(call.now):
-                self._cursors[identifier] = Place(handle, self._application.place(handle))
+        def place(call: Call, handle: OpenQueueDescriptor) -> None:
+            with self._kernel.operation(call.now):
+                cursor = self._manager.open_cursor(handle)
+                if cursor is None:
+                    raise failure(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+                self._cursors[identifier] = Place(handle, cursor)
 
         if handle is UNSET:
             access = AccessType.RECEIVE_ADMIN if outgoing else AccessType.RECEIVE
@@ -159,11 +176,12 @@ class OpenedQueues:
             raise InvalidHandle("the cursor is not open")
         return place
 
-    def forget_cursor(self, identifier: str) -> Place:
-        """It is to be closed."""
+    def close_cursor(self, call: Call, identifier: str) -> None:
         place = self.cursor(identifier)
         del self._cursors[identifier]
-        return place
+        with self._kernel.operation(call.now):
+            self._manager.close_cursor(place.handle, place.cursor)
+            self._kernel.reply(call.request)
 
     def close(self, call: Call, queue: OpenedQueue, *, keeps_sending: bool = False) -> None:
         """Close what is open of a queue for all. Reads that wait end."""
@@ -176,15 +194,15 @@ class OpenedQueues:
         self._close_deleted(call)
         self._deleted.add(name)
 
-    def _open(self, call: Call, queue: OpenedQueue, access: AccessType) -> int:
+    def _open(self, call: Call, queue: OpenedQueue, access: AccessType) -> OpenQueueDescriptor:
         self._close_deleted(call)
         name = queue.name
         if access is AccessType.SEND:
             check_can_be_sent_to(name)
-        elif access in _ADMIN and name not in self._node.manager.collection.outgoing:
+        elif access in _ADMIN and name not in self._manager.collection.outgoing:
             raise QueueNotFound(f"{name} is no outgoing queue of this computer")
-        with self._node.operation(call.now):
-            handle = self._application.open(call.now, name, access, ShareMode.DENY_NONE)
+        with self._kernel.operation(call.now):
+            handle = self._manager.open_queue(name, access, ShareMode.DENY_NONE, call.now)
         queue.handles[access] = handle
         if queue.is_kept or access is not AccessType.SEND:
             # It may have been forgotten, because so many others were named.
@@ -212,9 +230,9 @@ class OpenedQueues:
             if queue is not None:
                 self.close(call, queue)
 
-    def _close(self, call: Call, handle: int) -> None:
-        for identifier in [key for key, place in self._cursors.items() if place.handle == handle]:
+    def _close(self, call: Call, handle: OpenQueueDescriptor) -> None:
+        for identifier in [key for key, place in self._cursors.items() if place.handle is handle]:
             del self._cursors[identifier]
         # The queue manager may be closing it itself, or be out of order.
-        with suppress(WaypostError), self._node.operation(call.now):
-            self._application.close(handle)
+        with suppress(WaypostError), self._kernel.operation(call.now):
+            self._manager.close_queue(handle)

@@ -62,16 +62,17 @@ from waypost.api.operations import (
     ShowQueue,
 )
 from waypost.clock import Now
-from waypost.node.application import Application, Call
 from waypost.node.bulk import BulkReading
 from waypost.node.bulk_writing import BulkWriting
 from waypost.node.damage_calls import DamageCalls
 from waypost.node.explain_calls import ExplainCalls
 from waypost.node.following import Following
+from waypost.node.kernel import Call
 from waypost.node.message_calls import MessageCalls
 from waypost.node.node import Node
 from waypost.node.opened_queues import OpenedQueues
 from waypost.node.queue_calls import QueueCalls
+from waypost.node.reading_calls import ReadingCalls
 from waypost.node.sequence_calls import SequenceCalls
 from waypost.node.transaction_calls import TransactionCalls
 
@@ -81,17 +82,17 @@ O = TypeVar("O", bound=Operation[object])  # noqa: E741, an operation
 class Handlers:
     """Those of one node."""
 
-    __slots__ = ("_by_type", "_messages", "_transactions", "application", "opened")
+    __slots__ = ("_by_type", "_transactions", "messages", "opened", "reading")
 
     def __init__(self, node: Node) -> None:
-        self.application: Final = Application(node)
-        self.opened: Final = OpenedQueues(node, self.application)
-        self._transactions: Final = TransactionCalls(node, self.application)
-        self._messages: Final = MessageCalls(node, self.application, self.opened, self._transactions)
+        self.opened: Final = OpenedQueues(node)
+        self._transactions: Final = TransactionCalls(node)
+        self.messages: Final = MessageCalls(node, self.opened, self._transactions)
+        self.reading: Final = ReadingCalls(node, self.opened, self._transactions)
         # Nothing is sure of what any of them takes, but that it is the record of its key: `_on` sees to it.
         self._by_type: Final[dict[type[Operation[object]], Callable[[Call, Never], None]]] = {}
         queues, sequences, damage = QueueCalls(node, self.opened.deleted), SequenceCalls(node), DamageCalls(node)
-        messages, transactions = self._messages, self._transactions
+        messages, reading, transactions = self.messages, self.reading, self._transactions
         self._on(ListQueues, queues.list_queues)
         self._on(ShowQueue, queues.show)
         self._on(DeleteQueue, queues.delete)
@@ -101,20 +102,20 @@ class Handlers:
         self._on(SetQueue, queues.set)
         self._on(PurgeQueue, messages.purge)
         self._on(Send, messages.send)
-        self._on(Receive, messages.receive)
-        self._on(Peek, messages.peek)
-        self._on(Browse, messages.browse)
+        self._on(Receive, reading.receive)
+        self._on(Peek, reading.peek)
+        self._on(Browse, reading.browse)
         self._on(DeleteMessage, messages.delete)
         self._on(MoveMessage, messages.move)
         self._on(MoveAll, messages.move_all)
         self._on(Resend, messages.resend)
-        self._on(OpenQueue, messages.open_queue)
-        self._on(CloseQueue, messages.close_queue)
-        self._on(OpenCursor, messages.open_cursor)
-        self._on(CloseCursor, messages.close_cursor)
-        self._on(CursorPeek, messages.cursor_peek)
-        self._on(CursorNext, messages.cursor_next)
-        self._on(CursorReceive, messages.cursor_receive)
+        self._on(OpenQueue, reading.open_queue)
+        self._on(CloseQueue, reading.close_queue)
+        self._on(OpenCursor, reading.open_cursor)
+        self._on(CloseCursor, reading.close_cursor)
+        self._on(CursorPeek, reading.cursor_peek)
+        self._on(CursorNext, reading.cursor_next)
+        self._on(CursorReceive, reading.cursor_receive)
         self._on(BeginTransaction, transactions.begin)
         self._on(CommitTransaction, transactions.commit)
         self._on(AbortTransaction, transactions.abort)
@@ -126,14 +127,14 @@ class Handlers:
         self._on(Explain, ExplainCalls(node).explain)
         self._on(ListDamaged, damage.list_damaged)
         self._on(ForgetDamaged, damage.forget)
-        reading, writing = BulkReading(node), BulkWriting(node)
-        self._on(ListBulkQueues, reading.list_queues)
-        self._on(ShowBulkQueue, reading.show)
-        self._on(ShowBulkQueues, reading.show_some)
-        self._on(PlanRange, reading.plan)
-        self._on(ReadRange, reading.read)
-        self._on(FindSeq, reading.find_seq)
-        self._on(RemoveRange, reading.remove)
+        bulk_reading, writing = BulkReading(node), BulkWriting(node)
+        self._on(ListBulkQueues, bulk_reading.list_queues)
+        self._on(ShowBulkQueue, bulk_reading.show)
+        self._on(ShowBulkQueues, bulk_reading.show_some)
+        self._on(PlanRange, bulk_reading.plan)
+        self._on(ReadRange, bulk_reading.read)
+        self._on(FindSeq, bulk_reading.find_seq)
+        self._on(RemoveRange, bulk_reading.remove)
         self._on(Claim, writing.claim)
         self._on(ReadClaim, writing.read_claim)
         self._on(ReturnClaim, writing.return_claim)
@@ -142,7 +143,7 @@ class Handlers:
         self._on(DropStages, writing.drop)
         self._on(CommitStages, writing.commit)
         self._on(ListBatches, writing.list_batches)
-        self._on(CancelReads, messages.cancel_reads)
+        self._on(CancelReads, reading.cancel_reads)
         self._on(Follow, Following(node).follow)
 
     def start(self, call: Call, operation: Operation[object]) -> None:
@@ -151,7 +152,7 @@ class Handlers:
 
     def cancel(self, now: Now, request: int, operation: Operation[object]) -> None:
         """End a read that waits for a message, which then fails."""
-        self._messages.cancel(now, request, operation)
+        self.reading.cancel(now, request, operation)
 
     def stop(self, now: Now) -> None:
         """Abort the transactions that are under way."""

@@ -16,8 +16,8 @@ from waypost.api.queue_attributes import ignored, queue_attributes
 from waypost.api.queues import Kind
 from waypost.core.queues import OutgoingQueue, Queue, QueueAttributes
 from waypost.errors import InvalidParameter, QueueNotFound
-from waypost.node.application import Call
 from waypost.node.deleting import delete_queue
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.queue_info import queue_info, queue_named
 from waypost.wire.format_names import DirectFormatName, FormatName, Protocol
@@ -45,13 +45,13 @@ class QueueCalls:
 
     def show(self, call: Call, operation: ShowQueue) -> None:
         name = self._name(operation.name)
-        with self._node.operation(call.now):
-            self._node.reply(call.request, self._info(name))
+        with self._node.kernel.operation(call.now):
+            self._node.kernel.reply(call.request, self._info(name))
 
     def list_queues(self, call: Call, operation: ListQueues) -> None:
         names = self.names(operation.kind)
-        with self._node.operation(call.now):
-            self._node.reply(call.request, QueueList(tuple(self.infos(operation.pattern, names))))
+        with self._node.kernel.operation(call.now):
+            self._node.kernel.reply(call.request, QueueList(tuple(self.infos(operation.pattern, names))))
 
     def delete(self, call: Call, operation: DeleteQueue) -> None:
         name = self._name(operation.name)
@@ -62,32 +62,32 @@ class QueueCalls:
         path = path_name(operation.name, self._computer)
         given, notes = _without_ignored(self._name(operation.name), operation)
         attributes = QueueAttributes(path, transactional=operation.transactional, **given)
-        self._node.check_room()
-        with self._node.operation(call.now):
+        self._node.kernel.check_room()
+        with self._node.kernel.operation(call.now):
             self._manager.create_queue(attributes, call.now)
             info = self._info(DirectFormatName(Protocol.OS, self._computer, path.kind, path.queue))
-            self._node.reply(call.request, replace(info, notes=notes))
+            self._node.kernel.reply(call.request, replace(info, notes=notes))
 
     def set(self, call: Call, operation: SetQueue) -> None:
         name = self._name(operation.name)
         given, notes = _without_ignored(name, operation)
         queue = queue_named(self._manager, name)
-        self._node.check_store()
-        with self._node.operation(call.now):
+        self._node.kernel.check_store()
+        with self._node.kernel.operation(call.now):
             self._manager.modify_queue(queue, changed(queue.attributes, **given), call.now)
-            self._node.reply(call.request, replace(self._info(name), notes=notes))
+            self._node.kernel.reply(call.request, replace(self._info(name), notes=notes))
 
     def pause(self, call: Call, operation: PauseQueue) -> None:
         queue = self._outgoing(operation.name)
-        with self._node.operation(call.now):
+        with self._node.kernel.operation(call.now):
             self._manager.outgoing.pause_queue(queue)
-            self._node.reply(call.request)
+            self._node.kernel.reply(call.request)
 
     def resume(self, call: Call, operation: ResumeQueue) -> None:
         queue = self._outgoing(operation.name)
-        with self._node.operation(call.now):
+        with self._node.kernel.operation(call.now):
             self._manager.outgoing.resume_queue(queue)
-            self._node.reply(call.request)
+            self._node.kernel.reply(call.request)
 
     def names(self, kind: Kind) -> list[FormatName]:
         """The queues of a kind, in the order of their paths. Raises InvalidParameter."""

@@ -24,7 +24,7 @@ from waypost.node.bulk_store import Kept
 from waypost.node.directory import DirectoryMode, NodeDirectory
 from waypost.node.message_records import message_of
 from waypost.node.queue_security import queue_security
-from waypost.node.remote import RemoteServing
+from waypost.node.remote_reading import RemoteServing
 from waypost.node.reserves import stored_end
 from waypost.node.stored_messages import StoredMessages, undecodable
 from waypost.routing.routes import Relays, Route

@@ -149,7 +149,7 @@ class SequenceAdmin:
         node, size = self._node, min(queue.total_bytes, _PARTS_AT_ONCE * MAX_SCAN_BYTES)
         node.renumberings.check(queue)
         if size > node.kernel.room.reserve // _SMALL_PART:
-            node.check_room(size, min(size, MAX_SCAN_BYTES))
+            node.kernel.check_room(size, min(size, MAX_SCAN_BYTES))
         tally = _Tally.of(queue)
         node.renumberings.begin(queue, now, tally.add, lambda: then(tally.reset))
 

@@ -20,8 +20,8 @@ from waypost.clock import Now
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.errors import DecodeError, InvalidParameter, QueueDeleted
 from waypost.guid import NULL_GUID, guid_text, parse_guid
-from waypost.node.application import Call
 from waypost.node.explain_sequences import refused_sentence
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.sequence_admin import Line, Page, Reset, SequenceAdmin, Wanted
 from waypost.peers import peer_of
@@ -48,7 +48,7 @@ class SequenceCalls:
             raise InvalidParameter(f"a direction is one of {', '.join(DIRECTIONS)}, not {excerpt(direction)}")
         wanted = self._wanted(operation.queue or None, operation.source or None, operation.address or None)
         place = _place(operation.after)
-        with self._node.operation(call.now):
+        with self._node.kernel.operation(call.now):
             if direction == "out":
                 page = self._admin.outgoing(wanted)
             elif direction == "refused":
@@ -59,7 +59,7 @@ class SequenceCalls:
 
     def reset(self, call: Call, operation: ResetSequences) -> None:
         """Begin sequences again, from a place on. Nothing happens if it is a trial."""
-        self._node.check_store()
+        self._node.kernel.check_store()
         is_trial = bool(operation.trial)
         wanted = self._wanted(operation.queue, operation.source, operation.address, operation.older_than_s)
         place = _place(operation.after)
@@ -68,7 +68,7 @@ class SequenceCalls:
                 "which sequences to reset is not given: name a queue, a source, an address or an age"
             )
         queue = None if wanted.queue is None else self._admin.find(wanted.queue)
-        with self._node.operation(call.now):
+        with self._node.kernel.operation(call.now):
             if isinstance(queue, OutgoingQueue):
                 if wanted != Wanted(wanted.queue):
                     raise InvalidParameter(f"{queue} is an outgoing queue: it has one source, which is here")
@@ -82,7 +82,7 @@ class SequenceCalls:
 
         def then(reset: Reset) -> None:
             if queue.is_deleted:
-                self._node.fail(call.request, QueueDeleted(f"{queue} was deleted meanwhile"))
+                self._node.kernel.fail(call.request, QueueDeleted(f"{queue} was deleted meanwhile"))
             else:
                 self._reply_reset(call, reset, _outgoing_warning(reset, queue))
 
@@ -99,37 +99,37 @@ class SequenceCalls:
     def admit(self, call: Call, operation: AdmitAddress) -> None:
         """Raises LimitReached, InvalidParameter."""
         node = self._node
-        node.check_store()
+        node.kernel.check_store()
         guid, address = _queue_manager(operation.guid), _host(operation.address)
         if guid == node.manager.identity.identifier:
             raise InvalidParameter(f"{guid_text(guid)} is this queue manager, and only others acknowledge its messages")
-        with node.operation(call.now):
+        with node.kernel.operation(call.now):
             node.destinations.admit(guid, address, call.now)
             believed = 0 if node.network is None else node.network.admitted(guid, address, call.now)
-            node.reply(call.request, Admitted(believed))
+            node.kernel.reply(call.request, Admitted(believed))
 
     def revoke(self, call: Call, operation: RevokeAddress) -> None:
         """Acknowledgments from there are kept again. Raises InvalidParameter."""
         node = self._node
-        node.check_store()
+        node.kernel.check_store()
         guid, address = _queue_manager(operation.guid), _host(operation.address)
-        with node.operation(call.now):
+        with node.kernel.operation(call.now):
             if not node.destinations.revoke(guid, address):
                 raise InvalidParameter(f"{address} was not admitted for {guid_text(guid)}")
             if node.network is not None:
                 node.network.judging.revoked(guid, address)
-            node.reply(call.request)
+            node.kernel.reply(call.request)
 
     def admitted(self, call: Call, _: ListAdmitted) -> None:
-        with self._node.operation(call.now):
+        with self._node.kernel.operation(call.now):
             found = sorted(self._node.destinations.admitted)
             addresses = tuple(AdmittedAddress(guid_text(guid), address) for guid, address in found)
             self._reply(call, AdmittedAddresses(addresses))
 
     def _reply(self, call: Call, answer: object) -> None:
         """What was taken and is not durable yet may be in the answer."""
-        self._node.await_everything()
-        self._node.reply(call.request, answer)
+        self._node.kernel.await_everything()
+        self._node.kernel.reply(call.request, answer)
 
     def _wanted(
         self, queue: str | None, source: str | None, address: str | None, older_than: float | None = None

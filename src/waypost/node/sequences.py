@@ -16,7 +16,7 @@ from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import set_sequence
 from waypost.limits import MAX_TIME_STAMP_AHEAD_SECONDS
 from waypost.node import transfer_store
-from waypost.node.incoming import Incoming
+from waypost.node.incoming_store import IncomingStore
 from waypost.node.kernel import Kernel
 from waypost.node.reserves import stored_end
 from waypost.store.keys import Counter
@@ -58,7 +58,7 @@ class Sequences:
         self._manager: Final = manager
         self._messages: Final = kernel.messages
         self._reader: Final = reader
-        self.incoming: Final = Incoming(reader)
+        self.incoming: Final = IncomingStore(reader)
         self._outgoing: Final = transfer_store.read_outgoing(reader)
         # The latest time of the clock that the store knows of.
         self._written_latest = stored_end(reader, Counter.LATEST_TIME)

@@ -1,10 +1,10 @@
 """Stages: messages that are on disk and seen by nobody until a batch is committed, which happens once.
 
 A stage is a lasting transaction that has sent (waypost.core.lasting_transactions). The commit of several stages and the
-note that the batch of the query is done (waypost.node.commits) are one batch of the store, so a repetition changes
-nothing, whenever the process has died. Stages are committed in the order in which they were made, and all of their
-messages or none: if a queue was deleted meanwhile, the commit is refused. What else is staged for the batch goes with
-the commit, because nobody can commit it any more.
+note that the batch of the query is done (waypost.node.committed_batches) are one batch of the store, so a repetition
+changes nothing, whenever the process has died. Stages are committed in the order in which they were made, and all of
+their messages or none: if a queue was deleted meanwhile, the commit is refused. What else is staged for the batch goes
+with the commit, because nobody can commit it any more.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ from waypost.errors import (
 from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_BULK_LEASE_SECONDS, MAX_BULK_MESSAGES, MAX_BULK_NAME, MAX_STAGES
 from waypost.node import bulk_store
-from waypost.node.commits import Commits, Key, check_repeats, destination_of, digest_of
+from waypost.node.committed_batches import CommittedBatches, Key, check_repeats, destination_of, digest_of
 from waypost.node.failures import not_enqueued
 from waypost.node.kernel import Kernel
 from waypost.node.sending import Sending, close_unusable, new_message, queue_of
@@ -86,7 +86,7 @@ class Stages:
         self._stages: Final = kept.stages
         # Of each query and batch.
         self._by_batch: Final[dict[tuple[str, int], dict[bytes, None]]] = {}
-        self.commits: Final = Commits(kernel, kept.commits)
+        self.commits: Final = CommittedBatches(kernel, kept.commits)
         for identifier, stage in kept.stages.items():
             self._begin(identifier, stage, kernel.now)
 

@@ -11,36 +11,45 @@ from waypost.api.operations import AbortTransaction, BeginTransaction, CommitTra
 from waypost.clock import Now
 from waypost.errors import DecodeError, InvalidParameter, WaypostError
 from waypost.guid import guid_text, parse_guid
-from waypost.node.application import Application, Call
+from waypost.hresult import HResult
+from waypost.node.failures import failure
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 
 
 class TransactionCalls:
     """Those on one node."""
 
-    __slots__ = ("_application", "_node", "_open")
+    __slots__ = ("_kernel", "_new_guid", "_open", "_transactions")
 
-    def __init__(self, node: Node, application: Application) -> None:
-        self._node: Final = node
-        self._application: Final = application
+    def __init__(self, node: Node) -> None:
+        self._kernel: Final = node.kernel
+        self._new_guid: Final = node.new_guid
+        self._transactions: Final = node.manager.transactions
         # Those that were begun here and have not ended.
         self._open: Final[dict[str, bytes]] = {}
 
     def begin(self, call: Call, operation: BeginTransaction) -> None:
-        identifier = self._node.new_guid() if operation.id is UNSET else _identifier(operation.id)
-        with self._node.operation(call.now):
+        identifier = self._new_guid() if operation.id is UNSET else _identifier(operation.id)
+        with self._kernel.operation(call.now):
             self._begin(identifier)
             # Whoever leases it to others knows when it ends.
-            self._node.reply(call.request, TransactionObject(guid_text(identifier), ""))
+            self._kernel.reply(call.request, TransactionObject(guid_text(identifier), ""))
 
     def commit(self, call: Call, operation: CommitTransaction) -> None:
-        self._application.commit(call, self._identifier(operation.identifier))
+        identifier = self._identifier(operation.identifier)
+        self._kernel.check_store()
+        with self._kernel.operation(call.now):
+            self._check_own(identifier)
+            self._end(call, self._transactions.transaction_commit(identifier, call.now.wall))
+            # A queue that was deleted meanwhile may have left nothing to be written here.
+            self._kernel.await_everything()
         self._open.pop(operation.identifier, None)
 
     def abort(self, call: Call, operation: AbortTransaction) -> None:
         identifier = self._identifier(operation.identifier)
         self._open.pop(operation.identifier, None)
-        self._application.abort(call, identifier)
+        self._abort(call, identifier)
 
     def joined(self, call: Call, transaction: str | UnsetType, begin_s: float | UnsetType) -> bytes | None:
         """The transaction that an operation is part of, which begins with it if it says so."""
@@ -49,8 +58,8 @@ class TransactionCalls:
                 raise InvalidParameter("begin_s needs the id of the transaction to begin")
             return None
         identifier = self._identifier(transaction)
-        if begin_s is not UNSET and identifier not in self._node.manager.transactions.collection:
-            with self._node.operation(call.now):
+        if begin_s is not UNSET and identifier not in self._transactions.collection:
+            with self._kernel.operation(call.now):
                 self._begin(identifier)
         return identifier
 
@@ -59,10 +68,26 @@ class TransactionCalls:
         while self._open:
             _, identifier = self._open.popitem()
             with suppress(WaypostError):
-                self._application.abort(Call(0, now), identifier)
+                self._abort(Call(0, now), identifier)
+
+    def _abort(self, call: Call, identifier: bytes) -> None:
+        with self._kernel.operation(call.now):
+            self._check_own(identifier)
+            self._end(call, self._transactions.transaction_abort(identifier))
+
+    def _check_own(self, identifier: bytes) -> None:
+        """The transactions of a coordinator are not an application's to end."""
+        transaction = self._transactions.collection.get(identifier)
+        if transaction is None or not transaction.single_phase:
+            raise failure(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+
+    def _end(self, call: Call, status: HResult) -> None:
+        if status is not HResult.MQ_OK:
+            raise failure(status)
+        self._kernel.reply(call.request)
 
     def _begin(self, identifier: bytes) -> None:
-        self._node.manager.transactions.create_transaction(identifier)
+        self._transactions.create_transaction(identifier)
         self._open[guid_text(identifier)] = identifier
 
     def _identifier(self, text: str) -> bytes:

@@ -1,46 +1,47 @@
 """A simulated application: a script that asks, and goes on when it was answered."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from random import Random
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import fields
+
+from waypost.api.messages import Received, Sent
+from waypost.api.opened import Handle
 from waypost.api.operations import Operation
+from waypost.core.message import Message
 from waypost.hresult import HResult
-from waypost.node.application import ReadOptions
-from waypost.node.node import Node
 from waypost.sim.violation import Violation
-
-
-class Argument(ABC):
-    """An argument that the engine knows under another form."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def to_engine(self, node: Node) -> object: ...
 
 
 @dataclass(slots=True)
 class Ask:
-    """An operation of waypost.sim.operations by its name. Whoever does not wait is told the number of the request."""
+    """`do` an operation, or another of waypost.sim.operations by its name.
+
+    One who does not wait is told the number of the request.
+    """
 
     name: str
     arguments: tuple[object, ...] = ()
-    options: dict[str, object] = field(default_factory=dict)
     waits: bool = True
 
+    @property
+    def operation(self) -> Operation[Any] | None:
+        """What is to be done, if that is a record."""
+        return self.arguments[0] if self.name == "do" else None  # type: ignore[return-value]  # see `do`
+
     def __str__(self) -> str:
-        words = [_text(each) for each in self.arguments]
-        words += [f"{name}={_text(value)}" for name, value in self.options.items()]
-        return f"{self.name}({', '.join(words)})"
+        if self.operation is not None:
+            return _text(self.operation)
+        return f"{self.name}({', '.join(map(_text, self.arguments))})"
 
 
-def do(operation: Operation[Any]) -> Ask:
+def do(operation: Operation[Any], *, waits: bool = True) -> Ask:
     """An operation as a record, as every surface hands it to the engine."""
-    return Ask("do", (operation,))
+    return Ask("do", (operation,), waits=waits)
 
 
 @dataclass(slots=True)
@@ -61,11 +62,18 @@ class Result:
         return self.status is HResult.MQ_OK
 
     @property
-    def number(self) -> int:
-        """The handle or the cursor that was opened."""
-        if not isinstance(self.value, int):
-            raise Violation(f"request {self.request} was answered with {self.value!r} instead of a number")
-        return self.value
+    def identifier(self) -> str:
+        """That of the handle or the cursor that was opened."""
+        if not isinstance(self.value, Handle):
+            raise Violation(f"request {self.request} was answered with {self.value!r} instead of a handle")
+        return self.value.id
+
+    @property
+    def messages(self) -> list[Message]:
+        """Those that were sent, or read."""
+        if not isinstance(self.value, Sent | Received):
+            return []
+        return [each for each in self.value.messages if isinstance(each, Message)]
 
 
 Script = Generator[Ask | Pause, Result, None]
@@ -155,14 +163,13 @@ class Client(Generic[M]):
 def _text(value: object) -> str:
     match value:
         case bytes():
-            return value.hex()[:8]
+            return value.partition(b"\0")[0].decode() if value.startswith(b"<") else value.hex()[:8]
         case Enum():
             return value.name
-        case tuple():
+        case tuple() | list():
             return " ".join(map(_text, value))
-        case ReadOptions(timeout_ms, cursor, transaction):
-            words = ["without end" if timeout_ms is None else f"{timeout_ms} ms"]
-            words += [] if cursor is None else [f"cursor {cursor}"]
-            words += [] if transaction is None else [f"in {_text(transaction)}"]
-            return " ".join(words)
+        case Struct():
+            given = ((each, getattr(value, each.name)) for each in fields(value))
+            words = [f"{each.name}={_text(found)}" for each, found in given if found not in (each.default, [])]
+            return f"{type(value).__name__}({', '.join(words)})"
     return str(value)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, assert_never
 from waypost.clock import Now
 from waypost.directory.effects import FindDirectoryServers, SendChangeNotification
 from waypost.hresult import HResult
-from waypost.node.application import Call
 from waypost.node.effects import (
     Close,
     Commit,
@@ -27,6 +26,7 @@ from waypost.node.effects import (
     ToCoordinator,
     Write,
 )
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.sim.client import Ask, Asker, Client, Result
 from waypost.sim.clock import Clock
@@ -170,8 +170,6 @@ class Host(ABC, Generic[S_co]):
         self.simulation.operations += 1
         request = self.simulation.operations
         self.note(request, client.name, request, ask)
-        if not self._can_ask(ask):
-            return Result(request, HResult.MQ_ERROR_QUEUE_NOT_FOUND)
         status = self._ask(client, ask, Call(request, now))
         is_ok = status is HResult.MQ_OK
         if is_ok:
@@ -255,7 +253,7 @@ class Host(ABC, Generic[S_co]):
 
     def _take_effects(self) -> None:
         self._takes_effects_later = False
-        effects = self.node.take_effects()
+        effects = self.node.kernel.take_effects()
         self._taking(effects)
         life = self.life
         for effect in effects:
@@ -344,10 +342,6 @@ class Host(ABC, Generic[S_co]):
 
     @abstractmethod
     def _close_connections(self) -> None: ...
-
-    def _can_ask(self, ask: Ask) -> bool:  # noqa: ARG002
-        """Whether what it is about is there."""
-        return True
 
     def _key(self, ask: Ask, request: int) -> object:  # noqa: ARG002
         """What its answer will be known by."""

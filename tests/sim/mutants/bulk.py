@@ -19,7 +19,7 @@ from waypost.core.transaction_records import OperationType, Run
 from waypost.node import bulk, claims, stages
 from waypost.node.bulk import BulkReading
 from waypost.node.claims import Claims
-from waypost.node.commits import Commits, Key
+from waypost.node.committed_batches import CommittedBatches, Key
 from waypost.node.kernel import Kernel
 from waypost.node.stages import Stages
 from waypost.node.stored_messages import StoredMessages
@@ -162,7 +162,7 @@ def _epoch_of_the_name(_epoch_of: Any) -> Callable[[Queue], bytes]:
 
 
 BULK_MUTANTS: Final = (
-    Mutant("batch-not-remembered", "forgets that a batch is committed", instead(Commits, "remember", nothing)),
+    Mutant("batch-not-remembered", "forgets that a batch is committed", instead(CommittedBatches, "remember", nothing)),
     Mutant(
         "batch-remembered-apart",
         "writes that a batch is committed after its messages",

@@ -13,14 +13,14 @@ from waypost.core.message import Message
 from waypost.core.ports import Event, PurgePendingChanged, ReadEnded
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import PositionList, PositionState
-from waypost.core.queues import Queue
+from waypost.core.queues import OpenQueueDescriptor, Queue
 from waypost.core.reading import Reading
 from waypost.core.transactions import Transactions
 from waypost.errors import StoreFull, WaypostError
 from waypost.hresult import HResult
 from waypost.node import manager_store, transaction_store
-from waypost.node.application import Application, Call
-from waypost.node.kernel import Kernel
+from waypost.node.kernel import Call, Kernel
+from waypost.node.message_calls import MessageCalls
 from waypost.node.message_records import value_of
 from waypost.node.node import Node
 from waypost.node.reserves import Reserve
@@ -223,18 +223,18 @@ def _always(_original: Any) -> Callable[..., bool]:
 
 def _refused_send_stored(send: Any) -> Callable[..., None]:
     def stubborn(
-        application: Application, call: Call, handle: int, message: Message, transaction: bytes | None
+        calls: MessageCalls, call: Call, handle: OpenQueueDescriptor, message: Message, transaction: bytes | None
     ) -> None:
         try:
-            send(application, call, handle, message, transaction)
+            send(calls, call, handle, message, transaction)
         except StoreFull:
-            node = application._node
+            node = calls._node
             kept = node.kernel.room, node.kernel.trouble
             node.kernel.room, node.kernel.trouble = PLENTY, None
             with suppress(WaypostError):
-                descriptor = application._prepare(call, handle, message, transaction)
-                with node.operation(call.now):
-                    node.sending.enqueue(descriptor, message, transaction, call.now)
+                calls._prepare(call, handle, message, transaction)
+                with node.kernel.operation(call.now):
+                    node.sending.enqueue(handle, message, transaction, call.now)
             node.kernel.room, node.kernel.trouble = kept
             raise
 
@@ -357,7 +357,7 @@ LOCAL_MUTANTS: Final = (
     Mutant(
         "refused-send-stored",
         "stores later what it has refused because the disk is nearly full",
-        instead(Application, "send", _refused_send_stored),
+        instead(MessageCalls, "send_message", _refused_send_stored),
     ),
     Mutant("quota-ignored", "takes more than a queue may hold", instead(PositionEvents, "fits", _always)),
     Mutant(

@@ -15,7 +15,7 @@ from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.source_journal import SourceJournal
 from waypost.node import transfer_store
 from waypost.node.damaged import DamagedMessages
-from waypost.node.incoming import Incoming
+from waypost.node.incoming_store import IncomingStore
 from waypost.node.kept_acks import Acknowledgment
 from waypost.node.kernel import Kernel
 from waypost.node.network import admission, arrivals, known_messages
@@ -408,7 +408,7 @@ NETWORK_MUTANTS: Final = (
     _mutant(
         "sequences-forgotten",
         "knows no sequence that is not in memory",
-        instead(Incoming, "_read", _unread),
+        instead(IncomingStore, "_read", _unread),
     ),
     _slow(
         "sequences-of-one-address",

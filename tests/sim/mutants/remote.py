@@ -11,7 +11,7 @@ from waypost.core.reading import Reading
 from waypost.core.transactions import Transactions
 from waypost.hresult import HResult
 from waypost.node.effects import Effect
-from waypost.node.remote import RemoteReading
+from waypost.node.remote_reading import RemoteReading
 from waypost.remote.interfaces.remote_read import SetUserAcknowledgementClassRequest
 from waypost.remote.qm2qm.reads import Reads
 from waypost.remote.qm2qm.server import Qm2qmServer

@@ -15,8 +15,8 @@ from waypost.client.bulk.reading import BulkReading
 from waypost.clock import Now
 from waypost.drive.new_guid import new_guid
 from waypost.errors import DecodeError, NotAStore, StoreReadOnly
-from waypost.node.application import Call
 from waypost.node.effects import Commit, Failure, Notice, Reply
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.operation_handlers import Handlers
 from waypost.node.recovery import Settings
@@ -66,7 +66,7 @@ class FolderReader(BulkReading):
         self._request += 1
         self._handlers.start(Call(self._request, _now()), operation)
         while True:
-            for effect in self._node.take_effects():
+            for effect in self._node.kernel.take_effects():
                 match effect:
                     case Commit(token=token):
                         # It never happens, but whoever waits for it need not wait.

@@ -18,7 +18,7 @@ from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import UNLIMITED, Queue
 from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_ENDED_SEQUENCES, MAX_REFUSED_SEQUENCES
-from waypost.node.incoming import SOURCE_BYTES
+from waypost.node.incoming_store import SOURCE_BYTES
 from waypost.node.kernel import Kernel
 from waypost.node.network.known_hosts import KnownHosts
 from waypost.node.sequences import Sequences

@@ -22,7 +22,7 @@ from waypost.core.writing import EnqueueStatus
 from waypost.errors import DecodeError, WaypostError
 from waypost.guid import NULL_GUID
 from waypost.node.directory import NodeDirectory
-from waypost.node.incoming import Incoming as IncomingStore
+from waypost.node.incoming_store import IncomingStore
 from waypost.node.kernel import Kernel
 from waypost.node.network.acks import Acks
 from waypost.node.network.admission import Admission

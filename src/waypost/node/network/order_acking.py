@@ -6,7 +6,7 @@ from typing import Final
 from waypost.clock import Now
 from waypost.core.queues import Queue
 from waypost.guid import NULL_GUID
-from waypost.node.incoming import Incoming
+from waypost.node.incoming_store import IncomingStore
 from waypost.node.kernel import Kernel
 from waypost.node.transactional_acks import TransactionalAcks, origin_of
 from waypost.transfer.order_acks import LineKey, OrderAcks, SequenceKey
@@ -29,7 +29,7 @@ class OrderAcking:
     def __init__(
         self,
         kernel: Kernel,
-        incoming: Incoming,
+        incoming: IncomingStore,
         transactional_acks: TransactionalAcks,
         settings: TransferSettings,
         statistics: Statistics,

@@ -8,7 +8,6 @@ from msgspec import UNSET
 from waypost.api.bulk import CommitStages
 from waypost.guid import NULL_GUID, guid_text
 from waypost.node import stages
-from waypost.node.node import Node
 from waypost.node.stages import Group
 from waypost.sim.local.arguments import Draft, Drafts, format_name
 
@@ -57,13 +56,13 @@ class Staging:
             for draft in (*(() if alike is None else alike.drafts), *others)
         ]
 
-    def groups_of(self, node: Node) -> list[Group]:
-        return [_group(node, *group) for group in self.groups]
+    def to_engine(self) -> list[Group]:
+        return [_group(*group) for group in self.groups]
 
     def __str__(self) -> str:
         return ", ".join(f"<{draft.uid}> for {key}" for key, draft in self.drafts) or "nothing"
 
 
-def _group(node: Node, key: str, alike: Drafts | None, others: tuple[Draft, ...]) -> Group:
-    like, bodies = (None, []) if alike is None else alike.to_engine(node)
-    return Group(format_name(key), like, bodies, [draft.to_engine(node) for draft in others])
+def _group(key: str, alike: Drafts | None, others: tuple[Draft, ...]) -> Group:
+    like, bodies = (None, []) if alike is None else alike.to_engine()
+    return Group(format_name(key), like, bodies, [draft.to_engine() for draft in others])

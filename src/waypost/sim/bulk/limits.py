@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from waypost.limits import MAX_BATCHES, MAX_BULK_REMOVED, MAX_CLAIMS, MAX_STAGES
-from waypost.node import bulk, claims, commits, stages, stored_messages
+from waypost.node import bulk, claims, committed_batches, stages, stored_messages
 from waypost.sim.patches import Patch
 
 
@@ -25,7 +25,7 @@ class BulkLimits:
         return (
             Patch(claims, "MAX_CLAIMS", self.claims),
             Patch(stages, "MAX_STAGES", self.stages),
-            Patch(commits, "MAX_BATCHES", self.batches),
+            Patch(committed_batches, "MAX_BATCHES", self.batches),
             Patch(bulk, "MAX_BULK_REMOVED", self.removed),
             Patch(bulk, "_SOME", self.some),
             Patch(stored_messages, "_PART", self.part),

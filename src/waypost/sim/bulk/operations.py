@@ -23,8 +23,8 @@ from waypost.api.bulk import (
     ShowBulkQueue,
 )
 from waypost.api.operations import Operation
-from waypost.node.application import Call
 from waypost.node.bulk_writing import BulkWriting
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.sim.bulk.arguments import Batch, Staging
 from waypost.sim.local.arguments import format_name
@@ -56,7 +56,7 @@ class BulkOperations:
         """The model is told the GUID: it has to be the same when the answer comes, which may be never."""
         stages = self._node.stages._stages  # noqa: SLF001
         before = next(reversed(stages), b"")
-        self._writing.stage_groups(call, batch.to_engine(), staging.groups_of(self._node), lease_s)
+        self._writing.stage_groups(call, batch.to_engine(), staging.to_engine(), lease_s)
         last = next(reversed(stages), b"")
         staging.stage = last if last != before else b""
 

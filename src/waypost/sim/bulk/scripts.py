@@ -186,11 +186,11 @@ def stager(client: Client[LocalHost]) -> Script:
         if rng.random() < 0.2:
             # What a task leaves that is killed.
             yield from _write(client, batch, keys)
-        if rng.random() < 0.1:
+        if rng.random() < 0.2:
             plan = rng.choice([plan for plan in host.swarm.plans if plan.transactional])
             yield do(DeleteQueue(name=plan.key))
             if rng.random() < 0.7:
-                yield Ask("create_queue", (plan,))
+                yield do(plan.creation)
         committed = yield Ask("commit_stages", (batch, tuple(note.stages)))
         if committed.is_ok:
             if rng.random() < 0.3:

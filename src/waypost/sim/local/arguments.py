@@ -1,18 +1,22 @@
-"""Arguments of operations as scripts and the model know them, and what the engine takes for them."""
+"""The queues of the one host by their keys, and its messages: what is planned, and what the engine makes of it."""
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
-from waypost.core.message import DEFAULT_TIME_TO_REACH_QUEUE, Message
+from msgspec import UNSET
+
+from waypost.api.message_attributes import message_attributes
+from waypost.api.operations import Send
+from waypost.api.properties import MessageProperties
+from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
-from waypost.core.queues import UNLIMITED, Queue, QueueAttributes
 from waypost.core.serialization import packet_of
-from waypost.node.node import Node
-from waypost.sim.client import Argument
-from waypost.wire.codec import INFINITE
+from waypost.guid import guid_text
+from waypost.node import message_calls
+from waypost.sim.patches import Patch
+from waypost.sim.plans import PlannedMessage, uids_of
 from waypost.wire.format_names import FormatName
-from waypost.wire.path_names import PathName, QueueKind
 
 COMPUTER: Final = "host"
 
@@ -22,18 +26,18 @@ DEAD_LETTERS: Final = ";deadletter"
 DEAD_TRANSACTIONAL: Final = ";deadxact"
 SYSTEM: Final = (SOURCE_JOURNAL, DEAD_LETTERS, DEAD_TRANSACTIONAL)
 
+_SYSTEM_NAME: Final = "system$"
+# MS-MQDMPR 3.1.1.12, AllowPeekWhenLocked: the node honours it, and no application can ask for it. Here this tag does.
+_ALLOW_PEEK_WHEN_LOCKED: Final = 1
 
-@dataclass(frozen=True, slots=True)
-class Name(Argument):
-    """A queue by its key: `q1`, `q1;journal`, `q1;sub`, or one of SYSTEM."""
 
-    key: str
+def name_of(key: str) -> str:
+    """The NAME of a queue with the key `q1`, `q1;journal`, `q1;sub`, or one of SYSTEM."""
+    return f"{_SYSTEM_NAME}{key}" if key.startswith(";") else key
 
-    def to_engine(self, node: Node) -> FormatName:  # noqa: ARG002
-        return format_name(self.key)
 
-    def __str__(self) -> str:
-        return self.key
+def key_of(name: str) -> str:
+    return name.removeprefix(_SYSTEM_NAME)
 
 
 @lru_cache
@@ -42,69 +46,20 @@ def format_name(key: str) -> FormatName:
     return FormatName.parse(f"DIRECT=OS:{COMPUTER}\\{queue}{key}")
 
 
-@dataclass(frozen=True, slots=True)
-class Plan(Argument):
-    """What a queue is to be. Quotas are in kilobytes."""
-
-    key: str
-    journaling: bool = False
-    transactional: bool = False
-    quota: int = UNLIMITED
-    journal_quota: int = UNLIMITED
-
-    def to_engine(self, node: Node) -> QueueAttributes:  # noqa: ARG002
-        return QueueAttributes(
-            PathName(COMPUTER, QueueKind.PRIVATE, self.key),
-            journaling=self.journaling,
-            transactional=self.transactional,
-            quota=self.quota,
-            journal_quota=self.journal_quota,
-        )
-
-    def __str__(self) -> str:
-        words = [self.key, "journaling" * self.journaling, "transactional" * self.transactional]
-        words += [f"quota {self.quota} KB" * (self.quota != UNLIMITED)]
-        words += [f"journal quota {self.journal_quota} KB" * (self.journal_quota != UNLIMITED)]
-        return " ".join(filter(None, words))
-
-
-@dataclass(frozen=True, slots=True)
-class Existing(Argument):
-    """The queue itself, for those operations that take one."""
-
-    key: str
-
-    def to_engine(self, node: Node) -> Queue:
-        key, _, subqueue = self.key.partition(";")
-        queue = node.manager.queues[PathName(COMPUTER, QueueKind.PRIVATE, key)]
-        return queue.subqueues[subqueue] if subqueue else queue
-
-    def __str__(self) -> str:
-        return self.key
-
-
 @dataclass(slots=True, eq=False)
-class Draft(Argument):
-    """A message before it is sent, and the message that was made of it. No other has its `uid`."""
+class Draft(PlannedMessage):
+    """A message before it is sent, and the message that was made of it."""
 
-    uid: int
-    recoverable: bool
-    priority: int = 3
-    time_to_reach_queue: int = DEFAULT_TIME_TO_REACH_QUEUE
-    time_to_be_received: int = INFINITE
-    acknowledgements: int = 0
-    administration: str = ""
-    positive_journaling: bool = False
-    negative_journaling: bool = False
-    dead_letters_to: str = ""
-    allow_peek_when_locked: bool = False
-    padding: int = 0
     message: Message | None = None
 
     @property
-    def mark(self) -> bytes:
-        """What is found in its packet and in no other."""
-        return b"<uid %06d>" % self.uid
+    def dead_letters_to(self) -> str:
+        found = self.properties.dead_letter
+        return found if isinstance(found, str) else ""
+
+    @property
+    def allow_peek_when_locked(self) -> bool:
+        return self.properties.app_tag == _ALLOW_PEEK_WHEN_LOCKED
 
     @property
     def size(self) -> int:
@@ -112,40 +67,68 @@ class Draft(Argument):
         assert self.message is not None
         return len(packet_of(self.message))
 
-    def to_engine(self, node: Node) -> Message:  # noqa: ARG002
-        self.message = Message(
-            body=self.mark + bytes(self.padding),
-            priority=self.priority,
-            delivery_guarantee=DeliveryGuarantee.RECOVERABLE if self.recoverable else DeliveryGuarantee.EXPRESS,
-            time_to_reach_queue=self.time_to_reach_queue,
-            time_to_be_received=self.time_to_be_received,
-            acknowledgements_requested=self.acknowledgements,
-            administration_queue_format_name=format_name(self.administration) if self.administration else None,
-            positive_journaling_requested=self.positive_journaling,
-            negative_journaling_requested=self.negative_journaling,
-            application_deadletter_queue=f"{COMPUTER}\\private$\\{self.dead_letters_to}"
-            if self.dead_letters_to
-            else "",
-            allow_peek_when_locked=self.allow_peek_when_locked,
-        )
+    def to_engine(self) -> Message:
+        self.message = Message(**_attributes(self.properties, computer=COMPUTER), body=self.body)
         return self.message
+
+    def send_to(self, key: str, *, is_transactional: bool) -> None:
+        """Make the message that the node makes of it, as far as its size depends on it."""
+        message = self.to_engine()
+        message.destination_queue_format_name = format_name(key)
+        if is_transactional:
+            message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
+            message.transaction_identifier = 1
 
     def __str__(self) -> str:
         return f"<{self.uid}>{'' if self.recoverable else ' express'} priority {self.priority}"
 
 
+def new_properties(*, allow_peek_when_locked: bool, **given: Any) -> MessageProperties:
+    return MessageProperties(app_tag=_ALLOW_PEEK_WHEN_LOCKED if allow_peek_when_locked else 0, **given)
+
+
+def send_of(key: str, drafts: tuple[Draft, ...], transaction: bytes | None) -> Send:
+    """To send messages that differ in their bodies alone, which are of one length."""
+    return Send(
+        name=name_of(key),
+        like=drafts[0].properties,
+        bodies=[draft.body for draft in drafts],
+        transaction=UNSET if transaction is None else guid_text(transaction),
+    )
+
+
+def drafts_of(send: Send) -> tuple[Draft, ...]:
+    """The messages of a Send, in order."""
+    assert isinstance(send.like, MessageProperties)
+    drafts = tuple(Draft(uid, send.like) for uid in uids_of(send))
+    for draft, body in zip(drafts, send.bodies, strict=True):
+        draft.padding = len(body) - len(draft.mark)
+    return drafts
+
+
 @dataclass(frozen=True, slots=True)
-class Drafts(Argument):
+class Drafts:
     """Messages that differ in their bodies alone, which are of one length."""
 
     drafts: tuple[Draft, ...]
 
-    def to_engine(self, node: Node) -> tuple[Message, list[bytes]]:
+    def to_engine(self) -> tuple[Message, list[bytes]]:
         """The message that they are like, and their bodies."""
-        like = self.drafts[0].to_engine(node)
+        like = self.drafts[0].to_engine()
         for draft in self.drafts:
             draft.message = like
-        return like, [draft.mark + bytes(draft.padding) for draft in self.drafts]
+        return like, [draft.body for draft in self.drafts]
 
     def __str__(self) -> str:
         return f"{self.drafts[0]} and {len(self.drafts) - 1} more"
+
+
+def _attributes(properties: MessageProperties, *, computer: str) -> dict[str, Any]:
+    attributes = message_attributes(properties, computer=computer)
+    if properties.app_tag == _ALLOW_PEEK_WHEN_LOCKED:
+        attributes["allow_peek_when_locked"] = True
+    return attributes
+
+
+# What the node has to be told of a message beside its properties.
+ATTRIBUTES: Final = Patch(message_calls, "message_attributes", _attributes)

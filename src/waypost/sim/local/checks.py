@@ -1,7 +1,7 @@
 """The invariants that are checked on node, store and model: those after every event, and the thorough ones."""
 # ruff: noqa: SLF001, memory is what is checked
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -145,18 +145,15 @@ def check_durable(ask: Ask | RemoteCall, answer: Answer, model: Model) -> None:
         )
 
 
-def check_value(ask: Ask, answer: Answer, value: object) -> None:
+def check_value(ask: Ask, answer: Answer, messages: Sequence[Message]) -> None:
     """An answer brings the right messages."""
-    messages = value if isinstance(value, list) else [value]
     if len(messages) != len(answer.messages):
         raise Violation(f"{ask} brought {len(messages)} messages, and {len(answer.messages)} were due")
     for due, counts, message in zip(answer.messages, answer.counts, messages, strict=True):
         _check_message(ask, due, counts, message)
 
 
-def _check_message(ask: Ask, message: ModelMessage, counts: tuple[int, int], value: object) -> None:
-    if not isinstance(value, Message):
-        raise Violation(f"{ask} was answered with {value!r}, and {message} was due")
+def _check_message(ask: Ask, message: ModelMessage, counts: tuple[int, int], value: Message) -> None:
     if value.lookup_identifier != message.lookup_id:
         raise Violation(f"{ask} brought the message {value.lookup_identifier:#x}, and {message} was due")
     if not message.is_acknowledgment and message.draft.mark not in value.packet:

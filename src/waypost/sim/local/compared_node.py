@@ -7,13 +7,13 @@ from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.errors import StoreError, WaypostError
 from waypost.hresult import HResult, hresult_text
-from waypost.node.application import Call
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
-from waypost.node.remote import RemoteReading
+from waypost.node.remote_reading import RemoteReading
 from waypost.sim.bulk.checks import check_bulk
 from waypost.sim.bulk.operations import OPERATIONS, BulkOperations
-from waypost.sim.client import Argument, Ask
+from waypost.sim.client import Ask, Result
 from waypost.sim.local import checks
 from waypost.sim.model.model import Model
 from waypost.sim.model.records import SEQUENCE, Answer, Key, Refused
@@ -22,9 +22,6 @@ from waypost.sim.operations import Operations
 from waypost.sim.remote.replies import check_reply
 from waypost.sim.violation import Violation
 from waypost.store.memory import MemoryStore
-
-# The operations that have arguments with another form for the engine.
-_WITH_ARGUMENTS: Final = frozenset({"create_queue", "modify_queue", "open_queue", "send", "send_several"})
 
 
 class ComparedNode:
@@ -90,25 +87,24 @@ class ComparedNode:
             checks.check_deadline(self.node, deadline, now)
         return deadline
 
-    def answered(self, key: Key, status: HResult, ask: Ask, value: object) -> Answer:
+    def answered(self, key: Key, ask: Ask, result: Result) -> Answer:
         """The node has answered: that was due, it is the right answer, and what it says is durable."""
         answer = self.model.expected.pop(key)
         if answer.again is not None:
             self.model.expected[key] = answer.again
-        if status is not answer.status:
-            raise Violation(f"{ask} ended with {status.name}, and {answer.status.name} was due")
-        if status is HResult.MQ_OK:
+        if result.status is not answer.status:
+            raise Violation(f"{ask} ended with {result.status.name}, and {answer.status.name} was due")
+        if result.is_ok:
             checks.check_durable(ask, answer, self.model)
             if answer.check is not None:
-                answer.check(value)
+                answer.check(result.value)
                 self._told.sequential_id = max(self._told.sequential_id, answer.told)
             if answer.messages:
-                checks.check_value(ask, answer, value)
-            if answer.learn is not None and isinstance(value, int):
-                answer.learn(value)
-            for message in value if isinstance(value, list) else (value,):
-                if isinstance(message, Message):
-                    self._tell(message)
+                checks.check_value(ask, answer, result.messages)
+            if answer.learn is not None:
+                answer.learn(result.value)
+            for message in result.messages:
+                self._tell(message)
         return answer
 
     # Remote readers.
@@ -152,13 +148,9 @@ class ComparedNode:
         return answer
 
     def _ask_node(self, call: Call, ask: Ask) -> HResult:
-        node, arguments = self.node, ask.arguments
-        if ask.name in _WITH_ARGUMENTS:
-            arguments = tuple(each.to_engine(node) if isinstance(each, Argument) else each for each in arguments)
+        operations = self._bulk_operations if ask.name in OPERATIONS else self._operations
         try:
-            getattr(self._bulk_operations if ask.name in OPERATIONS else self._operations, ask.name)(
-                call, *arguments, **ask.options
-            )
+            getattr(operations, ask.name)(call, *ask.arguments)
         except WaypostError as error:
             return error.hresult
         return HResult.MQ_OK
@@ -166,9 +158,7 @@ class ComparedNode:
     def _ask_model(self, call: Call, ask: Ask) -> HResult:
         self.model.begin(call.now)
         try:
-            getattr(self.model.bulk if ask.name in OPERATIONS else self.model, ask.name)(
-                call, *ask.arguments, **ask.options
-            )
+            getattr(self.model.bulk if ask.name in OPERATIONS else self.model, ask.name)(call, *ask.arguments)
         except Refused as refused:
             return refused.status
         finally:

@@ -1,12 +1,13 @@
 """The second phase: nothing fails any more, so everything must come to its end and every queue be emptied."""
 
-from waypost.core.queues import AccessType, ShareMode
-from waypost.node.application import ReadOptions
+from waypost.api.local import CancelReads
+from waypost.api.operations import CloseQueue, Receive
 from waypost.sim.bulk.scripts import end_bulk
-from waypost.sim.client import Ask, Client, Pause, Result, Script
-from waypost.sim.local.arguments import Name
+from waypost.sim.client import Ask, Client, Pause, Script, do
+from waypost.sim.local.arguments import name_of
 from waypost.sim.local.host import LocalHost
 from waypost.sim.model.records import ModelQueue
+from waypost.sim.plans import end_of
 
 
 def healer(client: Client[LocalHost]) -> Script:
@@ -17,21 +18,24 @@ def healer(client: Client[LocalHost]) -> Script:
         committed = identifier in host.simulation.decided
         yield Ask("commit_in_doubt" if committed else "abort_in_doubt", (identifier,), waits=False)
     for identifier, transaction in list(model.transactions.transactions.items()):
-        outcome = rng.choice(("commit", "abort"))
+        commits = rng.random() < 0.5
         if transaction.is_external:
-            yield Ask(f"{outcome}_prepared" if transaction.is_prepared else "abort_prepared", (identifier,))
-        else:
+            outcome = "commit_prepared" if commits and transaction.is_prepared else "abort_prepared"
             yield Ask(outcome, (identifier,))
-    for number in list(model.readers.handles):
-        yield Ask("close_queue", (number,))
+        else:
+            yield do(end_of(identifier, commits=commits))
+    for handle in list(model.opened.exclusive):
+        yield do(CloseQueue(identifier=handle))
+    for key in list(model.opened.shared):
+        yield do(CancelReads(name=name_of(key)))
     yield from end_bulk(client)
     # What is received leads to copies and acknowledgments in the queues that come last.
     for queue in sorted(model.state.queues.values(), key=_turn):
         if not queue.key.endswith("$"):
-            opened: Result = yield Ask("open_queue", (Name(queue.key), AccessType.RECEIVE, ShareMode.DENY_NONE))
-            while (yield Ask("receive", (opened.number, ReadOptions()))).is_ok:
+            name = name_of(queue.key)
+            while (yield do(Receive(name=name))).is_ok:
                 pass
-            yield Ask("close_queue", (opened.number,))
+            yield do(CancelReads(name=name))
 
 
 def _turn(queue: ModelQueue) -> int:

@@ -5,37 +5,39 @@ ended, or a receive was under way when the host crashed; what was refused and wh
 comes out; nothing comes out twice.
 """
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from waypost.api.operations import DeleteQueue
+from msgspec import UNSET
+
+from waypost.api.operations import (
+    AbortTransaction,
+    CommitTransaction,
+    CursorReceive,
+    DeleteQueue,
+    MoveMessage,
+    OpenCursor,
+    PurgeQueue,
+    Receive,
+    Send,
+)
 from waypost.core.message import Message
-from waypost.node.application import ReadOptions
+from waypost.guid import parse_guid
 from waypost.sim.bulk.history import BulkHistory
 from waypost.sim.bulk.operations import OPERATIONS
 from waypost.sim.client import Ask, Result
-from waypost.sim.local.arguments import Draft, Drafts, Name
+from waypost.sim.local.arguments import Draft, drafts_of, key_of
+from waypost.sim.plans import MARK
 from waypost.sim.violation import Violation
 from waypost.wire.codec import INFINITE
-
-_MARK: Final = re.compile(rb"<uid (\d+)>")
-_READS: Final = ("receive", "receive_many", "receive_by_lookup_id", "begin_receive")
-_MATTERS: Final = frozenset(
-    {
-        *_READS,
-        *("open_queue", "send", "send_several", "end_receive", "enlist", "commit", "commit_prepared", "abort"),
-        *("abort_prepared", "purge", "do", "move"),
-    }
-)
 
 Sent = tuple[Draft, str]
 
 
 class History:
     def __init__(self) -> None:
-        self._handles: dict[int, str] = {}
-        self._two_phase: dict[tuple[int, int], int] = {}
+        # The keys of their queues.
+        self._cursors: Final[dict[str, str]] = {}
         self._sends: dict[bytes, list[Sent]] = {}
         self._receives: dict[bytes, list[int]] = {}
         self._external: dict[bytes, None] = {}
@@ -56,39 +58,50 @@ class History:
             return
         if ask.name in OPERATIONS:
             self._bulk.answered(ask, result)
-        if ask.name not in _MATTERS:
-            return
         match ask.name, ask.arguments:
-            case "open_queue", (Name(key), *_):
-                self._handles[result.number] = key
-            case "send", (int(handle), Draft() as draft, transaction) if not _is_aside(self._handles[handle]):
-                self._send(draft, self._handles[handle], transaction)
-            case "send_several", (int(handle), Drafts(drafts), transaction) if not _is_aside(self._handles[handle]):
-                for draft in drafts:
-                    self._send(draft, self._handles[handle], transaction)
-            case name, (int(handle), *_, ReadOptions(transaction=transaction)) if name in _READS:
-                for message in result.value if isinstance(result.value, list) else [result.value]:
-                    assert isinstance(message, Message)
-                    self._read(name, handle, message, transaction)
-            case "end_receive", (int(handle), int(lookup_id)):
-                uid = self._two_phase.pop((handle, lookup_id), None)
-                if uid is not None and ask.options["delete_message"]:
-                    self._receive(uid)
+            case "do", _:
+                self._done(ask, result)
             case "enlist", (bytes(identifier),):
                 self._external[identifier] = None
-            case "commit" | "commit_prepared", (bytes(identifier),):
-                for draft, key in self._sends.pop(identifier, ()):
-                    self._sent[draft.uid] = draft, key
-                for uid in self._receives.pop(identifier, ()):
-                    self._receive(uid)
-            case "abort" | "abort_prepared", (bytes(identifier),):
-                for draft, _ in self._sends.pop(identifier, ()):
-                    self._aborted[draft.uid] = None
-                self._receives.pop(identifier, None)
-            case "purge" | "do", _:
-                self._clear(ask)
-            case "move", (int(source), _, int(target)):
-                self._move(source, target)
+            case "commit_prepared", (bytes(identifier),):
+                self._committed(identifier)
+            case "abort_prepared", (bytes(identifier),):
+                self._take_back(identifier)
+
+    def _done(self, ask: Ask, result: Result) -> None:
+        match ask.operation:
+            case Send() as send if not _is_aside(key := key_of(send.name)):
+                for draft in drafts_of(send):
+                    self._send(draft, key, _transaction(send))
+            case Receive() as receive:
+                self._read(key_of(receive.name), result.messages, _transaction(receive))
+            case CursorReceive(identifier=cursor):
+                self._read(self._cursors[cursor], result.messages, None)
+            case OpenCursor(queue=name):
+                self._cursors[result.identifier] = key_of(name)
+            case CommitTransaction(identifier=text):
+                self._committed(parse_guid(text))
+            case AbortTransaction(identifier=text):
+                self._take_back(parse_guid(text))
+            case MoveMessage() | PurgeQueue() | DeleteQueue() as operation:
+                self._cleared_or_moved(operation)
+
+    def _committed(self, identifier: bytes) -> None:
+        for draft, key in self._sends.pop(identifier, ()):
+            self._sent[draft.uid] = draft, key
+        for uid in self._receives.pop(identifier, ()):
+            self._receive(uid)
+
+    def _take_back(self, identifier: bytes) -> None:
+        for draft, _ in self._sends.pop(identifier, ()):
+            self._aborted[draft.uid] = None
+        self._receives.pop(identifier, None)
+
+    def _cleared_or_moved(self, operation: MoveMessage | PurgeQueue | DeleteQueue) -> None:
+        if isinstance(operation, MoveMessage):
+            self.moves(key_of(operation.name), key_of(operation.to))
+        else:
+            self.clears(key_of(operation.name))
 
     # What remote readers know.
 
@@ -132,11 +145,11 @@ class History:
         return uid_in(packet, key)
 
     def clears(self, key: str) -> None:
-        """One of them asks for a purge."""
+        """Somebody purges or deletes the queue."""
         self._cleared[key.partition(";")[0]] = None
 
     def moves(self, here: str, there: str) -> None:
-        """One of them asks for a move."""
+        """Somebody moves a message between these queues."""
         self._moves.setdefault(here.partition(";")[0], {})[there.partition(";")[0]] = None
 
     def enlists(self, identifier: bytes) -> None:
@@ -149,17 +162,15 @@ class History:
         for ask in asks:
             if ask.name in OPERATIONS:
                 self._bulk.unanswered(ask)
-            match ask.name, ask.arguments:
-                case "commit", (bytes(identifier),):
-                    asked[identifier] = None
-                case (("receive" | "receive_by_lookup_id" | "end_receive"), _):
-                    self._lost_receives += 1
-                case "receive_many", (_, int(count), *_):
+            match ask.operation:
+                case CommitTransaction(identifier=text):
+                    asked[parse_guid(text)] = None
+                case Receive(count=count):
                     self._lost_receives += count
-                case (("purge" | "do"), _):
-                    self._clear(ask)
-                case "move", (int(source), _, int(target)):
-                    self._move(source, target)
+                case CursorReceive():
+                    self._lost_receives += 1
+                case MoveMessage() | PurgeQueue() | DeleteQueue() as operation:
+                    self._cleared_or_moved(operation)
         for identifier, sends in self._sends.items():
             outcome = self._uncertain if identifier in asked else self._aborted
             outcome.update((draft.uid, None) for draft, _ in sends)
@@ -168,8 +179,7 @@ class History:
                 self._uncertain.update(dict.fromkeys(uids))
         self._sends.clear()
         self._receives.clear()
-        self._two_phase.clear()
-        self._handles.clear()
+        self._cursors.clear()
 
     def drained(self) -> None:
         """Every queue was emptied: what was promised must have come."""
@@ -189,17 +199,10 @@ class History:
 
     def _refused(self, ask: Ask) -> None:
         """A claim that is refused may have removed the part before it all the same."""
-        match ask.name, ask.arguments:
-            case "claim", _:
-                self._bulk.unanswered(ask)
-            case "send", (_, Draft() as draft, _):
-                self._refused_sends[draft.uid] = None
-            case "send_several", (_, Drafts(drafts), _):
-                self._refused_sends.update((draft.uid, None) for draft in drafts)
-
-    def _move(self, source: int, target: int) -> None:
-        here, there = (self._handles.get(handle, "").partition(";")[0] for handle in (source, target))
-        self._moves.setdefault(here, {})[there] = None
+        if ask.name == "claim":
+            self._bulk.unanswered(ask)
+        elif isinstance(ask.operation, Send):
+            self._refused_sends.update((draft.uid, None) for draft in drafts_of(ask.operation))
 
     def _is_cleared(self, key: str) -> bool:
         """Whether somebody cleared the queue, or one to which its messages may have been moved."""
@@ -214,22 +217,21 @@ class History:
                     reached.append(there)
         return False
 
-    def _send(self, draft: Draft, key: str, transaction: object) -> None:
-        if isinstance(transaction, bytes):
+    def _send(self, draft: Draft, key: str, transaction: bytes | None) -> None:
+        if transaction is not None:
             self._sends.setdefault(transaction, []).append((draft, key))
         elif draft.recoverable:
             self._sent[draft.uid] = draft, key
 
-    def _read(self, name: str, handle: int, message: Message, transaction: bytes | None) -> None:
-        uid = uid_in(message.packet, self._handles[handle])
-        if uid is None:
-            return
-        if transaction is not None:
-            self._receives.setdefault(transaction, []).append(uid)
-        elif name == "begin_receive":
-            self._two_phase[handle, message.lookup_identifier] = uid
-        else:
-            self._receive(uid)
+    def _read(self, key: str, messages: Sequence[Message], transaction: bytes | None) -> None:
+        for message in messages:
+            uid = uid_in(message.packet, key)
+            if uid is None:
+                continue
+            if transaction is None:
+                self._receive(uid)
+            else:
+                self._receives.setdefault(transaction, []).append(uid)
 
     def _receive(self, uid: int) -> None:
         if uid in self._received:
@@ -240,17 +242,14 @@ class History:
             raise Violation(f"the message <{uid}> was received, and its sender was told that it is refused")
         self._received[uid] = None
 
-    def _clear(self, ask: Ask) -> None:
-        match ask.arguments:
-            case (DeleteQueue(name=key),):
-                self._cleared[key.partition(";")[0]] = None
-            case (int(handle), *_):
-                self._cleared[self._handles.get(handle, "").partition(";")[0]] = None
+
+def _transaction(operation: Send | Receive) -> bytes | None:
+    return None if operation.transaction is UNSET else parse_guid(operation.transaction)
 
 
 def uid_in(packet: bytes, key: str) -> int | None:
     """Which message of an application this is, if it comes from a queue of theirs."""
-    found = None if _is_aside(key) else _MARK.search(packet)
+    found = None if _is_aside(key) else MARK.search(packet)
     return None if found is None else int(found[1])
 
 

@@ -6,11 +6,9 @@ Node and model are asked the same; see waypost.sim.local.compared_node.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from waypost.api.operations import DeleteQueue
 from waypost.clock import Now
 from waypost.core.external_transactions import EnlistResourceManager, ReenlistTransaction
 from waypost.hresult import HResult
-from waypost.node.application import Call
 from waypost.node.effects import (
     Close,
     Commit,
@@ -23,13 +21,14 @@ from waypost.node.effects import (
     ToCoordinator,
     Write,
 )
+from waypost.node.kernel import Call
 from waypost.node.recovery import Settings
-from waypost.node.remote import RemoteReading
+from waypost.node.remote_reading import RemoteReading
 from waypost.sim.client import Ask, Asker, Result
 from waypost.sim.clock import Clock
 from waypost.sim.host import Host
 from waypost.sim.local import checks
-from waypost.sim.local.arguments import COMPUTER, Existing
+from waypost.sim.local.arguments import COMPUTER
 from waypost.sim.local.compared_node import ComparedNode
 from waypost.sim.local.history import History
 from waypost.sim.local.swarm import Swarm
@@ -96,12 +95,6 @@ class LocalHost(Host["LocalSimulation"]):
 
     # Operations and timers.
 
-    def _can_ask(self, ask: Ask) -> bool:
-        first = ask.arguments[0]
-        if type(first) is Existing:
-            return first.key in self.model.state.queues
-        return type(first) is not DeleteQueue or first.name in self.model.state.queues
-
     def _ask(self, client: Asker, ask: Ask, call: Call) -> HResult:  # noqa: ARG002
         return self._compared_node.ask(call, ask)
 
@@ -152,14 +145,14 @@ class LocalHost(Host["LocalSimulation"]):
             key = TIMED_OUT, transaction
         if key in expected and expected[key].is_notice:
             self.note(transaction[0], "the coordinator hears", message, "of", transaction.hex()[:8])
-            self._compared_node.answered(key, HResult.MQ_OK, Ask(message, (transaction,)), None)
+            self._compared_node.answered(key, Ask(message, (transaction,)), Result(0))
         else:
             self._answered(key, HResult.MQ_OK, message)
 
     def _check_answer(self, key: object, ask: Ask, result: Result) -> Sequence[object]:
         if key not in self.model.expected:
             raise Violation(f"request {key} is answered with {result.status.name}, and no answer was due")
-        answer = self._compared_node.answered(key, result.status, ask, result.value)
+        answer = self._compared_node.answered(key, ask, result)
         if answer.needs:
             self.simulation.marks.sometimes("an answer that waited for its batch")
         self.history.answered(ask, result)

@@ -3,13 +3,14 @@
 from typing import Final
 
 from waypost.core import queue_manager
-from waypost.node import deleting, purging, remote
+from waypost.node import deleting, purging, remote_reading
 from waypost.sim.bulk import swarm as bulk_swarm
 from waypost.sim.bulk.checkpoints import Checkpoints
 from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.bulk.scripts import BULK_SCRIPTS
 from waypost.sim.client import Client
 from waypost.sim.local import swarm
+from waypost.sim.local.arguments import ATTRIBUTES
 from waypost.sim.local.healing import healer
 from waypost.sim.local.host import LocalHost
 from waypost.sim.local.workloads import SCRIPTS, setup
@@ -46,6 +47,7 @@ class LocalSimulation(Simulation[LocalHost]):
     def limits(self) -> tuple[Patch, ...]:
         drawn = self.swarm
         limits = [
+            ATTRIBUTES,
             *drawn.limits(),
             *(Patch(module, "PURGE_PART", drawn.purge_part) for module in (purging, deleting)),
             Patch(queue_manager, "EXPIRY_PART", drawn.expiry_part),
@@ -53,7 +55,7 @@ class LocalSimulation(Simulation[LocalHost]):
         if self.bulk is not None:
             limits += self.bulk_limits.patches()
         if self.remote is not None:
-            limits.append(Patch(remote, "BIND_SECONDS", self.remote.swarm.patience.bind))
+            limits.append(Patch(remote_reading, "BIND_SECONDS", self.remote.swarm.patience.bind))
         return tuple(limits)
 
     def _set_up(self) -> int:

@@ -6,13 +6,12 @@ from typing import Final
 
 from waypost.core.queues import UNLIMITED
 from waypost.sim.faults import HostFaults
-from waypost.sim.local.arguments import Plan
+from waypost.sim.plans import Plan
 
 WORKLOADS: Final = (
     "sender",
     "receiver",
     "transactional",
-    "two_phase",
     "browser",
     "seeker",
     "mover",

@@ -2,146 +2,148 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import replace
+from math import inf
 from random import Random
-from typing import Final
+from typing import Any, Final, Literal
 
-from waypost.api.operations import DeleteQueue
-from waypost.core.message import Message
-from waypost.core.queues import AccessType, ShareMode
-from waypost.core.reading import MessageSeekAction
-from waypost.node.application import ReadOptions
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace as changed
+
+from waypost.api.local import CancelReads
+from waypost.api.message_attributes import acknowledge_text
+from waypost.api.operations import (
+    CloseCursor,
+    CloseQueue,
+    CursorNext,
+    CursorPeek,
+    CursorReceive,
+    DeleteQueue,
+    MoveMessage,
+    OpenCursor,
+    OpenQueue,
+    Peek,
+    PurgeQueue,
+    Receive,
+    Seek,
+    SetQueue,
+)
+from waypost.guid import guid_text
+from waypost.hresult import HResult
 from waypost.sim.client import Ask, Client, Pause, Result, Script, do
-from waypost.sim.local.arguments import SYSTEM, Draft, Drafts, Existing, Name, Plan
+from waypost.sim.local.arguments import SYSTEM, Draft, name_of, new_properties, send_of
 from waypost.sim.local.host import LocalHost
-from waypost.wire.codec import INFINITE
+from waypost.sim.plans import begin, end_of, kilobytes
 
-_ACTIONS: Final = tuple(MessageSeekAction)
-_TIMEOUTS: Final = (0, 0, 0, 5, 50, 400, None)
-
-Asked = Generator[Ask | Pause, Result, Result]
-Opened = Generator[Ask | Pause, Result, int | None]
+_SEEK: Final[tuple[Seek, ...]] = ("first", "previous", "current", "next", "last")
+_ENDS: Final[tuple[Literal["first", "last"], ...]] = ("first", "last")
+# Seconds.
+_TIMEOUTS: Final = (0, 0, 0, 0.005, 0.05, 0.4)
+# The queue is not there, or somebody has it for himself.
+_AWAY: Final = (HResult.MQ_ERROR_QUEUE_NOT_FOUND, HResult.MQ_ERROR_SHARING_VIOLATION)
 
 
 def setup(client: Client[LocalHost]) -> Script:
     """Make the queues, in every life: some may have been deleted."""
     for plan in client.host.swarm.plans:
         if plan.key not in client.host.model.state.queues:
-            yield Ask("create_queue", (plan,))
+            yield do(plan.creation)
     while True:
         yield Pause(60.0)
 
 
 def sender(client: Client[LocalHost]) -> Script:
     rng = _rng(client)
-    keys = [plan.key for plan in client.host.swarm.plans if not plan.transactional or rng.random() < 0.05]
-    handle = yield from _open(rng.choice(keys), AccessType.SEND)
-    if handle is not None:
-        for _ in range(rng.randint(5, 40)):
-            yield _send(client, handle, None)
-        yield Ask("close_queue", (handle,))
+    key = rng.choice([plan.key for plan in client.host.swarm.plans if not plan.transactional or rng.random() < 0.05])
+    for _ in range(rng.randint(5, 40)):
+        sent = yield _send(client, key, None)
+        if sent.status is HResult.MQ_ERROR_QUEUE_NOT_FOUND:
+            yield Pause(0.1)
+            return
+    yield _close(key)
 
 
 def receiver(client: Client[LocalHost]) -> Script:
     rng = _rng(client)
-    share = ShareMode.DENY_RECEIVE if rng.random() < 0.05 else ShareMode.DENY_NONE
-    handle = yield from _open(any_key(client), AccessType.RECEIVE, share)
-    if handle is None:
-        return
+    key = any_key(client)
+    name, handle = name_of(key), (yield from _take_alone(key)) if rng.random() < 0.05 else UNSET
     for _ in range(rng.randint(4, 24)):
-        options = ReadOptions(rng.choice(_TIMEOUTS[:-1]))
-        if rng.random() < 0.6:
-            yield Ask("receive", (handle, options))
-        elif rng.random() < 0.5:
-            yield Ask("receive_many", (handle, rng.randint(1, 5), options))
+        if rng.random() < 0.8:
+            count = 1 if rng.random() < 0.75 else rng.randint(1, 5)
+            received = yield do(Receive(name=name, handle=handle, count=count, timeout_s=rng.choice(_TIMEOUTS)))
+            if received.status in _AWAY:
+                yield Pause(0.1)
+                break
         else:
-            started = yield Ask("receive", (handle, ReadOptions(rng.choice((300, None)))), waits=False)
+            waiting = Receive(name=name, handle=handle, timeout_s=rng.choice((0.3, inf)))
+            started = yield do(waiting, waits=False)
             if started.is_ok and rng.random() < 0.5:
                 yield Pause(0.02)
-                yield Ask("cancel_read", (handle, started.request), waits=False)
-    yield Ask("close_queue", (handle,))
+                yield Ask("cancel_read", (started.request, waiting), waits=False)
+    yield do(CloseQueue(identifier=handle)) if isinstance(handle, str) else _close(key)
 
 
 def transactional(client: Client[LocalHost]) -> Script:
     """Over several queues. Some transactions are left alone."""
     rng = _rng(client)
-    sends, receives = yield from _open_both(client)
+    sends, receives = _choose_both(client)
     for _ in range(rng.randint(2, 6)):
         identifier = rng.randbytes(16)
-        yield Ask("begin_transaction", (identifier,))
+        yield do(begin(identifier))
         for _ in range(rng.randint(1, 6)):
             yield from _work(client, identifier, sends, receives)
         outcome = rng.random()
         if outcome < 0.9:
-            yield Ask("commit" if outcome < 0.6 else "abort", (identifier,))
-    for handle in (*sends, *receives):
-        yield Ask("close_queue", (handle,))
+            yield do(end_of(identifier, commits=outcome < 0.6))
+    for key in (*sends, *receives):
+        yield _close(key)
 
 
 def feeder(client: Client[LocalHost]) -> Script:
     """It sends in transactions, several messages at a time, so that others have something to receive."""
     rng = _rng(client)
     keys = [plan.key for plan in client.host.swarm.plans if plan.transactional]
-    handle = (yield from _open(rng.choice(keys), AccessType.SEND)) if keys else None
-    if handle is None:
+    if not keys:
         yield Pause(60.0)
         return
+    key = rng.choice(keys)
     for _ in range(rng.randint(2, 6)):
         identifier = rng.randbytes(16)
-        yield Ask("begin_transaction", (identifier,))
+        begins = rng.random() < 0.3
+        if not begins:
+            yield do(begin(identifier))
         for _ in range(rng.randint(1, 4)):
-            yield _send(client, handle, identifier)
-        yield Ask("commit", (identifier,))
-    yield Ask("close_queue", (handle,))
-
-
-def two_phase(client: Client[LocalHost]) -> Script:
-    rng = _rng(client)
-    handle = yield from _open(any_key(client), AccessType.RECEIVE)
-    if handle is None:
-        return
-    for _ in range(rng.randint(2, 12)):
-        begun = yield Ask("begin_receive", (handle, ReadOptions(rng.choice(_TIMEOUTS[:-1]))))
-        if isinstance(begun.value, Message) and rng.random() < 0.85:
-            yield Pause(0.01)
-            options: dict[str, object] = {"delete_message": rng.random() < 0.6}
-            yield Ask("end_receive", (handle, begun.value.lookup_identifier), options)
-    yield Ask("close_queue", (handle,))
+            yield _send(client, key, identifier, begin_s=60.0 if begins else UNSET)
+        yield do(end_of(identifier, commits=True))
+    yield _close(key)
 
 
 def browser(client: Client[LocalHost]) -> Script:
     """With a cursor."""
     rng = _rng(client)
-    handle = yield from _open(any_key(client), rng.choice((AccessType.PEEK, AccessType.RECEIVE, AccessType.RECEIVE)))
-    if handle is None:
-        return
-    opened = yield Ask("open_cursor", (handle,))
+    key = any_key(client)
+    opened = (yield do(OpenCursor(queue=name_of(key)))) if rng.random() < 0.7 else Result(0, HResult.MQ_ERROR)
     if opened.is_ok:
+        cursor = opened.identifier
         for _ in range(rng.randint(4, 20)):
-            name = rng.choice(("peek", "peek_next", "peek_next", "receive"))
-            yield Ask(name, (handle, ReadOptions(rng.choice((0, 0, 20, 200)), opened.number)))
+            read = rng.choice((CursorPeek, CursorNext, CursorNext, CursorReceive))
+            yield do(read(identifier=cursor, timeout_s=rng.choice((0, 0, 0.02, 0.2))))
         if rng.random() < 0.3:
-            yield Ask("peek", (handle, ReadOptions(None, opened.number)), waits=False)
-        yield Ask("close_cursor", (handle, opened.number))
-    yield Ask("peek", (handle, ReadOptions(rng.choice(_TIMEOUTS[:-1]))))
-    yield Ask("close_queue", (handle,))
+            yield do(CursorPeek(identifier=cursor, timeout_s=inf), waits=False)
+        yield do(CloseCursor(identifier=cursor))
+    yield do(Peek(name=name_of(key), timeout_s=rng.choice(_TIMEOUTS)))
+    yield _close(key)
 
 
 def seeker(client: Client[LocalHost]) -> Script:
     """By LookupIdentifier."""
     rng = _rng(client)
-    handle = yield from _open(any_key(client), AccessType.RECEIVE)
-    if handle is None:
-        return
+    key = any_key(client)
     seen = [0]
     for _ in range(rng.randint(4, 20)):
-        found = rng.choice(seen), rng.choice(_ACTIONS)
-        if rng.random() < 0.75:
-            result = yield Ask("peek_by_lookup_id", (handle, found))
-        else:
-            result = yield Ask("receive_by_lookup_id", (handle, found, ReadOptions()))
-        if isinstance(result.value, Message):
-            seen.append(result.value.lookup_identifier)
-    yield Ask("close_queue", (handle,))
+        read = Peek if rng.random() < 0.75 else Receive
+        result = yield do(read(name=name_of(key), lookup_id=str(rng.choice(seen)), seek=rng.choice(_SEEK)))
+        seen += [message.lookup_identifier for message in result.messages]
+    yield _close(key)
 
 
 def mover(client: Client[LocalHost]) -> Script:
@@ -153,53 +155,41 @@ def mover(client: Client[LocalHost]) -> Script:
         plan = rng.choice(plans)
     key, late = plan.key, f"{plan.key};late"
     here, there = rng.choice(((key, late), (key, late), (late, key), (late, key), (key, other)))
-    source = yield from _open(here, AccessType.RECEIVE)
-    target = yield from _open(there, AccessType.MOVE)
-    if source is None or target is None:
-        return
     for _ in range(rng.randint(1, 6)):
-        shown = yield Ask("peek_by_lookup_id", (source, (0, rng.choice(_ACTIONS[::4]))))
-        if not isinstance(shown.value, Message):
+        shown = yield do(Peek(name=here, seek=rng.choice(_ENDS)))
+        if not shown.messages:
             break
-        lookup_id = shown.value.lookup_identifier
+        move = MoveMessage(name=here, lookup_id=str(shown.messages[0].lookup_identifier), to=there)
         if rng.random() < (0.3 if plan.transactional else 0.9):
-            yield Ask("move", (source, lookup_id, target))
+            yield do(move)
             continue
         identifier = rng.randbytes(16)
-        yield Ask("begin_transaction", (identifier,))
-        yield Ask("move", (source, lookup_id, target), {"transaction": identifier})
+        yield do(begin(identifier))
+        yield do(changed(move, transaction=guid_text(identifier)))
         if there == late and rng.random() < 0.2:
             yield do(DeleteQueue(name=late))
-        yield Ask(rng.choice(("commit", "commit", "abort")), (identifier,))
-    yield Ask("close_queue", (source,))
-    yield Ask("close_queue", (target,))
+        yield do(end_of(identifier, commits=rng.random() < 0.67))
+    yield _close(here)
 
 
 def purger(client: Client[LocalHost]) -> Script:
     rng = _rng(client)
-    handle = yield from _open(any_key(client), AccessType.RECEIVE)
-    if handle is not None:
-        yield Ask("purge", (handle,), waits=rng.random() < 0.5)
-        yield Ask("close_queue", (handle,))
+    key = any_key(client)
+    yield do(PurgeQueue(name=name_of(key)), waits=rng.random() < 0.5)
+    yield _close(key)
     yield Pause(rng.uniform(0.1, 1.0))
 
 
 def administrator(client: Client[LocalHost]) -> Script:
     rng = _rng(client)
     plan = rng.choice(client.host.swarm.plans)
-    changed = Plan(
-        plan.key,
-        journaling=rng.random() < 0.5,
-        transactional=plan.transactional,
-        quota=plan.quota,
-        journal_quota=rng.choice((plan.journal_quota, 1)),
-    )
-    yield Ask("modify_queue", (Existing(plan.key), changed))
+    quota = rng.choice((kilobytes(plan.journal_quota), 1))
+    yield do(SetQueue(name=plan.key, journal=rng.random() < 0.5, journal_quota_kb=quota))
     yield Pause(rng.uniform(0.05, 0.5))
     if rng.random() < 0.4:
         yield do(DeleteQueue(name=plan.key))
         yield Pause(rng.uniform(0.0, 0.1))
-        yield Ask("create_queue", (plan,))
+        yield do(plan.creation)
 
 
 def _tell_commit(decided: dict[bytes, bool], identifier: bytes) -> Script:
@@ -217,7 +207,7 @@ def coordinator(client: Client[LocalHost]) -> Script:
         yield Ask("commit_in_doubt" if identifier in decided else "abort_in_doubt", (identifier,), waits=False)
     for identifier in [each for each, is_done in decided.items() if not is_done]:
         yield from _tell_commit(decided, identifier)
-    sends, receives = yield from _open_both(client)
+    sends, receives = _choose_both(client)
     identifier = rng.randbytes(16)
     enlisted = yield Ask("enlist", (identifier,))
     if enlisted.is_ok:
@@ -226,7 +216,7 @@ def coordinator(client: Client[LocalHost]) -> Script:
         if rng.random() < 0.9:
             yield Ask("prepare", (identifier,))
             if receives and rng.random() < 0.5:
-                yield Ask("purge", (rng.choice(receives),))
+                yield do(PurgeQueue(name=name_of(rng.choice(receives))))
             yield Pause(rng.choice((0.0, 0.1, 0.5)))
             if rng.random() < 0.7:
                 decided[identifier] = False
@@ -237,8 +227,8 @@ def coordinator(client: Client[LocalHost]) -> Script:
                 yield Ask("abort_prepared", (identifier,))
         else:
             yield Ask("abort_prepared", (identifier,))
-    for handle in (*sends, *receives):
-        yield Ask("close_queue", (handle,))
+    for key in (*sends, *receives):
+        yield _close(key)
 
 
 SCRIPTS: Final[dict[str, Callable[[Client[LocalHost]], Script]]] = {
@@ -246,7 +236,6 @@ SCRIPTS: Final[dict[str, Callable[[Client[LocalHost]], Script]]] = {
     "receiver": receiver,
     "transactional": transactional,
     "feeder": feeder,
-    "two_phase": two_phase,
     "browser": browser,
     "seeker": seeker,
     "mover": mover,
@@ -256,47 +245,42 @@ SCRIPTS: Final[dict[str, Callable[[Client[LocalHost]], Script]]] = {
 }
 
 
-def _open_both(client: Client[LocalHost]) -> Generator[Ask | Pause, Result, tuple[list[int], list[int]]]:
-    """Handles to send with to transactional queues, and handles to receive with."""
+def _choose_both(client: Client[LocalHost]) -> tuple[list[str], list[str]]:
+    """Transactional queues to send to, and queues to receive from."""
     rng = _rng(client)
     keys = [plan.key for plan in client.host.swarm.plans if plan.transactional]
-    handles: tuple[list[int], list[int]] = [], []
-    for key in rng.sample(keys, min(len(keys), 2)):
-        handle = yield from _open(key, AccessType.SEND)
-        if handle is not None:
-            handles[0].append(handle)
-    for _ in range(rng.randint(1, 2)):
-        handle = yield from _open(any_key(client), AccessType.RECEIVE)
-        if handle is not None:
-            handles[1].append(handle)
-    return handles
+    return rng.sample(keys, min(len(keys), 2)), [any_key(client) for _ in range(rng.randint(1, 2))]
 
 
 def _work(
-    client: Client[LocalHost], identifier: bytes, sends: list[int], receives: list[int]
+    client: Client[LocalHost], identifier: bytes, sends: list[str], receives: list[str]
 ) -> Generator[Ask | Pause, Result]:
     """One operation in a transaction."""
     rng = _rng(client)
     if sends and (not receives or rng.random() < 0.55):
         yield _send(client, rng.choice(sends), identifier)
     elif receives:
-        timeout = rng.choice((0, 0, 0, 30))
         waits = rng.random() < 0.9
-        options = ReadOptions(timeout if waits else 200, None, identifier)
-        if waits and rng.random() < 0.1:
-            yield Ask("begin_receive", (rng.choice(receives), options))
-        elif waits and rng.random() < 0.2:
-            yield Ask("receive_many", (rng.choice(receives), rng.randint(1, 4), options))
-        else:
-            yield Ask("receive", (rng.choice(receives), options), waits=waits)
+        yield do(
+            Receive(
+                name=name_of(rng.choice(receives)),
+                count=rng.randint(1, 4) if waits and rng.random() < 0.2 else 1,
+                timeout_s=rng.choice((0, 0, 0, 0.03)) if waits else 0.2,
+                transaction=guid_text(identifier),
+            ),
+            waits=waits,
+        )
 
 
-def _open(key: str, access: AccessType, share: ShareMode = ShareMode.DENY_NONE) -> Opened:
-    result = yield Ask("open_queue", (Name(key), access, share))
-    if not result.is_ok:
-        yield Pause(0.1)
-        return None
-    return result.number
+def _take_alone(key: str) -> Generator[Ask | Pause, Result, str | UnsetType]:
+    """The handle of an exclusive open, if others let the queue."""
+    opened = yield do(OpenQueue(queue=name_of(key)))
+    return opened.identifier if opened.is_ok else UNSET
+
+
+def _close(key: str) -> Ask:
+    """What operations have opened of the queue, for whomever."""
+    return do(CancelReads(name=name_of(key)))
 
 
 def any_key(client: Client[LocalHost]) -> str:
@@ -309,34 +293,31 @@ def any_key(client: Client[LocalHost]) -> str:
     return rng.choice((f"{key};journal", f"{key};late", *SYSTEM))
 
 
-def _send(client: Client[LocalHost], handle: int, transaction: bytes | None) -> Ask:
+def _send(
+    client: Client[LocalHost], key: str, transaction: bytes | None, begin_s: float | UnsetType = UNSET
+) -> Ask:  # fmt: skip
     draft = new_draft(client)
     rng = _rng(client)
-    if rng.random() < 0.9:
-        return Ask("send", (handle, draft, transaction))
-    others = [replace(draft, uid=client.host.simulation.new_uid()) for _ in range(rng.randint(0, 4))]
-    return Ask("send_several", (handle, Drafts((draft, *others)), transaction))
+    others = 0 if rng.random() < 0.9 else rng.randint(1, 4)
+    drafts = [draft, *(replace(draft, uid=client.host.simulation.new_uid()) for _ in range(others))]
+    return do(changed(send_of(key, tuple(drafts), transaction), begin_s=begin_s))
 
 
 def new_draft(client: Client[LocalHost]) -> Draft:
     rng, swarm = _rng(client), client.host.swarm
-    draft = Draft(
-        client.host.simulation.new_uid(),
-        rng.random() >= swarm.express,
-        rng.choice((3, 3, 0, 7)),
-        padding=rng.choice((0, 10, 200)),
-        allow_peek_when_locked=rng.random() < 0.1,
-    )
-    draft.time_to_be_received = rng.choice((0, 1, 2, 5)) if rng.random() < swarm.expiring else INFINITE
+    given: dict[str, Any] = {"recoverable": rng.random() >= swarm.express, "priority": rng.choice((3, 3, 0, 7))}
     if rng.random() < swarm.expiring:
-        draft.time_to_reach_queue = rng.choice((0, 1))
+        given["time_to_be_received"] = rng.choice((0, 1, 2, 5))
+    if rng.random() < swarm.expiring:
+        given["time_to_reach_queue"] = rng.choice((0, 1))
     if rng.random() < swarm.asking:
-        draft.acknowledgements = rng.choice((0, 0x0F, 0x0E, 0x05))
-        draft.administration = "admin" if draft.acknowledgements else ""
-        draft.positive_journaling = rng.random() < 0.3
-        draft.negative_journaling = rng.random() < 0.6
-        draft.dead_letters_to = "admin" if rng.random() < 0.2 else ""
-    return draft
+        acknowledgements = rng.choice((0, 0x0F, 0x0E, 0x05))
+        if acknowledgements:
+            given |= {"acknowledge": acknowledge_text(acknowledgements), "admin_queue": "admin"}
+        given["journal"] = rng.random() < 0.3
+        given["dead_letter"] = rng.choice((True, True, "admin")) if rng.random() < 0.6 else False
+    properties = new_properties(allow_peek_when_locked=rng.random() < 0.1, **given)
+    return Draft(client.host.simulation.new_uid(), properties, rng.choice((0, 10, 200)))
 
 
 def _rng(client: Client[LocalHost]) -> Random:

@@ -1,6 +1,6 @@
 """A second queue manager, made of lists and dictionaries, that says what the first one has to do.
 
-It takes the operations of waypost.node.application with the same names, in memory and at once, and keeps beside that
-what has to be durable after each batch. It shares constants with the engine and nothing else: where the two differ, one
+It takes the operations of waypost.api.operations, in memory and at once, and keeps beside that what has to be durable
+after each batch. It shares constants with the engine and nothing else: where the two differ, one
 of them is wrong.
 """

@@ -36,7 +36,7 @@ from waypost.clock import Now
 from waypost.core.queues import AccessType, ShareMode
 from waypost.guid import guid_text, parse_guid
 from waypost.hresult import HResult
-from waypost.node.application import Call
+from waypost.node.kernel import Call
 from waypost.sim.bulk.arguments import Batch, Staging
 from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.local.arguments import format_name

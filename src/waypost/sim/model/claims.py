@@ -10,12 +10,12 @@ from waypost.api.bulk import Claimed, ClaimObject
 from waypost.clock import Now
 from waypost.core.queues import ShareMode
 from waypost.hresult import HResult
-from waypost.sim.local.arguments import Plan
 from waypost.sim.model.disk import BulkKey, SavedClaim, StepKind
 from waypost.sim.model.records import SEQUENCE, ModelMessage, ModelQueue, Refused, State
 from waypost.sim.model.rows import Row, row_of
 from waypost.sim.model.state import PURGED, ModelState
 from waypost.sim.model.transactions import ModelTransactions, Step
+from waypost.sim.plans import Plan
 
 # The number of the queue, and the name of the claim.
 Key = tuple[int, str]

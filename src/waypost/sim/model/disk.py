@@ -6,8 +6,8 @@ from enum import Enum, auto
 from typing import Final
 
 from waypost.sim.bulk.arguments import Batch
-from waypost.sim.local.arguments import Plan
 from waypost.sim.model.records import ModelMessage
+from waypost.sim.plans import Plan
 from waypost.wire.message_class import MessageClass
 
 

@@ -1,34 +1,64 @@
-"""The model as a whole: the operations of waypost.node.application under the same names.
+"""The model as a whole: the operations of applications by the types of their records, and those of a coordinator.
 
 Each raises Refused, or leads to an Answer in `expected`, now or when a wait ends. What the engine alone can know is
-told to it: the numbers of handles and cursors, and how far the counters were at a start.
+told to it: the ids of handles and cursors, and how far the counters were at a start.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from waypost.api.operations import DeleteQueue, Operation
+from msgspec import UNSET
+
+from waypost.api.local import CancelReads
+from waypost.api.operations import (
+    AbortTransaction,
+    BeginTransaction,
+    CloseCursor,
+    CloseQueue,
+    CommitTransaction,
+    CreateQueue,
+    CursorNext,
+    CursorPeek,
+    CursorRead,
+    CursorReceive,
+    DeleteQueue,
+    MoveMessage,
+    OpenCursor,
+    OpenQueue,
+    Operation,
+    Peek,
+    PurgeQueue,
+    Read,
+    Receive,
+    Send,
+    SetQueue,
+)
+from waypost.api.reading import milliseconds, place_of
 from waypost.clock import Now
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.reading import MessageSeekAction
+from waypost.guid import parse_guid
 from waypost.hresult import HResult
-from waypost.node.application import Call, ReadOptions
+from waypost.node.kernel import Call
 from waypost.sim.bulk.limits import BulkLimits
-from waypost.sim.local.arguments import Draft, Drafts, Existing, Name, Plan
+from waypost.sim.local.arguments import Draft, drafts_of, key_of
 from waypost.sim.marks import Marks
 from waypost.sim.model.bulk import Bulk, Known, Openings
 from waypost.sim.model.cursor import ModelCursor
 from waypost.sim.model.delivery import ModelDelivery
 from waypost.sim.model.disk import ModelDisk, StepKind
 from waypost.sim.model.enlistments import ABORTED, ENLISTED, Enlistments
+from waypost.sim.model.opened import ModelOpenedQueues
 from waypost.sim.model.qm2qm import FarQueues, Qm2qmServer, QmcommServer
 from waypost.sim.model.readers import Readers
-from waypost.sim.model.records import Answer, Handle, Key, ModelMessage, ModelQueue, Refused, State
+from waypost.sim.model.records import Answer, Handle, Key, ModelMessage, ModelQueue, Refused, State, Wait
 from waypost.sim.model.recovery import bring_back
 from waypost.sim.model.remote import Parts, Remote
 from waypost.sim.model.remote_read import RemoteReadServer
 from waypost.sim.model.state import DELETED, PURGED, ModelState
 from waypost.sim.model.transactions import ModelTransactions, Step
+from waypost.sim.plans import Plan
 from waypost.wire.codec import INFINITE
 
 PREPARED: Final = "PrepareRequestDone"
@@ -60,11 +90,33 @@ class Model:
         self.state: Final = ModelState(self.disk, marks, quota, *parts)
         self.trouble = self.is_low = False
         self._post: Final = ModelDelivery(self.state)
+        self._handlers: Final[dict[type[Operation[Any]], Callable[[Call, Any], None]]] = {
+            CreateQueue: self._create_queue,
+            SetQueue: self._set_queue,
+            DeleteQueue: self._delete_queue,
+            PurgeQueue: self._purge_queue,
+            Send: self._send,
+            Receive: self._receive,
+            Peek: self._peek,
+            MoveMessage: self._move_message,
+            CancelReads: self._cancel_reads,
+            OpenQueue: self._open_queue,
+            CloseQueue: self._close_queue,
+            OpenCursor: self._open_cursor,
+            CloseCursor: self._close_cursor,
+            CursorPeek: self._read_at_cursor,
+            CursorNext: self._read_at_cursor,
+            CursorReceive: self._read_at_cursor,
+            BeginTransaction: self._begin_transaction,
+            CommitTransaction: self._commit_transaction,
+            AbortTransaction: self._abort_transaction,
+        }
         self._begin()
 
     def _begin(self) -> None:
         self.transactions = ModelTransactions(self.state)
         self.readers = Readers(self.state, self.transactions)
+        self.opened = ModelOpenedQueues(self.readers, self._find, self._next_turn)
         openings = Openings(self._openable, self._check_store, self._check_room)
         self.bulk = Bulk(self.state, self.transactions, openings, self._known)
         patience = self._patience
@@ -145,8 +197,18 @@ class Model:
 
     # The operations.
 
-    def create_queue(self, call: Call, plan: Plan) -> None:
+    def do(self, call: Call, operation: Operation[Any]) -> None:
+        """Raises Refused."""
+        self._handlers[type(operation)](call, operation)
+
+    def _next_turn(self) -> None:
+        """What follows is another operation of the kernel."""
+        self.end()
+        self.begin(self.state.now)
+
+    def _create_queue(self, call: Call, operation: CreateQueue) -> None:
         self._check_room()
+        plan = Plan.of(operation)
         if plan.key in self.state.queues:
             raise Refused(HResult.MQ_ERROR_QUEUE_EXISTS)
         queue = self.state.new_queue(plan.key, plan, None)
@@ -154,10 +216,10 @@ class Model:
         self.state.new_queue(journal, Plan(journal, quota=plan.journal_quota), queue)
         self._done(call)
 
-    def modify_queue(self, call: Call, existing: Existing, plan: Plan) -> None:
+    def _set_queue(self, call: Call, operation: SetQueue) -> None:
+        queue = self._existing(operation.name)
         self._check_store()
-        queue = self.state.queues[existing.key]
-        queue.plan = plan
+        plan = queue.plan = queue.plan.changed(operation)
         self.state.save_queue(queue)
         journal = self.state.queues[f"{plan.key};journal"]
         if journal.plan.quota != plan.journal_quota:
@@ -165,17 +227,9 @@ class Model:
             self.state.save_queue(journal)
         self._done(call)
 
-    def do(self, call: Call, operation: Operation[Any]) -> None:
-        """An operation that is a record."""
-        match operation:
-            case DeleteQueue(name=name):
-                self._delete_queue(call, name)
-            case _:
-                raise AssertionError(f"no script asks for {operation!r}")
-
-    def _delete_queue(self, call: Call, key: str) -> None:
+    def _delete_queue(self, call: Call, operation: DeleteQueue) -> None:
+        queue = self._existing(operation.name)
         self._check_store()
-        queue = self.state.queues[key]
 
         def purge() -> None:
             for part in self.state.parts(queue):
@@ -198,6 +252,14 @@ class Model:
             self._done(call)
 
         purge()
+        self._next_turn()
+        self.opened.deleted(queue.key)
+
+    def _existing(self, name: str) -> ModelQueue:
+        queue = self.state.queues.get(key_of(name))
+        if queue is None or queue.is_provisional:
+            raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
+        return queue
 
     def _clear_away(self, queue: ModelQueue) -> None:
         if any(message.state is not State.AVAILABLE for message in queue.present()):
@@ -205,12 +267,6 @@ class Model:
         self.state.remove_queue(queue)
         self.bulk.queue_deleted(queue)
         self.readers.queue_deleted(queue)
-
-    def open_queue(self, call: Call, name: Name, access: AccessType, share: ShareMode) -> None:
-        handle = Handle(call.request, self._find(name.key, access), access, share)
-        self.readers.check_sharing(handle)
-        self.readers.open_queue(handle).handles[call.request] = handle
-        self.state.answer(call.request, Answer(learn=lambda number: self.readers.handles.update({number: handle})))
 
     def _find(self, key: str, access: AccessType) -> ModelQueue:
         due_queue = self.state.queues.get(key)
@@ -232,26 +288,38 @@ class Model:
         self.readers.check_sharing(Handle(0, queue, access, ShareMode.DENY_NONE))
         return queue
 
-    def close_queue(self, call: Call, number: int) -> None:
-        self.readers.close(self.readers.handle(number))
-        del self.readers.handles[number]
+    def _cancel_reads(self, call: Call, operation: CancelReads) -> None:
+        self.opened.close(key_of(operation.name), keeps_sending=operation.keeps_sending)
         self._done(call)
 
-    def purge(self, call: Call, number: int) -> None:
-        self._check_store()
-        queue = self.readers.open_queue(self.readers.handle(number))
-        self.state.purge(queue, PURGED, lambda: self._done(call))
+    def _open_queue(self, call: Call, operation: OpenQueue) -> None:
+        handle = self.opened.open(key_of(operation.queue), AccessType.RECEIVE, ShareMode.DENY_RECEIVE)
+        exclusive = self.opened.exclusive
+        self.state.answer(call.request, Answer(learn=lambda opened: exclusive.update({opened.id: handle})))
 
-    def send(self, call: Call, number: int, draft: Draft, transaction: bytes | None) -> None:
-        self._send(call, number, (draft,), transaction)
+    def _close_queue(self, call: Call, operation: CloseQueue) -> None:
+        handle = self.opened.own(operation.identifier)
+        del self.opened.exclusive[operation.identifier]
+        self.opened.close_handle(handle)
+        self._done(call)
 
-    def send_several(self, call: Call, number: int, drafts: Drafts, transaction: bytes | None) -> None:
-        self.marks.sometimes("several messages sent in one go")
-        self._send(call, number, drafts.drafts, transaction)
+    def _purge_queue(self, call: Call, operation: PurgeQueue) -> None:
+        def purge(handle: Handle) -> None:
+            self._check_store()
+            self.state.purge(self.readers.open_queue(handle), PURGED, lambda: self._done(call))
 
-    def _send(self, call: Call, number: int, drafts: tuple[Draft, ...], transaction: bytes | None) -> None:
+        self.opened.use(key_of(operation.name), AccessType.RECEIVE, purge)
+
+    def _send(self, call: Call, operation: Send) -> None:
+        key, transaction, drafts = key_of(operation.name), self._joined(operation), drafts_of(operation)
+        if len(drafts) > 1:
+            self.marks.sometimes("several messages sent in one go")
+        for draft in drafts:
+            draft.send_to(key, is_transactional=transaction is not None)
+        self.opened.use(key, AccessType.SEND, lambda handle: self._enqueue(call, handle, drafts, transaction))
+
+    def _enqueue(self, call: Call, handle: Handle, drafts: tuple[Draft, ...], transaction: bytes | None) -> None:
         draft = drafts[0]
-        handle = self.readers.handle(number)
         if draft.recoverable if transaction is None else self.transactions.is_open(transaction):
             self._check_room()
         queue = self.readers.open_queue(handle)
@@ -283,54 +351,63 @@ class Model:
                 self.transactions.record(transaction, Step(StepKind.SEND, message, queue))
         self._done(call)
 
-    def receive(self, call: Call, number: int, options: ReadOptions) -> None:
-        if options.transaction is None:
-            self._check_store()
-        self.readers.receive(call, number, options, two_phase=False)
+    def _receive(self, call: Call, operation: Receive) -> None:
+        transaction = self._joined(operation)
 
-    def receive_many(self, call: Call, number: int, count: int, options: ReadOptions) -> None:
-        if options.transaction is None:
-            self._check_store()
-        self.readers.receive_many(call, number, count, options)
+        def receive(handle: Handle) -> None:
+            if transaction is None:
+                self._check_store()
+            wait = Wait(call.request, handle, takes=True, transaction=transaction)
+            found, timeout_ms = _place(operation), milliseconds(operation.timeout_s)
+            if found is not None:
+                self.readers.seek(wait, found)
+            elif operation.count == 1:
+                self.readers.read(wait, timeout_ms)
+            else:
+                self.readers.receive_many(wait, operation.count, timeout_ms)
 
-    def begin_receive(self, call: Call, number: int, options: ReadOptions) -> None:
-        self.readers.receive(call, number, options, two_phase=True)
+        self._use(operation, AccessType.RECEIVE, receive)
 
-    def end_receive(self, call: Call, number: int, lookup_id: int, *, delete_message: bool) -> None:
-        self._check_store()
-        handle = self.readers.handle(number)
-        self.readers.open_queue(handle)
-        message = handle.two_phase.get(lookup_id)
-        if message is None:
-            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
-        self.readers.end_two_phase(handle, message, delete_message=delete_message)
-        self._done(call)
+    def _peek(self, call: Call, operation: Peek) -> None:
+        def peek(handle: Handle) -> None:
+            wait, found = Wait(call.request, handle, takes=False), _place(operation)
+            if found is not None:
+                self.readers.seek(wait, found)
+            else:
+                self.readers.read(wait, milliseconds(operation.timeout_s))
 
-    def peek(self, call: Call, number: int, options: ReadOptions) -> None:
-        self.readers.peek(call, number, options, goes_on=False)
+        self._use(operation, AccessType.PEEK, peek)
 
-    def peek_next(self, call: Call, number: int, options: ReadOptions) -> None:
-        self.readers.peek(call, number, options, goes_on=True)
+    def _use(self, operation: Read, access: AccessType, work: Callable[[Handle], None]) -> None:
+        if operation.handle is UNSET:
+            self.opened.use(key_of(operation.name), access, work)
+        else:
+            work(self.opened.own(operation.handle))
 
-    def receive_by_lookup_id(
-        self, call: Call, number: int, found: tuple[int, MessageSeekAction], options: ReadOptions
-    ) -> None:
-        if options.transaction is None:
-            self._check_store()
-        self.readers.seek(call, number, found, options)
-
-    def peek_by_lookup_id(self, call: Call, number: int, found: tuple[int, MessageSeekAction]) -> None:
-        self.readers.seek(call, number, found, None)
-
-    def cancel_read(self, _call: Call, number: int, request: int) -> None:
-        wait = self.readers.handle(number).waits.get(request)
+    def cancel_read(self, _call: Call, request: int, _operation: Operation[Any]) -> None:
+        wait = self.readers.waits.get(request)
         if wait is not None:
             self.marks.sometimes("a wait that is cancelled")
             self.readers.end(wait, HResult.MQ_ERROR_OPERATION_CANCELLED)
 
-    def move(self, call: Call, number: int, lookup_id: int, target: int, *, transaction: bytes | None = None) -> None:
+    def _move_message(self, call: Call, operation: MoveMessage) -> None:
+        transaction = self._joined(operation)
+        target = self.opened.open(key_of(operation.to), AccessType.MOVE)
+        lookup_id = int(operation.lookup_id)
+        try:
+            self.opened.use(
+                key_of(operation.name),
+                AccessType.RECEIVE,
+                lambda handle: self._move(call, handle, lookup_id, target, transaction=transaction),
+            )
+        finally:
+            self._next_turn()
+            self.opened.close_handle(target)
+
+    def _move(
+        self, call: Call, source: Handle, lookup_id: int, destination: Handle, *, transaction: bytes | None
+    ) -> None:
         self._check_room()
-        source, destination = self.readers.handle(number), self.readers.handle(target)
         queue, target_queue = self.readers.open_queue(source), self.readers.open_queue(destination)
         if queue is target_queue or (queue.parent or queue) is not (target_queue.parent or target_queue):
             raise Refused(HResult.MQ_ERROR_INVALID_PARAMETER)
@@ -350,37 +427,58 @@ class Model:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         self._done(call)
 
-    def open_cursor(self, call: Call, number: int) -> None:
-        handle = self.readers.handle(number)
-        pointer = ModelCursor(self.readers.open_queue(handle))
-        self.state.answer(call.request, Answer(learn=lambda cursor: handle.pointers.update({cursor: pointer})))
+    def _open_cursor(self, call: Call, operation: OpenCursor) -> None:
+        def place(handle: Handle) -> None:
+            pointer = ModelCursor(self.readers.open_queue(handle))
+            self._next_turn()
+            answer = Answer(learn=lambda opened: self.opened.add_cursor(opened.id, handle, pointer))
+            self.state.answer(call.request, answer)
 
-    def close_cursor(self, call: Call, number: int, cursor: int) -> None:
-        handle = self.readers.handle(number)
-        if cursor not in handle.pointers:
-            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
-        self.readers.close_pointer(handle, cursor)
+        self.opened.use(key_of(operation.queue), AccessType.RECEIVE, place)
+
+    def _close_cursor(self, call: Call, operation: CloseCursor) -> None:
+        self.opened.close_cursor(operation.identifier)
         self._done(call)
 
-    def begin_transaction(self, call: Call, identifier: bytes) -> None:
-        self.transactions.begin(identifier)
+    def _read_at_cursor(self, call: Call, operation: CursorRead) -> None:
+        handle, pointer = self.opened.cursor(operation.identifier)
+        takes = isinstance(operation, CursorReceive)
+        if takes:
+            self._check_store()
+        wait = Wait(call.request, handle, takes=takes, pointer=pointer)
+        self.readers.read(wait, milliseconds(operation.timeout_s), goes_on=isinstance(operation, CursorNext))
+
+    def _begin_transaction(self, call: Call, operation: BeginTransaction) -> None:
+        assert isinstance(operation.id, str)
+        self.transactions.begin(parse_guid(operation.id))
         self._done(call)
 
-    def commit(self, call: Call, identifier: bytes) -> None:
+    def _commit_transaction(self, call: Call, operation: CommitTransaction) -> None:
         self._check_store()
-        self._check_own(identifier)
-        self.transactions.commit(identifier)
+        self.transactions.commit(self._own(operation.identifier))
         self._done(call)
 
-    def abort(self, call: Call, identifier: bytes) -> None:
-        self._check_own(identifier)
-        self.transactions.abort(identifier)
+    def _abort_transaction(self, call: Call, operation: AbortTransaction) -> None:
+        self.transactions.abort(self._own(operation.identifier))
         self._done(call)
 
-    def _check_own(self, identifier: bytes) -> None:
+    def _own(self, text: str) -> bytes:
+        """A transaction that an application may end."""
+        identifier = parse_guid(text)
         transaction = self.transactions.transactions.get(identifier)
         if transaction is None or transaction.is_external:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        return identifier
+
+    def _joined(self, operation: Send | Receive | MoveMessage) -> bytes | None:
+        """The transaction that an operation is part of, which begins with it if it says so."""
+        if operation.transaction is UNSET:
+            return None
+        identifier = parse_guid(operation.transaction)
+        if operation.begin_s is not UNSET and identifier not in self.transactions.transactions:
+            self.transactions.begin(identifier)
+            self._next_turn()
+        return identifier
 
     # What a coordinator asks.
 
@@ -437,3 +535,8 @@ class Model:
 
 def _nothing() -> None:
     """When a part of a queue is empty."""
+
+
+def _place(operation: Read) -> tuple[int, MessageSeekAction] | None:
+    number = operation.lookup_id
+    return place_of(UNSET if number is UNSET else int(number), operation.seek)

@@ -10,7 +10,6 @@ from waypost.clock import Now
 from waypost.core.queues import ShareMode
 from waypost.core.reading import MessageSeekAction
 from waypost.hresult import HResult
-from waypost.node.application import Call, ReadOptions
 from waypost.sim.model.cursor import ModelCursor
 from waypost.sim.model.disk import StepKind
 from waypost.sim.model.records import (
@@ -32,15 +31,8 @@ class Readers:
     def __init__(self, state: ModelState, transactions: ModelTransactions) -> None:
         self._state: Final = state
         self._transactions: Final = transactions
-        self.handles: dict[int, Handle] = {}
         self.waits: dict[int, Wait] = {}
         state.offer = self._offer
-
-    def handle(self, number: int) -> Handle:
-        handle = self.handles.get(number)
-        if handle is None:
-            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
-        return handle
 
     def open_queue(self, handle: Handle) -> ModelQueue:
         if handle.queue is None:
@@ -87,7 +79,7 @@ class Readers:
         pointer = ModelCursor(self.open_queue(handle))
         return lambda reply: handle.pointers.update({reply.cursor: pointer})
 
-    def close_pointer(self, handle: Handle, cursor: int) -> None:
+    def close_pointer(self, handle: Handle, cursor: int | str) -> None:
         self.end_waits(handle, HResult.MQ_ERROR_OPERATION_CANCELLED, handle.pointers.pop(cursor))
 
     def queue_deleted(self, queue: ModelQueue) -> None:
@@ -122,23 +114,13 @@ class Readers:
         deadlines = [wait.deadline for wait in self.waits.values() if wait.deadline is not None]
         return min(deadlines) if deadlines else None
 
-    def receive(self, call: Call, number: int, options: ReadOptions, *, two_phase: bool) -> None:
-        handle, pointer = self._start(number, options)
-        wait = Wait(
-            call.request, handle, takes=True, two_phase=two_phase, transaction=options.transaction, pointer=pointer
-        )
-        self._read(call, options, wait, goes_on=False)
+    def read(self, wait: Wait, timeout_ms: int | None, *, goes_on: bool = False) -> None:
+        """Read the first message, or that at the pointer; a peek that `goes_on` moves the pointer on before."""
+        message = self.begin(wait, timeout_ms, self._state.now, goes_on=goes_on)
+        if message is not None:
+            self._show(wait, message)
 
-    def peek(self, call: Call, number: int, options: ReadOptions, *, goes_on: bool) -> None:
-        handle, pointer = self._start(number, options)
-        self._read(call, options, Wait(call.request, handle, takes=False, pointer=pointer), goes_on=goes_on)
-
-    def seek(
-        self, call: Call, number: int, found: tuple[int, MessageSeekAction], options: ReadOptions | None
-    ) -> None:  # fmt: skip
-        """Without options it is a peek."""
-        transaction = None if options is None else options.transaction
-        wait = Wait(call.request, self.handle(number), takes=options is not None, transaction=transaction)
+    def seek(self, wait: Wait, found: tuple[int, MessageSeekAction]) -> None:
         self._show(wait, self.find(wait, found))
 
     def begin(self, wait: Wait, timeout_ms: int | None, now: Now, *, goes_on: bool) -> ModelMessage | None:
@@ -186,23 +168,9 @@ class Readers:
                 self._state.marks.sometimes("a cursor on a message that is gone")
             raise
 
-    def _start(self, number: int, options: ReadOptions) -> tuple[Handle, ModelCursor | None]:
-        handle = self.handle(number)
-        if options.cursor is None:
-            return handle, None
-        pointer = handle.pointers.get(options.cursor)
-        if pointer is None:
-            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
-        return handle, pointer
-
     def _check_transaction(self, transaction: bytes | None) -> None:
         if transaction is not None and not self._transactions.is_open(transaction):
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
-
-    def _read(self, call: Call, options: ReadOptions, wait: Wait, *, goes_on: bool) -> None:
-        message = self.begin(wait, options.timeout_ms, call.now, goes_on=goes_on)
-        if message is not None:
-            self._show(wait, message)
 
     def _wait(self, wait: Wait, timeout_ms: int | None, now: Now) -> None:
         if timeout_ms == 0:
@@ -240,23 +208,21 @@ class Readers:
                 return
             peeked = True
 
-    def receive_many(self, call: Call, number: int, count: int, options: ReadOptions) -> None:
-        handle = self.handle(number)
-        queue = self.open_queue(handle)
-        if not handle.access.can_receive:
+    def receive_many(self, wait: Wait, count: int, timeout_ms: int | None) -> None:
+        queue = self.open_queue(wait.handle)
+        if not wait.handle.access.can_receive:
             raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
-        self._check_transaction(options.transaction)
+        self._check_transaction(wait.transaction)
         messages = list(islice(filter(_can_take, queue.following(BEFORE_ALL)), count))
-        wait = Wait(call.request, handle, takes=True, transaction=options.transaction)
         if messages:
             if len(messages) > 1:
                 self._state.marks.sometimes("several messages received in one go")
             for message in messages:
                 self._remove(wait, message)
-            self._state.answer(call.request, showing(messages))
+            self._state.answer(wait.request, showing(messages))
         else:
-            wait.then = lambda answer: self._state.answer(call.request, self._with_others(wait, count - 1, answer))
-            self._wait(wait, options.timeout_ms, call.now)
+            wait.then = lambda answer: self._state.answer(wait.request, self._with_others(wait, count - 1, answer))
+            self._wait(wait, timeout_ms, self._state.now)
 
     def _with_others(self, wait: Wait, count: int, answer: Answer) -> Answer:
         """What has come with the message that was waited for is received too."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from waypost.core.queues import UNLIMITED, AccessType, ShareMode
 from waypost.hresult import HResult
 from waypost.rpc.calls import FaultStatus
-from waypost.sim.local.arguments import Draft, Plan
+from waypost.sim.local.arguments import Draft
+from waypost.sim.plans import Plan
 from waypost.wire.message_class import MessageClass
 
 if TYPE_CHECKING:
@@ -156,13 +157,17 @@ class ModelQueue:
 
 @dataclass(slots=True, eq=False)
 class Handle:
-    """`opened_by` is the request that opened it: a number for life, which the client learns later."""
+    """`opened_by` is a number for life: the request of the remote reader that opened it, or one that no request has.
+
+    A pointer is known by what the engine calls its cursor. `is_closed` is one that is gone, and not only its queue.
+    """
 
     opened_by: int
     queue: ModelQueue | None
     access: AccessType
-    share: ShareMode
-    pointers: "dict[int, ModelCursor]" = field(default_factory=dict)
+    share: ShareMode = ShareMode.DENY_NONE
+    is_closed: bool = False
+    pointers: "dict[int | str, ModelCursor]" = field(default_factory=dict)
     waits: "dict[int, Wait]" = field(default_factory=dict)
     two_phase: dict[int, ModelMessage] = field(default_factory=dict)
 
@@ -194,7 +199,7 @@ class Answer:
     """What a request has to be answered with, and the batch that must be durable before.
 
     `counts` are how often each message was given back and moved until then. `learn` is told the value, where only the
-    engine knows it: the number of a handle or a cursor, or the reply to a remote reader. `is_notice` is one that nobody
+    engine knows it: the id of a handle or a cursor, or the reply to a remote reader. `is_notice` is one that nobody
     has asked for, and `again` the same once more. `is_fault` is one without a reply. Answers on one connection come in
     the order of their numbers. `check` raises Violation if the value is not the one that is due; one that
     `rests_on_all` needs everything that was done before it, and `told` is the greatest SequentialID that it says.

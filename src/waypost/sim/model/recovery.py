@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from waypost.sim.local.arguments import Plan
 from waypost.sim.model.disk import ModelDisk, StepKind
 from waypost.sim.model.records import ModelMessage, ModelQueue, State
 from waypost.sim.model.state import PURGED, ModelState
 from waypost.sim.model.transactions import ModelTransaction, ModelTransactions, Step
+from waypost.sim.plans import Plan
 
 
 def bring_back(

@@ -9,7 +9,7 @@ from waypost.clock import Now
 from waypost.core.queues import AccessType
 from waypost.guid import NULL_GUID, guid_text
 from waypost.hresult import HResult
-from waypost.node.commits import digest_of
+from waypost.node.committed_batches import digest_of
 from waypost.sim.bulk.arguments import Batch, Staging
 from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.local.arguments import Draft

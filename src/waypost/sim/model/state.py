@@ -8,10 +8,10 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.core.queues import UNLIMITED
-from waypost.sim.local.arguments import Plan
 from waypost.sim.marks import Marks
 from waypost.sim.model.disk import ModelDisk, SavedMessage, SavedQueue
 from waypost.sim.model.records import BEFORE_ALL, KILOBYTE, SEQUENCE, Answer, Key, ModelMessage, ModelQueue, State
+from waypost.sim.plans import Plan
 from waypost.wire.message_class import MessageClass
 
 RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE

@@ -1,16 +1,16 @@
-"""Arguments of operations where several hosts are: see waypost.sim.local.arguments."""
+"""Queues and messages where several hosts are."""
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import lru_cache
 from typing import Final
 
-from waypost.core.message import DEFAULT_TIME_TO_REACH_QUEUE, Message
-from waypost.core.message_values import DeliveryGuarantee
-from waypost.core.queues import UNLIMITED, QueueAttributes
-from waypost.node.node import Node
-from waypost.sim.client import Argument
-from waypost.wire.codec import INFINITE
+from msgspec import UNSET
+
+from waypost.api.operations import Send
+from waypost.core.queues import UNLIMITED
+from waypost.guid import guid_text
+from waypost.sim.plans import Plan, PlannedMessage
 from waypost.wire.format_names import FormatName
 from waypost.wire.path_names import PathName, QueueKind
 
@@ -18,14 +18,10 @@ ADMIN: Final = "admin"
 
 
 @dataclass(frozen=True, slots=True)
-class QueuePlan(Argument):
-    """A queue of an application. One that is doomed is purged, deleted and made again."""
+class QueuePlan(Plan):
+    """A queue of an application on a host. One that is doomed is purged, deleted and made again."""
 
-    host: str
-    key: str
-    transactional: bool = False
-    journaling: bool = False
-    quota: int = UNLIMITED
+    host: str = ""
     is_made: bool = True
     is_doomed: bool = False
 
@@ -38,26 +34,8 @@ class QueuePlan(Argument):
     def path(self) -> PathName:
         return PathName(self.host, QueueKind.PRIVATE, self.key)
 
-    def to_engine(self, node: Node) -> QueueAttributes:  # noqa: ARG002
-        return QueueAttributes(
-            self.path, journaling=self.journaling, transactional=self.transactional, quota=self.quota
-        )  # fmt: skip
-
     def __str__(self) -> str:
         return f"{self.host}\\{self.key}"
-
-
-@dataclass(frozen=True, slots=True)
-class Name(Argument):
-    """A format name."""
-
-    text: str
-
-    def to_engine(self, node: Node) -> FormatName:  # noqa: ARG002
-        return format_name(self.text)
-
-    def __str__(self) -> str:
-        return self.text
 
 
 @lru_cache
@@ -71,27 +49,18 @@ class Kind(Enum):
     TRANSACTIONAL = auto()
 
 
-@dataclass(slots=True, eq=False)
-class SentMessage(Argument):
-    """A message of an application, and all that is known of it. No other has its `uid`.
+@dataclass(slots=True, eq=False, kw_only=True)
+class SentMessage(PlannedMessage):
+    """A message of an application, and all that is known of it.
 
-    It goes from the first host of `path` to the last, under the format name `name`. The times are None for long ones.
+    It goes from the first host of `path` to the last, under the format name `name`.
     """
 
-    uid: int
     path: tuple[str, ...]
     plan: QueuePlan
     name: str
     kind: Kind
     lives: tuple[int, ...]
-    priority: int = 3
-    padding: int = 0
-    time_to_reach_queue: int | None = None
-    time_to_be_received: int | None = None
-    acknowledgements: int = 0
-    administration: str = ""
-    positive_journaling: bool = False
-    negative_journaling: bool = False
 
     # How often its source had ended before; its place in the order of commits; how its sending ended.
     ends: int = 0
@@ -128,7 +97,8 @@ class SentMessage(Argument):
 
     @property
     def may_expire(self) -> bool:
-        return self.time_to_be_received is not None or self.time_to_reach_queue is not None
+        properties = self.properties
+        return properties.time_to_be_received is not None or properties.time_to_reach_queue is not None
 
     @property
     def fits(self) -> bool:
@@ -149,23 +119,12 @@ class SentMessage(Argument):
         """Whether its source had to believe what is not true."""
         return self.is_betrayed and self.on_wire > 0
 
-    @property
-    def body(self) -> bytes:
-        """The mark is found in its packet and in no other, but for answers that bring the body back."""
-        return b"<uid %06d>" % self.uid + bytes(self.padding)
-
-    def to_engine(self, node: Node) -> Message:  # noqa: ARG002
-        reach, receive = self.time_to_reach_queue, self.time_to_be_received
-        return Message(
-            body=self.body,
-            priority=self.priority,
-            delivery_guarantee=DeliveryGuarantee.RECOVERABLE if self.is_recoverable else DeliveryGuarantee.EXPRESS,
-            time_to_reach_queue=DEFAULT_TIME_TO_REACH_QUEUE if reach is None else reach,
-            time_to_be_received=INFINITE if receive is None else receive,
-            acknowledgements_requested=self.acknowledgements,
-            administration_queue_format_name=format_name(self.administration) if self.administration else None,
-            positive_journaling_requested=self.positive_journaling,
-            negative_journaling_requested=self.negative_journaling,
+    def sending(self, transaction: bytes | None = None) -> Send:
+        return Send(
+            name=self.name,
+            like=self.properties,
+            bodies=[self.body],
+            transaction=UNSET if transaction is None else guid_text(transaction),
         )
 
     def __str__(self) -> str:

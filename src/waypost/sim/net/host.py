@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Final
 from waypost.clock import Now
 from waypost.errors import StoreError, WaypostError
 from waypost.hresult import HResult
-from waypost.node.application import Call
 from waypost.node.effects import Close, Connect, HoldReading, Notice, Resolve, SendDatagram, Write
+from waypost.node.kernel import Call
 from waypost.node.network.network import Network
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.turns import Work
-from waypost.sim.client import Argument, Ask, Asker, Result
+from waypost.sim.client import Ask, Asker, Result
 from waypost.sim.clock import Clock
 from waypost.sim.host import Host
 from waypost.sim.net import checks
 from waypost.sim.net.inbox import Inbox
 from waypost.sim.net.marks import ENDS
-from waypost.sim.net.operations import NetworkOperations
+from waypost.sim.operations import Operations
 from waypost.sim.violation import Violation
 from waypost.store.port import Batch
 from waypost.transfer.settings import PING_PORT
@@ -31,7 +31,7 @@ _WALL: Final = 1.7e9
 
 
 class NetworkHost(Host["NetworkSimulation"]):
-    _operations: NetworkOperations
+    _operations: Operations
     _inbox: Inbox
 
     def __init__(self, number: int, simulation: "NetworkSimulation") -> None:
@@ -81,7 +81,7 @@ class NetworkHost(Host["NetworkSimulation"]):
             self.node = Node(self.disk.store, settings, self._new_guid, now)
         except StoreError as error:
             raise Violation(f"{self.name} does not start on its own store: {error}") from error
-        self._operations = NetworkOperations(self.node)
+        self._operations = Operations(self.node)
         self._strange = 0
         self.received_at_commit = self.received_before
         checks.check_start(self.node, self.name, simulation.ledger)
@@ -111,8 +111,7 @@ class NetworkHost(Host["NetworkSimulation"]):
 
     def _ask(self, client: Asker, ask: Ask, call: Call) -> HResult:
         try:
-            arguments = [each.to_engine(self.node) if isinstance(each, Argument) else each for each in ask.arguments]
-            getattr(self._operations, ask.name)(call, *arguments)
+            getattr(self._operations, ask.name)(call, *ask.arguments)
         except WaypostError as error:
             self.note(error.hresult, client.name, call.request, "is refused:", error)
             return error.hresult

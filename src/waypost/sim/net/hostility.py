@@ -6,7 +6,7 @@ from random import Random
 from typing import Final
 
 from waypost.core.queues import UNLIMITED
-from waypost.node import incoming
+from waypost.node import incoming_store
 from waypost.node.network import acks, admin_acks
 from waypost.sim.net.swarm import NetworkSwarm
 from waypost.sim.patches import Patch
@@ -107,7 +107,7 @@ class Hostility:
     def patches(self) -> tuple[Patch, ...]:
         """The limits of the engine that these faults reach, small enough to be reached."""
         limits = {
-            Fault.NEW_SEQUENCES: (Patch(incoming, "MAX_CACHED_SEQUENCES", 2),),
+            Fault.NEW_SEQUENCES: (Patch(incoming_store, "MAX_CACHED_SEQUENCES", 2),),
             Fault.ADMINISTRATION: (
                 Patch(admin_acks, "MAX_QUEUES_FOR_ACKS", 8),
                 Patch(admin_acks, "MAX_QUEUES_FOR_ACKS_OF_PEER", 4),

@@ -9,20 +9,22 @@ A batch is read when it goes to a disk, and counts when it is durable there. Alw
 - what a sequence has counted is never taken back, and no place in a sequence is given twice.
 """
 
-import re
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from msgspec import UNSET
+
+from waypost.api.operations import AbortTransaction, CommitTransaction, Receive, Send
 from waypost.core.message import Message
 from waypost.core.stored_message import is_transactional, sequence_of
-from waypost.node.application import ReadOptions
 from waypost.node.node import Node
 from waypost.sim.client import Ask, Result
 from waypost.sim.marks import Marks
 from waypost.sim.net.arguments import ADMIN, SentMessage
 from waypost.sim.net.facts import DEAD, JOURNAL, OUTGOING, Facts, Place, Put, facts_of
+from waypost.sim.plans import MARK, uids_of
 from waypost.sim.violation import Violation
 from waypost.store import keys
 from waypost.store.port import Batch
@@ -31,11 +33,8 @@ from waypost.wire.message_class import MessageClass, is_negative_ack
 if TYPE_CHECKING:
     from waypost.wire.identifiers import MessageIdentifier
 
-MARK: Final = re.compile(rb"<uid (\d{6})>")
-
 _NORMAL: Final = MessageClass.MQMSG_CLASS_NORMAL
 _RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE
-_RECEIVES: Final = ("receive", "receive_many")
 
 
 @dataclass(slots=True)
@@ -50,7 +49,7 @@ class HostRecords:
     # For each message that is not transactional the count of messages when it first came.
     first_counts: dict[int, int] = field(default_factory=dict)
     # The uids that a transaction has received, and receives that may have been and that nobody was told of.
-    receives: dict[bytes, list[int]] = field(default_factory=dict)
+    receives: dict[str, list[int]] = field(default_factory=dict)
     lost_receives: int = 0
     # How often its process has ended.
     ends: int = 0
@@ -59,6 +58,7 @@ class HostRecords:
 class Ledger:
     def __init__(self, hosts: Iterable[str], marks: Marks, *, history: int, is_quota_limited: bool) -> None:
         self.messages: Final[dict[int, SentMessage]] = {}
+        self._planned: Final[dict[int, SentMessage]] = {}
         self.records: Final = {host: HostRecords() for host in hosts}
         self.is_quota_limited: Final = is_quota_limited
         self._marks: Final = marks
@@ -66,49 +66,53 @@ class Ledger:
         self._by_identifier: Final[dict[MessageIdentifier, SentMessage]] = {}
         self._commits = 0
         # What transactions have sent; the last one of each sequence that was put into its queue; the numbers given.
-        self._sends: Final[dict[bytes, list[SentMessage]]] = {}
+        self._sends: Final[dict[str, list[SentMessage]]] = {}
         self._last: Final[dict[tuple[str, str, str], tuple[int, int]]] = {}
         self._numbers: Final[dict[tuple[str, int, int], int]] = {}
 
     # What applications ask, and what they are told.
 
+    def plan(self, sent: SentMessage) -> None:
+        """A script is about to send it."""
+        self._planned[sent.uid] = sent
+
     def asked(self, host: str, ask: Ask) -> None:
         """It was begun, and may be done."""
-        match ask.name, ask.arguments:
-            case "send", (int(), SentMessage() as sent, transaction):
-                self.messages[sent.uid] = sent
-                sent.ends = self.records[host].ends
-                if isinstance(transaction, bytes):
-                    self._sends.setdefault(transaction, []).append(sent)
-            case "commit", (bytes(identifier),):
+        match ask.operation:
+            case Send(transaction=transaction) as send:
+                for uid in uids_of(send):
+                    sent = self.messages[uid] = self._planned.pop(uid)
+                    sent.ends = self.records[host].ends
+                    if transaction is not UNSET:
+                        self._sends.setdefault(transaction, []).append(sent)
+            case CommitTransaction(identifier=identifier):
                 self._commits += 1
                 for number, sent in enumerate(self._sends.get(identifier, ())):
                     sent.order = self._commits, number
-            case "abort", (bytes(identifier),):
-                for sent in self._sends.pop(identifier, ()):
-                    sent.is_aborted = True
+            case AbortTransaction(identifier=identifier):
+                self._aborted(identifier)
 
     def answered(self, host: str, ask: Ask, result: Result) -> None:
-        if not result.is_ok:
-            if ask.name == "commit":
-                self._aborted(ask.arguments[0])
-            return
-        match ask.name, ask.arguments:
-            case "send", (int(), SentMessage() as sent, None):
-                self._accepted(host, sent)
-                if isinstance(result.value, Message):
-                    self._by_identifier[result.value.identifier] = sent
-            case "commit", (bytes(identifier),):
+        match ask.operation:
+            case CommitTransaction(identifier=identifier) if not result.is_ok:
+                self._aborted(identifier)
+            case _ if not result.is_ok:
+                pass
+            case Send(transaction=transaction) as send if transaction is UNSET:
+                for uid in uids_of(send):
+                    self._accepted(host, self.messages[uid])
+                for uid, message in zip(uids_of(send), result.messages, strict=True):
+                    self._by_identifier[message.identifier] = self.messages[uid]
+            case CommitTransaction(identifier=identifier):
                 for sent in self._sends.pop(identifier, ()):
                     self._accepted(host, sent)
                 for uid in self.records[host].receives.pop(identifier, ()):
                     self._received(host, uid)
-            case "abort", (bytes(identifier),):
+            case AbortTransaction(identifier=identifier):
                 self.records[host].receives.pop(identifier, None)
-            case name, (int(), *_, ReadOptions(transaction=transaction)) if name in _RECEIVES:
-                for message in result.value if isinstance(result.value, list) else [result.value]:
-                    assert isinstance(message, Message)
-                    self._read(host, message, transaction)
+            case Receive(transaction=transaction):
+                for message in result.messages:
+                    self._read(host, message, None if transaction is UNSET else transaction)
 
     def crashed(self, host: str, asks: Iterable[Ask]) -> None:
         """The process of the host is gone; these were under way. Nobody commits what was not asked to be."""
@@ -116,20 +120,17 @@ class Ledger:
         records.pending.clear()
         records.ends += 1
         for ask in asks:
-            match ask.name, ask.arguments:
-                case "commit", (bytes(identifier),):
+            match ask.operation:
+                case CommitTransaction(identifier=identifier):
                     records.lost_receives += len(records.receives.get(identifier, ()))
                     self._sends.pop(identifier, None)
-                case "receive", (_, ReadOptions(transaction=None)):
-                    records.lost_receives += 1
-                case "receive_many", (_, int(count), ReadOptions(transaction=None)):
+                case Receive(count=count, transaction=transaction) if transaction is UNSET:
                     records.lost_receives += count
         records.receives.clear()
         for identifier in [each for each, sends in self._sends.items() if sends[0].source == host]:
             self._aborted(identifier)
 
-    def _aborted(self, identifier: object) -> None:
-        assert isinstance(identifier, bytes)
+    def _aborted(self, identifier: str) -> None:
         for sent in self._sends.pop(identifier, ()):
             sent.is_aborted = True
 
@@ -138,7 +139,7 @@ class Ledger:
         if sent.is_recoverable and not sent.seen_at and not sent.may_expire:
             raise Violation(f"{host} was told that {sent} is accepted, and it is not durable")
 
-    def _read(self, host: str, message: Message, transaction: bytes | None) -> None:
+    def _read(self, host: str, message: Message, transaction: str | None) -> None:
         found = MARK.search(message.body)
         if message.message_class != _NORMAL:
             self._acknowledged(message)

@@ -51,7 +51,7 @@ class NetworkSimulation(Simulation[NetworkHost]):
         chance = Random(f"strangers of {seed}")
         self.hostility: Final = hostility.draw(chance, drawn)
         self.swarm: Final = self.hostility.adapted(drawn)
-        self.admins: Final = tuple(QueuePlan(host, ADMIN) for host in self.swarm.hosts)
+        self.admins: Final = tuple(QueuePlan(ADMIN, host=host) for host in self.swarm.hosts)
         self.ledger: Final = Ledger(
             self.swarm.hosts,
             marks,

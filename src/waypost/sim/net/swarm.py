@@ -91,16 +91,16 @@ def draw(rng: Random, nodes: int) -> NetworkSwarm:
 def _plans(rng: Random, host: str) -> list[QueuePlan]:
     """Every host has queues on which one can rely, and perhaps one on which one cannot."""
     plans = [
-        QueuePlan(host, "n", journaling=rng.random() < 0.2),
-        QueuePlan(host, "t", transactional=True, journaling=rng.random() < 0.2),
+        QueuePlan("n", host=host, journaling=rng.random() < 0.2),
+        QueuePlan("t", host=host, transactional=True, journaling=rng.random() < 0.2),
     ]
     is_transactional = rng.random() < 0.6
     odd = rng.choice(("", "ghost", "small", "doomed"))
     if odd:
         plans.append(
             QueuePlan(
-                host,
                 odd,
+                host=host,
                 transactional=is_transactional,
                 quota=1 if odd == "small" else UNLIMITED,
                 is_made=odd != "ghost",

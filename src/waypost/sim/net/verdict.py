@@ -11,7 +11,8 @@ from waypost.sim.net import checks
 from waypost.sim.net.arguments import SentMessage
 from waypost.sim.net.host import NetworkHost
 from waypost.sim.net.hostility import Fault
-from waypost.sim.net.ledger import MARK, Ledger
+from waypost.sim.net.ledger import Ledger
+from waypost.sim.plans import MARK
 from waypost.sim.violation import Violation
 from waypost.wire.message_class import MessageClass
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from waypost.sim.marks import Marks
-from waypost.sim.net.ledger import MARK, Ledger
+from waypost.sim.net.ledger import Ledger
+from waypost.sim.plans import MARK
 from waypost.sim.violation import Violation
 from waypost.wire.message_class import MessageClass
 from waypost.wire.packets import Splitter, decode_packet

@@ -1,20 +1,31 @@
 """Scripts of the applications of several hosts, and of their healing."""
 
-from collections.abc import Callable, Generator
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
-from waypost.api.operations import AdmitAddress, DeleteQueue, PauseQueue, ResumeQueue
-from waypost.core.queues import AccessType, OutgoingQueueState, ShareMode
+from waypost.api.local import CancelReads
+from waypost.api.message_attributes import acknowledge_text
+from waypost.api.operations import (
+    AbortTransaction,
+    AdmitAddress,
+    DeleteQueue,
+    PauseQueue,
+    Peek,
+    PurgeQueue,
+    Receive,
+    ResumeQueue,
+)
+from waypost.api.properties import MessageProperties
+from waypost.core.queues import OutgoingQueueState
 from waypost.guid import guid_text
-from waypost.node.application import ReadOptions
-from waypost.sim.client import Ask, Client, Pause, Result, Script, do
-from waypost.sim.net.arguments import ADMIN, Kind, Name, QueuePlan, SentMessage
+from waypost.hresult import HResult
+from waypost.sim.client import Ask, Client, Pause, Script, do
+from waypost.sim.net.arguments import ADMIN, Kind, QueuePlan, SentMessage
 from waypost.sim.net.host import NetworkHost
+from waypost.sim.plans import begin, end_of
 
-Opened = Generator[Ask | Pause, Result, int | None]
-
-_SHARE: Final = ShareMode.DENY_NONE
 _ACKS: Final = (0x0F, 0x0E, 0x05, 0x02)
+_SYSTEM: Final = ("system$;journal", "system$;deadletter", "system$;deadxact")
 
 
 def setup(client: Client[NetworkHost]) -> Script:
@@ -22,7 +33,7 @@ def setup(client: Client[NetworkHost]) -> Script:
     host = client.host
     for plan in host.simulation.plans_of(host.name):
         if plan.is_made and plan.path not in host.node.manager.queues:
-            yield Ask("create_queue", (plan,))
+            yield do(plan.creation)
     while True:
         yield Pause(60.0)
 
@@ -31,12 +42,13 @@ def sender(client: Client[NetworkHost]) -> Script:
     host, rng = client.host, client.host.rng
     plan = _target(client, is_transactional=rng.random() < host.swarm.odd)
     name = host.simulation.any_name(host.name, plan)
-    handle = yield from _open(name, AccessType.SEND)
-    if handle is not None:
-        for _ in range(rng.randint(2, 20)):
-            kind = Kind.EXPRESS if rng.random() < host.swarm.express else Kind.RECOVERABLE
-            yield Ask("send", (handle, _message(client, plan, name, kind), None))
-        yield Ask("close_queue", (handle,))
+    for _ in range(rng.randint(2, 20)):
+        kind = Kind.EXPRESS if rng.random() < host.swarm.express else Kind.RECOVERABLE
+        sent = yield do(_message(client, plan, name, kind).sending())
+        if sent.status is HResult.MQ_ERROR_QUEUE_NOT_FOUND:
+            yield Pause(0.1)
+            return
+    yield _close(name)
 
 
 def committer(client: Client[NetworkHost]) -> Script:
@@ -45,21 +57,16 @@ def committer(client: Client[NetworkHost]) -> Script:
     targets = []
     for _ in range(rng.choice((1, 1, 2))):
         plan = _target(client, is_transactional=rng.random() >= host.swarm.odd)
-        name = host.simulation.fixed_name(host.name, plan)
-        handle = yield from _open(name, AccessType.SEND)
-        if handle is not None:
-            targets.append((handle, plan, name))
-    if not targets:
-        return
+        targets.append((plan, host.simulation.fixed_name(host.name, plan)))
     for _ in range(rng.randint(1, 6)):
         identifier = rng.randbytes(16)
-        yield Ask("begin_transaction", (identifier,))
+        yield do(begin(identifier))
         for _ in range(rng.randint(1, 4)):
-            handle, plan, name = rng.choice(targets)
-            yield Ask("send", (handle, _message(client, plan, name, Kind.TRANSACTIONAL), identifier))
-        yield Ask("commit" if rng.random() < 0.8 else "abort", (identifier,))
-    for handle, _, _ in targets:
-        yield Ask("close_queue", (handle,))
+            plan, name = rng.choice(targets)
+            yield do(_message(client, plan, name, Kind.TRANSACTIONAL).sending(identifier))
+        yield do(end_of(identifier, commits=rng.random() < 0.8))
+    for _, name in targets:
+        yield _close(name)
 
 
 def forwarder(client: Client[NetworkHost]) -> Script:
@@ -67,36 +74,31 @@ def forwarder(client: Client[NetworkHost]) -> Script:
     host, rng = client.host, client.host.rng
     plan = _target(client, is_transactional=True)
     name = host.simulation.fixed_name(host.name, plan)
-    own = rng.choice([each for each in host.simulation.plans_of(host.name) if each.is_made])
-    source = yield from _open(host.simulation.own_name(own), AccessType.RECEIVE)
-    target = yield from _open(name, AccessType.SEND)
-    if source is None or target is None:
-        return
+    own = host.simulation.own_name(_own_plan(client))
     for _ in range(rng.randint(1, 5)):
         identifier = rng.randbytes(16)
-        yield Ask("begin_transaction", (identifier,))
-        yield Ask("receive", (source, ReadOptions(rng.choice((0, 100)), None, identifier)))
-        yield Ask("send", (target, _message(client, plan, name, Kind.TRANSACTIONAL), identifier))
-        yield Ask("commit" if rng.random() < 0.7 else "abort", (identifier,))
-    yield Ask("close_queue", (source,))
-    yield Ask("close_queue", (target,))
+        yield do(begin(identifier))
+        yield do(Receive(name=own, timeout_s=rng.choice((0, 0.1)), transaction=guid_text(identifier)))
+        yield do(_message(client, plan, name, Kind.TRANSACTIONAL).sending(identifier))
+        yield do(end_of(identifier, commits=rng.random() < 0.7))
+    yield _close(own)
+    yield _close(name)
 
 
 def receiver(client: Client[NetworkHost]) -> Script:
     host, rng = client.host, client.host.rng
-    plan = rng.choice([each for each in host.simulation.plans_of(host.name) if each.is_made])
-    handle = yield from _open(host.simulation.own_name(plan), AccessType.RECEIVE)
-    if handle is None:
-        return
+    name = host.simulation.own_name(_own_plan(client))
     for _ in range(rng.randint(2, 10)):
-        options = ReadOptions(rng.choice((0, 50, 500, 3000)))
+        timeout_s = rng.choice((0, 0.05, 0.5, 3))
         if rng.random() < 0.2:
-            yield Ask("peek", (handle, options))
-        elif rng.random() < 0.3:
-            yield Ask("receive_many", (handle, rng.randint(1, 5), options))
+            read = yield do(Peek(name=name, timeout_s=timeout_s))
         else:
-            yield Ask("receive", (handle, options))
-    yield Ask("close_queue", (handle,))
+            count = rng.randint(1, 5) if rng.random() < 0.3 else 1
+            read = yield do(Receive(name=name, count=count, timeout_s=timeout_s))
+        if read.status is HResult.MQ_ERROR_QUEUE_NOT_FOUND:
+            yield Pause(0.1)
+            return
+    yield _close(name)
 
 
 def pauser(client: Client[NetworkHost]) -> Script:
@@ -116,22 +118,22 @@ def purger(client: Client[NetworkHost]) -> Script:
     """Clears queues that are doomed, and deletes them and makes them again."""
     host, rng = client.host, client.host.rng
     for plan in host.simulation.plans_of(host.name):
+        name = host.simulation.own_name(plan)
         if plan.is_doomed and rng.random() < 0.5:
-            handle = yield from _open(host.simulation.own_name(plan), AccessType.RECEIVE)
-            if handle is not None:
-                yield Ask("purge", (handle,))
-                yield Ask("close_queue", (handle,))
+            yield do(PurgeQueue(name=name))
+            yield _close(name)
         elif plan.is_doomed:
-            yield do(DeleteQueue(name=host.simulation.own_name(plan)))
+            yield do(DeleteQueue(name=name))
             yield Pause(rng.uniform(0.0, 1.0))
-            yield Ask("create_queue", (plan,))
+            yield do(plan.creation)
     yield Pause(rng.uniform(0.5, 5.0))
 
 
 def healer(client: Client[NetworkHost]) -> Script:
     """Nothing fails any more: take everything that comes, for as long as something comes."""
     host = client.host
-    yield Ask("abort_all")
+    for identifier in list(host.node.manager.transactions.collection):
+        yield do(AbortTransaction(identifier=guid_text(identifier)))
     for name, queue in list(host.node.manager.collection.outgoing.items()):
         if queue.state is OutgoingQueueState.ON_HOLD:
             yield do(ResumeQueue(name=str(name)))
@@ -143,18 +145,16 @@ def healer(client: Client[NetworkHost]) -> Script:
     plans = [plan for plan in host.simulation.plans_of(host.name) if plan.is_made]
     for plan in plans:
         if plan.path not in host.node.manager.queues:
-            yield Ask("create_queue", (plan,))
-    handles = []
-    for plan in plans:
-        opened: Result = yield Ask("open_queue", (Name(host.simulation.own_name(plan)), AccessType.RECEIVE, _SHARE))
-        handles.append((opened.number, plan.path))
+            yield do(plan.creation)
     while True:
-        for handle, path in handles:
-            while len(host.node.manager.queues[path].positions):
-                received = yield Ask("receive_many", (handle, 20, ReadOptions()))
+        for plan in plans:
+            while len(host.node.manager.queues[plan.path].positions):
+                received = yield do(Receive(name=plan.key, count=20))
                 if not received.is_ok:
                     break
-        yield Ask("clear_copies")
+        # Make room: nobody looks at journals and dead-letter messages here.
+        for copies in (*_SYSTEM, *(f"{plan.key};journal" for plan in plans)):
+            yield do(PurgeQueue(name=copies))
         yield Pause(1.0)
 
 
@@ -168,12 +168,14 @@ SCRIPTS: Final[dict[str, Callable[[Client[NetworkHost]], Script]]] = {
 }
 
 
-def _open(name: str, access: AccessType) -> Opened:
-    result = yield Ask("open_queue", (Name(name), access, _SHARE))
-    if not result.is_ok:
-        yield Pause(0.1)
-        return None
-    return result.number
+def _own_plan(client: Client[NetworkHost]) -> QueuePlan:
+    host = client.host
+    return host.rng.choice([each for each in host.simulation.plans_of(host.name) if each.is_made])
+
+
+def _close(name: str) -> Ask:
+    """What operations have opened of the queue, for whomever."""
+    return do(CancelReads(name=name))
 
 
 def _target(client: Client[NetworkHost], *, is_transactional: bool) -> QueuePlan:
@@ -186,24 +188,27 @@ def _target(client: Client[NetworkHost], *, is_transactional: bool) -> QueuePlan
 def _message(client: Client[NetworkHost], plan: QueuePlan, name: str, kind: Kind) -> SentMessage:
     host, rng, simulation = client.host, client.host.rng, client.host.simulation
     swarm = host.swarm
+    given: dict[str, Any] = {"recoverable": kind is not Kind.EXPRESS, "priority": rng.choice((3, 3, 0, 7))}
+    padding = rng.choice((0, 10, 200))
+    if rng.random() < swarm.expiring:
+        given["time_to_reach_queue"] = rng.choice((0, 1, 3))
+    if rng.random() < swarm.expiring:
+        given["time_to_be_received"] = rng.choice((0, 2, 5))
+    if rng.random() < swarm.asking:
+        given["acknowledge"] = acknowledge_text(rng.choice(_ACKS))
+        given["admin_queue"] = simulation.own_name(rng.choice(simulation.admins))
+    if rng.random() < swarm.asking:
+        given["journal"] = rng.random() < 0.6
+        given["dead_letter"] = rng.random() < 0.6
     message = SentMessage(
         simulation.new_uid(),
-        simulation.path(host.name, plan, name),
-        plan,
-        name,
-        kind,
-        tuple(each.life for each in simulation.hosts),
-        priority=rng.choice((3, 3, 0, 7)),
-        padding=rng.choice((0, 10, 200)),
+        MessageProperties(**given),
+        padding,
+        path=simulation.path(host.name, plan, name),
+        plan=plan,
+        name=name,
+        kind=kind,
+        lives=tuple(each.life for each in simulation.hosts),
     )
-    if rng.random() < swarm.expiring:
-        message.time_to_reach_queue = rng.choice((0, 1, 3))
-    if rng.random() < swarm.expiring:
-        message.time_to_be_received = rng.choice((0, 2, 5))
-    if rng.random() < swarm.asking:
-        message.acknowledgements = rng.choice(_ACKS)
-        message.administration = simulation.own_name(rng.choice(simulation.admins))
-    if rng.random() < swarm.asking:
-        message.positive_journaling = rng.random() < 0.6
-        message.negative_journaling = rng.random() < 0.6
+    simulation.ledger.plan(message)
     return message

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from waypost.node.effects import Close, HoldReading, Write
-from waypost.node.remote import RemoteServing
+from waypost.node.remote_reading import RemoteServing
 from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT, RemoteSettings
 from waypost.rpc.authentication import AuthLevel
 from waypost.rpc.interface import decode_reply

@@ -13,9 +13,10 @@ from waypost.remote.interfaces import qm2qm, remote_read
 from waypost.remote.interfaces.qm2qm import QM2QM
 from waypost.remote.interfaces.remote_read import REMOTE_READ, ReceiveAction
 from waypost.remote.remote_read.coordinator import local_token
-from waypost.sim.client import Ask, Pause, Result
+from waypost.sim.client import Ask, Pause, Result, do
 from waypost.sim.local.arguments import SYSTEM, format_name
 from waypost.sim.model.remote_read import LAST
+from waypost.sim.plans import begin, end_of
 from waypost.sim.remote.reader import Reader
 from waypost.sim.remote.tasks import Await, Begin, Die, Do, Ending, GiveUp, Local, Script, Step, Task
 from waypost.wire.codec import INFINITE
@@ -232,13 +233,12 @@ def transactional(reader: Reader) -> Script:
             continue
         transaction = _transaction(reader)
         if kind < 0.5:
-            yield Local(Ask("begin_transaction", (transaction.identifier,)))
+            yield Local(do(begin(transaction.identifier)))
         else:
             reader.remote.host.history.enlists(transaction.identifier)
         is_good = yield from _receive_in(reader, queue, key, transaction)
         if kind < 0.5:
-            outcome = "commit" if is_good and rng.random() < 0.8 else "abort"
-            yield Local(Ask(outcome, (transaction.identifier,)))
+            yield Local(do(end_of(transaction.identifier, commits=is_good and rng.random() < 0.8)))
         else:
             yield from _conclude(reader, transaction, is_good=is_good)
         reader.rr.transaction_ended(transaction)

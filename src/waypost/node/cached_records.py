@@ -13,7 +13,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Kept(Generic[K, V]):
+class CachedRecords(Generic[K, V]):
     """The records of one kind. `size` is how many stay in memory though they are durable.
 
     `read` gives the record as the store has it, `write` and `delete` put it into a batch. Whoever changes a record says

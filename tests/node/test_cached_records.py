@@ -5,7 +5,7 @@ from collections import deque
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from waypost.node.kept import Kept
+from waypost.node.cached_records import CachedRecords
 from waypost.store.port import Action, Batch, Table
 
 KEYS = st.integers(0, 5)
@@ -24,7 +24,7 @@ class Model(RuleBasedStateMachine):
         self.expected: dict[int, bytes] = {}
         self.batch, self.token = Batch(), 1
         self.submitted: deque[tuple[int, Batch]] = deque()
-        self.kept: Kept[int, bytes] = Kept(
+        self.kept: CachedRecords[int, bytes] = CachedRecords(
             lambda key: self.disk.get(stored(key)),
             lambda batch, key, value: batch.put(Table.SEQUENCES, stored(key), value),
             lambda batch, key: batch.delete(Table.SEQUENCES, stored(key)),

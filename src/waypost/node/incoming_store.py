@@ -11,7 +11,7 @@ from waypost.core.queues import Queue
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_CACHED_SEQUENCES, MAX_SEQUENCE_PAGE
 from waypost.node import scans, transfer_store
-from waypost.node.kept import Kept
+from waypost.node.cached_records import CachedRecords
 from waypost.store import keys
 from waypost.store.port import Batch, Reader, Table, after
 from waypost.store.sequence_records import AddressRecord
@@ -28,7 +28,7 @@ SOURCE_BYTES: Final = 128
 _AddressKey = tuple[int, str]
 
 
-class Incoming:
+class IncomingStore:
     """What was taken from each source, for each queue and each name that the source uses for it: `kept`.
 
     `met` counts the sources of each address.
@@ -40,14 +40,14 @@ class Incoming:
         self._reader: Final = reader
         # Sources with a line that has ended and was forgotten too early, until somebody says so.
         self.unguarded: Final[list[SequenceKey]] = []
-        self.kept: Final[Kept[SequenceKey, IncomingSequences]] = Kept(
+        self.kept: Final[CachedRecords[SequenceKey, IncomingSequences]] = CachedRecords(
             self._read,
             # Looked up when it is used: the simulator plants a mistake in its place.
             lambda batch, key, sequences: transfer_store.write_incoming(batch, key, sequences),  # noqa: PLW0108
             transfer_store.delete_incoming,
             size=MAX_CACHED_SEQUENCES,
         )
-        self.met: Final[Kept[_AddressKey, AddressRecord]] = Kept(
+        self.met: Final[CachedRecords[_AddressKey, AddressRecord]] = CachedRecords(
             self._read_address, _write_address, _delete_address, size=MAX_CACHED_SEQUENCES
         )
 

@@ -11,8 +11,8 @@ from waypost.core.positions import SEQUENCE_MASK
 from waypost.errors import LimitReached, TransactionSequence
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_BATCHES, QUIET_QUERY_SECONDS
-from waypost.node import commits
-from waypost.node.commits import BY_COLUMN, Key, destination_of
+from waypost.node import committed_batches
+from waypost.node.committed_batches import BY_COLUMN, Key, destination_of
 from waypost.store import keys
 from waypost.store.bulk_records import BatchesRecord, CommitsRecord, RunRecord, StageRecord
 from waypost.store.port import Table
@@ -76,7 +76,7 @@ def test_a_destination_elsewhere_is_known_by_its_path_or_its_name(rig: BulkRig) 
 
 def test_the_destination_of_a_queue_that_is_deleted_is_the_same(rig: BulkRig) -> None:
     before = destination_of(direct("ledger"), rig.node.manager.collection)
-    rig.application.delete_queue(rig.call(), rig.queue("ledger"))
+    rig.delete("ledger")
     rig.settle()
     assert rig.node.manager.collection.find(direct("ledger")) is None
     assert destination_of(direct("ledger"), rig.node.manager.collection) == before
@@ -204,7 +204,7 @@ def test_a_reader_that_ends_short_is_told_why(rig: BulkRig) -> None:
 
 
 def old_folder(rig: BulkRig, *records: tuple[bytes, bytes]) -> None:
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         for key, value in records:
             rig.node.messages.batch.put(Table.BULK, key, value)
     rig.settle()
@@ -249,7 +249,7 @@ def test_a_stage_of_the_old_form_goes_with_the_commit_of_its_batch(rig: BulkRig)
 def test_a_query_is_forgotten_only_if_it_was_quiet_for_a_long_time(
     rig: BulkRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commits, "MAX_QUERIES", 2)
+    monkeypatch.setattr(committed_batches, "MAX_QUERIES", 2)
     old = rig.commit_stages(rig.stage("a", query="q", run=ONE), query="q", run=ONE)
     assert rig.commit_stages(query="r", run=ONE).count == 0
     for attempt in (lambda: rig.stage("b", query="s", run=ONE), lambda: rig.commit_stages(query="s", run=ONE)):
@@ -264,8 +264,8 @@ def test_a_query_is_forgotten_only_if_it_was_quiet_for_a_long_time(
 
 
 def test_what_was_quiet_for_the_longest_time_makes_room(rig: BulkRig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commits, "MAX_QUERIES", 2)
-    monkeypatch.setattr(commits, "QUIET_QUERY_SECONDS", 0)
+    monkeypatch.setattr(committed_batches, "MAX_QUERIES", 2)
+    monkeypatch.setattr(committed_batches, "QUIET_QUERY_SECONDS", 0)
     old_folder(rig, (keys.batches_key("old"), BatchesRecord(5, [3]).encode()))
     for query, to in (("q", "ledger"), ("q", "books"), ("q", "ledger"), ("r", "ledger")):
         batch = {"query": query, "to": to, "batch": len(rig.batches(query)), "run": ONE}

@@ -43,7 +43,7 @@ class Key:
         return f"batch {self.batch} of the query {self.query}{to}"
 
 
-class Commits:
+class CommittedBatches:
     """Those of one node.
 
     A query and destination that were quiet for QUIET_QUERY_SECONDS make room for others; sooner, nothing is forgotten.

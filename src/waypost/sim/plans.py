@@ -1,0 +1,129 @@
+"""Queues and messages as scripts plan them, and the operations and records that are made of that."""
+
+import re
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+from typing import Final
+
+from msgspec import UNSET
+
+from waypost.api.operations import AbortTransaction, BeginTransaction, CommitTransaction, CreateQueue, Send, SetQueue
+from waypost.api.properties import ACKNOWLEDGE, MessageProperties
+from waypost.core.queues import UNLIMITED
+from waypost.guid import guid_text
+from waypost.wire.codec import INFINITE
+
+# What is found in the body of a message and in no other.
+MARK: Final = re.compile(rb"<uid (\d{6})>")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a queue is to be. Quotas are in kilobytes."""
+
+    key: str
+    journaling: bool = False
+    transactional: bool = False
+    quota: int = UNLIMITED
+    journal_quota: int = UNLIMITED
+
+    @classmethod
+    def of(cls, created: CreateQueue) -> "Plan":
+        return cls(
+            created.name,
+            journaling=created.journal is True,
+            transactional=created.transactional,
+            quota=_quota(created.quota_kb),
+            journal_quota=_quota(created.journal_quota_kb),
+        )
+
+    def changed(self, change: SetQueue) -> "Plan":
+        journaling = self.journaling if change.journal is UNSET else change.journal
+        given = change.journal_quota_kb
+        journal_quota = self.journal_quota if given is UNSET else _quota(given)
+        return Plan(self.key, journaling, self.transactional, self.quota, journal_quota)
+
+    @property
+    def creation(self) -> CreateQueue:
+        return CreateQueue(
+            name=self.key,
+            journal=self.journaling,
+            transactional=self.transactional,
+            quota_kb=kilobytes(self.quota),
+            journal_quota_kb=kilobytes(self.journal_quota),
+        )
+
+    def __str__(self) -> str:
+        words = [self.key, "journaling" * self.journaling, "transactional" * self.transactional]
+        words += [f"quota {self.quota} KB" * (self.quota != UNLIMITED)]
+        words += [f"journal quota {self.journal_quota} KB" * (self.journal_quota != UNLIMITED)]
+        return " ".join(filter(None, words))
+
+
+def kilobytes(quota: int) -> int | None:
+    """A quota as operations have it."""
+    return None if quota == UNLIMITED else quota
+
+
+def _quota(given: object) -> int:
+    return given if isinstance(given, int) else UNLIMITED
+
+
+@dataclass(slots=True, eq=False)
+class PlannedMessage:
+    """A message before it is sent. No other has its `uid`."""
+
+    uid: int
+    properties: MessageProperties = field(default_factory=MessageProperties)
+    padding: int = 0
+
+    @property
+    def mark(self) -> bytes:
+        return b"<uid %06d>" % self.uid
+
+    @property
+    def body(self) -> bytes:
+        return self.mark + bytes(self.padding)
+
+    @property
+    def recoverable(self) -> bool:
+        return self.properties.recoverable
+
+    @property
+    def priority(self) -> int:
+        return self.properties.priority
+
+    @property
+    def time_to_be_received(self) -> int:
+        seconds = self.properties.time_to_be_received
+        return INFINITE if seconds is None else int(seconds)
+
+    @property
+    def acknowledgements(self) -> int:
+        return reduce(or_, (ACKNOWLEDGE[word] for word in self.properties.acknowledge.split(",")))
+
+    @property
+    def administration(self) -> str:
+        return str(self.properties.admin_queue or "")
+
+    @property
+    def positive_journaling(self) -> bool:
+        return self.properties.journal
+
+    @property
+    def negative_journaling(self) -> bool:
+        return bool(self.properties.dead_letter)
+
+
+def uids_of(send: Send) -> list[int]:
+    """The messages that it sends, in order."""
+    return [int(found[1]) for found in map(MARK.match, send.bodies) if found is not None]
+
+
+def begin(identifier: bytes) -> BeginTransaction:
+    return BeginTransaction(id=guid_text(identifier))
+
+
+def end_of(identifier: bytes, *, commits: bool) -> CommitTransaction | AbortTransaction:
+    return (CommitTransaction if commits else AbortTransaction)(identifier=guid_text(identifier))
