@@ -1,4 +1,4 @@
-"""What can be said of a message when it is sent, checked and as the attributes of the core's message.
+"""What can be said of a message when it is sent, checked and as the core's message.
 
 waypost.api.properties is the list. A value that cannot be is an InvalidParameter, before anything is sent.
 """
@@ -14,6 +14,7 @@ from waypost.api.excerpt import excerpt
 from waypost.api.names import Name, Names, format_names, path_name
 from waypost.api.properties import ACKNOWLEDGE, MESSAGE_ROWS, SINGLE_ACKNOWLEDGE, MessageProperties
 from waypost.api.rows import Kind, PropertyRow
+from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.guid import parse_guid
@@ -22,28 +23,26 @@ from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import CUSTOM_CLASS_MASK, is_valid_custom_class
 
 _DEFAULTS: Final = tuple(row.default for row in MESSAGE_ROWS)
-_PLAIN: Final = {"delivery_guarantee": DeliveryGuarantee.RECOVERABLE}
 # Text and nothing else, which is as common as bytes and nothing else.
 _TEXT_ALONE: Final = tuple(VT_BSTR if row.name == "body_type" else row.default for row in MESSAGE_ROWS)
 
 
-def message_attributes(properties: MessageProperties, *, computer: str) -> dict[str, Any]:
-    """The attributes of the core's message, but for its body. `computer` is what names are relative to."""
-    attributes: dict[str, Any] = dict(_PLAIN)
+def message_like(properties: MessageProperties, *, computer: str) -> Message:
+    """The core's message with these properties, but for its body. `computer` is what names are relative to."""
     # The properties that a record has more are those of the body.
     values = astuple(properties)[: len(_DEFAULTS)]
     if values == _DEFAULTS:
-        return attributes
+        return Message(delivery_guarantee=DeliveryGuarantee.RECOVERABLE)
     if values == _TEXT_ALONE:
-        attributes["body_type"] = VT_BSTR
-        return attributes
+        return Message(delivery_guarantee=DeliveryGuarantee.RECOVERABLE, body_type=VT_BSTR)
+    attributes: dict[str, Any] = {"delivery_guarantee": DeliveryGuarantee.RECOVERABLE}
     for row, value, default in zip(MESSAGE_ROWS, values, _DEFAULTS, strict=True):
         if value is not default and value != default:
             attributes.update(_READ[row.kind](row, value, computer))
     _check_acknowledge(attributes)
     if "tracing_queue_identifier" in attributes:
         attributes["tracing_requested"] = True
-    return attributes
+    return Message(**attributes)
 
 
 def names_text(names: Names | None) -> str | list[str] | None:
@@ -81,7 +80,7 @@ def is_encodable(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _check_acknowledge(attributes: Mapping[str, Any]) -> None:
+def _check_acknowledge(attributes: Mapping[str, object]) -> None:
     """A packet names an administration queue exactly if it asks for something (MS-MQMQ 2.2.19.2)."""
     asks = bool(attributes.get("acknowledgements_requested"))
     if asks and "administration_queue_format_name" not in attributes:
@@ -102,7 +101,7 @@ def _named(row: PropertyRow) -> str:
     return row.name if "_" in row.name else f"a {row.name}"
 
 
-def _text(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
+def _text(row: PropertyRow, value: object, _: str) -> dict[str, object]:
     if not isinstance(value, str):
         raise InvalidParameter(f"{_named(row)} is text, not {type(value).__name__}")
     if not is_encodable(value):
@@ -110,18 +109,18 @@ def _text(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
     return {row.attribute: value}
 
 
-def _number(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
+def _number(row: PropertyRow, value: object, _: str) -> dict[str, object]:
     low, high = row.constraints["minimum"], row.constraints["maximum"]
     if not isinstance(value, int) or not low <= value <= high:
         raise InvalidParameter(f"{_named(row)} is a number from {low} to {high}, not {excerpt(value)}")
     return {row.attribute: int(value)}
 
 
-def _flag(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
+def _flag(row: PropertyRow, value: object, _: str) -> dict[str, object]:
     return {row.attribute: bool(value)}
 
 
-def _seconds(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
+def _seconds(row: PropertyRow, value: object, _: str) -> dict[str, object]:
     """Whole seconds, because a message carries no parts of them."""
     high = row.constraints["maximum"]
     if not isinstance(value, int | float) or not 0 <= value <= high:
@@ -131,11 +130,11 @@ def _seconds(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
     return {row.attribute: ceil(value)}
 
 
-def _delivery(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
+def _delivery(row: PropertyRow, value: object, _: str) -> dict[str, object]:
     return {row.attribute: DeliveryGuarantee.RECOVERABLE if value else DeliveryGuarantee.EXPRESS}
 
 
-def _acknowledgments(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
+def _acknowledgments(row: PropertyRow, value: object, _: str) -> dict[str, object]:
     bits = 0
     for word in map(str.strip, str(value).split(",")):
         if word not in ACKNOWLEDGE:
@@ -144,7 +143,7 @@ def _acknowledgments(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
     return {row.attribute: bits}
 
 
-def _queues(row: PropertyRow, value: Names, computer: str) -> dict[str, Any]:
+def _queues(row: PropertyRow, value: Names, computer: str) -> dict[str, object]:
     """MS-MQMQ 2.2.20.1: the MultiQueueFormatHeader has all of several queues, and the UserHeader the first of them."""
     names = format_names(value, computer)
     if len(names) == 1:
@@ -152,7 +151,7 @@ def _queues(row: PropertyRow, value: Names, computer: str) -> dict[str, Any]:
     return {row.attribute: names[0], row.attribute.replace("_queue_", "_multi_queue_"): names}
 
 
-def _dead_letter(row: PropertyRow, value: object, computer: str) -> dict[str, Any]:
+def _dead_letter(row: PropertyRow, value: object, computer: str) -> dict[str, object]:
     if isinstance(value, bool):
         return {row.attribute: value}
     path = path_name(value, computer)  # type: ignore[arg-type]  # which it checks
@@ -162,7 +161,7 @@ def _dead_letter(row: PropertyRow, value: object, computer: str) -> dict[str, An
 _IDENTIFIER: Final = "the id of a message, 40 hexadecimal digits or 20 bytes"
 
 
-def _identifier(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
+def _identifier(row: PropertyRow, value: object, _: str) -> dict[str, object]:
     """Of the text that `Message.id` is, or hexadecimal digits."""
     data = b""
     try:
@@ -176,13 +175,13 @@ def _identifier(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
     return {row.attribute: MessageIdentifier.decode(data, 0)[0]}
 
 
-def _bytes(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
+def _bytes(row: PropertyRow, value: object, _: str) -> dict[str, object]:
     if not isinstance(value, bytes | bytearray | memoryview):
         raise InvalidParameter(f"{row.name} is bytes, not {type(value).__name__}")
     return {row.attribute: bytes(value)}
 
 
-def _class(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
+def _class(row: PropertyRow, value: object, _: str) -> dict[str, object]:
     if not isinstance(value, int) or not is_valid_custom_class(value):
         raise InvalidParameter(
             f"{row.name} has no bits outside {CUSTOM_CLASS_MASK:#06x}, so it is not {excerpt(value)}"
@@ -190,14 +189,14 @@ def _class(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
     return {row.attribute: int(value)}
 
 
-def _guid(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
+def _guid(row: PropertyRow, value: object, _: str) -> dict[str, object]:
     try:
         return {row.attribute: parse_guid(_plain_text(row, value))}
     except DecodeError:
         raise InvalidParameter(f"{row.name} is a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(value)}") from None
 
 
-def _public_queue(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
+def _public_queue(row: PropertyRow, value: object, _: str) -> dict[str, object]:
     found = FormatName.parse(_plain_text(row, value))
     if not isinstance(found, PublicFormatName):
         raise InvalidParameter(f"{row.name} is the public queue for reports, PUBLIC=guid, not {excerpt(value)}")
@@ -210,7 +209,7 @@ def _plain_text(row: PropertyRow, value: object) -> str:
     return value
 
 
-_READ: Final[dict[Kind, Callable[[PropertyRow, Any, str], dict[str, Any]]]] = {
+_READ: Final[dict[Kind, Callable[[PropertyRow, Any, str], dict[str, object]]]] = {
     Kind.TEXT: _text,
     Kind.NUMBER: _number,
     Kind.FLAG: _flag,

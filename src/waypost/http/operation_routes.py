@@ -177,12 +177,12 @@ def routes() -> list[HTTPRouteHandler]:
     return [*by_hand, *(_route(kind, _plain(_ask)) for kind in others)]
 
 
-def _route(kind: type[O], perform: Perform[O], reply: Any = None) -> HTTPRouteHandler:
+def _route(kind: type[O], perform: Perform[O], reply: object = None) -> HTTPRouteHandler:
     """`reply` is what the answer is made of, if that is not the reply itself."""
     row = kind.row
     by_name = {each.name: each for each in fields(kind)}
 
-    async def handle(service: Service, request: ApiRequest, data: Struct | None = None, **values: Any) -> object:
+    async def handle(service: Service, request: ApiRequest, data: Struct | None = None, **values: object) -> object:
         values = {name.removesuffix("_"): value for name, value in values.items()}
         return await perform(service, operation_of(kind, values, data), request)
 
@@ -215,12 +215,12 @@ def _route(kind: type[O], perform: Perform[O], reply: Any = None) -> HTTPRouteHa
     return bind(handle)
 
 
-def operation_of(kind: type[O], values: dict[str, Any], body: Struct | None) -> O:
+def operation_of(kind: type[O], values: dict[str, object], body: Struct | None) -> O:
     """The record that a request asks for, of the parameters in its path and query and of its body."""
     if isinstance(body, kind):
         return body
     for name in kind.row.path_names:
-        values[name] = decoded(values[name])
+        values[name] = decoded(str(values[name]))
     if body is not None:
         return kind(**values, **{name: getattr(body, name) for name in kind.row.body_names})
     try:
@@ -229,7 +229,7 @@ def operation_of(kind: type[O], values: dict[str, Any], body: Struct | None) -> 
         raise InvalidParameter(f"the request is not what it should be: {error}") from None
 
 
-def _annotated(field: FieldInfo, place: Callable[..., object]) -> Any:
+def _annotated(field: FieldInfo, place: "type[PathParameter] | partial[QueryParameter]") -> object:
     """The type of a parameter, with what its Meta says."""
     kind, *notes = get_args(field.type) if hasattr(field.type, "__metadata__") else (field.type,)
     meta = next((each for each in notes if isinstance(each, msgspec.Meta)), msgspec.Meta())
@@ -238,5 +238,5 @@ def _annotated(field: FieldInfo, place: Callable[..., object]) -> Any:
     ]
 
 
-def _default(field: FieldInfo | None) -> Any:
+def _default(field: FieldInfo | None) -> object:
     return Parameter.empty if field is None or field.required else field.default
