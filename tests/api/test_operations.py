@@ -266,7 +266,7 @@ async def test_every_operation_has_a_route_that_the_schema_describes(api: Api) -
         assert described["description"].startswith(row.help)
 
 
-@pytest.mark.parametrize("kind", (*OPERATIONS, *STATUS_OPERATIONS))
+@pytest.mark.parametrize("kind", [*OPERATIONS, *STATUS_OPERATIONS])
 def test_every_operation_is_a_method_of_both_sides_with_the_same_parameters(kind: type[Operation[object]]) -> None:
     owner, _, name = METHODS[kind].partition(".")
     ours, theirs = (getattr(getattr(module, owner), name) for module in (waypost, aio))

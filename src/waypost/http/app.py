@@ -22,12 +22,12 @@ from waypost.http import (
     problems,
     status,
 )
-from waypost.http.guard import Guard
 from waypost.http.media import ApiRequest, ApiResponse, ClientGone
 from waypost.http.protocol import options
 from waypost.http.queries import Queries
 from waypost.http.quick import Handler, Headers, Quick
 from waypost.http.remote_queues import Connect
+from waypost.http.request_guard import RequestGuard
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
 from waypost.http.watching import name_of, watched
@@ -50,7 +50,7 @@ class Application:
 
     __slots__ = ("_guard", "_quick", "_service")
 
-    def __init__(self, guard: Guard, quick: Quick, service: Service) -> None:
+    def __init__(self, guard: RequestGuard, quick: Quick, service: Service) -> None:
         self._guard: Final = guard
         self._quick: Final = quick
         self._service: Final = service
@@ -120,4 +120,4 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq
         logging_config=None,
         debug=False,
     )
-    return Application(Guard(app, settings, manager.name), Quick(service, refine), service)
+    return Application(RequestGuard(app, settings, manager.name), Quick(service, refine), service)

@@ -18,8 +18,8 @@ from msgspec import Meta, Struct
 
 import waypost
 from waypost.client.transports.http.schema import ErrorObject
-from waypost.http.guard import OPEN, WITH_BODY
 from waypost.http.media import JSON, MESSAGE_PACK
+from waypost.http.request_guard import OPEN, WITH_BODY
 
 _DESCRIPTION: Final = (
     "A queue manager that speaks MSMQ. Requests and answers are JSON or MessagePack, as Content-Type and Accept say; "
