@@ -27,7 +27,20 @@ ENGINE = (
 HARMLESS = {
     *("__future__", "abc", "array", "base64", "binascii", "bisect", "codecs", "collections", "contextlib", "copy"),
     *("cryptography", "dataclasses", "datetime", "decimal", "enum", "errno", "fnmatch", "functools", "hashlib"),
-    *("heapq", "hmac", "ipaddress", "itertools", "math", "msgspec", "operator", "re", "string", "struct", "types"),
+    *(
+        "heapq",
+        "hmac",
+        "html",
+        "ipaddress",
+        "itertools",
+        "math",
+        "msgspec",
+        "operator",
+        "re",
+        "string",
+        "struct",
+        "types",
+    ),
     *("typing", "unicodedata", "urllib.parse", "waypost", "weakref", "xml.parsers.expat", "xxhash", "zlib"),
 }
 

@@ -34,6 +34,7 @@ from waypost.api.bulk import (
     Stage,
     StagedMessages,
 )
+from waypost.api.local import LOCAL_OPERATIONS
 from waypost.api.operations import (
     OPERATIONS,
     AbortTransaction,
@@ -250,7 +251,8 @@ SAMPLES: list[Operation[object]] = [
 
 def test_every_operation_has_a_handler(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as manager:
-        assert Handlers(driver_of(manager).node).types == set(EVERY).difference(STATUS_OPERATIONS)
+        wanted = {*EVERY, *LOCAL_OPERATIONS}.difference(STATUS_OPERATIONS)
+        assert Handlers(driver_of(manager).node).types == wanted
 
 
 @served()

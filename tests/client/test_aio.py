@@ -13,6 +13,7 @@ import pytest
 
 import waypost
 from waypost import aio
+from waypost.api.bulk import PlanRange, ReadRange
 from waypost.errors import (
     InvalidParameter,
     MessageNotFound,
@@ -332,3 +333,12 @@ def test_when_a_full_disk_has_room_again_everything_goes_on(tmp_path: Path) -> N
         asyncio.run(main())
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@in_loop
+async def test_operations_in_bulk_are_asked_for_as_such(manager: aio.Manager) -> None:
+    orders = await manager.create_queue("orders")
+    await orders.send_many([b"a", b"b"])
+    plan = await manager.call(PlanRange(name="orders"))
+    frame = await manager.call(ReadRange(name="orders", up_to=plan.bounds[-1], epoch=plan.epoch))
+    assert (plan.counts, frame.count, frame.is_last) == ([2], 2, True)

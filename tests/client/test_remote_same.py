@@ -8,7 +8,16 @@ from types import FunctionType
 import pytest
 
 import waypost
-from tests.client import managers, test_aio, test_queues, test_sending, test_sequences, test_transactions, test_waiting
+from tests.client import (
+    managers,
+    test_aio,
+    test_bulk_calls,
+    test_queues,
+    test_sending,
+    test_sequences,
+    test_transactions,
+    test_waiting,
+)
 from tests.client.daemons import Daemon
 from waypost import aio
 
@@ -69,7 +78,7 @@ def in_loop(test: test_aio.Test) -> Callable[[Daemon], None]:
 
 TESTS = {
     name: test
-    for module in (test_queues, test_sending, test_sequences, test_transactions, test_waiting)
+    for module in (test_bulk_calls, test_queues, test_sending, test_sequences, test_transactions, test_waiting)
     for name, test in vars(module).items()
     if needs_only_a_manager(test)
 }

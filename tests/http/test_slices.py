@@ -76,7 +76,7 @@ async def test_a_list_for_bulk_readers_gives_others_their_turns(api: Api) -> Non
     await make_queues(api)
     counting = Counting()
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(BulkReading, "show", counting.counted(BulkReading.show))
+        patches.setattr(BulkReading, "_shown", counting.counted(BulkReading._shown))
         found = (await counting.beside(api.get("/api/bulk/queues"))).json()["queues"]
     assert len(found) == MANY
     assert counting.most <= LIST_PART

@@ -6,11 +6,20 @@ from datetime import datetime
 from itertools import pairwise
 
 import numpy as np
+from msgspec import UNSET
 
-from waypost.api.bulk import BulkQueue, PlannedRange
+from waypost.api.bulk import (
+    BulkQueue,
+    Claim,
+    Claimed,
+    PlannedRange,
+    PlanRange,
+    ReadClaim,
+    ReadRange,
+    RemoveRange,
+)
 from waypost.arrow.packets import Packets
 from waypost.errors import MessageNotFound, QueueDeleted, QueueNotFound
-from waypost.spark.origin import Limits, Part
 
 BYTES_EACH = 10
 
@@ -69,18 +78,18 @@ class FakeOrigin:
             held_s=0.0,
         )
 
-    def plan(self, name: str, after: int, up_to: int | None, limits: Limits, *, parts: int, epoch: str) -> PlannedRange:
-        queue = self._queue(name, epoch)
-        end = queue.stable if up_to is None else up_to
+    def plan(self, wanted: PlanRange) -> PlannedRange:
+        queue, after = self._queue(wanted.name, wanted.epoch), wanted.after
+        end = queue.stable if wanted.up_to is UNSET else wanted.up_to
         found = sorted(number for number in queue.numbers if after < number <= end)
-        if limits.max_messages is not None:
-            found = found[: limits.max_messages]
-        if limits.max_bytes is not None:
-            found = found[: max(limits.max_bytes // BYTES_EACH, 1)]
-        parts = min(parts, len(found))
+        if wanted.max_messages is not UNSET:
+            found = found[: wanted.max_messages]
+        if wanted.max_bytes is not UNSET:
+            found = found[: max(wanted.max_bytes // BYTES_EACH, 1)]
+        parts = min(wanted.parts, len(found))
         edges = [len(found) * part // parts for part in range(parts + 1)] if parts else [0]
         bounds = [after, *(found[edge - 1] for edge in edges[1:])]
-        behind = sum(number > end for number in queue.numbers) if up_to is None else 0
+        behind = sum(number > end for number in queue.numbers) if wanted.up_to is UNSET else 0
         counts = [b - a for a, b in pairwise(edges)]
         held_by = "a stage" if behind else ""
         return PlannedRange(epoch=queue.epoch, bounds=bounds, counts=counts, held_by=held_by, behind=behind)
@@ -88,25 +97,26 @@ class FakeOrigin:
     def seq_at(self, name: str, time: datetime) -> int:
         return max((number for number in self._queue(name, "").numbers if number < time.timestamp()), default=0)
 
-    def read(self, name: str, after: int, up_to: int, *, epoch: str) -> Iterator[Packets]:
-        numbers = sorted(number for number in self._queue(name, epoch).numbers if after < number <= up_to)
-        yield from pages(name, numbers)
+    def read(self, wanted: ReadRange) -> Iterator[Packets]:
+        numbers = self._queue(wanted.name, wanted.epoch).numbers
+        yield from pages(wanted.name, sorted(each for each in numbers if wanted.after < each <= wanted.up_to))
 
-    def remove(self, name: str, after: int, up_to: int, *, epoch: str) -> int:
-        queue = self._queue(name, epoch)
-        going = [number for number in queue.numbers if after < number <= up_to]
-        self.gone[name].extend(going)
+    def remove(self, wanted: RemoveRange) -> int:
+        queue = self._queue(wanted.name, wanted.epoch)
+        going = [number for number in queue.numbers if wanted.after < number <= wanted.up_to]
+        self.gone[wanted.name].extend(going)
         queue.numbers = [number for number in queue.numbers if number not in going]
         return len(going)
 
-    def claim(self, name: str, claim: str, after: int, limits: Limits, *, epoch: str) -> tuple[int, int]:
-        self.settle(name, claim, after, epoch=epoch)
-        queue = self._queue(name, epoch)
+    def claim(self, wish: Claim) -> Claimed:
+        self.settle(wish.name, wish.claim, wish.after, epoch=wish.epoch)
+        queue, most = self._queue(wish.name, wish.epoch), wish.max_messages
         if not queue.claimed:
-            assert limits.max_messages
-            queue.claimed, queue.numbers = queue.numbers[: limits.max_messages], queue.numbers[limits.max_messages :]
-            queue.part = after + 1
-        return (queue.part, len(queue.claimed)) if queue.claimed else (after, 0)
+            assert most
+            queue.claimed, queue.numbers = queue.numbers[:most], queue.numbers[most:]
+            queue.part = wish.after + 1
+        number = queue.part if queue.claimed else wish.after
+        return Claimed(number=number, count=len(queue.claimed), bytes=0, epoch=queue.epoch)
 
     def settle(self, name: str, claim: str, after: int, *, epoch: str) -> None:
         queue = self._queue(name, epoch)
@@ -117,11 +127,11 @@ class FakeOrigin:
             self.gone[name].extend(queue.claimed)
             queue.claimed = []
 
-    def read_claim(self, name: str, part: Part, *, epoch: str) -> Iterator[Packets]:
-        queue = self._queue(name, epoch)
-        if (queue.claim, queue.part) != (part.claim, part.number):
-            raise MessageNotFound(f"part {part.number} is not claimed")
-        yield from pages(name, queue.claimed[part.start : part.stop])
+    def read_claim(self, wanted: ReadClaim) -> Iterator[Packets]:
+        queue = self._queue(wanted.name, wanted.epoch)
+        if (queue.claim, queue.part) != (wanted.claim, wanted.number):
+            raise MessageNotFound(f"part {wanted.number} is not claimed")
+        yield from pages(wanted.name, queue.claimed[wanted.start : wanted.stop])
 
     def close(self) -> None:
         pass

@@ -11,19 +11,20 @@ import pytest
 import waypost
 from tests.crash.daemons import Daemon, loopback
 from tests.crash.remote_reader import QM2QM_PORT, RPC_PORT
+from waypost.api.bulk import Claim, PlanRange, ReadClaim, ReadRange, RemoveRange
 from waypost.arrow.decoder import decode
 from waypost.arrow.packets import OnMalformed
 from waypost.client.bulk.client import BulkClient
 from waypost.client.bulk.folder import FolderReader
 from waypost.errors import InvalidParameter, StoreReadOnly
-from waypost.spark.origin import Limits, Origin, Part
+from waypost.spark.origin import Origin
 from waypost.spark.origins.host import HostOrigin
 from waypost.spark.origins.reading import RangeReading
 from waypost.spark.origins.store import StoreOrigin
 
 COLUMNS = ("seq", "label", "priority", "body", "arrived_time")
 MESSAGES = [(0, b"one"), (7, b"two"), (3, b"three"), (3, b"four"), (7, b"five")]
-PART = Part("claim", 1, 0, 1)
+PART = ReadClaim(name="orders", claim="claim", number=1, start=0, stop=1)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def store(daemon: Daemon) -> Iterator[StoreOrigin]:
 
 def rows(origin: Origin | RangeReading[BulkClient], name: str, after: int, up_to: int) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = []
-    for packets in origin.read(name, after, up_to, epoch=""):
+    for packets in origin.read(ReadRange(name=name, after=after, up_to=up_to)):
         batch = decode(packets, COLUMNS, on_malformed=OnMalformed.FAIL)
         found += zip(*(column.to_pylist() for column in batch.columns), strict=True)
     return found
@@ -71,9 +72,9 @@ def test_it_reads_what_the_daemon_reads(kind: str, daemon: Daemon, request: pyte
     middle = expected[2][0]
     assert sorted(rows(origin, name, middle, queue.last)) == expected[3:]
     assert queue.count == len(MESSAGES)
-    plan = origin.plan(name, 0, None, Limits(max_messages=3), parts=2, epoch="")
+    plan = origin.plan(PlanRange(name=name, max_messages=3, parts=2))
     assert (plan.bounds, plan.counts) == ([0, expected[0][0], middle], [1, 2])
-    assert origin.plan(name, queue.last, None, Limits(), parts=1, epoch="").counts == []
+    assert origin.plan(PlanRange(name=name, after=queue.last)).counts == []
     assert origin.seq_at(name, datetime.now(UTC) + timedelta(hours=1)) == queue.last
     assert origin.seq_at(name, datetime.now(UTC) - timedelta(hours=1)) == 0
 
@@ -85,9 +86,9 @@ def test_a_host_gives_up_what_is_drained(daemon: Daemon, host: HostOrigin) -> No
             queue.send(b"x", priority=priority)
         queue.send(b"last")
         name = daemon.direct("drained")
-        end = host.plan(name, 0, None, Limits(max_messages=3), parts=1, epoch="").bounds[-1]
-        assert host.remove(name, 0, end, epoch="") == 3
-        assert host.remove(name, 0, end, epoch="") == 0
+        end = host.plan(PlanRange(name=name, max_messages=3)).bounds[-1]
+        assert host.remove(RemoveRange(name=name, up_to=end)) == 3
+        assert host.remove(RemoveRange(name=name, up_to=end)) == 0
         assert [message.body for message in queue.browse()] == [b"last"]
 
 
@@ -96,17 +97,18 @@ def test_what_they_cannot_do_is_said_in_a_sentence(host: HostOrigin, store: Stor
         host.queues("*")
     for origin, error in ((host, InvalidParameter), (store, StoreReadOnly)):
         with pytest.raises(error, match="peek"):
-            origin.claim("orders", "claim", 0, Limits(), epoch="")
+            origin.claim(Claim(name="orders", claim="claim"))
         with pytest.raises(error, match="peek"):
             origin.settle("orders", "claim", 0, epoch="")
         with pytest.raises(error, match="peek"):
-            origin.read_claim("orders", PART, epoch="")
+            origin.read_claim(PART)
     with pytest.raises(StoreReadOnly, match="peek"):
-        store.remove("orders", 0, 1, epoch="")
+        store.remove(RemoveRange(name="orders", up_to=1))
 
 
 def test_places_of_a_host_fit_into_columns(daemon: Daemon, host: HostOrigin) -> None:
-    (packets,) = host.read(daemon.direct("orders"), 0, host.queue(daemon.direct("orders")).last, epoch="")
+    name = daemon.direct("orders")
+    (packets,) = host.read(ReadRange(name=name, up_to=host.queue(name).last))
     assert packets.lookup_ids is not None
     assert packets.lookup_ids.dtype == np.uint64
-    assert packets.queue == daemon.direct("orders")
+    assert packets.queue == name

@@ -34,6 +34,7 @@ from waypost.api.frames import Frame
 from waypost.api.operations import Operation, Outgoing, QueueName, Right, operation
 from waypost.api.properties import MessageProperties, NewMessage
 from waypost.api.records import Record
+from waypost.core.positions import SEQUENCE_MASK
 
 DEFAULT_READ: Final = 10_000
 DEFAULT_READ_BYTES: Final = 4 << 20
@@ -43,8 +44,7 @@ DEFAULT_MAX_ABORTS: Final = 5
 
 Locked: TypeAlias = Literal["wait", "skip"]
 BulkKind: TypeAlias = Literal["", "local", "private", "public", "journal", "subqueue", "system", "outgoing", "all"]
-# An arrival number has 56 bits.
-Seq = Annotated[int, Meta(ge=0, le=(1 << 56) - 1)]
+Seq = Annotated[int, Meta(ge=0, le=SEQUENCE_MASK)]
 
 
 # --- Ranges -----------------------------------------------------------------------------------------------------------

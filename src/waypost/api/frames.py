@@ -15,7 +15,6 @@ All numbers are little-endian. The header is followed by the columns, each with 
     packets      the packets, as MSMQ transfers them (MS-MQMQ 2.2.20)
 """
 
-import sys
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ MAGIC: Final = b"WPB1"
 ATTRIBUTES_SIZE: Final = 19
 
 _HEADER: Final = Struct("<4sIQ16sII")
+_IS_BIG: Final = array("H", [1]).tobytes() != b"\1\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,6 @@ class Frame:
 
 def _little(code: str, numbers: Sequence[int]) -> bytes:
     values = array(code, numbers)
-    if sys.byteorder == "big":
+    if _IS_BIG:
         values.byteswap()
     return values.tobytes()

@@ -5,7 +5,7 @@ Whatever they do is an operation of waypost.api.operations, which a transport br
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from msgspec.structs import asdict, replace
 
@@ -22,6 +22,7 @@ from waypost.api.operations import (
     ListDamaged,
     ListQueues,
     ListSequences,
+    Operation,
     ResetSequences,
     RevokeAddress,
 )
@@ -44,6 +45,8 @@ from waypost.wire.format_names import FormatName
 if TYPE_CHECKING:
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.target import Progress, Target
+
+R = TypeVar("R")
 
 
 class Manager(ManagerSender, QueueCreator):
@@ -319,6 +322,13 @@ class Manager(ManagerSender, QueueCreator):
         """
         self._transport.check()
         return Transaction(self._transport, transaction_limit(timeout, self._transport.transaction_s))
+
+    def call(self, operation: Operation[R], /) -> R:
+        """Have an operation done that no other method asks for, such as those of waypost.api.bulk, and get its reply.
+
+        plan = manager.call(PlanRange(name="orders", parts=4))
+        """
+        return self._transport.call(operation)
 
     def close(self) -> None:
         """Let the queue manager go. Reads that wait raise OperationCancelled, and transactions under way abort.

@@ -15,12 +15,11 @@ class Answer:
 
     __slots__ = ("error", "is_done", "operation", "request", "value", "waits", "wake")
 
-    def __init__(self, request: int, operation: Operation[object] | None) -> None:
-        """`operation` is None for what is not one of waypost.api.operations."""
+    def __init__(self, request: int, operation: Operation[object]) -> None:
         self.request: Final = request
         self.operation: Final = operation
         # Whether it is a read, which can be cancelled.
-        self.waits: Final = operation is not None and operation.row.waits
+        self.waits: Final = operation.row.waits
         self.value: object = None
         self.error: WaypostError | None = None
         self.is_done = False

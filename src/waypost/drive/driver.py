@@ -168,27 +168,20 @@ class Driver:
         if self._ended is not None:
             raise _again(self._ended)
 
-    def start(self, operation: Operation[object] | Callable[[Call], None]) -> Answer:
-        """Ask for something. What the operation refuses is raised; `settle` has to follow in either case.
-
-        A function is called with a Call, and leads to one Reply or Failure.
-        """
+    def start(self, operation: Operation[object]) -> Answer:
+        """Ask for something. What the operation refuses is raised; `settle` has to follow in either case."""
         if self._ended is not None:
             raise _again(self._ended)
         now = _now()
         self._last_request = request = self._last_request + 1
-        record = operation if isinstance(operation, Operation) else None
-        answer = self._answers[request] = Answer(request, record)
+        answer = self._answers[request] = Answer(request, operation)
         try:
-            looks = record is not None and record.row.reads_only
+            looks = operation.row.reads_only
             if (answer.waits and not self._is_alone) or looks or now.monotonic >= self._next_tick:
                 self._next_tick = now.monotonic + _TICK_SECONDS
                 if not (self._is_alone and self.node.long_work):
                     self._tick(now)
-            if isinstance(operation, Operation):
-                self.handlers.start(Call(request, now), operation)
-            else:
-                operation(Call(request, now))
+            self.handlers.start(Call(request, now), operation)
         except WaypostError:
             del self._answers[request]
             raise
@@ -196,13 +189,6 @@ class Driver:
             self._break(ServiceNotAvailable(_INTERRUPTED))
             raise
         return answer
-
-    def close_queue(self, name: str, call: Call, *, keeps_sending: bool) -> None:
-        """Close what operations have opened under a name. It is a function to start."""
-        opened = self.handlers.opened
-        opened.close(call, opened.queue(name), keeps_sending=keeps_sending)
-        with self.node.operation(call.now):
-            self.node.reply(call.request)
 
     def tell(self, fact: Callable[[Now], R]) -> R | None:
         """Bring a fact of the network; `settle` has to follow. None if the queue manager is broken."""
@@ -370,7 +356,6 @@ class Driver:
         if self.is_broken:
             return
         if is_under_way and answer.waits:
-            assert answer.operation is not None
             self.handlers.cancel(_now(), answer.request, answer.operation)
         elif is_under_way:
             self._abandon(answer)
@@ -422,7 +407,7 @@ class Driver:
 
     def _cancel_reads(self, now: Now) -> None:
         for answer in tuple(self._answers.values()):
-            if answer.operation is not None and answer.waits:
+            if answer.waits:
                 self.handlers.cancel(now, answer.request, answer.operation)
 
     def _tell_trouble(self, trouble: StoreError) -> None:

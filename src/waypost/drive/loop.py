@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from math import ceil, inf
 from pathlib import Path
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from waypost.api.operations import Operation, checked
 from waypost.clock import Now
@@ -16,7 +16,6 @@ from waypost.drive.driver import Driver
 from waypost.drive.loop_watch import LoopWatch, NoWatch
 from waypost.drive.outside import Outside
 from waypost.errors import InvalidParameter
-from waypost.node.application import Call
 from waypost.node.recovery import Settings
 from waypost.store.progress import Progress, unheard
 
@@ -66,15 +65,8 @@ class Loop:
     async def call(self, operation: Operation[R]) -> R:
         return checked(operation, await self._wait(self._start(operation)))
 
-    async def do(self, work: Callable[Concatenate[Call, P], None], *args: P.args, **kwargs: P.kwargs) -> Any:
-        """Have something done that is not an operation yet."""
-        return await self._wait(self._start(lambda call: work(call, *args, **kwargs), work))
-
     def start(self, operation: Operation[object]) -> None:
         self._start(operation)
-
-    def close_queue(self, name: str, *, keeps_sending: bool = False) -> None:
-        self._start(partial(self.driver.close_queue, name, keeps_sending=keeps_sending), "close queue")
 
     def tell(self, fact: Callable[[Now], R]) -> R | None:
         """Bring a fact of the network. What the facts of one turn of the loop lead to is one batch."""
@@ -126,7 +118,7 @@ class Loop:
                 "the queue manager belongs to another event loop; use it there, and open one in each loop"
             )
 
-    def _start(self, operation: Operation[object] | Callable[[Call], None], what: object = None) -> Answer:
+    def _start(self, operation: Operation[object]) -> Answer:
         self.check_loop()
         began = self.watch.begin()
         try:
@@ -136,7 +128,7 @@ class Loop:
                 self._settle()
             else:
                 self._settle_soon()
-            self.watch.end(began, operation.row.words if isinstance(operation, Operation) else what)
+            self.watch.end(began, operation.row.words)
 
     async def _wait(self, answer: Answer) -> object:
         if not answer.is_done:

@@ -21,7 +21,6 @@ from waypost.api.operations import Operation, checked
 from waypost.drive.answers import Answer
 from waypost.drive.driver import Driver
 from waypost.errors import ServiceNotAvailable
-from waypost.node.application import Call
 from waypost.node.recovery import Settings
 
 P = ParamSpec("P")
@@ -52,10 +51,6 @@ class Threads:
     def start(self, operation: Operation[object]) -> None:
         """Have an operation done that nobody needs to wait for."""
         self._start(operation)
-
-    def close_queue(self, name: str, *, keeps_sending: bool = False) -> None:
-        """Close what is open under this name for all: reads that wait end. Or only for those who read."""
-        self._start(partial(self.driver.close_queue, name, keeps_sending=keeps_sending))
 
     def look(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Look at the queue manager while nobody changes it."""
@@ -96,7 +91,7 @@ class Threads:
                 f"the queue manager belongs to process {self._process}, which forked this one; open another here"
             )
 
-    def _start(self, operation: Operation[object] | Callable[[Call], None]) -> Answer:
+    def _start(self, operation: Operation[object]) -> Answer:
         self._check_process()
         with self._lock:
             self._take_news()

@@ -12,16 +12,18 @@ import msgspec
 from litestar import get
 from litestar.params import QueryParameter
 from litestar.response import Stream
+from msgspec.structs import replace
 
+from waypost.api.local import Follow
 from waypost.client.message import Message, message_object
 from waypost.core.message import Message as CoreMessage
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.errors import InvalidParameter, LimitReached, QueueNotFound, ServiceNotAvailable
-from waypost.http.following import Follower
 from waypost.http.media import ApiRequest
 from waypost.http.parameters import Name, Served, decoded
 from waypost.http.service import Service
 from waypost.node.bulk import find_queue
+from waypost.node.following import Following
 
 # How often a queue is looked at: eight searches in sorted numbers.
 _LOOK_SECONDS: Final = 0.1
@@ -46,21 +48,25 @@ async def events(
     """Follow a queue: events of what comes from now on, or behind the event `since`; `start` for all that is there."""
     if service.streams >= service.settings.max_streams:
         raise LimitReached(f"{service.streams} clients follow queues, and no more are allowed")
-    format_name = service.name(decoded(name))
-    with service.remote.explaining(decoded(name)):
-        find_queue(service.node, format_name)
-    follower = Follower(service.node, format_name, _start(service, request.headers.get("last-event-id") or since))
-    return Stream(_follow(service, follower), media_type="text/event-stream", headers=_HEADERS)
+    queue = decoded(name)
+    with service.remote.explaining(queue):
+        find_queue(service.node, service.name(queue))
+    start = _start(service, request.headers.get("last-event-id") or since)
+    wanted = Follow(name=queue, since=start, limit=_AT_ONCE)
+    return Stream(_follow(service, wanted), media_type="text/event-stream", headers=_HEADERS)
 
 
-async def _follow(service: Service, follower: Follower) -> AsyncIterator[bytes]:
+async def _follow(service: Service, wanted: Follow) -> AsyncIterator[bytes]:
     """Ends when the client goes: litestar then closes it. What is slow to be written is not fetched either."""
     service.streams += 1
     try:
         silent = _KEEP_ALIVE_SECONDS
+        following = Following(service.node)
         while not service.is_stopping:
-            if service.shell.look(lambda: follower.has_more):
-                for message in await service.shell.do(follower.take, _AT_ONCE):
+            if service.shell.look(following.has_more, wanted):
+                found = await service.shell.call(wanted)
+                wanted = replace(wanted, since=found.since, held=found.held)
+                for message in found.messages:
                     yield _event(message)
                 silent = 0.0
             elif silent >= _KEEP_ALIVE_SECONDS:

@@ -10,9 +10,9 @@ from typing import Final
 from waypost.api.names import short_name
 from waypost.core.queues import OutgoingQueue, OutgoingQueueState, Queue
 from waypost.errors import StoreError
-from waypost.http.following import oldest
 from waypost.http.service import Service
 from waypost.http.slices import slices
+from waypost.node.following import oldest
 from waypost.wire.format_names import DirectFormatName, FormatName, Protocol
 from waypost.wire.path_names import QueueKind
 

@@ -4,13 +4,13 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from litestar.types import Receive
 from msgspec import UNSET, UnsetType
 
 from waypost.api.excerpt import excerpt
+from waypost.api.local import CancelReads
 from waypost.api.names import format_name
 from waypost.api.operations import CloseCursor, CloseQueue
 from waypost.client.aio_manager import Manager
@@ -61,7 +61,7 @@ class Service:
         self.remote: Final = RemoteQueues(self.node, settings, connect)
         self.handles: Final[Leases[RemoteQueue | None]] = Leases("handles", settings.max_handles, self.close_handle)
         self.cursors: Final[Leases[OpenedCursor]] = Leases("cursors", settings.max_handles, self.close_cursor)
-        self.shared: Final = SharedQueues(partial(self.shell.close_queue, keeps_sending=True))
+        self.shared: Final = SharedQueues(self._stop_reading)
         self.verifier: Final = Verifier(self.path)
         # How many follow a queue.
         self.streams = 0
@@ -78,6 +78,9 @@ class Service:
     def watch(self) -> LoopWatch | None:
         """What the turns of the loop are known by; None if nobody watches it."""
         return self.shell.watch if isinstance(self.shell.watch, LoopWatch) else None
+
+    def _stop_reading(self, name: str) -> None:
+        self.shell.start(CancelReads(name=name, keeps_sending=True))
 
     def name(self, text: str) -> FormatName:
         return format_name(text, self.manager.name)

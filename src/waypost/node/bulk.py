@@ -7,6 +7,7 @@ gone on (ADR 19).
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import accumulate, islice
@@ -28,6 +29,7 @@ from waypost.api.bulk import (
     ShowBulkQueue,
 )
 from waypost.api.frames import Frame
+from waypost.api.local import ShowBulkQueues
 from waypost.api.names import format_name, short_name
 from waypost.clock import Now
 from waypost.core.positions import SEQUENCE_MASK
@@ -77,10 +79,15 @@ class BulkReading:
         self._held_since: dict[int, tuple[int, float]] = {}
 
     def list_queues(self, call: Call, operation: ListBulkQueues) -> None:
+        self.show_some(call, ShowBulkQueues(names=tuple(matching(self._node.manager, operation))))
+
+    def show_some(self, call: Call, operation: ShowBulkQueues) -> None:
         node = self._node
         with node.operation(call.now):
-            names = matching(node.manager, operation)
-            queues = [self._shown(name, find_queue(node, name), call.now) for name in names]
+            queues = []
+            for name in operation.names:
+                with suppress(QueueNotFound):
+                    queues.append(self._shown(name, find_queue(node, name), call.now))
             node.await_everything()
             node.reply(call.request, BulkQueues(queues))
 

@@ -6,6 +6,7 @@ from typing import Concatenate, Final, ParamSpec
 from msgspec import UNSET
 
 from waypost.api.bodies import BYTES, check_size
+from waypost.api.local import CancelReads
 from waypost.api.message_attributes import message_like
 from waypost.api.messages import Copies, Received, Sent
 from waypost.api.names import check_can_be_sent_to
@@ -179,6 +180,11 @@ class MessageCalls:
         except InvalidHandle:
             # What waited has ended with it.
             pass
+
+    def cancel_reads(self, call: Call, operation: CancelReads) -> None:
+        self._opened.close(call, self._opened.queue(operation.name), keeps_sending=operation.keeps_sending)
+        with self._node.operation(call.now):
+            self._node.reply(call.request)
 
     # --- Moving
 

@@ -23,6 +23,7 @@ from waypost.api.bulk import (
     ShowBulkQueue,
     Stage,
 )
+from waypost.api.local import CancelReads, Follow, ShowBulkQueues
 from waypost.api.operations import (
     AbortTransaction,
     AdmitAddress,
@@ -66,6 +67,7 @@ from waypost.node.bulk import BulkReading
 from waypost.node.bulk_writing import BulkWriting
 from waypost.node.damage_calls import DamageCalls
 from waypost.node.explain_calls import ExplainCalls
+from waypost.node.following import Following
 from waypost.node.message_calls import MessageCalls
 from waypost.node.node import Node
 from waypost.node.opened_queues import OpenedQueues
@@ -127,6 +129,7 @@ class Handlers:
         reading, writing = BulkReading(node), BulkWriting(node)
         self._on(ListBulkQueues, reading.list_queues)
         self._on(ShowBulkQueue, reading.show)
+        self._on(ShowBulkQueues, reading.show_some)
         self._on(PlanRange, reading.plan)
         self._on(ReadRange, reading.read)
         self._on(FindSeq, reading.find_seq)
@@ -139,6 +142,8 @@ class Handlers:
         self._on(DropStages, writing.drop)
         self._on(CommitStages, writing.commit)
         self._on(ListBatches, writing.list_batches)
+        self._on(CancelReads, messages.cancel_reads)
+        self._on(Follow, Following(node).follow)
 
     def start(self, call: Call, operation: Operation[object]) -> None:
         """Raises what the handler refuses."""

@@ -27,7 +27,6 @@ from waypost.spark.options import ReadOptions
 from waypost.spark.origin import Origin
 from waypost.spark.origins import open_origin
 from waypost.spark.ranges import (
-    MessageRange,
     chosen,
     divided,
     known,
@@ -69,12 +68,12 @@ class BatchReader(Shipped, DataSourceReader):
             return list(self._plan(origin))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if not isinstance(partition, MessageRange):
+        if not isinstance(partition, Stretch):
             # Spark makes a partition up where there is none.
             return iter(())
-        return self._shape.batches(packets(self._options.place, partition))
+        return self._shape.batches(packets(self._options, partition))
 
-    def _plan(self, origin: Origin) -> Iterator[MessageRange]:
+    def _plan(self, origin: Origin) -> Iterator[Stretch]:
         wholes = []
         for queue in chosen(origin, self._options):
             if self._bounds.queues is None or queue.format_name in self._bounds.queues:
@@ -82,8 +81,7 @@ class BatchReader(Shipped, DataSourceReader):
         total = sum(known(whole.count) for whole in wholes)
         for whole in wholes:
             parts = parts_for(whole.count, total, self._options.split)
-            for stretch in divided(origin, whole, parts) if parts > 1 else [whole]:
-                yield MessageRange(stretch, self._options.fail_on_data_loss)
+            yield from divided(origin, whole, parts) if parts > 1 else [whole]
 
     def _range(self, origin: Origin, queue: BulkQueue) -> Stretch:
         """As options and filters say, empty if they contradict each other."""

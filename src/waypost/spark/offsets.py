@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from pyspark.sql.datasource import InputPartition
+
 from waypost.api.excerpt import excerpt
 from waypost.errors import InvalidParameter
 
@@ -49,9 +51,9 @@ class ClaimPlace:
         return {"claim": self.claim, "epoch": self.epoch, "number": self.number, "rows": self.rows}
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """What a batch has of one queue: (after, up_to], with so many messages when it was planned."""
+@dataclass(frozen=True)
+class Stretch(InputPartition):
+    """What a batch or a task has of one queue: (after, up_to], with so many messages when it was planned."""
 
     queue: str
     epoch: str

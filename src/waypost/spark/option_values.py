@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from waypost.api.excerpt import excerpt
+from waypost.core.positions import SEQUENCE_MASK
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.guid import parse_guid
 
@@ -20,7 +21,7 @@ _SPAN: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ms|s|m|h|d)?", re.ASCII |
 _SIZE: Final = re.compile(r"(\d{1,15})\s*([kmg]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
 _BOOLEANS: Final = {"true": True, "false": False}
 # An arrival number has 56 bits.
-MAX_NUMBER: Final = (1 << 56) - 1
+MAX_NUMBER: Final = SEQUENCE_MASK
 
 
 @dataclass(frozen=True, slots=True)

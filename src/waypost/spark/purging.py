@@ -2,6 +2,7 @@
 
 from contextlib import closing
 
+from waypost.api.bulk import RemoveRange
 from waypost.errors import InvalidParameter
 from waypost.spark.options import read_options
 from waypost.spark.origins import open_origin
@@ -24,4 +25,4 @@ def purge(queue: str, upto: int, *, epoch: str = "", **options: str) -> int:
     if place.kind == "store":
         raise InvalidParameter("a store is only read; give the option server to remove messages")
     with closing(open_origin(place)) as origin:
-        return origin.remove(queue, 0, upto, epoch=epoch)
+        return origin.remove(RemoveRange(name=queue, up_to=upto, epoch=epoch))

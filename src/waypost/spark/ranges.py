@@ -4,21 +4,18 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
 from typing import Final
 
-from pyspark.sql.datasource import InputPartition
-
-from waypost.api.bulk import BulkQueue, PlannedRange
+from waypost.api.bulk import BulkQueue, PlannedRange, PlanRange, ReadRange
 from waypost.api.excerpt import excerpt
 from waypost.api.names import short_name
 from waypost.arrow.packets import Packets
 from waypost.errors import InvalidParameter, MessageNotFound, QueueDeleted, QueueNotFound
 from waypost.spark.offsets import UNKNOWN, Stretch
 from waypost.spark.options import Place, Position, ReadOptions, Split
-from waypost.spark.origin import Limits, Origin
+from waypost.spark.origin import Origin
 from waypost.spark.origins import open_origin
 from waypost.wire.format_names import FormatName
 
@@ -30,14 +27,6 @@ _TASKS_PER_CORE: Final = 2
 # Which kinds a pattern may find; names may name any.
 _KINDS: Final[Mapping[str, tuple[str, ...]]] = {"journal": ("journal",), "outgoing": ("outgoing",)}
 _MAIN: Final = ("private", "public")
-
-
-@dataclass(frozen=True)
-class MessageRange(InputPartition):
-    """A partition: what one task reads."""
-
-    stretch: Stretch
-    fail_on_data_loss: bool
 
 
 def chosen(origin: Origin, options: ReadOptions) -> list[BulkQueue]:
@@ -92,14 +81,16 @@ def ends_short(name: str, plan: PlannedRange) -> str:
 def warn_if_short(origin: Origin, queue: BulkQueue, end: int) -> None:
     """Say so if a read up to the end that is stable leaves out messages that are there."""
     if queue.held:
-        plan = origin.plan(queue.format_name, end, None, Limits(1), parts=1, epoch=queue.epoch)
+        plan = origin.plan(PlanRange(name=queue.format_name, after=end, max_messages=1, epoch=queue.epoch))
         if plan.held_by:
             _log.warning("%s", ends_short(queue.format_name, plan))
 
 
 def divided(origin: Origin, stretch: Stretch, parts: int) -> list[Stretch]:
     """The stretch in parts, with the messages that it has now."""
-    plan = origin.plan(stretch.queue, stretch.after, stretch.up_to, Limits(), parts=max(parts, 1), epoch=stretch.epoch)
+    after, up_to = stretch.after, stretch.up_to
+    wanted = PlanRange(name=stretch.queue, after=after, up_to=up_to, parts=max(parts, 1), epoch=stretch.epoch)
+    plan = origin.plan(wanted)
     edges = zip(plan.bounds[:-1], plan.bounds[1:], plan.counts, strict=True)
     return [Stretch(stretch.queue, plan.epoch, after, up_to, count) for after, up_to, count in edges]
 
@@ -117,15 +108,15 @@ def parts_for(count: int, total: int, split: Split) -> int:
     return min(wanted, count)
 
 
-def packets(place: Place, part: MessageRange) -> Iterator[Packets]:
+def packets(options: ReadOptions, stretch: Stretch) -> Iterator[Packets]:
     """What a task reads. Raises MessageNotFound if messages that were planned are gone and that matters."""
-    stretch = part.stretch
+    wanted = ReadRange(name=stretch.queue, after=stretch.after, up_to=stretch.up_to, epoch=stretch.epoch)
     count = 0
-    with closing(open_origin(place)) as origin:
-        for page in origin.read(stretch.queue, stretch.after, stretch.up_to, epoch=stretch.epoch):
+    with closing(open_origin(options.place)) as origin:
+        for page in origin.read(wanted):
             count += len(page)
             yield page
-    if part.fail_on_data_loss and count < stretch.count:
+    if options.fail_on_data_loss and count < stretch.count:
         raise gone(stretch, count)
 
 

@@ -1,8 +1,10 @@
 """What the stream readers share: their origin, and how much a trigger may take."""
 
 import time
+from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import UNSET, UnsetType
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -16,11 +18,19 @@ from waypost.api.bulk import BulkQueue
 from waypost.errors import InvalidParameter, QueueNotFound
 from waypost.spark.offsets import Json
 from waypost.spark.options import ReadOptions
-from waypost.spark.origin import Limits, Origin
+from waypost.spark.origin import Origin
 from waypost.spark.origins import open_origin
 from waypost.spark.ranges import chosen
 from waypost.spark.schema import Shape
 from waypost.spark.shipping import Shipped
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a batch may take; UNSET is everything."""
+
+    max_messages: int | UnsetType = UNSET
+    max_bytes: int | UnsetType = UNSET
 
 
 class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -76,9 +86,9 @@ class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
         """Spark hands over one limit at a time; the other one is ours to add."""
         rate = self._options.rate
         if isinstance(limit, ReadMaxRows):
-            return Limits(limit.max_rows, rate.max_bytes)
+            return Limits(limit.max_rows, rate.max_bytes or UNSET)
         if isinstance(limit, ReadMaxBytes):
-            return Limits(rate.max_messages, limit.max_bytes)
+            return Limits(rate.max_messages or UNSET, limit.max_bytes)
         return Limits()
 
     def _is_too_early(self, count: int) -> bool:

@@ -12,32 +12,30 @@ from itertools import pairwise
 from typing import Any, Final
 from uuid import uuid4
 
+from msgspec import UNSET
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
+from waypost.api.bulk import Claim, ReadClaim
 from waypost.arrow.packets import Packets
 from waypost.errors import MessageNotFound, QueueDeleted, QueueNotFound, TransactionSequence, WaypostError
+from waypost.limits import MAX_CLAIMED
 from waypost.spark.offsets import ClaimPlace, Json, claim_places, json_of, shares
 from waypost.spark.options import ReadOptions
-from waypost.spark.origin import Limits, Part
 from waypost.spark.origins import open_origin
 from waypost.spark.ranges import chosen, parts_for
 from waypost.spark.schema import Shape
-from waypost.spark.stream import MessageStream
+from waypost.spark.stream import Limits, MessageStream
 
 _log: Final = logging.getLogger("waypost.spark")
 
 # A claim that is over: its messages are in the queue again, or went with it.
 _OVER: Final = (TransactionSequence, QueueDeleted, QueueNotFound)
-# A claim keeps messages from others, so without a limit it is not for all that there are.
-_MOST: Final = 100_000
 
 
 @dataclass(frozen=True)
 class ClaimedPart(InputPartition):
-    queue: str
-    epoch: str
-    part: Part
+    wanted: ReadClaim
 
 
 class ClaimStream(MessageStream):
@@ -69,7 +67,7 @@ class ClaimStream(MessageStream):
             wanted = dict.fromkeys(wanted, 0)
         self._has_asked = True
         asked = sum(count > 0 for count in wanted.values())
-        each = None if limits.max_bytes is None else max(limits.max_bytes // max(asked, 1), 1)
+        each = UNSET if limits.max_bytes is UNSET else max(limits.max_bytes // max(asked, 1), 1)
         ends = {name: self._claim(name, place, Limits(wanted[name], each)) for name, place in places.items()}
         if all(end.rows == places[name].rows for name, end in ends.items()):
             return start
@@ -101,10 +99,10 @@ class ClaimStream(MessageStream):
         return self._shape.batches(self._packets(partition))
 
     def _packets(self, partition: ClaimedPart) -> Iterator[Packets]:
-        part, count = partition.part, 0
+        part, count = partition.wanted, 0
         with closing(open_origin(self._options.place)) as origin:
             try:
-                for page in origin.read_claim(partition.queue, part, epoch=partition.epoch):
+                for page in origin.read_claim(part):
                     count += len(page)
                     yield page
             except _OVER as error:
@@ -114,7 +112,7 @@ class ClaimStream(MessageStream):
             self._lost(
                 MessageNotFound(
                     f"{part.stop - part.start - count} messages of part {part.number} of the claim {part.claim} of "
-                    f"{partition.queue} are gone: they were express, and the daemon was started again"
+                    f"{part.name} are gone: they were express, and the daemon was started again"
                 )
             )
 
@@ -122,8 +120,9 @@ class ClaimStream(MessageStream):
         count, total = counts
         parts = parts_for(count, total, self._options.split)
         edges = [count * number // parts for number in range(parts + 1)]
-        for begin, stop in pairwise(edges):
-            yield ClaimedPart(name, place.epoch, Part(place.claim, place.number, begin, stop))
+        for start, stop in pairwise(edges):
+            claim, number, epoch = place.claim, place.number, place.epoch
+            yield ClaimedPart(ReadClaim(name=name, claim=claim, number=number, start=start, stop=stop, epoch=epoch))
 
     def _claim(self, name: str, place: ClaimPlace, limits: Limits) -> ClaimPlace:
         """The place behind the next part, or the same if there is none."""
@@ -138,11 +137,19 @@ class ClaimStream(MessageStream):
         return self._claimed(name, anew, limits)
 
     def _claimed(self, name: str, place: ClaimPlace, limits: Limits) -> ClaimPlace:
-        if not limits.max_messages:
+        if limits.max_messages is UNSET or not limits.max_messages:
             self._origin.settle(name, place.claim, place.number, epoch=place.epoch)
             return place
-        number, count = self._origin.claim(name, place.claim, place.number, limits, epoch=place.epoch)
-        return ClaimPlace(place.claim, place.epoch, number, place.rows + count) if count else place
+        wish = Claim(
+            name=name,
+            claim=place.claim,
+            after=place.number,
+            max_messages=limits.max_messages,
+            max_bytes=limits.max_bytes,
+            epoch=place.epoch,
+        )
+        part = self._origin.claim(wish)
+        return ClaimPlace(place.claim, place.epoch, part.number, place.rows + part.count) if part.count else place
 
     def _lost(self, error: WaypostError) -> None:
         if not self._options.fail_on_data_loss:
@@ -153,7 +160,7 @@ class ClaimStream(MessageStream):
 
     def _wanted(self, places: dict[str, ClaimPlace], limits: Limits) -> dict[str, int]:
         """How many messages to ask for in each queue."""
-        most = limits.max_messages or _MOST
+        most = MAX_CLAIMED if limits.max_messages is UNSET else limits.max_messages
         available = dict.fromkeys(places, most)
         if len(places) > 1 or self._options.rate.min_messages > 1:
             available = {name: self._count(name) for name in places}

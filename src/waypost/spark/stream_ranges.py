@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from msgspec import UNSET, UnsetType
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
+from waypost.api.bulk import PlanRange, RemoveRange
 from waypost.errors import QueueDeleted, QueueNotFound, WaypostError
 from waypost.spark.offsets import UNKNOWN, Json, RangePlace, Stretch, json_of, range_places, shares, stretches
 from waypost.spark.options import ReadOptions
-from waypost.spark.origin import Limits
 from waypost.spark.ranges import (
-    MessageRange,
     chosen,
     divided,
     ends_short,
@@ -31,7 +31,7 @@ from waypost.spark.ranges import (
     warn_if_short,
 )
 from waypost.spark.schema import Shape
-from waypost.spark.stream import MessageStream
+from waypost.spark.stream import Limits, MessageStream
 
 _log: Final = logging.getLogger("waypost.spark")
 
@@ -95,13 +95,12 @@ class RangeStream(MessageStream):
     def partitions(self, start: Json, end: Json) -> list[InputPartition]:
         planned = stretches(range_places(start), range_places(end))
         total = sum(known(part.count) for part in planned)
-        fails = self._options.fail_on_data_loss
-        return [MessageRange(part, fails) for whole in planned for part in self._divided(whole, total)]
+        return [part for whole in planned for part in self._divided(whole, total)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if not isinstance(partition, MessageRange):
+        if not isinstance(partition, Stretch):
             return iter(())
-        return self._shape.batches(packets(self._options.place, partition))
+        return self._shape.batches(packets(self._options, partition))
 
     def _divided(self, whole: Stretch, total: int) -> list[Stretch]:
         try:
@@ -128,11 +127,11 @@ class RangeStream(MessageStream):
     def _next(self, places: dict[str, RangePlace], names: list[str], limits: Limits) -> list[Stretch]:
         """The first messages of each queue behind its place. Places of queues that were created again are changed."""
         found = [part for name in names if (part := self._planned(places, name, limits)) is not None]
-        if len(found) < 2 or (limits.max_messages is None and limits.max_bytes is None):
+        if len(found) < 2 or limits == Limits():
             return found
-        each = None if limits.max_bytes is None else max(limits.max_bytes // len(found), 1)
+        each = UNSET if limits.max_bytes is UNSET else max(limits.max_bytes // len(found), 1)
         counts = {part.queue: part.count for part in found}
-        if limits.max_messages is not None:
+        if limits.max_messages is not UNSET:
             counts = shares(counts, limits.max_messages)
         again = (self._planned(places, name, Limits(share, each)) for name, share in counts.items() if share)
         return [part for part in again if part is not None]
@@ -148,9 +147,7 @@ class RangeStream(MessageStream):
         return count
 
     def _planned(self, places: dict[str, RangePlace], name: str, limits: Limits) -> Stretch | None:
-        up_to = None
-        if self._ends is not None:
-            up_to = self._ends.get(name, 0)
+        up_to = UNSET if self._ends is None else self._ends.get(name, 0)
         try:
             return self._plan(name, places[name], up_to, limits)
         except (QueueDeleted, QueueNotFound):
@@ -162,10 +159,18 @@ class RangeStream(MessageStream):
         places[name] = replace(places[name], seq=0, epoch=queue.epoch, first=0, kept=0)
         return self._plan(name, places[name], up_to, limits)
 
-    def _plan(self, name: str, place: RangePlace, up_to: int | None, limits: Limits) -> Stretch | None:
-        if up_to is not None and up_to <= place.seq:
+    def _plan(self, name: str, place: RangePlace, up_to: int | UnsetType, limits: Limits) -> Stretch | None:
+        if up_to is not UNSET and up_to <= place.seq:
             return None
-        plan = self._origin.plan(name, place.seq, up_to, limits, parts=1, epoch=place.epoch)
+        wanted = PlanRange(
+            name=name,
+            after=place.seq,
+            up_to=up_to,
+            max_messages=limits.max_messages,
+            max_bytes=limits.max_bytes,
+            epoch=place.epoch,
+        )
+        plan = self._origin.plan(wanted)
         if plan.held_by != self._held.get(name, ""):
             self._held[name] = plan.held_by
             if plan.held_by:
@@ -178,7 +183,7 @@ class RangeStream(MessageStream):
     def _latest(self, places: Mapping[str, RangePlace]) -> Iterator[tuple[str, Json]]:
         for name, place in places.items():
             queue = self._origin.queue(name)
-            behind = self._plan(name, place, None, Limits())
+            behind = self._plan(name, place, UNSET, Limits())
             end = place if behind is None else place.advanced(behind.up_to, behind.count)
             held = {"held": queue.held, "held_s": queue.held_s, "held_by": queue.held_by, "behind": queue.behind}
             yield name, end.json() | held
@@ -193,7 +198,7 @@ class RangeStream(MessageStream):
             if not place.rows or self._removed.get(name) == place:
                 continue
             try:
-                self._origin.remove(name, place.kept, place.seq, epoch=place.epoch)
+                self._origin.remove(RemoveRange(name=name, after=place.kept, up_to=place.seq, epoch=place.epoch))
                 self._removed[name] = place
             except (QueueDeleted, QueueNotFound):
                 # The rest of the call says so, if it matters.

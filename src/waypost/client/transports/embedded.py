@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from waypost.api.local import CancelReads
 from waypost.api.names import Name, format_name
 from waypost.api.operations import Operation, checked
 from waypost.api.status import STATUS_OPERATIONS, Checks, Doctor, Status
@@ -91,7 +92,7 @@ class Embedded(_Embedded):
         self.shell.look(_nothing)
 
     def cancel(self, name: str) -> None:
-        self.shell.close_queue(name)
+        self.shell.start(CancelReads(name=name))
 
     def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":
         self.check()
@@ -126,7 +127,7 @@ class AioEmbedded(_Embedded):
         self.shell.look(_nothing)
 
     async def cancel(self, name: str) -> None:
-        self.shell.close_queue(name)
+        self.shell.start(CancelReads(name=name))
 
     async def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":
         self.check()

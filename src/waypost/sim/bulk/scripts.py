@@ -37,10 +37,10 @@ from waypost.sim.client import Ask, Client, Pause, Result, Script, do
 from waypost.sim.local.arguments import Draft, Drafts
 from waypost.sim.local.host import LocalHost
 from waypost.sim.local.workloads import any_key, new_draft
+from waypost.sim.model.records import SEQUENCE
 
 _LEASES: Final = (0.2, 1.0, 3600.0)
 _SIZES: Final = (1, 500, 1000, 1 << 20)
-_EVERYTHING: Final = (1 << 56) - 1
 
 # The claim or its queue is not what it was.
 _LOST: Final = (
@@ -273,7 +273,7 @@ def watcher(client: Client[LocalHost]) -> Script:
         yield _ask(ListClaims(name=key))
         yield _ask(FindSeq(name=key, time=rng.choice((0.0, client.host.now.wall - 0.5, float("inf")))))
         stable = shown.value.stable if isinstance(shown.value, BulkQueue) else 0
-        up_to, skips = rng.choice((stable, _EVERYTHING)), rng.random() < 0.3
+        up_to, skips = rng.choice((stable, SEQUENCE)), rng.random() < 0.3
         yield _ask(ReadRange(name=key, up_to=up_to, locked="skip" if skips else "wait"))
         yield Pause(rng.choice((0.02, 0.2)))
 
@@ -304,4 +304,4 @@ def end_bulk(client: Client[LocalHost]) -> Asked:
     yield Ask("drop_stages", (tuple(map(guid_text, bulk.stages.stages)),))
     for key in [queue.key for queue in state.queues.values() if not queue.key.endswith("$")]:
         yield _ask(PlanRange(name=key))
-        yield from _read(client, ReadRange(name=key, up_to=_EVERYTHING))
+        yield from _read(client, ReadRange(name=key, up_to=SEQUENCE))

@@ -13,15 +13,24 @@ from itertools import accumulate, pairwise, takewhile
 from typing import Final
 
 import numpy as np
+from msgspec import UNSET
 
-from waypost.api.bulk import BulkQueue, PlannedRange
+from waypost.api.bulk import (
+    BulkQueue,
+    Claim,
+    Claimed,
+    PlannedRange,
+    PlanRange,
+    ReadClaim,
+    ReadRange,
+    RemoveRange,
+)
 from waypost.arrow.packets import ATTRIBUTES, Packets
 from waypost.client.host import Host
 from waypost.client.message import Message
+from waypost.core.positions import SEQUENCE_MASK
 from waypost.errors import InvalidParameter, MessageNotFound
-from waypost.spark.origin import Limits, Part
 
-_MASK: Final = (1 << 56) - 1
 _PAGE: Final = 500
 _PAGE_BYTES: Final = 4 << 20
 _FORMAT: Final = 1
@@ -56,14 +65,15 @@ class HostOrigin:
             held_s=0.0,
         )
 
-    def plan(self, name: str, after: int, up_to: int | None, limits: Limits, *, parts: int, epoch: str) -> PlannedRange:
-        end = _MASK if up_to is None else up_to
-        found = sorted((_seq(message), message.size) for message in self._messages(name, after, end))
-        found = found[: limits.max_messages]
-        if limits.max_bytes is not None:
+    def plan(self, wanted: PlanRange) -> PlannedRange:
+        after, end = wanted.after, SEQUENCE_MASK if wanted.up_to is UNSET else wanted.up_to
+        found = sorted((_seq(message), message.size) for message in self._messages(wanted.name, after, end))
+        if wanted.max_messages is not UNSET:
+            found = found[: wanted.max_messages]
+        if wanted.max_bytes is not UNSET:
             sizes = accumulate(size for _, size in found)
-            found = found[: max(len(list(takewhile(limits.max_bytes.__ge__, sizes))), 1)]
-        parts = min(parts, len(found))
+            found = found[: max(len(list(takewhile(wanted.max_bytes.__ge__, sizes))), 1)]
+        parts = min(wanted.parts, len(found))
         ranks = [len(found) * part // parts for part in range(parts + 1)] if parts else [0]
         bounds = [after, *(found[rank - 1][0] for rank in ranks[1:])]
         return PlannedRange(epoch="", bounds=bounds, counts=[stop - start for start, stop in pairwise(ranks)])
@@ -71,10 +81,10 @@ class HostOrigin:
     def seq_at(self, name: str, time: datetime) -> int:
         return max((_seq(message) for message in self._messages(name) if message.arrived_time < time), default=0)
 
-    def read(self, name: str, after: int, up_to: int, *, epoch: str) -> Iterator[Packets]:
+    def read(self, wanted: ReadRange) -> Iterator[Packets]:
+        name, size = wanted.name, 0
         page: list[Message] = []
-        size = 0
-        for message in self._messages(name, after, up_to):
+        for message in self._messages(name, wanted.after, wanted.up_to):
             page.append(message)
             size += message.size
             if len(page) == _PAGE or size >= _PAGE_BYTES:
@@ -83,29 +93,30 @@ class HostOrigin:
         if page:
             yield _packets(name, page)
 
-    def remove(self, name: str, after: int, up_to: int, *, epoch: str) -> int:
+    def remove(self, wanted: RemoveRange) -> int:
         count = 0
-        queue = self._host.queue(name)
-        for lookup_id in [message.lookup_id for message in self._messages(name, after, up_to)]:
+        queue = self._host.queue(wanted.name)
+        going = self._messages(wanted.name, wanted.after, wanted.up_to)
+        for lookup_id in [message.lookup_id for message in going]:
             # What somebody else has received meanwhile is gone as well.
             with suppress(MessageNotFound):
                 queue.receive(0, lookup_id=lookup_id)
                 count += 1
         return count
 
-    def claim(self, name: str, claim: str, after: int, limits: Limits, *, epoch: str) -> tuple[int, int]:
+    def claim(self, wish: Claim) -> Claimed:
         raise _no_claims()
 
     def settle(self, name: str, claim: str, after: int, *, epoch: str) -> None:
         raise _no_claims()
 
-    def read_claim(self, name: str, part: Part, *, epoch: str) -> Iterator[Packets]:
+    def read_claim(self, wanted: ReadClaim) -> Iterator[Packets]:
         raise _no_claims()
 
     def close(self) -> None:
         self._host.close()
 
-    def _messages(self, name: str, after: int = 0, up_to: int = _MASK) -> Iterator[Message]:
+    def _messages(self, name: str, after: int = 0, up_to: int = SEQUENCE_MASK) -> Iterator[Message]:
         """Those of a range, by priority and then in the order of arrival."""
         return (message for message in self._host.queue(name).browse() if after < _seq(message) <= up_to)
 
@@ -122,7 +133,7 @@ def _packets(name: str, messages: Sequence[Message]) -> Packets:
 
 
 def _seq(message: Message) -> int:
-    return message.lookup_id & _MASK
+    return message.lookup_id & SEQUENCE_MASK
 
 
 def _no_claims() -> InvalidParameter:

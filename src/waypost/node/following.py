@@ -1,0 +1,90 @@
+"""To follow a queue: to look at its messages by their places, in the order of arrival, and take none."""
+
+from typing import Final
+
+from waypost.api.local import Follow, Followed
+from waypost.api.names import format_name
+from waypost.core.positions import PRIORITIES, SEQUENCE_BITS, SEQUENCE_MASK, PositionState
+from waypost.core.queues import Queue
+from waypost.node.application import Call
+from waypost.node.bulk import find_queue
+from waypost.node.node import Node
+
+# Messages that were there, and not yet to be seen, which one follower remembers.
+_MAX_HELD: Final = 10_000
+
+
+class Following:
+    """On one node.
+
+    A message that a transaction has sent and not committed has its place already; it comes when it is committed, behind
+    younger ones.
+    """
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: Node) -> None:
+        self._node: Final = node
+
+    def has_more(self, operation: Follow) -> bool:
+        """Whether `follow` would find something. Raises QueueNotFound when the queue is gone."""
+        positions, since = self._queue(operation).positions, operation.since
+        if self._node.manager.positions.sequential_id != since and any(
+            positions.next_any(_behind(band, since)) < _end(band) for band in range(PRIORITIES)
+        ):
+            return True
+        return any(positions.state(lookup_id) is not PositionState.LOCKED for lookup_id in operation.held)
+
+    def follow(self, call: Call, operation: Follow) -> None:
+        with self._node.operation(call.now):
+            queue = self._queue(operation)
+            states = {lookup_id: queue.positions.state(lookup_id) for lookup_id in operation.held}
+            held = [lookup_id for lookup_id, state in states.items() if state is PositionState.LOCKED]
+            seen = [lookup_id for lookup_id, state in states.items() if state is PositionState.AVAILABLE]
+            arrived, is_all = _arrived(queue, operation)
+            for lookup_id in arrived:
+                if queue.positions.state(lookup_id) is PositionState.AVAILABLE:
+                    seen.append(lookup_id)
+                elif len(held) < _MAX_HELD:
+                    held.append(lookup_id)
+            since = self._node.manager.positions.sequential_id if is_all else _sequential_id(arrived[-1])
+            messages = self._node.manager.positions.find_all(queue, sorted(seen, key=_sequential_id))
+            self._node.reply(call.request, Followed(messages, since, tuple(held)))
+
+    def _queue(self, operation: Follow) -> Queue:
+        return find_queue(self._node, format_name(operation.name, self._node.manager.identity.computer_name))
+
+
+def oldest(queue: Queue) -> int | None:
+    """The LookupIdentifier of the message that has been in the queue for the longest time."""
+    firsts = (queue.positions.next_any(_behind(band, -1)) for band in range(PRIORITIES))
+    return min(
+        (first for band, first in enumerate(firsts) if first < _end(band)), key=_sequential_id, default=None
+    )  # fmt: skip
+
+
+def _arrived(queue: Queue, operation: Follow) -> tuple[list[int], bool]:
+    """The first LookupIdentifiers behind a SequentialID, and whether these are all."""
+    found: list[int] = []
+    for band in range(PRIORITIES):
+        position = queue.positions.next_any(_behind(band, operation.since))
+        for _ in range(operation.limit):
+            if position >= _end(band):
+                break
+            found.append(position)
+            position = queue.positions.next_any(position)
+    found = sorted(found, key=_sequential_id)[: operation.limit]
+    return found, len(found) < operation.limit
+
+
+def _sequential_id(lookup_id: int) -> int:
+    return lookup_id & SEQUENCE_MASK
+
+
+def _behind(band: int, since: int) -> int:
+    """The place from which `next_any` finds what is behind a SequentialID in one priority, or later ones."""
+    return (band << SEQUENCE_BITS) + since
+
+
+def _end(band: int) -> int:
+    return (band + 1) << SEQUENCE_BITS

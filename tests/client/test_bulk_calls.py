@@ -1,0 +1,73 @@
+"""Bulk operations of a manager, which tests.client.test_remote_same runs on a daemon too."""
+
+import pytest
+
+import waypost
+from tests.client import managers
+from waypost.api.bulk import (
+    Claim,
+    CommitStages,
+    FindSeq,
+    ListBatches,
+    ListBulkQueues,
+    ListClaims,
+    PlanRange,
+    ReadClaim,
+    ReadRange,
+    RemoveRange,
+    ReturnClaim,
+    ShowBulkQueue,
+    Stage,
+    StagedMessages,
+)
+from waypost.api.frames import Frame
+from waypost.api.properties import MessageProperties
+from waypost.core.stored_message import stored_message
+from waypost.errors import QueueNotFound, TransactionSequence
+
+manager, orders, ledger = managers.manager, managers.orders, managers.ledger
+
+
+def bodies(frame: Frame) -> list[bytes]:
+    return [stored_message(packet).body for packet in frame.each_packet()]
+
+
+def test_a_range_is_planned_read_and_removed(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    orders.send_many([b"%d" % number for number in range(10)])
+    plan = manager.call(PlanRange(name="orders", parts=2))
+    assert plan.counts == [5, 5]
+    first, second = (
+        manager.call(ReadRange(name="orders", after=after, up_to=up_to, epoch=plan.epoch))
+        for after, up_to in zip(plan.bounds, plan.bounds[1:], strict=False)
+    )
+    assert bodies(first) + bodies(second) == [b"%d" % number for number in range(10)]
+    assert manager.call(RemoveRange(name="orders", up_to=plan.bounds[1])).count == 5
+    shown = manager.call(ShowBulkQueue(name="orders"))
+    assert (shown.count, shown.epoch) == (5, plan.epoch)
+    assert [queue.path for queue in manager.call(ListBulkQueues(pattern="order?")).queues] == [shown.path]
+    assert manager.call(FindSeq(name="orders", time=0)).seq == 0
+    with pytest.raises(QueueNotFound, match="nothing is no queue of this computer"):
+        manager.call(PlanRange(name="nothing"))
+
+
+def test_a_part_is_claimed_read_and_returned(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    orders.send_many([b"a", b"b", b"c"])
+    part = manager.call(Claim(name="orders", claim="mine", max_messages=2))
+    wanted = ReadClaim(name="orders", claim="mine", number=part.number, start=0, stop=part.count, epoch=part.epoch)
+    assert bodies(manager.call(wanted)) == [b"a", b"b"]
+    assert [each.claim for each in manager.call(ListClaims(name="orders")).claims] == ["mine"]
+    assert manager.call(ReturnClaim(name="orders", claim="mine")).count == 2
+    assert orders.receive(0).body == b"a"
+    with pytest.raises(TransactionSequence, match="part 1 of the claim mine ended"):
+        manager.call(wanted)
+
+
+def test_a_batch_is_staged_and_committed_once(manager: waypost.Manager, ledger: waypost.Queue) -> None:
+    group = StagedMessages(queue="ledger", like=MessageProperties(label="row"), bodies=[b"1", b"2"])
+    staged = manager.call(Stage(query="q", batch=0, groups=[group]))
+    assert manager.call(ReadRange(name="ledger", up_to=1 << 50)).count == 0
+    commit = CommitStages(query="q", batch=0, stages=[staged.stage])
+    assert manager.call(commit).count == 2
+    assert manager.call(commit).is_repeated
+    assert manager.call(ListBatches(query="q")).batches == [0]
+    assert [ledger.receive(0).body for _ in range(2)] == [b"1", b"2"]
