@@ -15,6 +15,7 @@ import pytest
 import waypost
 from tests.client.managers import driver_of
 from tests.client.msmq_peer import GUID, Call, Peer, peer, polite
+from tests.daemon.recording import loops
 from tests.daemon.running import Running, loopback, running
 from waypost import aio
 from waypost.client.aio_host import Host
@@ -100,6 +101,18 @@ def test_a_message_arrives_with_all_that_was_said_of_it(tmp_path: Path) -> None:
             return sent
 
     with_daemon(tmp_path, work)
+
+
+@pytest.mark.parametrize("loop", loops(), ids=["asyncio", "uvloop"])
+def test_messages_are_sent_and_read_from_any_event_loop(tmp_path: Path, loop: Any) -> None:
+    async def work() -> None:
+        async with running(tmp_path / "alpha", loopback(2)) as daemon, aio.msmq(loopback(2)) as host:
+            await daemon.manager.create_queue("orders")
+            await host.send("orders", "42 bolts")
+            assert (await host.queue("orders").receive(5)).text == "42 bolts"
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(work())
 
 
 def test_acknowledgments_go_to_the_administration_queue(tmp_path: Path) -> None:

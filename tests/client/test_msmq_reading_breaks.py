@@ -582,6 +582,25 @@ def test_who_receives_alone_does_so_when_the_connection_was_made_again(tmp_path:
     run(work())
 
 
+def test_who_gives_up_while_the_queue_is_opened_alone_leaves_it_to_others(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with between(tmp_path) as (found, middle, queue):
+            await found.manager.send("orders", "42 bolts")
+            alone = queue.manager.queue(ORDERS, exclusive=True)
+            middle.held = {OPEN}
+            receive = asyncio.create_task(alone.receive())
+            await middle.has_held()
+            receive.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await receive
+            middle.release()
+            await until(lambda: not transport_of(queue)._reader._tasks)
+            async with aio.msmq(HERE) as other:
+                assert (await other.queue("orders").receive(0)).text == "42 bolts"
+
+    run(work())
+
+
 # A daemon in a process of its own.
 
 

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 import waypost
 from tests.client.daemons import Daemon
 from tests.client.managers import Beside, opened, until
+from tests.daemon.recording import loops
 from waypost import aio
 from waypost.errors import (
     AccessDenied,
@@ -67,6 +68,17 @@ def manager(daemon: Daemon) -> Iterator[waypost.Manager]:
 @pytest.fixture
 def orders(manager: waypost.Manager) -> waypost.Queue:
     return manager.create_queue("orders")
+
+
+@pytest.mark.parametrize("loop", loops(), ids=["asyncio", "uvloop"])
+def test_a_daemon_is_reached_from_any_event_loop(daemon: Daemon, orders: waypost.Queue, loop: Any) -> None:
+    async def work() -> None:
+        async with aio.connect(daemon.url) as manager:
+            await manager.queue("orders").send("42 bolts")
+            assert (await manager.queue("orders").receive(0)).text == "42 bolts"
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(work())
 
 
 def test_what_connect_gives_is_what_open_gives(daemon: Daemon, manager: waypost.Manager) -> None:

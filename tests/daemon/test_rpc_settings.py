@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 from tests.daemon.recording import loops, run
 from tests.daemon.running import loopback, running
 from waypost.cli import app
-from waypost.client.aio_host import msmq
 from waypost.daemon.config import Rpc
 from waypost.daemon.loading import ConfigError, load
 from waypost.daemon.rpc import RpcSockets, stepped
 from waypost.daemon.rpc_acceptors import has_kerberos_key
 from waypost.http.doctor import examine
+from waypost.http.remote_queues import anonymous
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings, RpcAccess
 
@@ -116,7 +116,7 @@ def test_doctor_misses_the_key_for_kerberos(tmp_path: Path, monkeypatch: pytest.
     async def work() -> None:
         async with running(tmp_path / "alpha", loopback(62), "rpc.kerberos=true") as found:
             access = RpcAccess(is_loopback_only=False, kerberos=True, has_kerberos_key=has_kerberos_key)
-            service = Service(found.manager, HttpSettings(rpc=access), msmq)
+            service = Service(found.manager, HttpSettings(rpc=access), anonymous)
             checks.update({each.check: each for each in await examine(service)})
 
     run(loops()[-1], work)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import httpx
 import pytest
@@ -14,6 +14,8 @@ import pytest
 from tests.daemon.recording import until
 from tests.http.server import Api, serve
 from waypost import aio
+from waypost.api.opened import Handle
+from waypost.api.operations import CloseQueue, OpenQueue, Operation, Read
 from waypost.errors import (
     AccessDenied,
     DecodeError,
@@ -30,15 +32,16 @@ from waypost.remote.client.conversations import CallFailed
 from waypost.rpc.authentication import SecurityContextFailed
 
 if TYPE_CHECKING:
-    from waypost.client.aio_queue import Queue
     from waypost.http.remote_queues import Connect
+
+R = TypeVar("R")
 
 FAR = "/api/queues/DIRECT=OS:far%5Cprivate$%5Corders"
 NEAR = "/api/queues/orders"
 
 
 class Network:
-    """What waypost.aio.msmq is to the daemon. `trouble` is what connecting comes to."""
+    """Where the transports to other computers lead: `far` is all of them. `trouble` is what reading comes to."""
 
     def __init__(self, far: aio.Manager) -> None:
         self.far = far
@@ -52,35 +55,34 @@ class Network:
 
 
 class Host:
-    """One that waypost.aio.msmq gives."""
+    """A transport to one. What was opened over it is closed with it."""
 
     def __init__(self, network: Network, name: str) -> None:
         self._network = network
         self._name = name
-        self._queue: Queue | None = None
+        self._transport = network.far._transport
+        self._used: set[str] = set()
+        self._handles: list[str] = []
 
-    def queue(self, name: str, *, exclusive: bool) -> "Queue | Broken":
+    async def call(self, operation: Operation[R]) -> R:
         if self._network.trouble is not None:
-            return Broken(self._network.trouble)
-        self._queue = self._network.far.queue(name, exclusive=exclusive)
-        return self._queue
+            raise self._network.trouble
+        if isinstance(operation, Read):
+            self._used.add(operation.name)
+        reply = await self._transport.call(operation)
+        if isinstance(operation, OpenQueue) and isinstance(reply, Handle):
+            self._handles.append(reply.id)
+        return reply
+
+    async def start(self, operation: Operation[None]) -> None:
+        await self._transport.start(operation)
 
     async def close(self) -> None:
-        if self._queue is not None:
-            await self._queue.close()
+        for name in self._used:
+            await self._transport.cancel(name)
+        for handle in self._handles:
+            await self._transport.start(CloseQueue(identifier=handle))
         self._network.closed.append(self._name)
-
-
-class Broken:
-    """A queue of a host with a trouble."""
-
-    def __init__(self, trouble: WaypostError) -> None:
-        self._trouble = trouble
-
-    async def _fail(self, *_: object, **__: object) -> None:
-        raise self._trouble
-
-    receive = receive_many = peek = purge = _fail
 
 
 Test = Callable[[Api, Network], Awaitable[None]]

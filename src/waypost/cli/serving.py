@@ -8,15 +8,16 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final, TextIO
 
 from waypost.cli.backup_limits import backup_limits
 from waypost.cli.program import DAMAGED, Failure, Output
-from waypost.client.aio_host import msmq
 from waypost.client.aio_manager import Manager
 from waypost.client.transports.embedded import AioEmbedded
+from waypost.client.transports.msmq.access import Access
+from waypost.client.transports.msmq.address import HostAddress
+from waypost.client.transports.msmq.transport import AioMsmq
 from waypost.daemon.config import Config, Rpc
 from waypost.daemon.config_page import FLAGS
 from waypost.daemon.loading import ConfigError, load
@@ -102,18 +103,13 @@ def _rpc_access(rpc: Rpc) -> RpcAccess:
 def _connecting(config: Config, manager: Manager) -> Connect:
     """How the queues of other hosts are read."""
     remote = config.remote
-    return partial(
-        msmq,
-        bind=config.transfer.bind,
-        timeout=remote.timeout_s,
-        identifier=manager.guid,
-        user=remote.user or None,
-        password=remote.password or None,
-        level=remote.level or None,
-        rpc_port=remote.rpc_port or None,
-        qm2qm_port=remote.qm2qm_port or None,
-        epm_port=remote.epm_port or None,
-    )
+    ports = (remote.rpc_port or None, remote.qm2qm_port or None, remote.epm_port or None)
+
+    def connect(host: str) -> AioMsmq:
+        address = HostAddress.of(host, bind=config.transfer.bind, timeout=remote.timeout_s, identifier=manager.guid)
+        return AioMsmq(address, Access.of(remote.user or None, remote.password or None, remote.level or None, ports))
+
+    return connect
 
 
 def _listener(config: Config, name: str, endpoint: str) -> Listener:

@@ -8,7 +8,6 @@ from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.types import Receive, Scope, Send
 
-from waypost.client.aio_host import msmq
 from waypost.client.aio_manager import Manager
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import (
@@ -26,7 +25,7 @@ from waypost.http.media import ApiRequest, ApiResponse, ClientGone
 from waypost.http.protocol import options
 from waypost.http.queries import Queries
 from waypost.http.quick import Handler, Headers, Quick
-from waypost.http.remote_queues import Connect
+from waypost.http.remote_queues import Connect, anonymous
 from waypost.http.request_guard import RequestGuard
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
@@ -75,10 +74,10 @@ class Application:
         self._service.verifier.stop()
 
 
-def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq) -> Application:
+def create_app(manager: Manager, settings: HttpSettings, connect: Connect = anonymous) -> Application:
     """The application that serves this manager, in the event loop that the manager belongs to.
 
-    `connect` gives the client of another host, whose queues are to be read.
+    `connect` gives the transport to another host, whose queues are to be read.
     """
     service = Service(manager, settings, connect)
     numbers = metrics.Metrics(service)

@@ -9,33 +9,38 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Final, Self, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from waypost.api.messages import Received
 from waypost.api.names import format_name
 from waypost.api.operations import (
     Browse,
-    CursorNext,
-    CursorPeek,
+    CloseCursor,
     CursorRead,
     DeleteMessage,
     MoveAll,
     MoveMessage,
+    OpenCursor,
+    OpenQueue,
     Operation,
     Peek,
     PurgeQueue,
     Read,
     Receive,
     Resend,
+    Seek,
     checked,
 )
 from waypost.api.reading import lookup_number
-from waypost.client.aio_host import Host
-from waypost.client.aio_queue import Cursor as QueueCursor
-from waypost.client.aio_queue import Queue
-from waypost.client.message import Message, core_of
+from waypost.client.transports import AioCarrier
+from waypost.client.transports.msmq.access import Access
+from waypost.client.transports.msmq.address import HostAddress
+from waypost.client.transports.msmq.transport import AioMsmq
+from waypost.core.message import Message
+from waypost.core.serialization import size_in_bytes
 from waypost.errors import (
     AccessDenied,
     AuthenticationFailed,
@@ -50,7 +55,6 @@ from waypost.errors import (
     QueueError,
     QueueNotFound,
     ServiceNotAvailable,
-    Timeout,
     TransactionError,
     TransactionUsage,
     UnsupportedFormatName,
@@ -89,8 +93,13 @@ _ANSWERS: Final = (
     WaitError,
 )
 
-# Gives the client of a host, which connects when it is used.
-Connect: TypeAlias = Callable[[str], Host]
+# Gives the transport to a host, which connects when it is used.
+Connect: TypeAlias = Callable[[str], AioCarrier]
+
+
+def anonymous(host: str) -> AioCarrier:
+    """One over which nobody logs on."""
+    return AioMsmq(HostAddress.of(host), Access())
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +164,11 @@ class RemoteQueues:
         key = str(place.name).lower()
         if key not in self._queues:
             self._queues.check_room()
-            self._queues.add(self._new(place, exclusive=False), self._idle_s, key)
+            self._queues.add(self._new(place), self._idle_s, key)
         with self._queues.using(key) as queue:
             yield queue
 
-    def cursor(self, place: Elsewhere) -> "Cursor":
+    def cursor(self, place: Elsewhere) -> "RemoteCursor":
         """A place in the queue that all share, which stays open for it."""
         with ExitStack() as stack:
             queue = stack.enter_context(self.using(place))
@@ -167,13 +176,9 @@ class RemoteQueues:
 
     async def exclusive(self, place: Elsewhere) -> "RemoteQueue":
         """A queue object of one's own, to be closed, that denies the queue to others."""
-        queue = self._new(place, exclusive=True)
+        queue = self._new(place)
         try:
-            # The queue is opened now and not at the first receive, so that it is known who has it.
-            async with queue.cursor() as cursor:
-                await cursor.peek(0)
-        except Timeout:
-            pass
+            await queue.open_alone()
         except BaseException:
             await queue.close()
             raise
@@ -199,11 +204,10 @@ class RemoteQueues:
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
-    def _new(self, place: Elsewhere, *, exclusive: bool) -> "RemoteQueue":
+    def _new(self, place: Elsewhere) -> "RemoteQueue":
         if self._connect is None:
             raise ServiceNotAvailable("the queue manager is stopping")
-        host = self._connect(place.host)
-        queue = RemoteQueue(place.name, host, host.queue(str(place.name), exclusive=exclusive), self._open.discard)
+        queue = RemoteQueue(place.name, self._connect(place.host), self._open.discard)
         self._open.add(queue)
         return queue
 
@@ -232,158 +236,129 @@ class RemoteQueues:
 
 
 class RemoteQueue:
-    """A queue of another computer, with what the handlers ask of a Queue. `closed` is told when it is."""
+    """A queue of another computer, which does what the handlers ask of it. `closed` is told when it is."""
 
-    __slots__ = ("_closed", "_host", "_name", "_queue")
+    __slots__ = ("_closed", "_handle", "_transport", "name")
 
-    def __init__(
-        self, name: FormatName, host: Host, queue: Queue, closed: Callable[["RemoteQueue"], None]
-    ) -> None:  # fmt: skip
-        self._name: Final = name
-        self._host: Final = host
-        self._queue: Final = queue
+    def __init__(self, name: FormatName, transport: AioCarrier, closed: Callable[["RemoteQueue"], None]) -> None:
+        self.name: Final = str(name)
+        self._transport: Final = transport
         self._closed: Final = closed
+        # Of an exclusive open.
+        self._handle: str | UnsetType = UNSET
 
-    @property
-    def name(self) -> str:
-        return str(self._name)
-
-    @property
-    def format_name(self) -> str:
-        return str(self._name)
+    async def open_alone(self) -> None:
+        """Deny the queue to others until it is closed."""
+        with _translating(self.name):
+            self._handle = (await self._transport.call(OpenQueue(queue=self.name))).id
 
     async def call(self, operation: Operation[R]) -> R:
         """Have an operation done by the host, as a transport does."""
         return checked(operation, await self._perform(operation))
 
-    async def _perform(self, operation: Operation[object]) -> Received | None:
-        with _translating(self._name):
+    async def _perform(self, operation: Operation[object]) -> object:
+        with _translating(self.name):
             match operation:
-                case Receive():
-                    _refuse(self._name, operation.transaction)
-                    return await self._receive(operation)
-                case Peek():
-                    place = _place(operation)
-                    found = await self._queue.peek(operation.timeout_s, lookup_id=place, seek=operation.seek or None)
-                    return Received([core_of(found)])
+                case Receive() | MoveMessage() if operation.transaction is not UNSET:
+                    raise _in_transaction(self.name)
+                case Read():
+                    return await self._transport.call(replace(operation, name=self.name, handle=self._handle))
+                case MoveMessage() | DeleteMessage() | PurgeQueue():
+                    await self._transport.call(replace(operation, name=self.name))
+                    return None
                 case Browse():
-                    after = lookup_number(operation.after) if operation.after else None
-                    return await self.page(after, operation.limit)
-                case MoveMessage():
-                    _refuse(self._name, operation.transaction)
-                    await self._queue.move(lookup_number(operation.lookup_id), operation.to)
-                    return None
-                case DeleteMessage():
-                    await self._queue.delete_message(lookup_number(operation.number))
-                    return None
-                case PurgeQueue():
-                    await self._queue.purge()
-                    return None
+                    return await self._page(operation)
                 case MoveAll():
                     raise _noted(
                         InvalidParameter(
-                            f"{self._name} is a queue of another computer, whose messages are moved one by one"
+                            f"{self.name} is a queue of another computer, whose messages are moved one by one"
                         ),
                         "move all of them at that computer",
                     )
                 case Resend():
                     raise _noted(
                         TransactionUsage(
-                            f"{self._name} is a queue of another computer: its messages cannot be taken and sent in "
+                            f"{self.name} is a queue of another computer: its messages cannot be taken and sent in "
                             "one step from here"
                         ),
                         "receive the message and send it, or resend it at that computer",
                     )
-        raise InvalidParameter(f"{self._name} is a queue of another computer: {operation.row.words} is for others")
+        raise InvalidParameter(f"{self.name} is a queue of another computer: {operation.row.words} is for others")
 
-    async def _receive(self, operation: Receive) -> Received:
-        if operation.lookup_id is UNSET and operation.seek is UNSET:
-            messages = await self._queue.receive_many(operation.count, operation.timeout_s)
-        else:
-            place = _place(operation)
-            messages = [await self._queue.receive(0, lookup_id=place, seek=operation.seek or None)]
-        return Received([core_of(message) for message in messages])
-
-    async def page(self, after: int | None, limit: int) -> Received:
+    async def _page(self, operation: Browse) -> Received:
         """Messages behind a LookupIdentifier, which need not be there any more."""
+        after = lookup_number(operation.after) if operation.after else None
         messages: list[Message] = []
         size = 0
-        while len(messages) < limit and size < MAX_HTTP_ANSWER:
+        while len(messages) < operation.limit and size < MAX_HTTP_ANSWER:
             message = await self._behind(after)
             if message is None:
-                return Received([core_of(each) for each in messages])
+                return Received(messages)
             messages.append(message)
-            size += message.size
-            after = message.lookup_id
-        return Received([core_of(each) for each in messages], str(after))
+            size += size_in_bytes(message)
+            after = message.lookup_identifier
+        return Received(messages, str(after))
 
     async def _behind(self, after: int | None) -> Message | None:
         """The next message. Only from one that is there the other computer tells it, so else all before are passed."""
         if after is not None:
             with suppress(MessageNotFound):
-                return await self._queue.peek(0, lookup_id=after, seek="next")
+                return await self._peek("next", after)
             with suppress(MessageNotFound):
-                await self._queue.peek(0, lookup_id=after)
+                await self._peek("current", after)
                 return None
         try:
-            message = await self._queue.peek(0, seek="first")
-            while after is not None and message.lookup_id <= after:
-                message = await self._queue.peek(0, lookup_id=message.lookup_id, seek="next")
+            message = await self._peek("first")
+            while after is not None and message.lookup_identifier <= after:
+                message = await self._peek("next", message.lookup_identifier)
         except MessageNotFound:
             return None
         return message
 
-    def cursor(self, held: ExitStack | None = None) -> "Cursor":
-        return Cursor(self._name, self._queue.cursor(), held or ExitStack())
+    async def _peek(self, seek: Seek, lookup_id: int | UnsetType = UNSET) -> Message:
+        peek = Peek(name=self.name, lookup_id=lookup_id, seek=seek, handle=self._handle, form="packet")
+        return (await self._transport.call(peek)).messages[0]
+
+    def cursor(self, held: ExitStack | None = None) -> "RemoteCursor":
+        wanted = OpenCursor(queue=self.name, handle=self._handle)
+        return RemoteCursor(self.name, self._transport, wanted, held or ExitStack())
 
     async def close(self) -> None:
         self._closed(self)
-        await self._host.close()
+        await self._transport.close()
 
 
-class Cursor:
+class RemoteCursor:
     """A place in such a queue. `held` is let go when it is closed."""
 
-    __slots__ = ("_cursor", "_held", "_name")
+    __slots__ = ("_held", "_id", "_name", "_transport", "_wanted")
 
-    def __init__(self, name: FormatName, cursor: QueueCursor, held: ExitStack) -> None:
+    def __init__(self, name: str, transport: AioCarrier, wanted: OpenCursor, held: ExitStack) -> None:
         self._name: Final = name
-        self._cursor: Final = cursor
+        self._transport: Final = transport
+        self._wanted: Final = wanted
         self._held: Final = held
+        # Once it is used.
+        self._id: str | None = None
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def peek(self, timeout: float | None = None) -> Message:
-        with _translating(self._name):
-            return await self._cursor.peek(timeout)
-
-    async def call(self, operation: Operation[R]) -> R:
+    async def call(self, operation: CursorRead) -> Received:
         """Have a read done by the host, as a transport does."""
-        return checked(operation, await self._perform(operation))
-
-    async def _perform(self, operation: Operation[object]) -> Received:
-        assert isinstance(operation, CursorRead)
-        _refuse(self._name, operation.transaction)
+        if operation.transaction is not UNSET:
+            raise _in_transaction(self._name)
         with _translating(self._name):
-            if isinstance(operation, CursorPeek):
-                message = await self._cursor.peek(operation.timeout_s)
-            elif isinstance(operation, CursorNext):
-                message = await self._cursor.peek_next(operation.timeout_s)
-            else:
-                message = await self._cursor.receive(operation.timeout_s)
-        return Received([core_of(message)])
+            if self._id is None:
+                self._id = (await self._transport.call(self._wanted)).id
+            return await self._transport.call(replace(operation, identifier=self._id))
 
     async def close(self) -> None:
         with self._held:
-            await self._cursor.close()
+            if self._id is not None:
+                with suppress(InvalidHandle, ServiceNotAvailable):
+                    await self._transport.start(CloseCursor(identifier=self._id))
 
 
 @contextmanager
-def _translating(name: FormatName) -> Iterator[None]:
+def _translating(name: str) -> Iterator[None]:
     try:
         yield
     except _ANSWERS:
@@ -394,20 +369,15 @@ def _translating(name: FormatName) -> Iterator[None]:
         raise HostError(f"{name} cannot be read: {error}") from None
 
 
-def _place(operation: Read) -> int | None:
-    return None if operation.lookup_id is UNSET else lookup_number(operation.lookup_id)
-
-
 def _noted(error: WaypostError, note: str) -> WaypostError:
     error.add_note(note)
     return error
 
 
-def _refuse(name: FormatName, transaction: str | UnsetType) -> None:
-    if transaction is not UNSET:
-        raise TransactionUsage(
-            f"{name} is a queue of another computer, from which nothing is received in a transaction or with a lease"
-        )
+def _in_transaction(name: str) -> TransactionUsage:
+    return TransactionUsage(
+        f"{name} is a queue of another computer, from which nothing is received in a transaction or with a lease"
+    )
 
 
 async def _close(_: str, queue: RemoteQueue) -> None:

@@ -19,8 +19,7 @@ from waypost.drive.loop import Loop
 from waypost.drive.loop_watch import LoopWatch
 from waypost.errors import InvalidHandle, InvalidParameter
 from waypost.http.leases import Leases
-from waypost.http.remote_queues import Connect, RemoteQueue, RemoteQueues
-from waypost.http.remote_queues import Cursor as RemoteCursor
+from waypost.http.remote_queues import Connect, RemoteCursor, RemoteQueue, RemoteQueues
 from waypost.http.settings import HttpSettings
 from waypost.http.sharing import SharedQueues
 from waypost.http.transactions import Transactions
@@ -107,7 +106,7 @@ class Service:
         if handle not in self.handles:
             raise InvalidHandle("the handle is not open")
         with self.handles.using(handle) as remote:
-            if remote is not None and remote.format_name != str(self.name(name)):
+            if remote is not None and remote.name != str(self.name(name)):
                 raise InvalidParameter(f"the handle is one of {remote.name}, not of {excerpt(name)}")
             yield remote
 

@@ -72,6 +72,8 @@ class Carrier(HasQueues, Protocol):
     def cancel(self, name: str, /) -> None:
         """End the reads that wait on the queue of this name, and close what is open there for all."""
 
+    def close(self) -> None: ...
+
 
 class Transport(Carrier, Known, Protocol):
     """For threads that use a queue manager."""
@@ -79,8 +81,6 @@ class Transport(Carrier, Known, Protocol):
     def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo": ...
 
     def verify(self, progress: "Progress | None") -> "StoreReport": ...
-
-    def close(self) -> None: ...
 
 
 class AioCarrier(HasQueues, Protocol):
@@ -92,6 +92,8 @@ class AioCarrier(HasQueues, Protocol):
 
     async def cancel(self, name: str, /) -> None: ...
 
+    async def close(self) -> None: ...
+
 
 class AioTransport(AioCarrier, Known, Protocol):
     """The same for an event loop."""
@@ -99,5 +101,3 @@ class AioTransport(AioCarrier, Known, Protocol):
     async def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo": ...
 
     async def verify(self, progress: "Progress | None") -> "StoreReport": ...
-
-    async def close(self) -> None: ...

@@ -5,7 +5,7 @@ from contextlib import suppress
 from importlib import import_module
 from math import ceil
 from socket import IPPROTO_TCP, TCP_NODELAY
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from waypost.api.names import Name, format_name
 from waypost.api.operations import CloseQueue, CursorRead, Operation, Read, checked
@@ -257,8 +257,8 @@ class _Link(asyncio.Protocol):
         self.is_cancelled = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop has transports of its own, with the same methods.
+        self._transport = cast("asyncio.Transport", transport)
         connection = transport.get_extra_info("socket")
         if connection is not None:
             connection.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)

@@ -45,7 +45,14 @@ class HostAddress:
     identifier: bytes
 
     @classmethod
-    def of(cls, host: object, port: object, bind: object, timeout: object, identifier: object) -> "HostAddress":
+    def of(
+        cls,
+        host: object,
+        port: object = DEFAULT_PORT,
+        bind: object = "",
+        timeout: object = DEFAULT_TIMEOUT,
+        identifier: object = None,
+    ) -> "HostAddress":
         """Raises InvalidParameter, or IllegalPathName for what can be no host."""
         if not isinstance(host, str):
             raise InvalidParameter(f"a host is named by text, not by {excerpt(host)}")

@@ -9,7 +9,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, cast
 
 from waypost.clock import Now
 from waypost.errors import WaypostError
@@ -94,8 +94,8 @@ class RpcConnection(asyncio.Protocol):
             await self._ended
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop has transports of its own, with the same methods.
+        self._transport = cast("asyncio.Transport", transport)
         _keep_alive(transport.get_extra_info("socket"))
         self._flush()
 

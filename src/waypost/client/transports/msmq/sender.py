@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 from waypost.client.transports.msmq.address import HostAddress, reason_of
 from waypost.client.transports.msmq.outgoing import Outgoing
@@ -159,8 +159,8 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop has transports of its own, with the same methods.
+        self._transport = cast("asyncio.Transport", transport)
         self._do(self._session.connected)
 
     def data_received(self, data: bytes) -> None:

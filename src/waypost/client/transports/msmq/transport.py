@@ -125,8 +125,14 @@ class AioMsmq(_Msmq):
             case PurgeQueue():
                 await self._queue(operation.name).purge()
             case OpenQueue():
-                # At the host the first receive opens it.
-                return _add(self._exclusive, self._reader.exclusive_queue(self.named(operation.queue)))
+                queue = self._reader.exclusive_queue(self.named(operation.queue))
+                try:
+                    await queue.handle(AccessType.RECEIVE)
+                except asyncio.CancelledError:
+                    # Nobody else could close what the host is opening.
+                    self._reader.start(queue.close())
+                    raise
+                return _add(self._exclusive, queue)
             case CloseQueue():
                 queue = self._queue("", operation.identifier)
                 del self._exclusive[operation.identifier]
