@@ -251,8 +251,8 @@ SAMPLES: list[Operation[object]] = [
 
 def test_every_operation_has_a_handler(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as manager:
-        known = {*EVERY, *LOCAL_OPERATIONS}.difference(STATUS_OPERATIONS)
-        assert Handlers(driver_of(manager).node).types == known
+        wanted = {*EVERY, *LOCAL_OPERATIONS}.difference(STATUS_OPERATIONS)
+        assert Handlers(driver_of(manager).node).types == wanted
 
 
 @served()

@@ -13,7 +13,7 @@ import pytest
 
 from tests.daemon.recording import Recorder, facts, loops, run, soon, until
 from waypost.daemon import tcp as module
-from waypost.daemon.guard import Guard
+from waypost.daemon.connection_guard import ConnectionGuard
 from waypost.daemon.pump import Pump
 from waypost.daemon.sockets import stream_sockets
 from waypost.daemon.tcp import TcpConnections, TcpSettings
@@ -82,7 +82,7 @@ async def rig(*, per_peer: int = 9, refusals: int = 60, source: str = "", timeou
         recorder,
         told,
         TcpSettings(source, timeout),
-        guard=Guard(99, per_peer, refusals),
+        guard=ConnectionGuard(99, per_peer, refusals),
         log=recorder.log,
         pump=pump,
     )

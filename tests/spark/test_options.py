@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from waypost.api import defaults
 from waypost.arrow.packets import OnMalformed
 from waypost.errors import InvalidParameter
-from waypost.spark.options import DEFAULT_URL, Rate, Split, read_options, write_options
+from waypost.spark.options import Rate, Split, read_options, write_options
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +26,7 @@ def refusal(**given: str) -> str:
 def test_a_queue_is_all_that_has_to_be_said() -> None:
     options = read_options({"queue": "orders"})
     assert options.place.kind == "daemon"
-    assert options.place.address == DEFAULT_URL
+    assert options.place.address == defaults.URL
     assert options.queues == ("orders",)
     assert (options.start, options.end, options.mode) == ("earliest", "latest", "peek")
     assert options.fail_on_data_loss is False

@@ -1,4 +1,4 @@
-"""What can be said of a message when it is sent, checked and as the attributes of the core's message.
+"""What can be said of a message when it is sent, checked and as the core's message.
 
 waypost.api.properties is the list. A value that cannot be is an InvalidParameter, before anything is sent.
 """
@@ -14,6 +14,7 @@ from waypost.api.excerpt import excerpt
 from waypost.api.names import Name, Names, format_names, path_name
 from waypost.api.properties import ACKNOWLEDGE, MESSAGE_ROWS, SINGLE_ACKNOWLEDGE, MessageProperties
 from waypost.api.rows import Kind, PropertyRow
+from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.guid import parse_guid
@@ -22,21 +23,19 @@ from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import CUSTOM_CLASS_MASK, is_valid_custom_class
 
 _DEFAULTS: Final = tuple(row.default for row in MESSAGE_ROWS)
-_PLAIN: Final = {"delivery_guarantee": DeliveryGuarantee.RECOVERABLE}
 # Text and nothing else, which is as common as bytes and nothing else.
 _TEXT_ALONE: Final = tuple(VT_BSTR if row.name == "body_type" else row.default for row in MESSAGE_ROWS)
 
 
-def message_attributes(properties: MessageProperties, *, computer: str) -> dict[str, Any]:
-    """The attributes of the core's message, but for its body. `computer` is what names are relative to."""
-    attributes: dict[str, Any] = dict(_PLAIN)
+def message_like(properties: MessageProperties, *, computer: str) -> Message:
+    """The core's message with these properties, but for its body. `computer` is what names are relative to."""
     # The properties that a record has more are those of the body.
     values = astuple(properties)[: len(_DEFAULTS)]
     if values == _DEFAULTS:
-        return attributes
+        return Message(delivery_guarantee=DeliveryGuarantee.RECOVERABLE)
     if values == _TEXT_ALONE:
-        attributes["body_type"] = VT_BSTR
-        return attributes
+        return Message(delivery_guarantee=DeliveryGuarantee.RECOVERABLE, body_type=VT_BSTR)
+    attributes: dict[str, Any] = {"delivery_guarantee": DeliveryGuarantee.RECOVERABLE}
     for row, value, default in zip(MESSAGE_ROWS, values, _DEFAULTS, strict=True):
         if value is not default and value != default:
             if row.kind in _READ:
@@ -46,7 +45,7 @@ def message_attributes(properties: MessageProperties, *, computer: str) -> dict[
     _check_acknowledge(attributes)
     if "tracing_queue_identifier" in attributes:
         attributes["tracing_requested"] = True
-    return attributes
+    return Message(**attributes)
 
 
 def names_text(names: Names | None) -> str | list[str] | None:
@@ -84,7 +83,7 @@ def is_encodable(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _check_acknowledge(attributes: Mapping[str, Any]) -> None:
+def _check_acknowledge(attributes: Mapping[str, object]) -> None:
     """A packet names an administration queue exactly if it asks for something (MS-MQMQ 2.2.19.2)."""
     asks = bool(attributes.get("acknowledgements_requested"))
     if asks and "administration_queue_format_name" not in attributes:
@@ -198,7 +197,7 @@ def _plain_text(row: PropertyRow, value: object) -> str:
     return value
 
 
-def _queues(row: PropertyRow, value: Names, computer: str) -> dict[str, Any]:
+def _queues(row: PropertyRow, value: Names, computer: str) -> dict[str, object]:
     """MS-MQMQ 2.2.20.1: the MultiQueueFormatHeader has all of several queues, and the UserHeader the first of them."""
     names = format_names(value, computer)
     if len(names) == 1:
@@ -206,7 +205,7 @@ def _queues(row: PropertyRow, value: Names, computer: str) -> dict[str, Any]:
     return {row.attribute: names[0], row.attribute.replace("_queue_", "_multi_queue_"): names}
 
 
-def _dead_letter(row: PropertyRow, value: object, computer: str) -> dict[str, Any]:
+def _dead_letter(row: PropertyRow, value: object, computer: str) -> dict[str, object]:
     if isinstance(value, bool):
         return {row.attribute: value}
     path = path_name(value, computer)  # type: ignore[arg-type]  # which it checks

@@ -105,7 +105,7 @@ class PropertyRow:
         return self.columns[-1]
 
 
-def says(sentence: str, **constraints: Any) -> Meta:
+def says(sentence: str, **constraints: object) -> Meta:
     """What OpenAPI says of a field.
 
     The constraints are not checked while a request is decoded: that would refuse all of its messages for one of them,

@@ -1,7 +1,7 @@
 """What is told of transactional sequences, and of the addresses whose acknowledgments are believed."""
 
 from datetime import datetime
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from waypost.api.records import Record
 
@@ -54,7 +54,7 @@ class SequenceReset(Record, frozen=True):
     identifiers: tuple[str, ...] = ()
     next: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Ready for json, of a reset that is over."""
         values = super().to_dict()
         del values["next"]

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from waypost import __version__
-from waypost.cli.daemon import DEFAULT_URL, Target
+from waypost.api import defaults
+from waypost.cli.daemon import Target
 from waypost.cli.verbs import Waypost
 
 app = typer.Typer(
@@ -24,7 +25,9 @@ app = typer.Typer(
 def _root(
     context: typer.Context,
     *,
-    url: Annotated[str, typer.Option(metavar="URL", envvar="WAYPOST_URL", help="The daemon to talk to.")] = DEFAULT_URL,
+    url: Annotated[
+        str, typer.Option(metavar="URL", envvar="WAYPOST_URL", help="The daemon to talk to.")
+    ] = defaults.URL,
     token: Annotated[
         str | None, typer.Option(metavar="T", envvar="WAYPOST_TOKEN", help="The token that it wants.")
     ] = None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final, TypeAlias
 import typer
 
 import waypost
+from waypost.api import defaults
 from waypost.api.names import format_name
 from waypost.cli.program import Failure
 from waypost.errors import (
@@ -42,8 +43,6 @@ from waypost.wire.format_names import DirectFormatName
 if TYPE_CHECKING:
     from waypost import Manager, Queue
 
-DEFAULT_URL: Final = "http://127.0.0.1:8181"
-
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 Outgoing = Annotated[
     bool,
@@ -55,7 +54,7 @@ Outgoing = Annotated[
 class Target:
     """The daemon that the options of `waypost` itself name."""
 
-    url: str = DEFAULT_URL
+    url: str = defaults.URL
     token: str | None = None
 
 

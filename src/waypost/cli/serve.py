@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from waypost.api.defaults import HTTP_PORT
+
 
 def serve(
     *,
@@ -29,7 +31,7 @@ def serve(
     ping_port: Annotated[int | None, typer.Option(metavar="3527", help="UDP port for pings.")] = None,
     rpc_port: Annotated[int | None, typer.Option(metavar="2103", help="TCP port for remote readers.")] = None,
     qm2qm_port: Annotated[int | None, typer.Option(metavar="2105", help="TCP port for older remote readers.")] = None,
-    http_port: Annotated[int | None, typer.Option(metavar="8181", help="TCP port for HTTP.")] = None,
+    http_port: Annotated[int | None, typer.Option(metavar=str(HTTP_PORT), help="TCP port for HTTP.")] = None,
     epm: Annotated[
         bool | None, typer.Option("--epm/--no-epm", help="Whether an endpoint mapper tells these ports, on 135.")
     ] = None,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Generator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from waypost.client.aio_manager import Manager
 from waypost.client.transports.embedded import AioEmbedded
@@ -17,11 +17,11 @@ class Opening:
 
     __slots__ = ("_manager", "_open")
 
-    def __init__(self, open_manager: Callable[[], Coroutine[Any, Any, Manager]]) -> None:
+    def __init__(self, open_manager: Callable[[], Coroutine[object, None, Manager]]) -> None:
         self._open: Final = open_manager
         self._manager: Manager | None = None
 
-    def __await__(self) -> Generator[Any, None, Manager]:
+    def __await__(self) -> Generator[object, None, Manager]:
         return self._open().__await__()
 
     async def __aenter__(self) -> Manager:

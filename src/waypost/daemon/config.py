@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_type_hints
 from msgspec import Meta, Struct, field
 from msgspec.structs import fields
 
+from waypost.api.defaults import HTTP_PORT
 from waypost.core.queues import UNLIMITED
 from waypost.daemon.routes import parse_ack_addresses
 from waypost.limits import MAX_HTTP_WAIT_SECONDS
@@ -331,7 +332,7 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
             "demands a token, and TLS or `allow_insecure`."
         ),
     ] = ""
-    port: Annotated[_Port, Meta(description="TCP port to listen on; 0 takes a free one.")] = 8181
+    port: Annotated[_Port, Meta(description="TCP port to listen on; 0 takes a free one.")] = HTTP_PORT
     token: Annotated[str, Meta(description="What clients show as a bearer token. Empty: nothing is demanded.")] = ""
     token_file: Annotated[str, Meta(description="File with the token, instead of `token`.")] = ""
     tls_cert: Annotated[str, Meta(description="File with the certificate and its chain, in PEM.")] = ""

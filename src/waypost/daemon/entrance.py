@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import Final
 
-from waypost.daemon.guard import Guard
+from waypost.daemon.connection_guard import ConnectionGuard
 from waypost.daemon.logs import Log
 from waypost.daemon.pump import Pump
 from waypost.daemon.seats import Guest, Seats
@@ -37,7 +37,7 @@ class Entrance:
         self.pump: Final = pump
         self._log: Final = log
         self._recognizes: Final = recognizes
-        self._seats: Final = Seats(Guard(max_strangers, max_per_peer, _UNCOUNTED))
+        self._seats: Final = Seats(ConnectionGuard(max_strangers, max_per_peer, _UNCOUNTED))
 
     def arrive(self, guest: Guest, address: str) -> bool:
         """Whether a connection may stay. It is a stranger until it is recognized."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.daemon.config import Rpc
-from waypost.daemon.guard import Guard
+from waypost.daemon.connection_guard import ConnectionGuard
 from waypost.daemon.loading import ConfigError
 from waypost.daemon.rpc_acceptors import acceptors
 from waypost.errors import InvalidParameter
@@ -45,7 +45,7 @@ def is_loopback_only(settings: Rpc) -> bool:
     return not settings.min_auth_level and not _knows_users(settings)
 
 
-class RpcGuard(Guard):
+class RpcGuard(ConnectionGuard):
     """While nobody has to say who it is, only programs of this computer may connect."""
 
     __slots__ = ("_is_loopback_only",)

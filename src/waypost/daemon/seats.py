@@ -1,12 +1,12 @@
 """Room for connections that others make: who gets in, and who has to go when there is no room.
 
 Strangers that are idle go first, so that nobody keeps others out by holding connections open; and a part of the room is
-for peers with a history (waypost.daemon.guard), which strangers cannot take at all.
+for peers with a history (waypost.daemon.connection_guard), which strangers cannot take at all.
 """
 
 from typing import Final, Protocol
 
-from waypost.daemon.guard import CROWDED, FULL, Guard
+from waypost.daemon.connection_guard import CROWDED, FULL, ConnectionGuard
 
 # How long a connection has been idle before it goes for the sake of another.
 _IDLE_SECONDS: Final = 5.0
@@ -30,7 +30,7 @@ class Seats:
 
     __slots__ = ("_guests", "guard")
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: ConnectionGuard) -> None:
         self.guard: Final = guard
         self._guests: dict[Guest, str] = {}
 

@@ -21,8 +21,8 @@ from waypost.core.system import Identity
 from waypost.daemon import systemd
 from waypost.daemon.addresses import own_addresses
 from waypost.daemon.config import Config, max_size_of, reserve_of
+from waypost.daemon.connection_guard import ConnectionGuard
 from waypost.daemon.cycles import Cycles
-from waypost.daemon.guard import Guard
 from waypost.daemon.logs import Forward, Log
 from waypost.daemon.memory import keep_freed_memory
 from waypost.daemon.names import Names
@@ -150,7 +150,7 @@ class Daemon:
             shell,
             network,
             TcpSettings(limits.bind, limits.connect_timeout_s),
-            guard=Guard(connections, limits.max_connections_per_peer, limits.refusals_per_minute),
+            guard=ConnectionGuard(connections, limits.max_connections_per_peer, limits.refusals_per_minute),
             log=log,
             pump=pump,
         )

@@ -15,8 +15,8 @@ from functools import partial
 from typing import Final, cast
 
 from waypost.clock import Now
+from waypost.daemon.connection_guard import ConnectionGuard
 from waypost.daemon.facts import ConnectionFacts, Facts, Shell
-from waypost.daemon.guard import Guard
 from waypost.daemon.logs import Log
 from waypost.daemon.pump import Pump
 from waypost.daemon.seats import Seats
@@ -59,7 +59,7 @@ class TcpConnections:
     """All of one kind. `pump` gives them their turns; without `facts` all come in."""
 
     def __init__(
-        self, shell: Shell, facts: Facts | None, settings: TcpSettings, *, guard: Guard, log: Log, pump: Pump
+        self, shell: Shell, facts: Facts | None, settings: TcpSettings, *, guard: ConnectionGuard, log: Log, pump: Pump
     ) -> None:
         self.shell: Final = shell
         self.facts: Final = facts

@@ -16,9 +16,9 @@ from waypost.http import (
     problems,
     status,
 )
-from waypost.http.guard import Guard
 from waypost.http.quick import Handler, Headers, Quick, Refine
 from waypost.http.remote_queues import Connect, anonymous
+from waypost.http.request_guard import RequestGuard
 from waypost.http.requests import App, ClientGone, Receive, Refused, Request, Response, Scope, Send
 from waypost.http.routes import Route, Routes
 from waypost.http.service import Service
@@ -41,7 +41,7 @@ class Application:
 
     __slots__ = ("_guard", "_quick", "_service")
 
-    def __init__(self, guard: Guard, quick: Quick, service: Service) -> None:
+    def __init__(self, guard: RequestGuard, quick: Quick, service: Service) -> None:
         self._guard: Final = guard
         self._quick: Final = quick
         self._service: Final = service
@@ -81,7 +81,7 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = anon
         return error
 
     app = _Router((*ROUTES, metrics.route(metrics.Metrics(service)), *openapi.schema_routes(document)), service, refine)
-    return Application(Guard(app, settings, manager.name), Quick(service, refine), service)
+    return Application(RequestGuard(app, settings, manager.name), Quick(service, refine), service)
 
 
 class _Router:

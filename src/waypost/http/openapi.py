@@ -14,7 +14,7 @@ from msgspec.structs import FieldInfo
 
 import waypost
 from waypost.client.transports.http.schema import ErrorObject
-from waypost.http.guard import OPEN, WITH_BODY
+from waypost.http.request_guard import OPEN, WITH_BODY
 from waypost.http.requests import JSON, MESSAGE_PACK, Request, Response
 from waypost.http.routes import Nothing, Route
 from waypost.http.service import Service

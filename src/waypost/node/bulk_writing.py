@@ -25,7 +25,7 @@ from waypost.api.bulk import (
     StagedMessages,
 )
 from waypost.api.excerpt import excerpt
-from waypost.api.message_attributes import message_attributes
+from waypost.api.message_attributes import message_like
 from waypost.api.names import check_can_be_sent_to, format_name
 from waypost.api.new_bodies import body_of, encode_bodies, encode_body
 from waypost.api.properties import MessageProperties, NewMessage
@@ -172,7 +172,7 @@ class BulkWriting:
         return message
 
     def _without_body(self, properties: MessageProperties) -> Message:
-        return Message(**message_attributes(properties, computer=self._computer))
+        return message_like(properties, computer=self._computer)
 
 
 def _identifiers(texts: Sequence[str]) -> list[bytes]:

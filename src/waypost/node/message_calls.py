@@ -6,7 +6,7 @@ from typing import Concatenate, Final, ParamSpec
 from msgspec import UNSET
 
 from waypost.api.bodies import BYTES, check_size
-from waypost.api.message_attributes import message_attributes
+from waypost.api.message_attributes import message_like
 from waypost.api.messages import Sent
 from waypost.api.names import check_can_be_sent_to
 from waypost.api.operations import DeleteMessage, MoveAll, MoveMessage, PurgeQueue, Resend, Send
@@ -55,7 +55,7 @@ class MessageCalls:
         for body in bodies:
             check_size(body)
         queue = self._opened.queue(operation.name)
-        message = Message(**message_attributes(like, computer=self._computer))
+        message = message_like(like, computer=self._computer)
         message.body_type = BYTES if like.body_type is None else like.body_type
         transaction = self._transactions.joined(call, operation.transaction, operation.begin_s)
         if len(bodies) == 1:

@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from typing import Final, Literal, TypeAlias, cast
 from uuid import uuid4
 
+from waypost.api import defaults
 from waypost.api.bulk import DEFAULT_LEASE_S, DEFAULT_MAX_ABORTS, Locked
 from waypost.api.excerpt import excerpt
 from waypost.arrow.packets import OnMalformed
@@ -23,8 +24,6 @@ from waypost.errors import InvalidParameter
 from waypost.spark import option_values as values
 from waypost.spark.option_values import Given
 
-DEFAULT_URL: Final = "http://127.0.0.1:8181"
-DEFAULT_PORT: Final = 8181
 DEFAULT_DELAY_S: Final = 900.0
 
 Mode: TypeAlias = Literal["peek", "drain", "claim"]
@@ -237,11 +236,11 @@ def _place(options: Given, token: str | None) -> Place:
 def _url(options: Given) -> str:
     found = options.text("server") or options.text("host")
     if found is None:
-        return os.environ.get("WAYPOST_URL") or DEFAULT_URL
+        return os.environ.get("WAYPOST_URL") or defaults.URL
     if "://" in found:
         return found
     has_port = found.rpartition("]")[2].count(":") == 1 or found.count(":") == 1
-    return f"http://{found}" if has_port else f"http://{found}:{DEFAULT_PORT}"
+    return f"http://{found}" if has_port else f"http://{found}:{defaults.HTTP_PORT}"
 
 
 def _selection(options: Given) -> tuple[QueueType, tuple[str, ...], str | None]:

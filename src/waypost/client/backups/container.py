@@ -13,7 +13,7 @@ that its maker broke off ends with a line that says so, and a line with the reas
 import json
 from dataclasses import asdict, dataclass, replace
 from struct import Struct
-from typing import Any, Final
+from typing import Final
 
 from xxhash import xxh3_128
 
@@ -48,7 +48,7 @@ class BackupInfo:
     format: int = FORMAT
     bytes: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """For JSON."""
         return asdict(self)
 

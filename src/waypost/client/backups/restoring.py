@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from waypost.client.backups.container import BackupInfo, BackupReader
 from waypost.client.backups.target import NAME, Progress
@@ -42,7 +42,7 @@ class RestoreInfo:
     dropped: int = 0
     damaged: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """For JSON."""
         return asdict(self)
 

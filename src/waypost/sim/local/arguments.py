@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from waypost.api.message_attributes import message_attributes
+from waypost.api.message_attributes import message_like
 from waypost.api.operations import Send
 from waypost.api.properties import MessageProperties
 from waypost.core.message import Message
@@ -123,12 +123,11 @@ class Drafts:
         return f"{self.drafts[0]} and {len(self.drafts) - 1} more"
 
 
-def _attributes(properties: MessageProperties, *, computer: str) -> dict[str, Any]:
-    attributes = message_attributes(properties, computer=computer)
-    if properties.app_tag == _ALLOW_PEEK_WHEN_LOCKED:
-        attributes["allow_peek_when_locked"] = True
-    return attributes
+def _like(properties: MessageProperties, *, computer: str) -> Message:
+    message = message_like(properties, computer=computer)
+    message.allow_peek_when_locked = properties.app_tag == _ALLOW_PEEK_WHEN_LOCKED
+    return message
 
 
 # What the node has to be told of a message beside its properties.
-ATTRIBUTES: Final = Patch(message_calls, "message_attributes", _attributes)
+ATTRIBUTES: Final = Patch(message_calls, "message_like", _like)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from waypost.api import defaults
 from waypost.api.excerpt import excerpt
 from waypost.client.transports.http.exchanges import Exchange
 from waypost.client.transports.http.http11 import request_bytes
@@ -42,7 +43,7 @@ class Address:
         except ValueError:
             parts, port = urlsplit(""), None
         if parts.scheme not in _PORTS or not parts.hostname or parts.query or parts.fragment:
-            raise InvalidParameter(f"the address of a daemon is like http://127.0.0.1:8181, not {excerpt(url)}")
+            raise InvalidParameter(f"the address of a daemon is like {defaults.URL}, not {excerpt(url)}")
         prefix = parts.path.rstrip("/")
         netloc = parts.netloc.rpartition("@")[2]
         if not (prefix + netloc).isascii() or any(letter <= " " for letter in prefix + netloc):

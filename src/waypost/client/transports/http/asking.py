@@ -5,14 +5,14 @@ Arguments are checked here with the code of the queue manager, before anything t
 
 import time
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Never, TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from waypost.api.bodies import BYTES
 from waypost.api.frames import MEDIA_TYPE, Frame
-from waypost.api.message_attributes import message_attributes
+from waypost.api.message_attributes import message_like
 from waypost.api.messages import Received, Sent
 from waypost.api.names import format_name, path_name
 from waypost.api.opened import Handle
@@ -42,7 +42,6 @@ from waypost.client.transports.http.exchanges import (
 )
 from waypost.client.transports.http.packing import message_of, sent_again, sent_messages
 from waypost.client.transports.http.schema import Greeting, Packets, SentIds
-from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.errors import ConnectionLost, DecodeError, StoreError, TransactionSequence
 from waypost.hresult import HResult
@@ -98,7 +97,7 @@ class Asking:
         self.to_end: Final[dict[str, Operation[None]]] = {}
         # What cursors are cancelled by.
         self._cursors: Final[dict[str, str]] = {}
-        self._on: Final[dict[type[Operation[object]], Callable[[Any], Conversation[Any]]]] = {
+        self._on: Final[dict[type[Operation[object]], Callable[[Never], Conversation[object]]]] = {
             Send: self._send,
             Resend: self._resend,
             OpenQueue: self._open_queue,
@@ -109,11 +108,11 @@ class Asking:
             CommitTransaction: self._commit,
         }
 
-    def ask(self, operation: Operation[R]) -> Conversation[R]:
+    def ask(self, operation: Operation[object]) -> Conversation[object]:
         """Have an operation done that does not wait for a message."""
         special = self._on.get(type(operation))
         if special is not None:
-            return special(operation)
+            return special(operation)  # type: ignore[arg-type]  # the type of its key
         if operation.row.reply is Received:
             return self._read(operation)
         if operation.row.reply is Frame:
@@ -130,7 +129,7 @@ class Asking:
             return Wait(self._cursors.get(operation.identifier, ""))
         return Wait(operation.name if operation.handle is UNSET else operation.handle)
 
-    def read(self, operation: Read | CursorRead, wait: Wait) -> Conversation[Any]:
+    def read(self, operation: Read | CursorRead, wait: Wait) -> Conversation[Received]:
         """Ask until there is something or the time is over: the daemon does not wait for ever."""
         self._join(operation.transaction)
         deadline = time.monotonic() + operation.timeout_s
@@ -152,13 +151,13 @@ class Asking:
         self._join(getattr(operation, "transaction", UNSET))
         return reply_of(operation, accepted((yield exchange_of(operation))))
 
-    def _read(self, operation: Operation[object]) -> Conversation[Any]:
+    def _read(self, operation: Operation[object]) -> Conversation[Received]:
         return _received(accepted((yield exchange_of(operation))))
 
     def _send(self, operation: Send) -> Conversation[Sent]:
         like = operation.like
         assert like is not UNSET, "a message of its own has properties of its own"
-        message = Message(**message_attributes(like, computer=self.computer))
+        message = message_like(like, computer=self.computer)
         # Of the bodies the daemon sees bytes only.
         message.body_type = BYTES if like.body_type is None else like.body_type
         message.destination_queue_format_name = format_name(operation.name, self.computer)
@@ -205,13 +204,13 @@ class Asking:
             raise
         self.to_end.pop(operation.identifier, None)
 
-    def _join(self, transaction: Any) -> None:
+    def _join(self, transaction: str | UnsetType) -> None:
         """The daemon hears of a transaction."""
         if transaction is not UNSET and transaction not in self.to_end:
             self.to_end[transaction] = AbortTransaction(identifier=transaction)
 
 
-def _framed(operation: Operation[object]) -> Conversation[Any]:
+def _framed(operation: Operation[object]) -> Conversation[Frame]:
     response = yield exchange_of(operation)
     content = accepted(response)
     if response.content_type != MEDIA_TYPE:

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from waypost.api.names import Name, format_name
-from waypost.api.operations import CloseQueue, CursorRead, Operation, Read
+from waypost.api.operations import CloseQueue, CursorRead, Operation, Read, checked
 from waypost.api.status import ShowVerification, StartVerification
 from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
 from waypost.client.transports.http.asking import (
@@ -100,14 +100,16 @@ class Http:
         assert self.address
 
     def call(self, operation: Operation[R]) -> R:
+        return checked(operation, self._reply(operation))
+
+    def _reply(self, operation: Operation[object]) -> object:
         if isinstance(operation, Read | CursorRead):
             wait = self._asking.wait_of(operation)
             self._waiting[wait] = None
             try:
-                found: R = self.carry(self._asking.read(operation, wait), wait)
+                return self.carry(self._asking.read(operation, wait), wait)
             finally:
                 del self._waiting[wait]
-            return found
         if isinstance(operation, CloseQueue):
             self.cancel(operation.identifier)
         return self.carry(self._asking.ask(operation))

@@ -8,7 +8,7 @@ from socket import IPPROTO_TCP, TCP_NODELAY
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from waypost.api.names import Name, format_name
-from waypost.api.operations import CloseQueue, CursorRead, Operation, Read
+from waypost.api.operations import CloseQueue, CursorRead, Operation, Read, checked
 from waypost.api.status import ShowVerification, StartVerification
 from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
 from waypost.client.transports.http.asking import (
@@ -90,14 +90,16 @@ class AioHttp:
         assert self.address
 
     async def call(self, operation: Operation[R]) -> R:
+        return checked(operation, await self._reply(operation))
+
+    async def _reply(self, operation: Operation[object]) -> object:
         if isinstance(operation, Read | CursorRead):
             wait = self._asking.wait_of(operation)
             self._waiting[wait] = None
             try:
-                found: R = await self.carry(self._asking.read(operation, wait), wait)
+                return await self.carry(self._asking.read(operation, wait), wait)
             finally:
                 del self._waiting[wait]
-            return found
         if isinstance(operation, CloseQueue):
             await self.cancel(operation.identifier)
         return await self.carry(self._asking.ask(operation))

@@ -1,5 +1,6 @@
 """Messages for a host: what was said of them, checked, as packets."""
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from itertools import count
@@ -9,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from waypost.api.bodies import BYTES
-from waypost.api.message_attributes import message_attributes
+from waypost.api.message_attributes import message_like
 from waypost.api.properties import MessageProperties
 from waypost.client.transports.msmq.address import HostAddress
 from waypost.core.message import Message
@@ -71,11 +72,11 @@ class Writer:
         if properties.admin_queue is not None or properties.response_queue is not None:
             admin, response = self._named(properties.admin_queue), self._named(properties.response_queue)
             properties = replace(properties, admin_queue=admin, response_queue=response)
-        attributes = message_attributes(properties, computer=self._address.host)
-        attributes["body_type"] = BYTES if properties.body_type is None else properties.body_type
-        attributes["destination_queue_format_name"] = queue
-        attributes["sent_time"] = int(time.time())
-        return Outgoing([Message(**attributes, body=body, identifier=self._identifier()) for body in bodies])
+        like = message_like(properties, computer=self._address.host)
+        like.body_type = BYTES if properties.body_type is None else properties.body_type
+        like.destination_queue_format_name = queue
+        like.sent_time = int(time.time())
+        return Outgoing([dataclasses.replace(like, body=body, identifier=self._identifier()) for body in bodies])
 
     def _identifier(self) -> MessageIdentifier:
         return MessageIdentifier(self._address.identifier, next(self._ordinals) % _MAX_ORDINAL + 1)

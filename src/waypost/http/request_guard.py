@@ -23,7 +23,7 @@ WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 _ELSEWHERE: Final = frozenset({b"cross-site", b"same-site"})
 
 
-class Guard:
+class RequestGuard:
     """An ASGI application in front of another. It hands on the path as it was sent: a NAME may have a / in it."""
 
     __slots__ = ("_app", "_hosts", "_last_host", "_token")

@@ -20,7 +20,7 @@ FULL: Final = "there are too many connections"
 _RESERVED: Final = 4
 
 
-class Guard:
+class ConnectionGuard:
     """Times are of the monotonic clock. The table of refused peers is bounded: the one refused first is forgotten."""
 
     __slots__ = ("_buckets", "_connections", "_history", "_max_connections", "_max_per_peer", "_rate", "_total")

@@ -1,0 +1,6 @@
+"""Where a daemon is if nothing else is said: the same for those who start one and those who ask one."""
+
+from typing import Final
+
+HTTP_PORT: Final = 8181
+URL: Final = f"http://127.0.0.1:{HTTP_PORT}"
