@@ -27,12 +27,13 @@ class _Lease(Generic[T]):
 class Leases(Generic[T]):
     """`close` gets what nobody uses any more. While somebody uses a thing, its time stands still."""
 
-    __slots__ = ("_close", "_closing", "_leases", "_max_count", "_what")
+    __slots__ = ("_close", "_closing", "_is_stopped", "_leases", "_max_count", "_what")
 
     def __init__(self, what: str, max_count: int, close: Close[T]) -> None:
         self._what: Final = what
         self._max_count: Final = max_count
         self._close: Final = close
+        self._is_stopped = False
         self._leases: dict[str, _Lease[T]] = {}
         # The loop itself does not keep tasks alive.
         self._closing: set[asyncio.Task[None]] = set()
@@ -83,7 +84,15 @@ class Leases(Generic[T]):
         self._stop(lease)
         return lease.value
 
+    def stop(self) -> None:
+        """Let nothing expire any more: the server stops, and with it all that is open."""
+        self._is_stopped = True
+        for lease in self._leases.values():
+            self._stop(lease)
+
     def _start(self, key: str, lease: _Lease[T]) -> None:
+        if self._is_stopped:
+            return
         lease.timer = asyncio.get_running_loop().call_later(lease.seconds, self._expire, key)
 
     def _stop(self, lease: _Lease[T]) -> None:

@@ -199,6 +199,7 @@ class RemoteQueues:
     def stop(self) -> None:
         """End everything that waits."""
         self._connect = None
+        self._queues.stop()
         for queue in tuple(self._open):
             task = asyncio.get_running_loop().create_task(queue.close())
             self._closing.add(task)

@@ -68,7 +68,8 @@ class Draft(PlannedMessage):
         return len(packet_of(self.message))
 
     def to_engine(self) -> Message:
-        self.message = Message(**_attributes(self.properties, computer=COMPUTER), body=self.body)
+        self.message = _like(self.properties, computer=COMPUTER)
+        self.message.body = self.body
         return self.message
 
     def send_to(self, key: str, *, is_transactional: bool) -> None:
