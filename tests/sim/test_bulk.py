@@ -28,7 +28,7 @@ from waypost.sim.bulk.arguments import Batch, Staging
 from waypost.sim.bulk.checks import check_bulk_table
 from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.bulk.swarm import draw
-from waypost.sim.client import Ask, Result
+from waypost.sim.client import Ask, Result, do
 from waypost.sim.local.arguments import Draft, Drafts
 from waypost.sim.local.history import History
 from waypost.sim.local.simulation import LocalSimulation
@@ -80,17 +80,17 @@ class Client:
         self.history.answered(Ask(name, arguments), Result(0, HResult.MQ_ERROR_SHARING_VIOLATION))
 
     def read(self, after: int, up_to: int, rows: Frame, *, locked: Locked = "wait") -> None:
-        self.did("read_range", ReadRange(name="q1", after=after, up_to=up_to, locked=locked), value=rows)
+        self.did("do", ReadRange(name="q1", after=after, up_to=up_to, locked=locked), value=rows)
 
     def planned(self, up_to: int) -> None:
         plan = PlannedRange(epoch=EPOCH, bounds=[0, up_to], counts=[1])
-        self.did("plan_range", PlanRange(name="q1"), value=plan)
+        self.did("do", PlanRange(name="q1"), value=plan)
 
     def staged(self, stage: str, *uids: int) -> None:
         self.did("stage", BATCH, staging(*uids), 1.0, value=Staged(stage, len(uids)))
 
     def committed(self, *stages: str, is_repeated: bool = False) -> None:
-        self.did("commit_stages", BATCH, stages, value=Committed(1, is_repeated=is_repeated))
+        self.did("do", BATCH.commit(stages), value=Committed(1, is_repeated=is_repeated))
 
     def crashed(self, name: str, *arguments: object) -> None:
         self.history.crashed([Ask(name, arguments)])
@@ -102,11 +102,11 @@ class Client:
         self.claimed(claim, 1, part(1))
 
     def claimed(self, claim: str, after: int, value: Claimed) -> None:
-        self.did("claim", Claim(name="q1", claim=claim, after=after), value=value)
+        self.did("do", Claim(name="q1", claim=claim, after=after), value=value)
 
     def read_part(self, claim: str, *uids: int) -> None:
         wanted = ReadClaim(name="q1", claim=claim, number=1, start=0, stop=9)
-        self.did("read_claim", wanted, value=frame(*uids))
+        self.did("do", wanted, value=frame(*uids))
 
 
 def test_some_simulations_use_the_bulk_interface_and_the_others_do_not() -> None:
@@ -118,7 +118,7 @@ def test_a_simulation_with_bulk_clients_tells_what_they_do() -> None:
     outcomes = [run_seed(seed, Marks()) for seed in islice((s for s in range(100) if draw(s) is not None), 5)]
     assert [each.violation for each in outcomes] == [None] * 5
     told = [line for each in outcomes for line in each.trace.lines()]
-    for asked in ("plan_range(", "read_range(", "remove_range(", "claim(", "read_claim(", "stage(", "commit_stages("):
+    for asked in ("PlanRange(", "ReadRange(", "RemoveRange(", "Claim(", "ReadClaim(", "stage(", "CommitStages("):
         assert any(f" {asked}" in line for line in told), asked
 
 
@@ -164,7 +164,7 @@ def test_a_described_queue_tells_how_far_it_is_stable() -> None:
     names = {"format_name": "q1", "path": "q1", "kind": "private", "transactional": False, "epoch": EPOCH}
     numbers = {"first": 3, "last": 3, "stable": 9, "committed": 9, "oldest": 1, "held": 0, "held_s": 0.0}
     state = convert({**names, **numbers, "count": 1, "bytes": 1}, BulkQueue)
-    client.did("show_bulk_queue", ShowBulkQueue(name="q1"), value=state)
+    client.did("do", ShowBulkQueue(name="q1"), value=state)
     client.read(0, 9, frame(3))
     with pytest.raises(Violation, match="complete"):
         client.read(3, 9, frame(4))
@@ -206,10 +206,10 @@ def test_what_is_removed_may_be_missing_but_no_more() -> None:
     client = Client()
     client.staged(STAGE, 1, 2)
     client.committed(STAGE)
-    client.did("remove_range", RemoveRange(name="q1", up_to=9, max_messages=5), value=Removed(1, 0))
+    client.did("do", RemoveRange(name="q1", up_to=9, max_messages=5), value=Removed(1, 0))
     with pytest.raises(Violation, match="never received"):
         client.history.drained()
-    client.crashed("remove_range", RemoveRange(name="q1", up_to=9, max_messages=1))
+    client.crashed("do", RemoveRange(name="q1", up_to=9, max_messages=1))
     client.history.drained()
 
 
@@ -245,7 +245,7 @@ def test_a_batch_is_not_done_before_somebody_commits_it() -> None:
 def test_a_repetition_tells_that_the_commit_in_a_crash_was_done() -> None:
     client = Client()
     client.staged(STAGE, 1)
-    client.crashed("commit_stages", BATCH, (STAGE,))
+    client.crashed("do", BATCH.commit((STAGE,)))
     client.history.drained()
     client.staged(OTHER, 2)
     client.committed(OTHER, is_repeated=True)
@@ -258,7 +258,7 @@ def test_a_repetition_tells_that_the_commit_in_a_crash_was_done() -> None:
 def test_a_commit_that_is_no_repetition_tells_that_the_one_in_a_crash_was_not_done() -> None:
     client = Client()
     client.staged(STAGE, 1)
-    client.crashed("commit_stages", BATCH, (STAGE,))
+    client.crashed("do", BATCH.commit((STAGE,)))
     client.staged(OTHER, 2)
     client.processed("one", 1)
     with pytest.raises(Violation, match="<1> was received, and never committed"):
@@ -273,7 +273,7 @@ def test_a_claim_that_was_refused_may_have_ended_its_part() -> None:
     client.read_part("one", 1)
     with pytest.raises(Violation, match="never received"):
         client.history.drained()
-    client.was_refused("claim", Claim(name="q1", claim="one", after=1))
+    client.was_refused("do", Claim(name="q1", claim="one", after=1))
     client.history.drained()
 
 
@@ -292,7 +292,7 @@ def test_a_claim_that_is_refused_is_told_to_the_history_even_if_its_client_hears
         host = simulation.hosts[0]
         told: list[Ask] = []
         with patched(Patch(History, "_refused", lambda _history, ask: told.append(ask))):
-            asked = Ask("claim", (Claim(name="nowhere", claim="one", after=1),))
+            asked = do(Claim(name="nowhere", claim="one", after=1))
             result = host.perform(Silent(), asked)
     assert result is not None
     assert result.status is HResult.MQ_ERROR_QUEUE_NOT_FOUND
@@ -342,7 +342,7 @@ def test_what_another_run_has_committed_is_committed() -> None:
     with pytest.raises(Violation, match="nobody has committed it"):
         client.staged("", 1)
     client.staged(STAGE, 1)
-    client.crashed("commit_stages", BATCH, (STAGE,))
+    client.crashed("do", BATCH.commit((STAGE,)))
     client.staged("", 2)
     with pytest.raises(Violation, match=r"never received: the recoverable messages \[1\]"):
         client.history.drained()
@@ -354,7 +354,7 @@ def test_each_destination_has_batches_of_its_own() -> None:
     client.committed(STAGE)
     there = replace(BATCH, to="q2")
     client.did("stage", there, staging(2), 1.0, value=Staged(OTHER, 1))
-    client.did("commit_stages", there, (OTHER,), value=Committed(1, is_repeated=False))
+    client.did("do", there.commit((OTHER,)), value=Committed(1, is_repeated=False))
     with pytest.raises(Violation, match=r"never received: the recoverable messages \[1, 2\]"):
         client.history.drained()
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from msgspec import UNSET
 
 from waypost.api.bulk import CommitStages
-from waypost.guid import NULL_GUID, guid_text
+from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.node import stages
 from waypost.node.stages import Group
-from waypost.sim.local.arguments import Draft, Drafts, format_name
+from waypost.sim.local.arguments import Draft, Drafts, format_name, key_of, name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,14 @@ class Batch:
     def to_engine(self) -> stages.Batch:
         return stages.Batch(self.query, self.number, format_name(self.to) if self.to else self.to, self.run)
 
+    @classmethod
+    def of(cls, commit: CommitStages) -> "Batch":
+        to = None if commit.destination is UNSET else key_of(commit.destination)
+        return cls(commit.query, commit.batch, to, parse_guid(commit.run) if commit.run else NULL_GUID)
+
     def commit(self, identifiers: Sequence[str]) -> CommitStages:
         """The operation that commits these stages of it."""
-        to = UNSET if self.to is None else str(format_name(self.to)) if self.to else ""
+        to = UNSET if self.to is None else name_of(self.to)
         run = guid_text(self.run) if self.run != NULL_GUID else ""
         return CommitStages(query=self.query, batch=self.number, destination=to, run=run, stages=list(identifiers))
 

@@ -14,6 +14,7 @@ from waypost.api.bulk import (
     BulkQueue,
     Claim,
     Claimed,
+    CommitStages,
     Committed,
     PlannedRange,
     PlanRange,
@@ -28,7 +29,7 @@ from waypost.api.frames import Frame
 from waypost.guid import guid_text
 from waypost.sim.bulk.arguments import Batch, Staging
 from waypost.sim.client import Ask, Result
-from waypost.sim.local.arguments import Draft
+from waypost.sim.local.arguments import Draft, key_of
 from waypost.sim.model.records import SEQUENCE
 from waypost.sim.model.rows import records
 from waypost.sim.violation import Violation
@@ -93,15 +94,16 @@ class BulkHistory:
             case Claim() as wish, Claimed() as claimed:
                 self._claimed(wish, claimed.number, claimed.count)
             case ReadClaim() as wanted, Frame() as frame:
-                self._read_part(self._parts[wanted.claim, wanted.number], wanted.name, frame)
+                self._read_part(self._parts[wanted.claim, wanted.number], key_of(wanted.name), frame)
             case Batch() as batch, Staging() as staging, _, Staged() as staged:
                 self._hide([draft for _, draft in staging.drafts])
                 if staged.stage:
                     self._writing(batch).stages[staged.stage] = staging.drafts
                 else:
                     self._committed(self._writing(batch), (), is_repeated=True)
-            case Batch() as batch, tuple(stages), Committed() as committed:
-                self._committed(self._writing(batch), stages, is_repeated=committed.is_repeated)
+            case CommitStages() as commit, Committed() as committed:
+                stages = tuple(commit.stages)
+                self._committed(self._writing(Batch.of(commit)), stages, is_repeated=committed.is_repeated)
 
     def unanswered(self, ask: Ask) -> None:
         """It was under way in a crash, or refused: nobody knows what was done."""
@@ -115,8 +117,8 @@ class BulkHistory:
                 self._promises.lost(part.count - len(part.read))
             case _, Staging() as staging, _:
                 self._hide([draft for _, draft in staging.drafts])
-            case Batch() as batch, tuple(stages):
-                writing = self._writing(batch)
+            case (CommitStages() as commit,):
+                writing, stages = self._writing(Batch.of(commit)), tuple(commit.stages)
                 if not writing.is_done:
                     writing.unanswered.append(stages)
                     for _, draft in _drafts(writing, stages):

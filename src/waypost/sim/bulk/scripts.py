@@ -15,7 +15,9 @@ from waypost.api.bulk import (
     Claim,
     Claimed,
     Committed,
+    DropStages,
     FindSeq,
+    ListBatches,
     ListClaims,
     PlannedRange,
     PlanRange,
@@ -32,9 +34,8 @@ from waypost.guid import NULL_GUID, guid_text
 from waypost.hresult import HResult
 from waypost.sim.bulk.arguments import Batch, Staging
 from waypost.sim.bulk.checkpoints import Claiming, Query, Stream
-from waypost.sim.bulk.operations import OnQueue
 from waypost.sim.client import Ask, Client, Pause, Result, Script, do
-from waypost.sim.local.arguments import Draft, Drafts
+from waypost.sim.local.arguments import Draft, Drafts, name_of
 from waypost.sim.local.host import LocalHost
 from waypost.sim.local.workloads import any_key, new_draft
 from waypost.sim.model.records import SEQUENCE
@@ -49,11 +50,16 @@ _LOST: Final = (
     HResult.MQ_ERROR_QUEUE_DELETED,
 )
 
+OnQueue = (
+    ShowBulkQueue | PlanRange | ReadRange | FindSeq | RemoveRange | Claim | ReadClaim | ReturnClaim | ListClaims
+)  # fmt: skip
+
 Asked = Generator[Ask | Pause, Result, None]
 
 
 def _ask(operation: OnQueue) -> Ask:
-    return Ask(operation.row.name, (operation,))
+    """Of a queue that has its key for a name."""
+    return do(changed(operation, name=name_of(operation.name)))
 
 
 def streamer(client: Client[LocalHost]) -> Script:
@@ -191,7 +197,7 @@ def stager(client: Client[LocalHost]) -> Script:
             yield do(DeleteQueue(name=plan.key))
             if rng.random() < 0.7:
                 yield do(plan.creation)
-        committed = yield Ask("commit_stages", (batch, tuple(note.stages)))
+        committed = yield do(batch.commit(note.stages))
         if committed.is_ok:
             if rng.random() < 0.3:
                 yield from _repeat(client, batch, keys, note.stages)
@@ -219,7 +225,7 @@ def _write(
             stages.append(staged.value.stage)
     if stages and rng.random() < 0.2:
         dropped = rng.choice(stages)
-        yield Ask("drop_stages", ((dropped,),))
+        yield do(DropStages(stages=[dropped]))
         if rng.random() < 0.8:
             stages.remove(dropped)
     return stages
@@ -232,10 +238,10 @@ def _repeat(client: Client[LocalHost], batch: Batch, keys: list[str], stages: li
     again = replace(batch, run=run)
     if rng.random() < 0.5:
         stages = yield from _write(client, again, keys)
-    yield Ask("commit_stages", (again, tuple(stages)))
-    yield Ask("list_batches", (batch.query,))
+    yield do(again.commit(stages))
+    yield do(ListBatches(query=batch.query))
     if batch.number:
-        yield Ask("commit_stages", (replace(again, number=batch.number - 1), ()))
+        yield do(replace(again, number=batch.number - 1).commit(()))
 
 
 def _copy(client: Client[LocalHost], batch: Batch, keys: list[str]) -> Asked:
@@ -244,7 +250,7 @@ def _copy(client: Client[LocalHost], batch: Batch, keys: list[str]) -> Asked:
     to = rng.choice([each for each in ("", *keys) if each != batch.to])
     copy = replace(batch, to=to, run=rng.randbytes(16))
     stages = yield from _write(client, copy, keys)
-    copied = yield Ask("commit_stages", (copy, tuple(stages)))
+    copied = yield do(copy.commit(stages))
     if isinstance(copied.value, Committed) and copied.value.count:
         client.host.simulation.marks.sometimes("a batch that is written to another destination too")
 
@@ -300,8 +306,8 @@ def end_bulk(client: Client[LocalHost]) -> Asked:
         else:
             yield _ask(ReturnClaim(name=key, claim=name))
     for query, note in host.simulation.checkpoints.queries.items():
-        yield Ask("commit_stages", (Batch(query, note.batch, note.to, note.run), tuple(note.stages)))
-    yield Ask("drop_stages", (tuple(map(guid_text, bulk.stages.stages)),))
+        yield do(Batch(query, note.batch, note.to, note.run).commit(note.stages))
+    yield do(DropStages(stages=list(map(guid_text, bulk.stages.stages))))
     for key in [queue.key for queue in state.queues.values() if not queue.key.endswith("$")]:
         yield _ask(PlanRange(name=key))
         yield from _read(client, ReadRange(name=key, up_to=SEQUENCE))

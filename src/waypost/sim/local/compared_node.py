@@ -12,13 +12,12 @@ from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.remote_reading import RemoteReading
 from waypost.sim.bulk.checks import check_bulk
-from waypost.sim.bulk.operations import OPERATIONS, BulkOperations
+from waypost.sim.bulk.operations import BulkOperations
 from waypost.sim.client import Ask, Result
 from waypost.sim.local import checks
 from waypost.sim.model.model import Model
 from waypost.sim.model.records import SEQUENCE, Answer, Key, Refused
 from waypost.sim.model.remote import Remote, RemoteCall
-from waypost.sim.operations import Operations
 from waypost.sim.remote.replies import check_reply
 from waypost.sim.violation import Violation
 from waypost.store.memory import MemoryStore
@@ -31,8 +30,7 @@ class ComparedNode:
     """
 
     node: Node
-    _operations: Operations
-    _bulk_operations: BulkOperations
+    _operations: BulkOperations
 
     def __init__(self, store: MemoryStore, model: Model, settings: Settings, new_guid: Callable[[], bytes]) -> None:
         self.model: Final = model
@@ -51,8 +49,7 @@ class ComparedNode:
             self.node = Node(self._store, self._settings, self._new_guid, now)
         except StoreError as error:
             raise Violation(f"the queue manager does not start on its own store: {error}") from error
-        self._operations = Operations(self.node)
-        self._bulk_operations = BulkOperations(self.node, self._operations.do)
+        self._operations = BulkOperations(self.node)
         counters = checks.stored_counters(self._store)
         self._told.number = model.disk.highest_queue
         checks.check_counters(counters, self._told)
@@ -148,9 +145,8 @@ class ComparedNode:
         return answer
 
     def _ask_node(self, call: Call, ask: Ask) -> HResult:
-        operations = self._bulk_operations if ask.name in OPERATIONS else self._operations
         try:
-            getattr(operations, ask.name)(call, *ask.arguments)
+            getattr(self._operations, ask.name)(call, *ask.arguments)
         except WaypostError as error:
             return error.hresult
         return HResult.MQ_OK
@@ -158,7 +154,7 @@ class ComparedNode:
     def _ask_model(self, call: Call, ask: Ask) -> HResult:
         self.model.begin(call.now)
         try:
-            getattr(self.model.bulk if ask.name in OPERATIONS else self.model, ask.name)(call, *ask.arguments)
+            getattr(self.model, ask.name)(call, *ask.arguments)
         except Refused as refused:
             return refused.status
         finally:

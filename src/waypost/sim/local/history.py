@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import UNSET
 
+from waypost.api.bulk import Claim
 from waypost.api.operations import (
     AbortTransaction,
     CommitTransaction,
@@ -24,7 +25,6 @@ from waypost.api.operations import (
 from waypost.core.message import Message
 from waypost.guid import parse_guid
 from waypost.sim.bulk.history import BulkHistory
-from waypost.sim.bulk.operations import OPERATIONS
 from waypost.sim.client import Ask, Result
 from waypost.sim.local.arguments import Draft, drafts_of, key_of
 from waypost.sim.plans import MARK
@@ -56,8 +56,7 @@ class History:
         if not result.is_ok:
             self._refused(ask)
             return
-        if ask.name in OPERATIONS:
-            self._bulk.answered(ask, result)
+        self._bulk.answered(ask, result)
         match ask.name, ask.arguments:
             case "do", _:
                 self._done(ask, result)
@@ -160,8 +159,7 @@ class History:
         """These were under way. What a transaction did is gone with it, if nobody had asked to commit."""
         asked: dict[bytes, None] = dict(self._external)
         for ask in asks:
-            if ask.name in OPERATIONS:
-                self._bulk.unanswered(ask)
+            self._bulk.unanswered(ask)
             match ask.operation:
                 case CommitTransaction(identifier=text):
                     asked[parse_guid(text)] = None
@@ -199,7 +197,7 @@ class History:
 
     def _refused(self, ask: Ask) -> None:
         """A claim that is refused may have removed the part before it all the same."""
-        if ask.name == "claim":
+        if isinstance(ask.operation, Claim):
             self._bulk.unanswered(ask)
         elif isinstance(ask.operation, Send):
             self._refused_sends.update((draft.uid, None) for draft in drafts_of(ask.operation))

@@ -1,4 +1,4 @@
-"""The bulk interface in the model: the operations of waypost.sim.bulk.operations under the same names.
+"""The bulk interface in the model: the operations of waypost.api.bulk under the names in their rows.
 
 Every answer rests on all that was done before it. What is claimed is in waypost.sim.model.claims, what is staged in
 waypost.sim.model.stages.
@@ -17,7 +17,10 @@ from waypost.api.bulk import (
     Claim,
     Claimed,
     ClaimObject,
+    CommitStages,
+    DropStages,
     FindSeq,
+    ListBatches,
     ListClaims,
     Locked,
     PlannedRange,
@@ -39,7 +42,7 @@ from waypost.hresult import HResult
 from waypost.node.kernel import Call
 from waypost.sim.bulk.arguments import Batch, Staging
 from waypost.sim.bulk.limits import BulkLimits
-from waypost.sim.local.arguments import format_name
+from waypost.sim.local.arguments import format_name, key_of
 from waypost.sim.model.claims import Claims
 from waypost.sim.model.disk import SavedClaim, SavedStage
 from waypost.sim.model.records import SEQUENCE, Answer, ModelMessage, ModelQueue, Refused, State
@@ -198,7 +201,7 @@ class Bulk:
 
     def claim(self, call: Call, wish: Claim) -> None:
         self._openings.check_store()
-        self._state.keep(self._openings.queue(wish.name, AccessType.PEEK))
+        self._state.keep(self._openings.queue(key_of(wish.name), AccessType.PEEK))
         queue = self._queue(wish.name, wish.epoch)
         due = self.claims.claim(queue, wish, call.now)
 
@@ -235,22 +238,22 @@ class Bulk:
         self._openings.check_room()
         self._expect(call, self.stages.stage(batch, staging, lease_s, call.now))
 
-    def drop_stages(self, call: Call, stages: tuple[str, ...]) -> None:
+    def drop_stages(self, call: Call, wanted: DropStages) -> None:
         self._openings.check_store()
-        self.stages.drop([parse_guid(each) for each in stages])
+        self.stages.drop([parse_guid(each) for each in wanted.stages])
         self._expect(call, None)
 
-    def commit_stages(self, call: Call, batch: Batch, stages: tuple[str, ...]) -> None:
+    def commit_stages(self, call: Call, wanted: CommitStages) -> None:
         self._openings.check_store()
-        self._expect(call, self.stages.commit(batch, [parse_guid(each) for each in stages]))
+        self._expect(call, self.stages.commit(Batch.of(wanted), [parse_guid(each) for each in wanted.stages]))
 
-    def list_batches(self, call: Call, query: str) -> None:
-        self._expect(call, Batches(self.stages.batches_of(query)))
+    def list_batches(self, call: Call, wanted: ListBatches) -> None:
+        self._expect(call, Batches(self.stages.batches_of(wanted.query)))
 
     # How it is done.
 
-    def _queue(self, key: str, epoch: str = "") -> ModelQueue:
-        queue = self._state.queues.get(key)
+    def _queue(self, name: str, epoch: str = "") -> ModelQueue:
+        queue = self._state.queues.get(key_of(name))
         if queue is None or queue.is_provisional:
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
         if epoch and self._known.epochs[epoch] != queue.number:

@@ -41,6 +41,7 @@ from waypost.core.reading import MessageSeekAction
 from waypost.guid import parse_guid
 from waypost.hresult import HResult
 from waypost.node.kernel import Call
+from waypost.sim.bulk.arguments import Batch, Staging
 from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.local.arguments import Draft, drafts_of, key_of
 from waypost.sim.marks import Marks
@@ -199,7 +200,11 @@ class Model:
 
     def do(self, call: Call, operation: Operation[Any]) -> None:
         """Raises Refused."""
-        self._handlers[type(operation)](call, operation)
+        handler = self._handlers.get(type(operation)) or getattr(self.bulk, operation.row.name)
+        handler(call, operation)
+
+    def stage(self, call: Call, batch: Batch, staging: Staging, lease_s: float) -> None:
+        self.bulk.stage(call, batch, staging, lease_s)
 
     def _next_turn(self) -> None:
         """What follows is another operation of the kernel."""
