@@ -4,10 +4,11 @@ A timer has a key of its owner and a handler. One that is pushed back again and 
 into a table, and its place in the heap is corrected when it comes up there. One that is stopped leaves its place behind
 until then. Work in parts has no deadline: one part of it is done with every firing, unless it has to wait.
 
-A component adds a timer with `kernel.timers.start(key, at, handler)` (waypost.node.kernel; a part below the node is
+To add a timer, a component calls `kernel.timers.start(key, at, handler)` (waypost.node.kernel; a part below the node is
 given the same Timers), and nothing else has to know: Node.tick fires it, and Node.next_deadline wakes the shell. The
 simulator needs more: its model says when the node has to wake up, so a timer that acts in a simulation of one host has
 a deadline in the model, as a `tick` and a `next_deadline` of one of its parts that waypost.sim.model.model.Model asks.
+What ends by the wall clock, as messages do, is in waypost.core.expiries.
 """
 
 from collections.abc import Callable, Hashable

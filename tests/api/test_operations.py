@@ -1,6 +1,7 @@
 """Every operation is one record, and each surface has it under the same words."""
 
 import inspect
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -285,6 +286,17 @@ def test_every_operation_has_a_row_in_the_pages_about_http(kind: type[Operation[
     row = kind.row
     page = DOCS / ("bulk.md" if kind in BULK_OPERATIONS else "http.md")
     assert f"| `{row.method} {row.path}` | {row.help} |\n" in page.read_text("utf-8")
+
+
+def _all_records(kind: type[Operation[object]]) -> Iterator[type[Operation[object]]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _all_records(each)
+
+
+def test_every_record_is_in_a_list_of_operations() -> None:
+    known = {kind for kind in _all_records(Operation) if kind.__module__.startswith("waypost.") and "row" in vars(kind)}
+    assert known == {*EVERY, *LOCAL_OPERATIONS}
 
 
 def test_every_operation_has_a_sample_here() -> None:

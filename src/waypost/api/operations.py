@@ -3,8 +3,11 @@
 Whatever carries operations reads these rows: the HTTP client builds a request from one, the server's route is bound
 from the same one, and the queue manager's handlers are found by the type of the record.
 
-To add an operation: its record with @operation here, its handler in waypost.node.operation_handlers, and a method in
-both facades of waypost.client; a verb in waypost.cli. tests/api/test_operations.py says what is left.
+To add an operation: its record with @operation here and its name in OPERATIONS, its handler in
+waypost.node.operation_handlers, and a method in both facades of waypost.client; a verb in waypost.cli. Its route and
+its place in /schema come from the row; waypost.http.operation_routes names those that do more. Operations of the bulk
+interface are in waypost.api.bulk, those about the daemon itself in waypost.api.status. tests/api/test_operations.py
+says what is left.
 """
 
 import re

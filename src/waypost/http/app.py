@@ -1,7 +1,7 @@
 """The application: every path of the server, behind the guard."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from waypost.client.aio_manager import Manager
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
@@ -25,7 +25,7 @@ from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
 from waypost.http.watching import name_of, watched
 
-ROUTES: Final[tuple[Route[Any], ...]] = (
+ROUTES: Final[tuple[Route, ...]] = (
     status.PAGE,
     backup.BACKUP,
     events.EVENTS,
@@ -89,7 +89,7 @@ class _Router:
 
     __slots__ = ("_refine", "_routes", "_service")
 
-    def __init__(self, routes: Iterable[Route[Any]], service: Service, refine: Refine) -> None:
+    def __init__(self, routes: Iterable[Route], service: Service, refine: Refine) -> None:
         self._routes: Final = Routes(routes)
         self._service: Final = service
         self._refine: Final = refine

@@ -13,7 +13,7 @@ from waypost.client.backups.container import MEDIA_TYPE, broken_off
 from waypost.client.backups.source import BackupSource
 from waypost.errors import WaypostError
 from waypost.http.requests import Receive, Request, Scope, Send
-from waypost.http.routes import Nothing, Route
+from waypost.http.routes import Nothing, Route, of
 from waypost.http.service import AsgiClient, Service
 
 _HEADERS: Final = [
@@ -94,6 +94,6 @@ BACKUP: Final = Route(
     path="/api/store/backup",
     name="backup",
     asked=Nothing,
-    perform=_backup,
+    perform=of(Nothing, _backup),
     media_type=MEDIA_TYPE,
 )

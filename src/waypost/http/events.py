@@ -19,7 +19,7 @@ from waypost.core.message import Message as CoreMessage
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.errors import InvalidParameter, LimitReached, QueueNotFound, ServiceNotAvailable
 from waypost.http.requests import Receive, Request, Scope, Send
-from waypost.http.routes import Route
+from waypost.http.routes import Route, of
 from waypost.http.service import AsgiClient, Service
 from waypost.node.bulk import find_queue
 from waypost.node.following import Following
@@ -115,6 +115,6 @@ EVENTS: Final = Route(
     path="/api/queues/{name}/events",
     name="events",
     asked=Events,
-    perform=_events,
+    perform=of(Events, _events),
     media_type="text/event-stream",
 )

@@ -25,7 +25,7 @@ from waypost.drive.new_guid import new_guid
 from waypost.errors import InvalidHandle, InvalidParameter, LimitReached, Timeout
 from waypost.guid import guid_text
 from waypost.http.requests import Request
-from waypost.http.routes import Route
+from waypost.http.routes import Route, of
 from waypost.http.service import Client, OpenedCursor, Service
 from waypost.limits import MAX_HTTP_LEASE_SECONDS
 
@@ -134,6 +134,6 @@ COMMIT_TRANSACTIONS: Final = Route(
     name="commit_transactions",
     asked=Receipts,
     body=Receipts,
-    perform=_commit_transactions,
+    perform=of(Receipts, _commit_transactions),
     answers=(Outcomes,),
 )

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from waypost.errors import WaypostError
 from waypost.http.requests import JSON, Request, Response
-from waypost.http.routes import Nothing, Route
+from waypost.http.routes import Nothing, Route, of
 from waypost.http.service import Service
 from waypost.node.shortages import shortages
 
@@ -53,11 +53,11 @@ def _trouble(service: Service) -> str | None:
     return None if trouble is None else str(trouble)
 
 
-LIVE: Final = Route(method="GET", path="/health/live", name="live", asked=Nothing, perform=_live)
+LIVE: Final = Route(method="GET", path="/health/live", name="live", asked=Nothing, perform=of(Nothing, _live))
 READY: Final = Route(
     method="GET",
     path="/health/ready",
     name="ready",
     asked=Ready,
-    perform=_ready,
+    perform=of(Ready, _ready),
 )

@@ -3,7 +3,8 @@
 docs/metrics.md lists the names, which stay. Of many queues only the oldest are shown one by one.
 
 To add a metric: a _gauge or _counter in the method for its part of the queue manager, and its row in docs/metrics.md. A
-number of transfer's statistics is one as soon as it has a field there.
+number of transfer's statistics is one as soon as it has a field there (and is in _GAUGES if it can go down), and one of
+RPC as soon as it is in _RPC_COUNTERS. A number of each queue is added in waypost.http.queue_metrics.
 """
 
 import os
@@ -31,11 +32,12 @@ from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue
 from waypost.drive.loop_watch import BOUNDS
 from waypost.http.queue_metrics import queue_text
 from waypost.http.requests import Request, Response
-from waypost.http.routes import Nothing, Route
+from waypost.http.routes import Nothing, Route, of
 from waypost.http.service import Service
 from waypost.http.slices import sliced
 from waypost.limits import MAX_METRICS_QUEUES
 from waypost.node.network.refusals import Reason
+from waypost.store.folder import DATA
 from waypost.transfer.statistics import Statistics
 
 _COMMIT_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -87,13 +89,14 @@ class Metrics:
         return generate_latest(self._registry) + await queue_text(self._service, *shown)
 
 
-def route(numbers: Metrics) -> Route[Nothing]:
+def route(numbers: Metrics) -> Route:
     """/metrics, which Prometheus reads."""
 
     async def answer(_service: Service, _asked: Nothing, _request: Request) -> Response:
         return Response(await numbers.text(), media_type=CONTENT_TYPE_LATEST)
 
-    return Route(method="GET", path="/metrics", name="metrics", asked=Nothing, perform=answer, is_shown=False)
+    perform = of(Nothing, answer)
+    return Route(method="GET", path="/metrics", name="metrics", asked=Nothing, perform=perform, is_shown=False)
 
 
 class _Live(Collector):
@@ -257,6 +260,6 @@ def _counter(name: str, text: str, value: float) -> Metric:
 
 def _store_size(service: Service) -> int:
     try:
-        return os.stat(service.path / "data.mdb").st_size
+        return os.stat(service.path / DATA).st_size
     except OSError:
         return 0

@@ -6,7 +6,7 @@ Every status that an operation is answered with is there; a method that a path d
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
-from typing import Annotated, Any, Final, get_args
+from typing import Annotated, Final, get_args
 
 import msgspec
 from msgspec import Meta
@@ -16,7 +16,7 @@ import waypost
 from waypost.client.transports.http.schema import ErrorObject
 from waypost.http.request_guard import OPEN, WITH_BODY
 from waypost.http.requests import JSON, MESSAGE_PACK, Request, Response
-from waypost.http.routes import Nothing, Route
+from waypost.http.routes import Nothing, Route, of
 from waypost.http.service import Service
 
 _DESCRIPTION: Final = (
@@ -68,7 +68,7 @@ class Document:
 
     __slots__ = ("_content", "_demands_token", "_routes")
 
-    def __init__(self, routes: Sequence[Route[Any]], *, demands_token: bool) -> None:
+    def __init__(self, routes: Sequence[Route], *, demands_token: bool) -> None:
         self._routes: Final = routes
         self._demands_token: Final = demands_token
         self._content = b""
@@ -80,24 +80,24 @@ class Document:
         return self._content
 
 
-def schema_routes(document: Document) -> list[Route[Nothing]]:
+def schema_routes(document: Document) -> list[Route]:
     """This API, for programs."""
 
     async def answer(_service: Service, _asked: Nothing, _request: Request) -> Response:
         return Response(document.content, media_type="application/vnd.oai.openapi+json")
 
     return [
-        Route(method="GET", path=path, name="schema", asked=Nothing, perform=answer, is_shown=False)
+        Route(method="GET", path=path, name="schema", asked=Nothing, perform=of(Nothing, answer), is_shown=False)
         for path in ("/schema", "/schema/openapi.json")
     ]
 
 
-def document(routes: Iterable[Route[Any]], *, demands_token: bool) -> dict[str, Any]:
+def document(routes: Iterable[Route], *, demands_token: bool) -> dict[str, object]:
     shown = [route for route in routes if route.is_shown]
     types = [ErrorObject, *(each for route in shown for each in _types(route))]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
     known = dict(zip(map(repr, types), schemas, strict=True))
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, dict[str, object]] = {}
     for route in shown:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, known, demands_token=demands_token)
     return {
@@ -131,10 +131,10 @@ def statuses(method: str, path: str, *, has_data: bool, demands_token: bool) -> 
         yield 502
 
 
-def _operation(route: Route[Any], known: Mapping[str, Any], *, demands_token: bool) -> dict[str, Any]:
+def _operation(route: Route, known: Mapping[str, dict[str, object]], *, demands_token: bool) -> dict[str, object]:
     refusals = statuses(route.method, route.path, has_data=route.body is not None, demands_token=demands_token)
     summary, _, more = (route.help or route.perform.__doc__ or "").partition("\n\n")
-    operation: dict[str, Any] = {
+    operation: dict[str, object] = {
         "operationId": _identifier(route),
         "summary": summary.strip(),
         "description": "\n\n".join(" ".join(part.split()) for part in (summary, *more.split("\n\n")) if part.strip()),
@@ -151,7 +151,7 @@ def _operation(route: Route[Any], known: Mapping[str, Any], *, demands_token: bo
     return operation
 
 
-def _types(route: Route[Any]) -> Iterator[Any]:
+def _types(route: Route) -> Iterator[object]:
     """What a route takes and gives."""
     if route.body is not None:
         yield route.body
@@ -159,7 +159,7 @@ def _types(route: Route[Any]) -> Iterator[Any]:
     yield from route.answers
 
 
-def _typed(field: FieldInfo) -> tuple[Any, str]:
+def _typed(field: FieldInfo) -> tuple[object, str]:
     """The type of a parameter, and its description, which stands beside it."""
     kind, *notes = get_args(field.type) if hasattr(field.type, "__metadata__") else (field.type,)
     meta = next((each for each in notes if isinstance(each, Meta)), Meta())
@@ -167,13 +167,13 @@ def _typed(field: FieldInfo) -> tuple[Any, str]:
     return Annotated[kind, limits], meta.description or ""
 
 
-def _parameter(route: Route[Any], field: FieldInfo, known: Mapping[str, Any]) -> dict[str, Any]:
+def _parameter(route: Route, field: FieldInfo, known: Mapping[str, dict[str, object]]) -> dict[str, object]:
     kind, description = _typed(field)
     is_path = field.name in route.path_names
     schema = dict(known[repr(kind)])
     if not field.required:
         schema["default"] = field.default
-    parameter = {
+    parameter: dict[str, object] = {
         "name": field.name,
         "in": "path" if is_path else "query",
         "required": is_path or field.required,
@@ -182,9 +182,9 @@ def _parameter(route: Route[Any], field: FieldInfo, known: Mapping[str, Any]) ->
     return parameter | ({"description": description} if description else {})
 
 
-def _answer(route: Route[Any], known: Mapping[str, Any]) -> dict[str, Any]:
+def _answer(route: Route, known: Mapping[str, dict[str, object]]) -> dict[str, object]:
     status = HTTPStatus(route.status)
-    answer: dict[str, Any] = {"description": status.description or status.phrase}
+    answer: dict[str, object] = {"description": status.description or status.phrase}
     if route.answers:
         schemas = [known[repr(each)] for each in route.answers]
         answer["content"] = _contents(schemas[0] if len(schemas) == 1 else {"anyOf": schemas})
@@ -194,15 +194,15 @@ def _answer(route: Route[Any], known: Mapping[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def _refusal(status: int, known: Mapping[str, Any]) -> dict[str, Any]:
+def _refusal(status: int, known: Mapping[str, dict[str, object]]) -> dict[str, object]:
     return {"description": _STATUSES[status], "content": _contents(known[repr(ErrorObject)])}
 
 
-def _contents(schema: Any) -> dict[str, Any]:
+def _contents(schema: Mapping[str, object]) -> dict[str, object]:
     return {kind: {"schema": schema} for kind in _MEDIA_TYPES}
 
 
-def _identifier(route: Route[Any]) -> str:
+def _identifier(route: Route) -> str:
     """Such as ApiQueuesNamePeekPeek. Programs that were generated from the document have methods of these names."""
     found = ""
     for part in route.path.strip("/").replace("{", "").replace("}", "").split("/"):

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -43,19 +43,20 @@ from waypost.api.properties import QueueInfo, QueueList
 from waypost.api.status import Doctor, ShowVerification, StartVerification, Status, VerificationInfo
 from waypost.client.transports.http.schema import Messages, Packets, SentIds, SentMessages
 from waypost.http import bulk, handles, reading, sending, status
-from waypost.http.requests import JSON, Request
+from waypost.http.requests import JSON, App, Request
 from waypost.http.results import answer, resent
-from waypost.http.routes import Perform, Route
+from waypost.http.routes import Perform, Route, of
 from waypost.http.service import AsgiClient, Client, Service
 from waypost.http.slices import sliced
 from waypost.node.queue_calls import QueueCalls
 
-R = TypeVar("R")
 O = TypeVar("O", bound=Operation[object])  # noqa: E741, an operation
 
 
-async def _ask(service: Service, operation: Operation[R]) -> R:
-    return await service.shell.call(operation)
+async def _ask(service: Service, operation: Operation[object]) -> Struct | None:
+    reply = await service.shell.call(operation)
+    assert reply is None or isinstance(reply, Struct)
+    return reply
 
 
 async def _explain(service: Service, operation: Explain) -> Explanation:
@@ -111,10 +112,10 @@ def _reading(read: Callable[[Service, Client, O], Awaitable[Received]]) -> Perfo
     return perform
 
 
-def _plain(perform: Callable[[Service, O], Awaitable[object]]) -> Perform[O]:
+def _plain(perform: Callable[[Service, O], Awaitable[Struct | App | None]]) -> Perform[O]:
     """What needs to know nothing of the request."""
 
-    async def performed(service: Service, operation: O, _: Request) -> object:
+    async def performed(service: Service, operation: O, _: Request) -> Struct | App | None:
         return await perform(service, operation)
 
     return performed
@@ -124,7 +125,7 @@ async def _browse(service: Service, _: Client, operation: Browse) -> Received:
     return await reading.browsed(service, operation)
 
 
-def routes() -> list[Route[Any]]:
+def routes() -> list[Route]:
     """One for each operation."""
     by_hand = (
         _route(Status, _plain(status.status)),
@@ -164,7 +165,7 @@ def routes() -> list[Route[Any]]:
     return [*by_hand, *(_route(kind, _plain(_ask)) for kind in others)]
 
 
-def _route(kind: type[O], perform: Perform[O], *answers: type[Struct]) -> Route[O]:
+def _route(kind: type[O], perform: Perform[O], *answers: type[Struct]) -> Route:
     """`answers` are what the answer is made of, if that is not the reply itself."""
     row = kind.row
     is_frame = row.reply is Frame
@@ -174,7 +175,7 @@ def _route(kind: type[O], perform: Perform[O], *answers: type[Struct]) -> Route[
         path=row.path,
         name=row.name,
         asked=kind,
-        perform=perform,
+        perform=of(kind, perform),
         help=kind.__doc__ or "",
         body=row.body,
         answers=answers or reply,

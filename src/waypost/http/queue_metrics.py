@@ -1,6 +1,9 @@
 """The numbers of single queues for Prometheus, as text, made part by part (waypost.http.slices).
 
 The text is written here: a registry makes all of it in one turn of the loop, which is long with a thousand queues.
+
+To add one: its name and help in _LOCAL or _OUTGOING, its value in the function that adds their numbers, and its row in
+docs/metrics.md.
 """
 
 import time

@@ -7,7 +7,7 @@ MessagePack without a query goes this way, and only what the guard lets pass. A 
 import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -117,11 +117,12 @@ class Quick:
         await commit_transaction(self._service, _operation(CommitTransaction, None, identifier=name))
 
 
-def _decoder(kind: type[Operation[object]]) -> "msgspec.msgpack.Decoder[Any]":
+def _decoder(kind: type[Operation[object]]) -> "msgspec.msgpack.Decoder[Struct]":
+    assert kind.row.body is not None
     return msgspec.msgpack.Decoder(kind.row.body)
 
 
-def _decoded(decoder: "msgspec.msgpack.Decoder[Any]", body: bytes) -> Any:
+def _decoded(decoder: "msgspec.msgpack.Decoder[Struct]", body: bytes) -> Struct:
     try:
         return decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -130,5 +131,5 @@ def _decoded(decoder: "msgspec.msgpack.Decoder[Any]", body: bytes) -> Any:
 
 def _operation(kind: type[O], body: Struct | None, **path: str) -> O:
     """The record that a request asks for, of its path and its body."""
-    values: dict[str, Any] = {name: decoded(part) for name, part in path.items()}
+    values: dict[str, object] = {name: decoded(part) for name, part in path.items()}
     return kind(**values, **{each: getattr(body, each) for each in kind.row.body_names})

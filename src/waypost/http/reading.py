@@ -1,4 +1,4 @@
-"""Receive, peek, browse, move, resend and delete, as they come over HTTP.
+"""Receive, peek, browse and move, as they come over HTTP.
 
 A client that goes away while it waits loses nothing: the wait ends with it. Where its leaving is heard of too late for
 that, the message is taken in a transaction of the server, which is committed if the client is still there. One that

@@ -8,9 +8,9 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, wraps
 from http import HTTPStatus
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
@@ -24,8 +24,8 @@ from waypost.http.service import Service
 
 S = TypeVar("S", bound=Struct)
 
-# Does what a request asks for. Its answer is a structure, None, or an ASGI application such as a Response.
-Perform: TypeAlias = Callable[[Service, S, Request], Awaitable[object]]
+# Does what a request asks for.
+Perform: TypeAlias = Callable[[Service, S, Request], Awaitable[Struct | App | None]]
 
 _PATH_PARAMETER: Final = re.compile(r"\{(\w+)\}")
 # What msgspec says of a field.
@@ -39,8 +39,19 @@ class Nothing(Struct, frozen=True):
     """What a request asks for that brings nothing but its path."""
 
 
+def of(asked: type[S], perform: Perform[S]) -> Perform[Struct]:
+    """What performs a route whose requests are this structure."""
+
+    @wraps(perform)
+    async def performed(service: Service, found: Struct, request: Request) -> Struct | App | None:
+        assert isinstance(found, asked)
+        return await perform(service, found, request)
+
+    return performed
+
+
 @dataclass(frozen=True, kw_only=True)
-class Route(Generic[S]):
+class Route:
     """`asked` is the structure that is made of a request; `body` is the part of it that comes in the body.
 
     `answers` are the structures of an answer, for the schema; none for one of another `media_type`.
@@ -49,8 +60,8 @@ class Route(Generic[S]):
     method: str
     path: str
     name: str
-    asked: type[S]
-    perform: Perform[S]
+    asked: type[Struct]
+    perform: Perform[Struct]
     # The docstring of what performs it, if it has none of its own.
     help: str = ""
     body: type[Struct] | None = None
@@ -85,7 +96,8 @@ class Route(Generic[S]):
         return defstruct(self.asked.__name__, given)
 
     @cached_property
-    def _decoders(self) -> tuple[Any, Any]:
+    def _decoders(self) -> "tuple[msgspec.json.Decoder[Struct], msgspec.msgpack.Decoder[Struct]]":
+        assert self.body is not None
         return msgspec.json.Decoder(self.body), msgspec.msgpack.Decoder(self.body)
 
     async def answer(self, service: Service, values: Sequence[str], request: Request) -> App:
@@ -94,9 +106,9 @@ class Route(Generic[S]):
         found = await self.perform(service, asked, request)
         if found is None:
             return Response(b"", self.status)
-        return encoded(request, found, self.status) if isinstance(found, Struct) else found  # type: ignore[return-value]  # an application
+        return encoded(request, found, self.status) if isinstance(found, Struct) else found
 
-    async def _asked(self, values: Sequence[str], request: Request) -> S:
+    async def _asked(self, values: Sequence[str], request: Request) -> Struct:
         given = dict(zip(self.path_names, map(decoded, values), strict=True)) | self._query(request.query)
         body = None if self.body is None else await self._read(request)
         try:
@@ -120,7 +132,7 @@ class Route(Generic[S]):
         if not content:
             raise InvalidParameter(_NO_BODY)
         try:
-            found: Struct = self._decoders[request.has_message_pack].decode(content)
+            found = self._decoders[request.has_message_pack].decode(content)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise refused_body(error) from None
         return found
@@ -132,8 +144,7 @@ def joined(kind: type[S], parameters: Struct, body: Struct | None) -> S:
         if isinstance(whole, kind):
             return whole
     assert body is not None
-    values = {name: getattr(part, name) for part in (parameters, body) for name in part.__struct_fields__}
-    return kind(**values)
+    return kind(**{name: getattr(part, name) for part in (parameters, body) for name in part.__struct_fields__})
 
 
 def decoded(part: str) -> str:
@@ -156,7 +167,7 @@ class Routes:
 
     __slots__ = ("_tree",)
 
-    def __init__(self, routes: Iterable[Route[Any]]) -> None:
+    def __init__(self, routes: Iterable[Route]) -> None:
         self._tree: Final = _Part()
         for route in routes:
             part = self._tree
@@ -165,7 +176,7 @@ class Routes:
             assert route.method not in part.routes, f"two routes for {route.method} {route.path}"
             part.routes[route.method] = route
 
-    def find(self, method: str, path: str) -> tuple[Route[Any], list[str]] | Response:
+    def find(self, method: str, path: str) -> tuple[Route, list[str]] | Response:
         """The route, and the parts of the path that it leaves open; or the answer to OPTIONS. Raises Refused."""
         values: list[str] = []
         found = _find(self._tree, path.strip("/").split("/"), 0, values)
@@ -188,7 +199,7 @@ class _Part:
 
     def __init__(self) -> None:
         self.parts: Final[dict[str, _Part]] = {}
-        self.routes: Final[dict[str, Route[Any]]] = {}
+        self.routes: Final[dict[str, Route]] = {}
 
 
 def _find(part: _Part, path: Sequence[str], at: int, values: list[str]) -> _Part | None:

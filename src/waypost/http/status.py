@@ -10,7 +10,7 @@ from waypost.client.status import second_of, status_of
 from waypost.drive.loop_watch import LoopTurn
 from waypost.http.doctor import examine
 from waypost.http.requests import Request, Response
-from waypost.http.routes import Nothing, Route
+from waypost.http.routes import Nothing, Route, of
 from waypost.http.service import Service
 
 _PAGE: Final = """<!doctype html>
@@ -41,7 +41,7 @@ async def _page(_service: Service, _asked: Nothing, _request: Request) -> Respon
     return Response(_PAGE.encode(), media_type="text/html; charset=utf-8", headers=_PAGE_HEADERS)
 
 
-PAGE: Final = Route(method="GET", path="/", name="page", asked=Nothing, perform=_page, is_shown=False)
+PAGE: Final = Route(method="GET", path="/", name="page", asked=Nothing, perform=of(Nothing, _page), is_shown=False)
 
 
 async def status(service: Service, operation: Status) -> StatusInfo:

@@ -4,7 +4,7 @@ Everything is read in the driver, credentials too, and travels to the executors 
 need no file and no variable of their own, and nothing secret stands in a plan.
 
 To add an option: its name in _NAMES, its field in the record that it belongs to, and the line that reads it with
-waypost.spark.option_values; then its row in docs/spark.md.
+waypost.spark.option_values; then its row in docs/spark.md, with which tests/spark/test_docs_spark.py compares it.
 """
 
 import os
