@@ -1,5 +1,8 @@
 """Bulk operations of a manager, which tests.client.test_remote_same runs on a daemon too."""
 
+import re
+from typing import Any
+
 import pytest
 
 import waypost
@@ -21,11 +24,17 @@ from waypost.api.bulk import (
     StagedMessages,
 )
 from waypost.api.frames import Frame
+from waypost.api.local import CancelReads
+from waypost.api.operations import Operation
 from waypost.api.properties import MessageProperties
 from waypost.core.stored_message import stored_message
-from waypost.errors import QueueNotFound, TransactionSequence
+from waypost.errors import InvalidParameter, QueueNotFound, TransactionSequence
 
 manager, orders, ledger = managers.manager, managers.orders, managers.ledger
+
+# For the places in which it is wrong.
+NUMBER: Any = 5
+TEXT: Any = "eA=="
 
 
 def bodies(frame: Frame) -> list[bytes]:
@@ -71,3 +80,31 @@ def test_a_batch_is_staged_and_committed_once(manager: waypost.Manager, ledger: 
     assert manager.call(commit).is_repeated
     assert manager.call(ListBatches(query="q")).batches == [0]
     assert [ledger.receive(0).body for _ in range(2)] == [b"1", b"2"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (None, "an operation is a record of waypost.api, like ListQueues(), not None"),
+        (PlanRange, "an operation is a record of waypost.api"),
+        (Operation(), "an operation is a record of waypost.api"),
+        (CancelReads(name="orders"), "cancel reads is for the queue manager itself"),
+        (PlanRange(name=NUMBER), "plan range is not asked for like this: Expected `str`, got `int` - at `$.name`"),
+        (PlanRange(name="orders", parts=0), "Expected `int` >= 1 - at `$.parts`"),
+        (ListBulkQueues(pattern=NUMBER), "Expected `str`, got `int` - at `$.pattern`"),
+        (
+            Stage(query="q", batch=1, groups=[StagedMessages(queue="ledger", messages=[NUMBER])]),
+            "Expected `object`, got `int` - at `$.groups[0].messages[0]`",
+        ),
+        (
+            Stage(query="q", batch=1, groups=[StagedMessages(queue="ledger", like=MessageProperties(), bodies=[TEXT])]),
+            "Expected `bytes`, got `str` - at `$.groups[0].bodies[0]`",
+        ),
+    ],
+)
+def test_a_wrong_operation_is_refused_and_the_manager_goes_on(
+    manager: waypost.Manager, wrong: Any, sentence: str
+) -> None:
+    with pytest.raises(InvalidParameter, match=re.escape(sentence)):
+        manager.call(wrong)
+    assert manager.call(ListBulkQueues()).queues == []

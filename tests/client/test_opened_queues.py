@@ -4,9 +4,10 @@ import pytest
 
 import waypost
 from tests.client import managers
-from waypost.errors import TransactionUsage
+from waypost.errors import Timeout, TransactionUsage
 from waypost.limits import MAX_OPENED_NAME
 from waypost.node import opened_queues
+from waypost.wire.format_names import FormatName
 
 manager, orders = managers.manager, managers.orders
 
@@ -45,3 +46,23 @@ def test_a_long_list_of_queues_is_opened_for_each_send(manager: waypost.Manager)
         manager.queue(names).send("42 bolts")
         assert handles(manager) == 0
         assert {queue.info().message_count for queue in queues} == {count}
+
+
+def test_nothing_stays_open_of_a_queue_that_was_deleted(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    """Neither of its subqueues and its journal, nor under another name."""
+    for name in ("orders", "orders;retry", "orders;journal", orders.info().private_format_name or ""):
+        _look(manager.queue(name))
+    opened = managers.driver_of(manager).handlers.opened
+    assert len(_shared(opened)) == 4
+    manager.delete_queue("orders")
+    _look(manager.create_queue("invoices"))
+    assert [str(name).rpartition("\\")[2] for name in _shared(opened)] == ["invoices"]
+
+
+def _look(queue: waypost.Queue) -> None:
+    with pytest.raises(Timeout):
+        queue.receive(0)
+
+
+def _shared(opened: opened_queues.OpenedQueues) -> list[FormatName]:
+    return [name for name, queue in opened._queues.items() if queue.handles]

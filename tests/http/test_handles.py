@@ -190,3 +190,13 @@ async def test_a_commit_in_doubt_is_never_called_committed(api: Api) -> None:
         assert (again.status_code, again.json()["error"]) == (409, "TransactionSequence")
         assert "not known" in again.json()["message"]
     driver.unwritten = 0
+
+
+@served()
+async def test_a_cursor_of_a_deleted_queue_says_that_the_queue_is_gone(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    identifier = (await api.post("/api/cursors", {"queue": "orders"})).json()["id"]
+    await api.delete(ORDERS)
+    answer = await api.post(f"/api/cursors/{identifier}/peek", {})
+    assert (answer.status_code, answer.json()["error"]) == (409, "QueueNotAvailable")
+    assert "hint" not in answer.json()

@@ -112,6 +112,14 @@ async def test_what_is_not_there_is_told(api: Api) -> None:
 
 
 @served()
+async def test_a_query_parameter_that_is_missing_is_named(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    for path, name in (("/api/bulk/queues/orders/seq?outgoing=false", "time"), ("/api/bulk/commits", "query")):
+        answer = await api.get(path)
+        assert (answer.status_code, answer.json()["message"]) == (400, f"the query parameter {name} is missing")
+
+
+@served()
 async def test_errors_are_messagepack_for_those_who_speak_it(api: Api) -> None:
     assert (await api.pack("/api/queues/nowhere/receive", {}))["error"] == "QueueNotFound"
     assert (await api.pack("/api/queues/nowhere/receive", {"count": 0}))["error"] == "InvalidParameter"

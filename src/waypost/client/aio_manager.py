@@ -34,6 +34,7 @@ from waypost.client.aio_queue import Queue
 from waypost.client.aio_transaction import Transaction
 from waypost.client.aio_with_properties import ManagerSender, QueueCreator
 from waypost.client.arguments import (
+    asked,
     transaction_limit,
     warn_of_ignored,
 )
@@ -333,7 +334,7 @@ class Manager(ManagerSender, QueueCreator):
 
         plan = await manager.call(PlanRange(name="orders", parts=4))
         """
-        return await self._transport.call(operation)
+        return await self._transport.call(asked(operation))
 
     async def close(self) -> None:
         """Let the queue manager go. Reads that wait raise OperationCancelled, and transactions under way abort.

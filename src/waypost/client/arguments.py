@@ -7,12 +7,13 @@ from math import inf
 from textwrap import TextWrapper
 from typing import Any, Final, TypeVar, get_args
 
+import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from waypost.api.bodies import BYTES
 from waypost.api.excerpt import excerpt
-from waypost.api.operations import Seek
+from waypost.api.operations import Operation, Row, Seek
 from waypost.api.properties import MessageProperties
 from waypost.api.rows import PropertyRow
 from waypost.client.message import Message
@@ -20,10 +21,27 @@ from waypost.core.positions import END
 from waypost.errors import InvalidParameter
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 SEEKS: Final = get_args(Seek)
 # Seconds that nobody lives to see the end of, and clocks can still count.
 _FOR_EVER: Final = 1 << 32
+_BYTES: Final = (bytes, bytearray, memoryview)
+
+
+def asked(operation: Operation[R]) -> Operation[R]:
+    """An operation that a program has made itself: Python checks nothing of what it puts there."""
+    kind = type(operation)
+    row = vars(kind).get("row")
+    if not isinstance(row, Row):
+        raise InvalidParameter(f"an operation is a record of waypost.api, like ListQueues(), not {excerpt(operation)}")
+    if not row.path:
+        raise InvalidParameter(f"{row.words} is for the queue manager itself")
+    try:
+        # Text is no bytes here, as it is in JSON.
+        return msgspec.convert(msgspec.to_builtins(operation, builtin_types=_BYTES), kind, builtin_types=_BYTES)
+    except (msgspec.ValidationError, TypeError, RecursionError) as error:
+        raise InvalidParameter(f"{row.words} is not asked for like this: {error or type(error).__name__}") from None
 
 
 def seconds(timeout: float | None) -> float:

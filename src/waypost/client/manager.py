@@ -30,6 +30,7 @@ from waypost.api.properties import MessageProperties, QueueProperties
 from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
 from waypost.api.status import Check, Doctor, Status, StatusInfo, StoreReport
 from waypost.client.arguments import (
+    asked,
     transaction_limit,
     warn_of_ignored,
 )
@@ -328,7 +329,7 @@ class Manager(ManagerSender, QueueCreator):
 
         plan = manager.call(PlanRange(name="orders", parts=4))
         """
-        return self._transport.call(operation)
+        return self._transport.call(asked(operation))
 
     def close(self) -> None:
         """Let the queue manager go. Reads that wait raise OperationCancelled, and transactions under way abort.

@@ -30,6 +30,7 @@ Perform: TypeAlias = Callable[[Service, S, Request], Awaitable[Struct | App | No
 _PATH_PARAMETER: Final = re.compile(r"\{(\w+)\}")
 # What msgspec says of a field.
 _OF_FIELD: Final = re.compile(r"(.*) - at `\$\.(\w+)`")
+_MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
 _NO_BODY: Final = "a body is missing, which has to be JSON or MessagePack; {} stands for the defaults"
 # In the tree of paths: any one part.
 _ANY: Final = "{}"
@@ -114,7 +115,8 @@ class Route:
         try:
             parameters = msgspec.convert(given, self._bare, strict=False)
         except msgspec.ValidationError as error:
-            raise InvalidParameter(_OF_FIELD.sub(r"\2: \1", str(error))) from None
+            sentence = _OF_FIELD.sub(r"\2: \1", str(error))
+            raise InvalidParameter(_MISSING.sub(r"the query parameter \1 is missing", sentence)) from None
         return joined(self.asked, parameters, body)
 
     def _query(self, query: bytes) -> dict[str, str]:

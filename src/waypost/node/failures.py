@@ -33,7 +33,7 @@ _REFUSALS: Final = {
 
 
 def failure(status: HResult) -> WaypostError:
-    """The narrowest error that has this status."""
+    """The error whose own this status is, and not one of the narrower ones that say more of it."""
     return _CLASSES[status](_SENTENCES[status])
 
 
@@ -77,4 +77,6 @@ def _tree(root: type[WaypostError]) -> Iterator[type[WaypostError]]:
         yield from _tree(child)
 
 
-_CLASSES: Final = {cls.hresult: cls for cls in _tree(WaypostError) if cls.__module__ == errors.__name__}
+_CLASSES: Final = {
+    cls.hresult: cls for cls in _tree(WaypostError) if cls.__module__ == errors.__name__ and "hresult" in vars(cls)
+}

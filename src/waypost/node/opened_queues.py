@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType
 from waypost.api.excerpt import excerpt
 from waypost.api.names import check_can_be_sent_to, format_name, short_name
 from waypost.core.cursors import Cursor
-from waypost.core.queues import AccessType, OpenQueueDescriptor, ShareMode
+from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue, ShareMode
 from waypost.errors import InvalidHandle, InvalidParameter, QueueNotAvailable, QueueNotFound, WaypostError
 from waypost.guid import guid_text
 from waypost.hresult import HResult
@@ -76,8 +76,8 @@ class OpenedQueues:
         self._sending: Final[dict[OpenedQueue, None]] = {}
         self._exclusive: Final[dict[str, tuple[FormatName, OpenQueueDescriptor]]] = {}
         self._cursors: Final[dict[str, Place]] = {}
-        # Queues that were to be deleted, whose handles are to be closed.
-        self._deleted: Final[set[FormatName]] = set()
+        # Queues that are being deleted, whose handles are to be closed when they are gone.
+        self._deleted: Final[set[Queue]] = set()
 
     def queue(self, text: str) -> OpenedQueue:
         """The queue of this name, if there is one. Raises what waypost.api.names does."""
@@ -189,10 +189,10 @@ class OpenedQueues:
             if not (keeps_sending and access is AccessType.SEND):
                 self._close_shared(call, queue, access)
 
-    def deleted(self, call: Call, name: FormatName) -> None:
+    def deleted(self, call: Call, queue: Queue) -> None:
         """The queue is being deleted, which may take a while."""
         self._close_deleted(call)
-        self._deleted.add(name)
+        self._deleted.add(queue)
 
     def _open(self, call: Call, queue: OpenedQueue, access: AccessType) -> OpenQueueDescriptor:
         self._close_deleted(call)
@@ -225,10 +225,15 @@ class OpenedQueues:
             self._close(call, handle)
 
     def _close_deleted(self, call: Call) -> None:
-        while self._deleted:
-            queue = self._queues.get(self._deleted.pop())
-            if queue is not None:
-                self.close(call, queue)
+        """Those of the subqueues and the journal too, and under every name that a queue was opened with."""
+        gone = [queue for queue in self._deleted if queue.is_deleted]
+        if not gone:
+            return
+        self._deleted.difference_update(gone)
+        for opened in tuple(self._queues.values()):
+            for access, handle in tuple(opened.handles.items()):
+                if handle.queue is None and not handle.multiple:
+                    self._close_shared(call, opened, access)
 
     def _close(self, call: Call, handle: OpenQueueDescriptor) -> None:
         for identifier in [key for key, place in self._cursors.items() if place.handle is handle]:

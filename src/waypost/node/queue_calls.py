@@ -27,7 +27,7 @@ _SYSTEM: Final = ("deadletter", "deadxact", "journal")
 _KINDS: Final[tuple[Kind, ...]] = ("", "local", "outgoing", "system", "all")
 
 
-def _unheard(_call: Call, _name: FormatName) -> None:
+def _unheard(_call: Call, _queue: Queue) -> None:
     """Nobody wants to know."""
 
 
@@ -36,7 +36,7 @@ class QueueCalls:
 
     __slots__ = ("_computer", "_deleted", "_manager", "_node")
 
-    def __init__(self, node: Node, deleted: Callable[[Call, FormatName], None] = _unheard) -> None:
+    def __init__(self, node: Node, deleted: Callable[[Call, Queue], None] = _unheard) -> None:
         """`deleted` hears of a queue that is to be deleted."""
         self._deleted: Final = deleted
         self._node: Final = node
@@ -54,9 +54,9 @@ class QueueCalls:
             self._node.kernel.reply(call.request, QueueList(tuple(self.infos(operation.pattern, names))))
 
     def delete(self, call: Call, operation: DeleteQueue) -> None:
-        name = self._name(operation.name)
-        delete_queue(self._node, queue_named(self._manager, name), call.request, call.now)
-        self._deleted(call, name)
+        queue = self._queue(operation.name)
+        delete_queue(self._node, queue, call.request, call.now)
+        self._deleted(call, queue)
 
     def create(self, call: Call, operation: CreateQueue) -> None:
         path = path_name(operation.name, self._computer)
