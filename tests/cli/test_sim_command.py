@@ -53,7 +53,7 @@ def test_a_replay_of_a_violation_ends_with_1() -> None:
     with patched(*SABOTAGE):
         result = sim("--replay", "3")
     assert result.exit_code == 1
-    assert "seed 3: create_queue" in result.stdout
+    assert "seed 3: CreateQueue(" in result.stdout
 
 
 def test_the_result_as_json() -> None:

@@ -62,8 +62,9 @@ class Daemon:
 
     async def _serve(self) -> None:
         async with aio.open(self._path, name="HOST") as manager:
+            app = create_app(manager, self._settings)
             config = uvicorn.Config(
-                create_app(manager, self._settings),
+                app,
                 port=self.port,
                 lifespan="off",
                 log_config=None,
@@ -80,3 +81,4 @@ class Daemon:
             self._ready.set()
             with suppress(asyncio.CancelledError):
                 await serving
+            app.stop()
