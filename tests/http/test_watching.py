@@ -12,6 +12,7 @@ from tests.client.managers import driver_of
 from tests.http.server import Api, served
 from waypost.client.aio_opening import shell_of
 from waypost.errors import StoreFull
+from waypost.http.requests import Event
 from waypost.http.settings import HttpSettings, Listener
 from waypost.transfer.statistics import Statistics
 
@@ -220,3 +221,32 @@ async def test_followers_hear_that_a_queue_is_gone(api: Api) -> None:
         await api.manager.delete_queue("orders")
         lines = [line async for line in response.aiter_lines()]
     assert "event: gone" in lines
+
+
+@served(HttpSettings(max_streams=2))
+async def test_clients_that_come_at_once_are_counted(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "GET",
+        "raw_path": b"/api/queues/orders/events",
+        "headers": [(b"host", b"127.0.0.1")],
+    }
+    statuses: list[int] = []
+    are_answered = asyncio.Event()
+
+    async def receive() -> Event:
+        await are_answered.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(event: Event) -> None:
+        if event["type"] == "http.response.start":
+            statuses.append(event["status"])
+            if len(statuses) == 5:
+                are_answered.set()
+
+    # None of them waits for the network, so that all are in one turn of the loop.
+    await asyncio.gather(*(api.app(scope, receive, send) for _ in range(5)))
+    assert sorted(statuses) == [200, 200, 507, 507, 507]
+    assert (await numbers(api))["waypost_http_streams", ""] == 0
