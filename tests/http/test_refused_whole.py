@@ -9,7 +9,7 @@ import waypost
 from tests.client import managers
 from tests.client.managers import driver_of
 from tests.http.server import Api, served
-from waypost.api.operations import Operation
+from waypost.api.operations import OpenCursor, Operation
 from waypost.client.transports.http.http11 import ResponseParser
 from waypost.drive.loop import Loop
 from waypost.errors import InvalidParameter, StoreFull, TransactionSequence
@@ -112,6 +112,26 @@ async def test_handles_opened_at_the_limit_are_closed_again(api: Api) -> None:
     assert sorted(answer.status_code for answer in answers) == [201] + [507] * 7
     queues = driver_of(api.manager).node.manager.collection.by_number.values()
     assert sum(len(queue.descriptors) for queue in queues) == 1
+
+
+@served(HttpSettings(max_handles=1))
+async def test_cursors_opened_at_the_limit_are_closed_again(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    handle = (await api.post("/api/handles", {"queue": "orders"})).json()["id"]
+    call = Loop.call
+    all_have_asked = asyncio.Barrier(8)
+
+    async def call_later(shell: Loop, operation: Operation[object]) -> object:
+        if isinstance(operation, OpenCursor):
+            await all_have_asked.wait()
+        return await call(shell, operation)
+
+    with patch.object(Loop, "call", call_later):
+        wanted = {"queue": "orders", "handle": handle}
+        answers = await asyncio.gather(*(api.post("/api/cursors", wanted) for _ in range(8)))
+    assert sorted(answer.status_code for answer in answers) == [201] + [507] * 7
+    queues = driver_of(api.manager).node.manager.collection.by_number.values()
+    assert sum(len(each.cursors) for queue in queues for each in queue.descriptors.values()) == 1
 
 
 @served()

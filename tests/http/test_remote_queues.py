@@ -172,6 +172,15 @@ async def test_messages_there_are_looked_at_and_looked_up(api: Api, network: Net
 
 
 @beside()
+async def test_what_is_no_lookup_id_is_refused_before_the_host_is_asked(api: Api, network: Network) -> None:
+    network.trouble = HostUnreachable("the host is asked")
+    for wrong in (-1, 1 << 63, 1 << 64, "x"):
+        for verb in ("peek", "receive"):
+            answer = await api.post(f"{FAR}/{verb}", {"lookup_id": wrong})
+            assert (answer.status_code, answer.json()["error"]) == (400, "InvalidParameter"), (verb, wrong)
+
+
+@beside()
 async def test_a_queue_there_is_browsed_page_by_page(api: Api, network: Network) -> None:
     await send(network, "1", "2", "3")
     found: list[str] = []

@@ -12,6 +12,7 @@ from tests.client.managers import driver_of
 from tests.http.server import Api, served
 from waypost.client.aio_opening import shell_of
 from waypost.errors import StoreFull
+from waypost.http.requests import Event, Scope
 from waypost.http.settings import HttpSettings, Listener
 from waypost.transfer.statistics import Statistics
 
@@ -220,3 +221,64 @@ async def test_followers_hear_that_a_queue_is_gone(api: Api) -> None:
         await api.manager.delete_queue("orders")
         lines = [line async for line in response.aiter_lines()]
     assert "event: gone" in lines
+
+
+def scope_of(method: str, path: bytes) -> Scope:
+    """Of a request that comes without a network."""
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    return {"type": "http", "http_version": "1.1", "method": method, "raw_path": path, "headers": headers}
+
+
+@served(HttpSettings(max_streams=2))
+async def test_clients_that_come_at_once_are_counted(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    scope = scope_of("GET", b"/api/queues/orders/events")
+    statuses: list[int] = []
+    are_answered = asyncio.Event()
+
+    async def receive() -> Event:
+        await are_answered.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(event: Event) -> None:
+        if event["type"] == "http.response.start":
+            statuses.append(event["status"])
+            if len(statuses) == 5:
+                are_answered.set()
+
+    # None of them waits for the network, so that all are in one turn of the loop.
+    await asyncio.gather(*(api.app(scope, receive, send) for _ in range(5)))
+    assert sorted(statuses) == [200, 200, 507, 507, 507]
+    assert (await numbers(api))["waypost_http_streams", ""] == 0
+
+
+@served()
+async def test_slow_clients_are_left_when_the_server_stops(api: Api) -> None:
+    """One that has not sent its body, and one that does not read what it follows. No task ends with an error."""
+    await api.manager.create_queue("orders")
+    statuses: list[int] = []
+    are_slow = asyncio.Barrier(3)
+
+    async def stay() -> Event:
+        await asyncio.Event().wait()
+        return {}
+
+    async def send_nothing() -> Event:
+        await are_slow.wait()
+        return await stay()
+
+    async def read_nothing(event: Event) -> None:
+        if event["type"] == "http.response.start":
+            statuses.append(event["status"])
+        elif event.get("more_body"):
+            await are_slow.wait()
+            await stay()
+
+    sender = asyncio.create_task(api.app(scope_of("POST", b"/api/queues/orders/peek"), send_nothing, read_nothing))
+    follower = asyncio.create_task(api.app(scope_of("GET", b"/api/queues/orders/events"), stay, read_nothing))
+    await are_slow.wait()
+    api.app.stop()
+    for task in (sender, follower):
+        task.cancel()
+        await task
+    assert statuses == [200, 503]

@@ -1,5 +1,6 @@
 """The application: every path of the server, behind the guard."""
 
+import asyncio
 from collections.abc import Iterable
 from typing import Final
 
@@ -34,6 +35,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     health.READY,
     *operation_routes.routes(),
 )
+
+_STOPPING: Final = "the queue manager is stopping"
 
 
 class Application:
@@ -77,7 +80,7 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = anon
     def refine(error: WaypostError) -> WaypostError:
         if service.is_stopping and isinstance(error, OperationCancelled | HostError):
             # Nobody closed the queue: whoever waits shall ask again when the daemon is back.
-            return ServiceNotAvailable("the queue manager is stopping")
+            return ServiceNotAvailable(_STOPPING)
         return error
 
     app = _Router((*ROUTES, metrics.route(metrics.Metrics(service)), *openapi.schema_routes(document)), service, refine)
@@ -97,7 +100,12 @@ class _Router:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, self._service.settings.max_body)
         answer = await self._answer(request)
-        await answer(scope, receive, send)
+        try:
+            await answer(scope, receive, send)
+        except asyncio.CancelledError:
+            # A client that does not read keeps no server from stopping.
+            if not self._service.is_stopping:
+                raise
 
     async def _answer(self, request: Request) -> App:
         try:
@@ -112,5 +120,10 @@ class _Router:
             return problems.refuse_http(request, error)
         except ClientGone:
             return problems.leave(request)
+        except asyncio.CancelledError:
+            # Nor does one that sends slowly.
+            if not self._service.is_stopping:
+                raise
+            return problems.refuse(request, ServiceNotAvailable(_STOPPING))
         except Exception as error:  # noqa: BLE001, one request that fails must not end the others
             return problems.fail(request, error)

@@ -49,19 +49,23 @@ async def _events(service: Service, asked: Events, request: Request) -> "_Stream
     with service.remote.explaining(asked.name):
         find_queue(service.node, service.name(asked.name))
     start = _start(service, request.header(b"last-event-id") or asked.since)
-    return _Stream(_follow(service, Follow(name=asked.name, since=start, limit=_AT_ONCE)))
+    return _Stream(service, Follow(name=asked.name, since=start, limit=_AT_ONCE))
 
 
 class _Stream:
     """An ASGI application that sends events until the client goes."""
 
-    def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
-        self._events: Final = events
+    def __init__(self, service: Service, wanted: Follow) -> None:
+        self._service: Final = service
+        self._events: Final = _follow(service, wanted)
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        # In the turn of the loop in which it was found that there is room.
+        self._service.streams += 1
         try:
             await AsgiClient(receive).wait(self._send(send))
         finally:
+            self._service.streams -= 1
             await self._events.aclose()
 
     async def _send(self, send: Send) -> None:
@@ -73,7 +77,6 @@ class _Stream:
 
 async def _follow(service: Service, wanted: Follow) -> AsyncGenerator[bytes, None]:
     """It is closed when the client goes. What is slow to be written is not fetched either."""
-    service.streams += 1
     try:
         silent = _KEEP_ALIVE_SECONDS
         following = Following(service.node)
@@ -91,8 +94,6 @@ async def _follow(service: Service, wanted: Follow) -> AsyncGenerator[bytes, Non
             silent += _LOOK_SECONDS
     except (QueueNotFound, ServiceNotAvailable) as error:
         yield f"event: gone\ndata: {error}\n\n".encode()
-    finally:
-        service.streams -= 1
 
 
 def _event(message: CoreMessage) -> bytes:

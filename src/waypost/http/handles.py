@@ -61,7 +61,11 @@ async def open_cursor(service: Service, operation: OpenCursor) -> Handle:
                 opened = OpenedCursor(remote.cursor(), operation.handle)
                 return Handle(service.cursors.add(opened, seconds), seconds)
             found = await service.shell.call(operation)
-            return Handle(service.cursors.add(OpenedCursor(None, operation.handle), seconds, found.id), seconds)
+            try:
+                return Handle(service.cursors.add(OpenedCursor(None, operation.handle), seconds, found.id), seconds)
+            except LimitReached:
+                await service.shell.call(CloseCursor(identifier=found.id))
+                raise
     if not operation.outgoing and (place := service.remote.find(operation.queue)) is not None:
         opened = OpenedCursor(service.remote.cursor(place), None)
         return Handle(service.cursors.add(opened, seconds), seconds)

@@ -263,6 +263,9 @@ class RemoteQueue:
                 case Receive() | MoveMessage() if operation.transaction is not UNSET:
                     raise _in_transaction(self.name)
                 case Read():
+                    # The transport takes what any host may have; here a number is what it is everywhere else.
+                    number = UNSET if operation.lookup_id is UNSET else lookup_number(operation.lookup_id)
+                    operation = replace(operation, lookup_id=number)
                     return await self._transport.call(replace(operation, name=self.name, handle=self._handle))
                 case MoveMessage() | DeleteMessage() | PurgeQueue():
                     await self._transport.call(replace(operation, name=self.name))
