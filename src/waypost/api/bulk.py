@@ -70,7 +70,7 @@ class BulkQueue(Record, frozen=True, kw_only=True):
     # How many messages are locked or uncommitted, and for how long `stable` has been held back.
     held: int
     held_s: float
-    # What holds `stable` back, in words, and how many messages behind it would be read otherwise.
+    # The reason why `stable` is held back, in words, and how many messages behind it would be read otherwise.
     held_by: str = ""
     behind: int = 0
 

@@ -19,7 +19,7 @@ class CancelReads(Operation[None], frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What has come to a queue, and the place and the messages to go on with."""
+    """Messages that have come to a queue, and the place and the messages to go on with."""
 
     messages: list[Message]
     since: int

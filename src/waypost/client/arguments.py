@@ -38,7 +38,7 @@ def asked(operation: Operation[R]) -> Operation[R]:
     if not row.path:
         raise InvalidParameter(f"{row.words} is for the queue manager itself")
     try:
-        # Text is no bytes here, as it is in JSON.
+        # Bytes stay bytes; in JSON they would be text.
         return msgspec.convert(msgspec.to_builtins(operation, builtin_types=_BYTES), kind, builtin_types=_BYTES)
     except (msgspec.ValidationError, TypeError, RecursionError) as error:
         raise InvalidParameter(f"{row.words} is not asked for like this: {error or type(error).__name__}") from None

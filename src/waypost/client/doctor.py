@@ -1,4 +1,4 @@
-"""What can be wrong with a queue manager and its folder, whoever drives it, as a list of checks."""
+"""Checks of a queue manager and its folder, for the daemon and for a queue manager inside a program."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from waypost.store.room import LOW_HINT
 
 _LITTLE_ROOM: Final = 0x1000_0000
 _SHOWN: Final = 3
-# What others than owner and group may do. On Windows these bits mean nothing.
+# Permissions of others than owner and group. On Windows these bits mean nothing.
 OTHERS: Final = 0 if sys.platform == "win32" else 0o007
 # 2024-01-01: a clock before that was never set.
 _EARLIEST: Final = 1_704_067_200

@@ -1,4 +1,4 @@
-"""The state of a queue manager at one moment, as far as it is known whoever drives it."""
+"""The state of a queue manager at one moment, for the daemon and for a queue manager inside a program."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -152,7 +152,7 @@ def _operation(route: Route, known: Mapping[str, dict[str, object]], *, demands_
 
 
 def _types(route: Route) -> Iterator[object]:
-    """What a route takes and gives."""
+    """The types that a route takes and gives."""
     if route.body is not None:
         yield route.body
     yield from (_typed(field)[0] for field in route.parameters)

@@ -30,6 +30,7 @@ from waypost.api.operations import (
     Read,
     Receive,
     Send,
+    checked,
 )
 from waypost.api.reading import lookup_number
 from waypost.client.transports.msmq.access import Access
@@ -91,10 +92,7 @@ class AioMsmq(_Msmq):
         self._cursors: Final[dict[str, CursorReader]] = {}
 
     async def call(self, operation: Operation[R], /) -> R:
-        reply = await self._perform(operation)
-        assert isinstance(reply, operation.row.reply)
-        result: R = reply
-        return result
+        return checked(operation, await self._perform(operation))
 
     async def start(self, operation: Operation[None], /) -> None:
         await self.call(operation)
@@ -110,7 +108,8 @@ class AioMsmq(_Msmq):
             case Send() | Read() | MoveMessage() | CursorRead() if operation.transaction is not UNSET:
                 raise TransactionUsage(self.without_transactions)
             case Send():
-                assert operation.like is not UNSET, "a message of its own has properties of its own"
+                if operation.like is UNSET or operation.messages:
+                    raise InvalidParameter("give `like` and `bodies`, and one message at least")
                 to = self.address.destination(operation.name)
                 return Sent(await self._sender.send(self._writer.outgoing(to, operation.bodies, operation.like)))
             case Receive():
