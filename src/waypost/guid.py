@@ -26,7 +26,7 @@ def braced_guid_text(guid: bytes) -> str:
 
 
 def parse_guid(text: str) -> bytes:
-    """Sixteen bytes from the 8-4-4-4-12 form, with or without braces, in any case of letters."""
+    """Sixteen bytes from the 8-4-4-4-12 form, with or without braces, in upper or lower case."""
     braced = text.startswith("{") and text.endswith("}")
     match = _TEXT.fullmatch(text[1:-1] if braced else text)
     if match is None:

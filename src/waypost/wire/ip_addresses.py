@@ -20,7 +20,7 @@ def plain_address(text: str) -> str:
 
 
 def network_of(address: str) -> str:
-    """What the owner of this address has: of IPv6 a network of 64 bits."""
+    """The network that the owner of this address has: 64 bits for IPv6, the address itself for IPv4."""
     found = ip_address(address)
     if isinstance(found, IPv6Address):
         return str(IPv6Address(int(found) >> 64 << 64))

@@ -6,8 +6,8 @@ pointees of a construct follow it from left to right, and the pointees of a poin
 Reading mirrors this, so a record with pointers is whole only after `flush()`. Reference pointers at the top level carry
 nothing and need no call.
 
-The reader checks each count against the bytes that are left before it uses it. Two things on the wire are no part of a
-record: the content of alignment gaps (MS-RPCE 3.1.1.5.3.2.2.6) and the number of a referent. Encoding makes both anew.
+The reader checks each count against the bytes that are left before it uses it. A record lacks two things of the
+wire: the content of alignment gaps (MS-RPCE 3.1.1.5.3.2.2.6) and the number of a referent. Encoding makes both again.
 """
 
 import struct
@@ -65,7 +65,7 @@ class NdrSyntax(IntEnum):
 
 
 class _Stream(ABC):
-    """What both directions share: the syntax, the deferred pointees, and where structures begin and end."""
+    """Common to both directions: the syntax, the deferred pointees, and where structures begin and end."""
 
     __slots__ = ("_deferred", "syntax")
 
@@ -163,7 +163,7 @@ class NdrWriter(_Stream):
         self._out += value
 
     def max_count(self, count: int, field: str) -> None:
-        """What stands before the elements of a conformant array."""
+        """The count before the elements of a conformant array."""
         self.integer(self.syntax.width, count, field)
 
     def wide_string(self, text: str, field: str) -> None:
@@ -190,7 +190,7 @@ class NdrWriter(_Stream):
 
 
 class NdrReader(_Stream):
-    """Reads one stream. Whatever is wrong with it is a DecodeError whose offset counts from its start."""
+    """Reader of one stream. Any fault in it is a DecodeError whose offset counts from its start."""
 
     __slots__ = ("_at", "_data")
 
@@ -255,7 +255,7 @@ class NdrReader(_Stream):
     def max_count(self, count: int, element_size: int, field: str) -> None:
         """MS-RPCE 3.1.1.5.3.2.1.1: a conformant array has as many elements as the field that dictates its size says.
 
-        `element_size` is the least that one element takes, so that a count which cannot be true fails here.
+        `element_size` is the least that one element takes, so that an impossible count fails here.
         """
         found = self.integer(self.syntax.width, field)
         at = self._at - self.syntax

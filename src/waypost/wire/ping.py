@@ -22,7 +22,7 @@ LAYOUT: Final = Struct("<HHI16s")
 class Ping:
     """A request, or the response that repeats its RC and Cookie.
 
-    RC: the initiator is no server; RF: the acceptor would refuse a session.
+    RC: the initiator is not a server; RF: the acceptor would refuse a session.
     """
 
     flags: int = 0

@@ -86,14 +86,14 @@ DEFAULT_CSP_NAME: Final = "Microsoft Enhanced RSA and AES Cryptographic Provider
 
 
 class Operation(Enum):
-    """What the caller does to the object that has the properties."""
+    """Operation of the caller on the object that has the properties."""
 
     CREATE = "created"
     SET = "set"
 
 
 class Treatment(Enum):
-    """What to do with a property that passed its check."""
+    """Treatment of a property that passed its check."""
 
     STORE = "store"
     STORE_IF_PUBLIC = "store if the queue is public, else ignore"
@@ -112,7 +112,7 @@ NEVER: Final[frozenset[Operation]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What section 2.3 says about one property."""
+    """The rule of section 2.3 for one property."""
 
     check: Check = anything
     default: Value = None
@@ -264,14 +264,14 @@ def rule_of(kind: ObjectKind, prop: Property) -> Rule:
 
 
 def check_value(kind: ObjectKind, propid: int, value: PropVariant) -> Treatment:
-    """What to do with a value, whoever gives it and when. Raises if its type or the value itself is not legal."""
+    """The treatment of a value in any operation. Raises if its type or the value itself is not legal."""
     prop = find_property(kind, propid)
     rule = rule_of(kind, prop)
     if value.vt != prop.vt:
         raise IllegalPropertyType(f"{prop.name} has variant type {type_name(prop.vt)} and not {type_name(value.vt)}")
     if rule.treatment is not Treatment.IGNORE and not _is_legal(prop, rule, value):
-        legal = f", only {rule.check.lowest} to {rule.check.highest}" if isinstance(rule.check, Between) else ""
-        raise IllegalPropertyValue(f"{prop.name} cannot be {value.value!r:.200}{legal} (MS-MQMQ {prop.section})")
+        legal = f"; must be {rule.check.lowest} to {rule.check.highest}" if isinstance(rule.check, Between) else ""
+        raise IllegalPropertyValue(f"invalid {prop.name} {value.value!r:.200}{legal} (MS-MQMQ {prop.section})")
     return rule.treatment
 
 
@@ -300,10 +300,10 @@ def _is_legal(prop: Property, rule: Rule, variant: PropVariant) -> bool:
 
 
 def check_property(kind: ObjectKind, propid: int, value: PropVariant, operation: Operation) -> Treatment:
-    """What to do with a property that a caller gives in `operation`."""
+    """The treatment of a property that a caller gives in `operation`."""
     prop = find_property(kind, propid)
     if operation not in rule_of(kind, prop).given:
-        raise PropertyNotAllowed(f"{prop.name} cannot be given when a {kind.value} is {operation.value}")
+        raise PropertyNotAllowed(f"{prop.name} is not allowed when a {kind.value} is {operation.value}")
     return check_value(kind, propid, value)
 
 

@@ -1,4 +1,4 @@
-"""How single values are shown: numbers, codes, GUIDs, times, texts, names of queues."""
+"""Display of single values: numbers, codes, GUIDs, times, texts, names of queues."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
