@@ -1,4 +1,4 @@
-"""What remote readers may open, and which queue decides: MS-MQRR 3.1.4.2 and MS-MQMP 3.1.4.2."""
+"""Access checks for remote readers, and the queue that decides: MS-MQRR 3.1.4.2 and MS-MQMP 3.1.4.2."""
 
 from dataclasses import replace
 from typing import Final
@@ -26,5 +26,5 @@ def guard_of(host: RemoteHost, name: FormatName) -> Queue:
     """The same for a name that stands for something. Raises QueueNotFound."""
     queue = find_guard(host, name)
     if queue is None:
-        raise QueueNotFound(f"{name} is no queue of this computer")
+        raise QueueNotFound(f"{name} is not a queue of this computer")
     return queue

@@ -50,7 +50,7 @@ class AuthLevel(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls: `name` is DOMAIN\\user or a principal, and None for somebody who did not say."""
+    """A caller: `name` is DOMAIN\\user or a principal, and None for an anonymous one."""
 
     level: AuthLevel
     name: str | None
@@ -91,13 +91,13 @@ class SecurityContext(Protocol):
 
     @property
     def principal(self) -> str | None:
-        """Who the initiator is, once an acceptor is complete."""
+        """The initiator, once an acceptor is complete."""
 
     def step(self, token: bytes | None) -> bytes | None:
         """Takes a token of the other side (None: begin); the token that answers it, or None if there is none."""
 
     def signature_size(self, level: AuthLevel) -> int:
-        """How long the token of a fragment is that is protected at this level."""
+        """Size of the token of a fragment at this level of protection."""
 
     def protect(self, parts: Parts, level: AuthLevel) -> tuple[bytes, bytes]:
         """The body as it goes on the wire, and the token."""

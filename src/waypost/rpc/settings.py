@@ -1,4 +1,4 @@
-"""What the owner of an RPC server may choose. The bounds against abuse are in limits.py."""
+"""Settings of an RPC server. The bounds against abuse are in limits.py."""
 
 from dataclasses import dataclass
 from typing import Final

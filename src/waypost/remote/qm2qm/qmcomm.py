@@ -1,6 +1,6 @@
 """The part of qmcomm that readers of qm2qm need: MS-MQMP 3.1.4.2, 3.1.4.3, 3.1.4.4, 3.1.4.24 and 3.1.7.2.
 
-Whoever opens a queue needs the right to it; from then on the handle carries what was granted (MS-MQQP 5). A failed
+Opening a queue needs the right to it; from then on the handle carries the granted rights (MS-MQQP 5). A failed
 R_QMOpenRemoteQueue returns its HRESULT.
 """
 
@@ -29,7 +29,7 @@ Do: TypeAlias = Callable[[Call, Any, Now], Parameters]
 
 
 class QmcommServer:
-    """Handler of QMCOMM. What it opens is in `queues`, for the server of qm2qm."""
+    """Handler of QMCOMM. Open queues are in `queues`, for the server of qm2qm."""
 
     __slots__ = ("_host", "_kind", "_methods", "_queues")
 
@@ -109,7 +109,7 @@ class QmcommServer:
         self._check(call)
         remote = self._queues.find(handle, call)
         if remote is None:
-            raise InvalidHandle(f"{handle} is no queue that this caller has opened")
+            raise InvalidHandle(f"{handle} is not a queue that this caller has opened")
         cursor = self._host.cursors.open(remote.descriptor, call.caller)
         if cursor is None:
             raise QueueNotAvailable(f"{remote.descriptor.format_name} was deleted")

@@ -1,6 +1,6 @@
 """Queue context handles and cursors: MS-MQRR 3.1.4.2 to 3.1.4.5, 3.1.4.11, 3.1.6.1 and 3.1.6.2.
 
-Whoever opens a queue needs the right to do with it what it opens it for; from then on the handle decides. A subqueue is
+Opening a queue needs the right for that access; from then on the handle decides. A subqueue is
 made when it is opened, so its queue has to be there and to allow it (readings MQRR 3.29). Callers whose calls are not
 protected as they have to be do not learn which queues there are.
 """
@@ -50,7 +50,7 @@ class Opening:
         self.moves: dict[int, RemoteQueue] = {}
 
     def find(self, call: Call, handle: ContextHandle) -> RemoteQueue:
-        """What the handle of a call stands for. A call that is not protected as that asks for ends with a fault."""
+        """The object behind the handle of a call. A call with less protection than it demands ends with a fault."""
         queue = call.handles.find(handle, self._kind)
         if call.caller.level < queue.min_auth_level:
             raise RpcFault(FaultStatus.ACCESS_DENIED)
