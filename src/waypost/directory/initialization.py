@@ -19,7 +19,7 @@ INITIALIZATION_RETRY_TIMER_DURATION: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class Provisioning:
-    """What it takes to set up a queue manager: its site, the servers that the DNS knows, and the keys made for it."""
+    """Inputs to set up a queue manager: its site, the servers that the DNS knows, and its new keys."""
 
     site_identifier: bytes | None = None
     directory_servers: tuple[str, ...] = ()

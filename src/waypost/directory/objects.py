@@ -37,7 +37,7 @@ class DirectoryServerType(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryObject:
-    """What all of them have: an Identifier for life. NULL_GUID means that the directory has not given one yet."""
+    """Base of all objects: an Identifier that never changes. NULL_GUID: the directory has not given one yet."""
 
     naming_attributes: ClassVar[tuple[str, ...]] = ()
 

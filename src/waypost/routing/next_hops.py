@@ -1,7 +1,7 @@
 """MS-MQBR 3.1.5: the queue managers that can be the next hop on the way to another one, best first.
 
 Where the algorithm takes one of several routing servers or site gates, all of them are given: the first is the one to
-take, and the others are there for when it cannot be reached. Nobody is a next hop of itself.
+take, and the others are for when it is unreachable. No host is a next hop of itself.
 """
 
 from collections.abc import Iterator, Sequence

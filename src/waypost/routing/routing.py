@@ -52,10 +52,10 @@ class Routing:
         return get_destination_info(name, self._directory)
 
     def next_hops(self, destination: Destination) -> list[Hop]:
-        """The hops to try, in this order; none if there is no way.
+        """The hops to try, in this order; none without a route.
 
-        readings MQQB 3.11: the host in a direct name is the one hop to it. Without a directory there are no routing
-        servers either, and a queue manager without a route is reached at once.
+        readings MQQB 3.11: the host in a direct name is the one hop to it. Without a directory nobody knows
+        routing servers, and a queue manager without a route is one hop away.
         """
         route = self._routes.get(destination.queue_manager)
         if route is not None:
@@ -73,7 +73,7 @@ class Routing:
         return bool(wanted) and any(wanted in (name.casefold(), _short(name)) for name in names if name)
 
     def host_of(self, queue_manager: bytes) -> str:
-        """The name of its host, as a route or the directory tells it; "" if neither does."""
+        """The name of its host, as a route or the directory gives it; "" if neither does."""
         route = self._routes.get(queue_manager)
         if route is not None and route.host:
             return route.host

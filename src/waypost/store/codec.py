@@ -1,4 +1,4 @@
-"""What the records of the store share: the version byte, texts, parts with their lengths, and the two errors."""
+"""Common parts of the records of the store: the version byte, texts, parts with their lengths, and the two errors."""
 
 from struct import Struct
 from typing import Any, Final
@@ -28,7 +28,7 @@ def join(parts: list[bytes]) -> bytes:
 
 
 def split(value: bytes, at: int, what: str) -> list[bytes]:
-    """What join has joined, to the end of the value."""
+    """Split what `join` joined, to the end of the value."""
     parts = []
     while at < len(value):
         start = at + _LENGTH.size

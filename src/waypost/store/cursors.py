@@ -1,4 +1,4 @@
-"""How the LMDB engine walks through a table and writes to it: pure functions of a cursor.
+"""Walks through a table of LMDB, and writes to it: pure functions of a cursor.
 
 Values are written with their checksums and read without. A read of several ends before a record that is damaged, and
 raises RecordDamaged if that is the first one.
@@ -21,12 +21,12 @@ _key: Final = itemgetter(0)
 # Those of an operation.
 _strings: Final = itemgetter(2, 3)
 
-# How many values are read before their sizes are looked at: the largest have megabytes.
+# Number of values to read before a check of their sizes: the largest have megabytes.
 _RUN: Final = 16
 
 
 class Cursor(Protocol):
-    """What of lmdb.Cursor is used. Moves return False when there is no such key."""
+    """The methods of lmdb.Cursor in use. Moves return False when the key does not exist."""
 
     def key(self) -> bytes: ...
     def value(self) -> bytes: ...
@@ -127,7 +127,7 @@ def _page(cursor: Cursor, step: Callable[[], bool], is_inside: Callable[[bytes],
 
 
 class WriteTransaction(Protocol[Database]):
-    """What of lmdb.Transaction is used to write."""
+    """The methods of lmdb.Transaction in use for writes."""
 
     def cursor(self, db: Database) -> Cursor: ...
 

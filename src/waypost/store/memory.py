@@ -39,7 +39,7 @@ class MemoryStore(Store):
 
     @property
     def pending(self) -> int:
-        """How many batches would be lost in a crash."""
+        """Number of batches that a crash would lose."""
         return len(self._pending)
 
     def complete(self, count: int | None = None) -> int:
@@ -84,7 +84,7 @@ class MemoryStore(Store):
         return tokens
 
     def damage(self, table: Table, key: bytes) -> bool:
-        """A reader of the record hears of damage, until it is written again. False if there is no such record."""
+        """Damage a record: reads of it fail until it is written again. False if the record does not exist."""
         found = self._tables[table]
         if key in found.values:
             found.damaged.add(key)
@@ -136,7 +136,7 @@ class MemoryStore(Store):
 
 
 def _flipped(value: bytes) -> bytes:
-    """What a reader finds in place of a value: one bit is another, and the checksum is that of before."""
+    """A damaged value: one bit differs, with the checksum of the whole one."""
     sealed = bytearray(seal(Table.MESSAGES, b"", value))
     sealed[len(value) // 2] ^= 1
     return bytes(sealed)

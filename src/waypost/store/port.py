@@ -48,7 +48,7 @@ class Table(IntEnum):
 
 
 class Action(IntEnum):
-    """What an operation does with its two byte strings."""
+    """Kind of a write."""
 
     PUT = 0  # the key, the value
     DELETE = 1  # the key, nothing; a key that is absent stays absent
@@ -118,7 +118,7 @@ class Reader(Protocol):
         """The first `limit` keys of the range, ascending, without their values, which may be damaged."""
 
     def count(self, table: Table) -> int:
-        """How many records the table has, by its own account, without a walk through them."""
+        """Number of records of the table by its header, without a walk through them."""
 
 
 class Store(Reader, Protocol):
@@ -126,7 +126,7 @@ class Store(Reader, Protocol):
 
     # Why pending batches wait, as of the last poll: StoreFull, another StoreError if the disk fails, or None.
     trouble: StoreError | None
-    # What there is room for, as of the last poll.
+    # Room in the store, as of the last poll.
     room: Room
 
     def submit(self, batch: Batch, token: int) -> None: ...

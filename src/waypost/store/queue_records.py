@@ -11,7 +11,7 @@ from waypost.store.codec import VERSION, damaged, decode_text, encode_text, join
 
 
 class QueueKind(IntEnum):
-    """What a queue is to the queue manager: a QueueType of MS-MQDMPR 3.1.1.2, or what stands beside another queue."""
+    """Kind of queue: a QueueType of MS-MQDMPR 3.1.1.2, or a companion of another queue."""
 
     PRIVATE = 0
     PUBLIC = 1
@@ -88,7 +88,7 @@ _TOTALS_VALUE: Final = Struct("<BQQ")
 
 @dataclass(slots=True)
 class TotalsRecord:
-    """How many recoverable messages a queue holds and how many bytes they have, so that a start needs no scan."""
+    """Number and bytes of the recoverable messages of a queue, so that a start needs no scan."""
 
     message_count: int = 0
     total_bytes: int = 0

@@ -53,7 +53,7 @@ _MESSAGE: Final = Struct("<BBBIIII")
 _MESSAGE_SIZE: Final = _MESSAGE.size
 _DETAILS: Final = Struct("<?16s16sIIIII")
 _DETAILS_END: Final = _MESSAGE_SIZE + _DETAILS.size
-# How long the address and the texts are, at the end of the fixed part of the details.
+# Lengths of the address and the texts, at the end of the fixed part of the details.
 _LENGTHS: Final = Struct("<IIII")
 _LENGTHS_AT: Final = _DETAILS_END - _LENGTHS.size
 
@@ -65,7 +65,7 @@ _HAS_DETAILS: Final = 0x80
 
 @dataclass(frozen=True, slots=True)
 class MessageDetails:
-    """What not all messages have: attributes of MS-MQDMPR 3.1.1.12 and MS-MQRR 2.2.5 that are in no packet.
+    """Optional details of a message: attributes of MS-MQDMPR 3.1.1.12 and MS-MQRR 2.2.5 that are in no packet.
 
     `origin_queue_manager` is where the packet came from, None for a message of this computer; then the address, of 0, 4
     or 16 bytes, and its scope mean nothing.
@@ -145,7 +145,7 @@ _details_part: Final = itemgetter(slice(_MESSAGE_SIZE, _DETAILS_END))
 def split_messages(values: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
     """The fields before the packets of MessageRecords, 19 bytes each as if none had details, and the packets.
 
-    The same errors. Whoever reads in bulk wants nothing of a single message, so little is done for each.
+    The same errors. Bulk reads need nothing of a single message, so little is done for each.
     """
     heads = b"".join(map(_head, values))
     versions, flags = heads[::_MESSAGE_SIZE], heads[1::_MESSAGE_SIZE]
@@ -236,7 +236,7 @@ EXPIRES: Final = 0x02
 
 @dataclass(slots=True)
 class PositionRecord:
-    """What a start has to know of a position without reading its message. Most positions have no such record.
+    """Facts that a start needs of a position without reading its message. Most positions have no such record.
 
     With EXPIRES, `expiry` is when TimeToBeReceived is over, in seconds since 1970.
     """
@@ -257,7 +257,7 @@ _SEQUENCE: Final = Struct("<BQIII")
 
 @dataclass(slots=True)
 class SequenceRecord:
-    """How far a sequence of transactional messages has come: MS-MQQB 3.1.1.3.1, MS-MQDMPR 3.1.1.5.
+    """State of a sequence of transactional messages: MS-MQQB 3.1.1.3.1, MS-MQDMPR 3.1.1.5.
 
     Incoming: the last message that was accepted. Outgoing: the number that the next message gets; the last two are 0.
     """

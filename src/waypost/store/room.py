@@ -1,7 +1,7 @@
-"""How much the store can still take: told with every poll, and judged without a disk (ADR 33).
+"""Room left in the store: reported with every poll, and judged without a disk (ADR 33).
 
 A part of the disk is a reserve: nothing new is stored when only the reserve is left, so that receives, removals and
-acknowledgments, which need pages of their own before they give others back, always find some.
+acknowledgments, which need new pages before they give others back, always find some.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from typing import Final
 
 from waypost.errors import StoreFull
 
-# A value that is larger than this takes pages of its own, which have to be neighbours; the smallest pages have 4 KiB.
+# A value larger than this takes whole pages, which have to be neighbours; the smallest pages have 4 KiB.
 _SMALL: Final = 2000
 _PAGE: Final = 4096
-# What stands beside a value there.
+# Header of a value there.
 _OVERHEAD: Final = 64
 # Of each byte that is stored: half-filled pages, the last page of a large value, and keys.
 _COST: Final = 2
@@ -24,10 +24,10 @@ _LITTLE: Final = _MEGABYTE // 10
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What is left beyond the reserve, in bytes of the disk.
+    """Room beyond the reserve, in bytes of the disk.
 
     `free` is for values of any size that fit on a page with others. Those that need neighbouring pages find them in
-    `extent`, behind the end of what is used, and in `runs`: how many runs of free pages there are of each length.
+    `extent`, after the last used page, and in `runs`: the number of runs of free pages of each length.
     `is_low` says that nothing new is to be stored; it ends when there is some more room than it takes to begin.
     """
 

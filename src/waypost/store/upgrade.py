@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lmdb import _Database
 
 _COPY: Final = "data.mdb.upgrade"
-# What is copied in one transaction: up to so many records, and the one that brings it to so many bytes.
+# Limits of one transaction of the copy: records, and bytes including the record that reaches the limit.
 _PART: Final = 16_384
 _PART_BYTES: Final = 1 << 24
 # Room for the pages that a file has besides its records.
