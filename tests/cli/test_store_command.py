@@ -153,7 +153,7 @@ def test_wrong_folders_are_a_sentence_and_leave_nothing(
     assert isinstance(result.exception, SystemExit), result.exception
     told, hint = result.stderr.splitlines()
     assert sentence in told
-        assert told.removeprefix("Cannot use ").startswith("/")
+    assert told.removeprefix("Cannot use ").startswith("/")
     assert hint.startswith("hint: ")
     assert sorted(tmp_path.rglob("*")) == before
 
