@@ -37,10 +37,12 @@ from waypost.api.operations import (
     ShowQueue,
 )
 from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
+from waypost.client.aio_lease import Lease
 from waypost.client.aio_transaction import Transaction, call_in, joined
 from waypost.client.aio_with_properties import QueueSender, QueueSetter
 from waypost.client.arguments import (
     how_many,
+    lease_limit,
     lookup_id_of,
     seconds,
     sought,
@@ -55,6 +57,7 @@ from waypost.errors import (
     QueueNotFound,
     ServiceNotAvailable,
     Timeout,
+    WaypostError,
 )
 from waypost.wire.format_names import FormatName
 
@@ -178,6 +181,28 @@ class Queue(QueueSender, QueueSetter):
         What is there is taken at once. If nothing is, it waits as `receive` does, for one message.
         """
         return [Message(each) for each in await self._receive(how_many(count), timeout, transaction, None, None)]
+
+    async def lease(self, count: int, timeout: float | None = None, *, lease_s: float) -> Lease:
+        """Take up to `count` messages under a lease of `lease_s` seconds, at most an hour.
+
+            async with await orders.lease(10, lease_s=30) as lease:
+                for message in lease:
+                    print(message.text)
+
+        What is there is taken at once; if nothing is, it waits as `receive` does, for one message, and raises Timeout.
+        The messages stay locked until `acknowledge`, which removes them, `release`, which gives them back, or the end
+        of the time. It is an object to be ended, so it is not another argument of `receive_many`, whose messages are
+        gone. A lease is a transaction with a time limit, here as over HTTP, so `waypost.msmq` has none.
+        """
+        number, transaction = how_many(count), Transaction(self._transport, lease_limit(lease_s))
+        try:
+            found = await self._receive(number, timeout, transaction, None, None)
+        except BaseException:
+            # Whatever was taken, or may have been, is for others again.
+            with suppress(WaypostError):
+                await transaction.abort()
+            raise
+        return Lease(transaction, [Message(each) for each in found])
 
     async def peek(
         self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None

@@ -19,6 +19,7 @@ from waypost.api.rows import PropertyRow
 from waypost.client.message import Message
 from waypost.core.positions import END
 from waypost.errors import InvalidParameter
+from waypost.limits import MAX_HTTP_LEASE_SECONDS
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -89,11 +90,19 @@ def transaction_limit(timeout: float | None, usual: float | None) -> float:
     """Seconds that a transaction may rest; 0 without a limit."""
     if timeout is None:
         return usual or 0.0
-    if not isinstance(timeout, int | float) or not 0 < timeout < 1_000_000:
-        raise InvalidParameter(f"the timeout of a transaction is a number of seconds, not {excerpt(timeout)}")
-    if usual is None:
-        raise InvalidParameter("a transaction of a queue manager inside the process has no timeout: leave it away")
-    return float(timeout)
+    return _limit(timeout, "the timeout of a transaction")
+
+
+def lease_limit(lease_s: float) -> float:
+    """Seconds that messages are leased for."""
+    return _limit(lease_s, "lease_s")
+
+
+def _limit(given: float, what: str) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= MAX_HTTP_LEASE_SECONDS:
+        most = MAX_HTTP_LEASE_SECONDS
+        raise InvalidParameter(f"{what} is a number of seconds, more than 0 and at most {most}, not {excerpt(given)}")
+    return float(given)
 
 
 def warn_of_ignored(notes: tuple[str, ...]) -> None:

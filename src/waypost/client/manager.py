@@ -318,8 +318,9 @@ class Manager(ManagerSender, QueueCreator):
                 order = orders.receive(transaction=transaction)
                 invoices.send(order.body, transaction=transaction)
 
-        The end of the `with` statement commits; an exception that leaves it aborts. A daemon aborts it when it is not
-        used for `timeout` seconds, 60 if nothing is given, and TransactionSequence says so at its next use.
+        The end of the `with` statement commits; an exception that leaves it aborts. It is aborted when it is not used
+        for `timeout` seconds, and TransactionSequence says so at its next use. Default: 60 at a daemon, and no limit
+        inside this process.
         """
         self._transport.check()
         return Transaction(self._transport, transaction_limit(timeout, self._transport.transaction_s))

@@ -39,12 +39,14 @@ from waypost.api.operations import (
 from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
 from waypost.client.arguments import (
     how_many,
+    lease_limit,
     lookup_id_of,
     seconds,
     sought,
     warn_of_ignored,
     with_body_type,
 )
+from waypost.client.lease import Lease
 from waypost.client.message import Message, sent_message, sent_together
 from waypost.client.packet_files import PacketFile, write_packets
 from waypost.client.transaction import Transaction, call_in, joined
@@ -55,6 +57,7 @@ from waypost.errors import (
     QueueNotFound,
     ServiceNotAvailable,
     Timeout,
+    WaypostError,
 )
 from waypost.wire.format_names import FormatName
 
@@ -178,6 +181,28 @@ class Queue(QueueSender, QueueSetter):
         What is there is taken at once. If nothing is, it waits as `receive` does, for one message.
         """
         return [Message(each) for each in self._receive(how_many(count), timeout, transaction, None, None)]
+
+    def lease(self, count: int, timeout: float | None = None, *, lease_s: float) -> Lease:
+        """Take up to `count` messages under a lease of `lease_s` seconds, at most an hour.
+
+            with orders.lease(10, lease_s=30) as lease:
+                for message in lease:
+                    print(message.text)
+
+        What is there is taken at once; if nothing is, it waits as `receive` does, for one message, and raises Timeout.
+        The messages stay locked until `acknowledge`, which removes them, `release`, which gives them back, or the end
+        of the time. It is an object to be ended, so it is not another argument of `receive_many`, whose messages are
+        gone. A lease is a transaction with a time limit, here as over HTTP, so `waypost.msmq` has none.
+        """
+        number, transaction = how_many(count), Transaction(self._transport, lease_limit(lease_s))
+        try:
+            found = self._receive(number, timeout, transaction, None, None)
+        except BaseException:
+            # Whatever was taken, or may have been, is for others again.
+            with suppress(WaypostError):
+                transaction.abort()
+            raise
+        return Lease(transaction, [Message(each) for each in found])
 
     def peek(
         self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None

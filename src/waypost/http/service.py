@@ -111,7 +111,10 @@ class Service:
             yield remote
 
     async def close_handle(self, identifier: str, remote: "RemoteQueue | None") -> None:
-        """What is not kept open any more."""
+        """What is not kept open any more. Its cursors are closed with it, and must not count until they expire."""
+        for key, cursor in self.cursors.items():
+            if cursor.handle == identifier:
+                self.cursors.drop(key)
         if remote is not None:
             await remote.close()
         else:

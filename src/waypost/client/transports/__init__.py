@@ -37,6 +37,9 @@ class HasQueues(Protocol):
     def named(self, name: Name, /) -> FormatName:
         """The queue that a name means there."""
 
+    def check(self) -> None:
+        """Raise why nothing can be asked for, if that is known here."""
+
 
 class Known(HasQueues, Protocol):
     """Facts that a transport knows of its queue manager."""
@@ -55,9 +58,6 @@ class Known(HasQueues, Protocol):
     @property
     def transaction_s(self) -> float | None:
         """Seconds that a transaction may rest if its program gives no limit; None without a limit."""
-
-    def check(self) -> None:
-        """Raise why nothing can be asked for, if that is so."""
 
 
 class Carrier(HasQueues, Protocol):

@@ -76,6 +76,9 @@ class _Msmq:
     def named(self, name: Name) -> FormatName:
         return self.address.source(name)
 
+    def check(self) -> None:
+        """Only what is asked for shows whether it is closed."""
+
 
 class AioMsmq(_Msmq):
     """For an event loop."""
