@@ -371,3 +371,32 @@ async def test_a_lease_that_is_cancelled_while_it_waits_takes_nothing(manager: a
         await waiting
     await orders.send("a")
     assert (await orders.receive(0)).abort_count == 0
+
+
+@in_loop
+async def test_a_queue_is_followed(manager: aio.Manager) -> None:
+    orders = await manager.create_queue("orders")
+    events = await orders.events()
+    sent = await orders.send("1")
+    assert (await anext(events)).id == sent.id
+    waiting = await soon(anext(events))  # type: ignore[arg-type]  # it is awaited like one
+    await orders.send("2", priority=7)
+    assert (await waiting).text == "2"
+    assert [message.text async for message in await orders.events("start", timeout=0)] == ["1", "2"]
+    assert [message.text async for message in await orders.events(sent, timeout=0.05)] == ["2"]
+    assert (await orders.info()).message_count == 2
+
+
+@in_loop
+async def test_following_ends_with_the_queue_or_its_object(manager: aio.Manager) -> None:
+    orders = await manager.create_queue("orders")
+    closed = await orders.events()
+    await orders.close()
+    with pytest.raises(OperationCancelled):
+        await anext(closed)
+    deleted = await orders.events()
+    await orders.delete()
+    with pytest.raises(QueueNotFound):
+        await anext(deleted)
+    with pytest.raises(QueueNotFound):
+        await orders.events()

@@ -12,6 +12,7 @@ from tests.client import (
     managers,
     test_aio,
     test_bulk_calls,
+    test_events,
     test_leases,
     test_queues,
     test_sending,
@@ -80,7 +81,7 @@ def in_loop(test: test_aio.Test) -> Callable[[Daemon], None]:
 TESTS = {
     name: test
     for module in (
-        *(test_bulk_calls, test_leases, test_queues, test_sending),
+        *(test_bulk_calls, test_events, test_leases, test_queues, test_sending),
         *(test_sequences, test_transactions, test_waiting),
     )
     for name, test in vars(module).items()

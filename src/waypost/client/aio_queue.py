@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict, replace
 
+from waypost.api.events import Events
 from waypost.api.names import Name, check_can_be_sent_to, journal_name, short_name, subqueue_name
 from waypost.api.new_bodies import Body, encode_bodies, encode_body
 from waypost.api.operations import (
@@ -41,6 +42,7 @@ from waypost.client.aio_lease import Lease
 from waypost.client.aio_transaction import Transaction, call_in, joined
 from waypost.client.aio_with_properties import QueueSender, QueueSetter
 from waypost.client.arguments import (
+    event_id,
     how_many,
     lease_limit,
     lookup_id_of,
@@ -62,6 +64,8 @@ from waypost.errors import (
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from waypost.api.messages import Copies
     from waypost.client.aio_host import Host
     from waypost.client.aio_manager import Manager
@@ -251,6 +255,30 @@ class Queue(QueueSender, QueueSetter):
             except Timeout:
                 return
             yield message
+
+    async def events(
+        self, since: Message | int | Literal["start"] | None = None, timeout: float | None = None
+    ) -> AsyncIterator[Message]:
+        """Follow the queue: look at every message that comes, in the order of arrival, and take none.
+
+            async for message in await orders.events():
+                print(message.label)
+
+        It goes on until no message has come for `timeout` seconds, without end unless given. It begins with what comes
+        from this call on; `since="start"` begins with what is there, and `since=message`, or its `lookup_id`, behind
+        this message: a program that notes the last one misses nothing that is still there when it comes again. What a
+        transaction sends comes with its commit. It is the event stream of HTTP; `follow` receives instead.
+
+        Raises QueueNotFound when the queue is deleted, and ConnectionLost if the stream of a daemon breaks off.
+        """
+        wanted = Events(name=self._text, since=event_id(since), form="packet")
+        wait = seconds(timeout)
+        try:
+            found = await self._transport.events(wanted, wait)
+        except QueueNotFound:
+            self._forget(self._name, self)
+            raise
+        return _shown(found)
 
     def cursor(self) -> "Cursor":
         """A cursor at the start of the queue, to look through it and receive what is found on the way."""
@@ -475,3 +503,9 @@ class Cursor:
         read = kind(identifier=self._id, timeout_s=wait, transaction=identifier, begin_s=begin_s, form="packet")
         found = await call_in(transaction, self._transport, read)
         return Message(found.messages[0])
+
+
+async def _shown(found: "AsyncGenerator[CoreMessage, None]") -> AsyncIterator[Message]:
+    async with aclosing(found):
+        async for each in found:
+            yield Message(each)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from inspect import getdoc
 from math import inf
 from textwrap import TextWrapper
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -17,7 +17,7 @@ from waypost.api.operations import Operation, Row, Seek
 from waypost.api.properties import MessageProperties
 from waypost.api.rows import PropertyRow
 from waypost.client.message import Message
-from waypost.core.positions import END
+from waypost.core.positions import END, SEQUENCE_MASK
 from waypost.errors import InvalidParameter
 from waypost.limits import MAX_HTTP_LEASE_SECONDS
 
@@ -63,6 +63,16 @@ def sought(lookup_id: int | None, seek: Seek | None) -> tuple[int | UnsetType, S
     if lookup_id is not None and not isinstance(lookup_id, int):
         raise InvalidParameter(f"a lookup_id is a number, not {excerpt(lookup_id)}")
     return UNSET if lookup_id is None else lookup_id, UNSET if seek is None else seek
+
+
+def event_id(since: Message | int | Literal["start"] | None) -> str:
+    """The event to go on behind, as the event stream has it; nothing for what comes from now on."""
+    if since is None or since == "start":
+        return since or ""
+    lookup_id = since.lookup_id if isinstance(since, Message) else since
+    if isinstance(lookup_id, bool) or not isinstance(lookup_id, int) or not 0 <= lookup_id < END:
+        raise InvalidParameter(f'since is a Message, its lookup_id, "start" or None, not {excerpt(since)}')
+    return str(lookup_id & SEQUENCE_MASK)
 
 
 def how_many(count: int) -> int:

@@ -4,11 +4,14 @@ A transport has one method that asks for an operation and one that ends the read
 waypost.client know nothing else of it.
 """
 
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from waypost.api.events import Events
 from waypost.api.names import Name
 from waypost.api.operations import Operation
+from waypost.core.message import Message
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
@@ -72,6 +75,9 @@ class Carrier(HasQueues, Protocol):
     def cancel(self, name: str, /) -> None:
         """End the reads that wait on the queue of this name, and close what is open there for all."""
 
+    def events(self, wanted: Events, timeout_s: float, /) -> Generator[Message, None, None]:
+        """Follow a queue from this moment on, until no message has come for so long."""
+
     def close(self) -> None: ...
 
 
@@ -91,6 +97,8 @@ class AioCarrier(HasQueues, Protocol):
     async def start(self, operation: Operation[None], /) -> None: ...
 
     async def cancel(self, name: str, /) -> None: ...
+
+    async def events(self, wanted: Events, timeout_s: float, /) -> AsyncGenerator[Message, None]: ...
 
     async def close(self) -> None: ...
 
