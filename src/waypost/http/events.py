@@ -7,6 +7,7 @@ and from time to time, so that a dead connection is noticed.
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Final
 
 import msgspec
@@ -22,7 +23,7 @@ from waypost.errors import LimitReached, QueueNotFound, ServiceNotAvailable
 from waypost.http.problems import problem
 from waypost.http.requests import Receive, Request, Scope, Send
 from waypost.http.routes import Route, of
-from waypost.http.service import AsgiClient, Service
+from waypost.http.service import AsgiClient, Service, behind
 from waypost.node.following import LOOK_SECONDS, Follower
 
 _KEEP_ALIVE_SECONDS: Final = 15.0
@@ -49,29 +50,36 @@ class _Stream:
 
     def __init__(self, service: Service, follower: Follower, form: Form) -> None:
         self._service: Final = service
-        self._events: Final = _follow(service, follower, form)
+        self._follower: Final = follower
+        self._form: Final[Form] = form
 
-    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # In the turn of the loop in which it was found that there is room.
         self._service.streams += 1
         try:
-            await AsgiClient(receive).wait(self._send(send))
+            async with aclosing(_follow(self._service, self._follower, self._form, behind(scope))) as events:
+                await AsgiClient(receive).wait(_send(events, send))
         finally:
             self._service.streams -= 1
-            await self._events.aclose()
-
-    async def _send(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-        async for event in self._events:
-            await send({"type": "http.response.body", "body": event, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
 
 
-async def _follow(service: Service, follower: Follower, form: Form) -> AsyncGenerator[bytes, None]:
-    """It is closed when the client goes. What is slow to be written is not fetched either."""
+async def _send(events: AsyncGenerator[bytes, None], send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+    async for event in events:
+        await send({"type": "http.response.body", "body": event, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _follow(
+    service: Service, follower: Follower, form: Form, behind: asyncio.Event
+) -> AsyncGenerator[bytes, None]:
+    """It is closed when the client goes, and ends when another request comes behind this one.
+
+    What is slow to be written is not fetched either.
+    """
     try:
         silent = _KEEP_ALIVE_SECONDS
-        while not service.is_stopping:
+        while not (service.is_stopping or behind.is_set()):
             if service.shell.look(follower.has_more):
                 for message in follower.take(await service.shell.call(follower.wanted)):
                     yield _event(message, form)

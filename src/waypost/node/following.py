@@ -76,9 +76,9 @@ class Follower:
     def __init__(self, node: Node, asked: Events) -> None:
         """Raises QueueNotFound, and InvalidParameter for a place that is none."""
         self._following: Final = Following(node)
+        find_queue(node, format_name(asked.name, node.manager.identity.computer_name))
         self.wanted = Follow(name=asked.name, since=_start(node, asked.since), limit=_AT_ONCE)
         self.is_cancelled = False
-        self.has_more()
 
     def has_more(self) -> bool:
         """Raises QueueNotFound when the queue is gone, and OperationCancelled when it is to end."""
