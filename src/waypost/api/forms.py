@@ -44,5 +44,7 @@ Time = Annotated[str, Meta(extra_json_schema=TIME_FORM)]
 BulkName = Annotated[str, Meta(extra_json_schema=BULK_NAME_FORM)]
 
 Seconds = Annotated[float, Meta(ge=0)]
+# Of a lease: one that ends at once would be good for nothing.
+LeaseSeconds = Annotated[float, Meta(gt=0)]
 Age = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
 Count = Annotated[int, Meta(ge=1)]

@@ -32,6 +32,7 @@ from waypost.api.forms import (
     MESSAGE_ID_FORM,
     PLACE_FORM,
     Count,
+    LeaseSeconds,
     LookupId,
     LookupIdNumber,
     LookupIdOrNothing,
@@ -297,7 +298,7 @@ class Read(Operation[Received], frozen=True, kw_only=True):
     lookup_id: LookupId | UnsetType = UNSET
     seek: Seek | UnsetType = UNSET
     handle: AnyGuid | UnsetType = UNSET
-    lease_s: Seconds | UnsetType = UNSET
+    lease_s: LeaseSeconds | UnsetType = UNSET
     acknowledge: list[AnyGuid] = []
     form: Form = "full"
 

@@ -112,7 +112,7 @@ def feeder(client: Client[LocalHost]) -> Script:
         if not begins:
             yield do(begin(identifier))
         for _ in range(rng.randint(1, 4)):
-            yield _send(client, key, identifier, begin_s=60.0 if begins else UNSET)
+            yield _send(client, key, identifier, begin_s=0.0 if begins else UNSET)
         yield do(end_of(identifier, commits=True))
     yield _close(key)
 

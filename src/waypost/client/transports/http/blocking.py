@@ -9,6 +9,7 @@ import socket
 import ssl
 import sys
 import time
+from collections.abc import Generator
 from contextlib import suppress
 from importlib import import_module
 from math import ceil
@@ -16,6 +17,7 @@ from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from waypost.api.events import Events
 from waypost.api.names import Name, format_name
 from waypost.api.operations import CloseQueue, CursorRead, Operation, Read, checked
 from waypost.api.status import ShowVerification, StartVerification
@@ -28,8 +30,10 @@ from waypost.client.transports.http.asking import (
     greeting,
     report_of,
 )
+from waypost.client.transports.http.events import EventReader, events_request
 from waypost.client.transports.http.exchanges import Conversation, Exchange
 from waypost.client.transports.http.http11 import Response, ResponseParser
+from waypost.core.message import Message
 from waypost.errors import CannotConnect, ServiceNotAvailable, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure
@@ -123,6 +127,44 @@ class Http:
                 wait.is_cancelled = True
                 if link is not None:
                     link.cancel()
+
+    def events(self, wanted: Events, timeout_s: float) -> Generator[Message, None, None]:
+        """On a connection for this alone."""
+        self.check()
+        reader, wait, link = EventReader(self._address, timeout_s), Wait(wanted.name), self._connect()
+        self._waiting[wait] = link
+        try:
+            link.send(events_request(self._address, wanted), self._address.timeout)
+            while not reader.is_open:
+                reader.feed(link.read(self._address.timeout), time.monotonic())
+        except BaseException as error:
+            del self._waiting[wait]
+            link.close()
+            if isinstance(error, NotSent | Lost):
+                raise reader.lost(error) from None
+            raise
+        return self._follow(reader, wait, link)
+
+    def _follow(self, reader: EventReader, wait: Wait, link: "_Link") -> Generator[Message, None, None]:
+        try:
+            while True:
+                while reader.messages:
+                    yield reader.messages.popleft()
+                if wait.is_cancelled:
+                    raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED)
+                seconds = reader.wait_s(time.monotonic())
+                if not seconds:
+                    return
+                try:
+                    reader.feed(link.read(seconds), time.monotonic())
+                except Lost as error:
+                    if wait.is_cancelled:
+                        raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED) from None
+                    if reader.wait_s(time.monotonic()):
+                        raise reader.lost(error) from None
+        finally:
+            del self._waiting[wait]
+            link.close()
 
     def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":
         making = import_module("waypost.client.backups.making")
@@ -284,6 +326,28 @@ class _Link:
                     raise Lost("the daemon closed it")
         self._rested_since = time.monotonic()
         return response
+
+    def send(self, request: bytes, timeout: float) -> None:
+        """For an answer that is read as it comes."""
+        self._set_timeout(timeout)
+        try:
+            self._socket.sendall(request)
+        except (OSError, ValueError) as error:
+            raise NotSent(reason_of(error)) from None
+
+    def read(self, timeout: float) -> bytes:
+        """Some bytes of it. Raises Lost if none come in time, or will."""
+        # The kernel takes a limit of nothing as none.
+        self._set_timeout(max(timeout, 0.001))
+        try:
+            data = self._socket.recv(_SHORT)
+        except (BlockingIOError, TimeoutError, ssl.SSLWantReadError):
+            raise Lost(f"nothing came within {timeout:g} seconds") from None
+        except (OSError, ValueError) as error:
+            raise Lost(reason_of(error)) from None
+        if not data:
+            raise Lost("the daemon closed it")
+        return data
 
     def is_alive(self) -> bool:
         """Whether the daemon has neither closed it nor said anything unasked, as far as one can tell."""

@@ -1,12 +1,15 @@
 """Conversations with the daemon for an event loop: those of the transport for threads, with coroutines."""
 
 import asyncio
+import time
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from importlib import import_module
 from math import ceil
 from socket import IPPROTO_TCP, TCP_NODELAY
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
+from waypost.api.events import Events
 from waypost.api.names import Name, format_name
 from waypost.api.operations import CloseQueue, CursorRead, Operation, Read, checked
 from waypost.api.status import ShowVerification, StartVerification
@@ -19,8 +22,10 @@ from waypost.client.transports.http.asking import (
     greeting,
     report_of,
 )
+from waypost.client.transports.http.events import EventReader, events_request
 from waypost.client.transports.http.exchanges import Conversation, Exchange
 from waypost.client.transports.http.http11 import Response, ResponseParser
+from waypost.core.message import Message
 from waypost.errors import CannotConnect, DecodeError, InvalidParameter, ServiceNotAvailable, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _MAX_IDLE: Final = 64
+_PART: Final = 1 << 16
 
 
 class AioHttp:
@@ -52,7 +58,7 @@ class AioHttp:
         self._loop: Final = asyncio.get_running_loop()
         self._is_closed = False
         self._idle: list[_Link] = []
-        self._waiting: dict[Wait, _Link | None] = {}
+        self._waiting: dict[Wait, _Link | _EventLink | None] = {}
         self.url: Final[str | None] = address.url
 
     @classmethod
@@ -113,6 +119,45 @@ class AioHttp:
                 wait.is_cancelled = True
                 if link is not None:
                     link.cancel()
+
+    async def events(self, wanted: Events, timeout_s: float) -> AsyncGenerator[Message, None]:
+        """On a connection for this alone."""
+        self.check()
+        self.check_loop()
+        reader, wait, link = EventReader(self._address, timeout_s), Wait(wanted.name), await self._connect_events()
+        self._waiting[wait] = link
+        try:
+            link.send(events_request(self._address, wanted))
+            while not reader.is_open:
+                reader.feed(await link.read(self._address.timeout), time.monotonic())
+        except BaseException as error:
+            del self._waiting[wait]
+            link.cancel()
+            if isinstance(error, Lost):
+                raise reader.lost(error) from None
+            raise
+        return self._follow(reader, wait, link)
+
+    async def _follow(self, reader: EventReader, wait: Wait, link: "_EventLink") -> AsyncGenerator[Message, None]:
+        try:
+            while True:
+                while reader.messages:
+                    yield reader.messages.popleft()
+                if wait.is_cancelled:
+                    raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED)
+                seconds = reader.wait_s(time.monotonic())
+                if not seconds:
+                    return
+                try:
+                    reader.feed(await link.read(seconds), time.monotonic())
+                except Lost as error:
+                    if wait.is_cancelled:
+                        raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED) from None
+                    if reader.wait_s(time.monotonic()):
+                        raise reader.lost(error) from None
+        finally:
+            del self._waiting[wait]
+            link.cancel()
 
     async def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":
         making = import_module("waypost.client.backups.making")
@@ -237,9 +282,47 @@ class AioHttp:
             raise address.cannot_connect(error) from None
         return link
 
+    async def _connect_events(self) -> "_EventLink":
+        address = self._address
+        name = address.host if address.tls is not None else None
+        connecting = asyncio.open_connection(address.host, address.port, ssl=address.tls, server_hostname=name)
+        try:
+            return _EventLink(*await asyncio.wait_for(connecting, address.timeout))
+        except (OSError, UnicodeError, TimeoutError) as error:
+            raise address.cannot_connect(error) from None
+
     def _close_idle(self) -> None:
         while self._idle:
             self._idle.pop().close()
+
+
+class _EventLink:
+    """One connection, whose only answer is read as it comes."""
+
+    __slots__ = ("_reader", "_writer")
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader: Final = reader
+        self._writer: Final = writer
+
+    def send(self, request: bytes) -> None:
+        self._writer.write(request)
+
+    async def read(self, timeout: float) -> bytes:
+        """Some bytes. Raises Lost if none come in time, or will."""
+        try:
+            data = await asyncio.wait_for(self._reader.read(_PART), timeout)
+        except TimeoutError:
+            raise Lost(f"nothing came within {timeout:g} seconds") from None
+        except OSError as error:
+            raise Lost(reason_of(error)) from None
+        if not data:
+            raise Lost("the daemon closed it")
+        return data
+
+    def cancel(self) -> None:
+        """End it, also while a task reads."""
+        self._writer.transport.abort()
 
 
 class _Link(asyncio.Protocol):
