@@ -7,7 +7,6 @@ import pytest
 
 from tools import words
 
-
 # Not rewritten yet.
 OLD: Final = (
     *(f"src/waypost/{part}" for part in ("api", "arrow", "cli", "client", "core", "daemon", "drive", "http", "node")),
