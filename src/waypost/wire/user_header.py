@@ -169,7 +169,7 @@ class UserHeader:
         return b"".join(parts)
 
     def encode_into(self, parts: list[bytes], flags: int) -> int:
-        """Append the header with these flags, not those of the record, DQ, AQ, RQ and CQ made to fit; return its size."""
+        """Append the header with these flags, adjusted in DQ, AQ, RQ and CQ, and return its size."""
         destination = self.destination_queue
         if type(destination) is not DESTINATION_KINDS[flags >> DQ_SHIFT & 7]:
             flags = flags & ~DQ | _code(destination, DESTINATION_KINDS) << DQ_SHIFT
