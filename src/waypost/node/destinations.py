@@ -140,8 +140,7 @@ def _forget_one(known: KnownDestination, but: bytes) -> None:
 
 def _destination_of(record: DestinationRecord) -> KnownDestination:
     name = FormatName.parse(record.name)
-    time_stamp, ordinal = divmod(record.sequence_identifier, 1 << 32)
-    known = KnownDestination(name, (TxSequenceId(ordinal, time_stamp), record.sequence_number))
+    known = KnownDestination(name, (TxSequenceId.of(record.sequence_identifier), record.sequence_number))
     for guid, address in record.met:
         known.met.setdefault(guid, {})[address] = None
     return known

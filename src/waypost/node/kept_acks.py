@@ -56,8 +56,7 @@ class Acknowledgment:
 
     @property
     def sequence_id(self) -> TxSequenceId:
-        time_stamp, ordinal = divmod(self.tx_sequence_id, 1 << 32)
-        return TxSequenceId(ordinal, time_stamp)
+        return TxSequenceId.of(self.tx_sequence_id)
 
     @property
     def statement(self) -> tuple[int, bytes, bytes]:

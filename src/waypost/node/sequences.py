@@ -24,9 +24,8 @@ from waypost.store.port import Reader, Table
 from waypost.store.records import CounterRecord
 from waypost.transfer.duplicates import MessageHistory
 from waypost.transfer.sequences import OutgoingSequence, TxOutgoingSequence
-from waypost.wire.identifiers import TxSequenceId
+from waypost.wire.identifiers import TIME_STAMP_SHIFT, TxSequenceId
 
-_TIME_STAMP_SHIFT: Final = 32
 _MINUTE: Final = 60
 _NO_PLACE: Final = TxSequenceId(0, 0), 0
 
@@ -141,7 +140,7 @@ class Sequences:
 
     def queue_of(self, tx_sequence_id: int) -> OutgoingQueue | None:
         """The outgoing queue whose messages are in this sequence, or were."""
-        return self._queues.get(tx_sequence_id >> _TIME_STAMP_SHIFT)
+        return self._queues.get(tx_sequence_id >> TIME_STAMP_SHIFT)
 
     def last_before_start(self, queue: OutgoingQueue) -> tuple[TxSequenceId, int]:
         """The place of the last message of this queue that a process before this one may have sent."""
