@@ -14,11 +14,11 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import fields
 
 from waypost.api.defaults import HTTP_PORT
-from waypost.core.queues import UNLIMITED
 from waypost.daemon.routes import parse_ack_addresses
 from waypost.limits import MAX_HTTP_WAIT_SECONDS
 from waypost.transfer.handshake import MAX_TIMEOUT, MIN_ACK_TIMEOUT
 from waypost.transfer.settings import ACK_HOSTS_ANY, PING_PORT, SESSION_PORT, ResendTimeouts, TransferSettings
+from waypost.wire.property_values import UNLIMITED
 from waypost.wire.session_header import DEFAULT_WINDOW_SIZE
 
 _TRANSFER: Final = TransferSettings()

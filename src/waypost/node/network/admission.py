@@ -15,7 +15,7 @@ from waypost.buckets import Buckets, Rate
 from waypost.clock import Now
 from waypost.core.position_events import KILOBYTE
 from waypost.core.queue_manager import QueueManager
-from waypost.core.queues import UNLIMITED, Queue
+from waypost.core.queues import Queue
 from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_ENDED_SEQUENCES, MAX_REFUSED_SEQUENCES
 from waypost.node.incoming_store import SOURCE_BYTES
@@ -30,6 +30,7 @@ from waypost.transfer.session import Session
 from waypost.transfer.settings import TransferSettings
 from waypost.transfer.statistics import Statistics
 from waypost.wire.identifiers import TIME_STAMP_SHIFT
+from waypost.wire.property_values import UNLIMITED
 from waypost.wire.transaction_header import TransactionHeader
 
 _NOTHING_YET: Final = IncomingSequences()
