@@ -16,13 +16,13 @@ from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from waypost.api.defaults import LEASE_SECONDS
 from waypost.api.names import Name, format_name
 from waypost.api.operations import CloseQueue, CursorRead, Operation, Read, checked
 from waypost.api.status import ShowVerification, StartVerification
 from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
 from waypost.client.transports.http.asking import (
     LOOK_SECONDS,
-    TRANSACTION_SECONDS,
     Asking,
     Wait,
     greeting,
@@ -57,7 +57,7 @@ class Http:
     __slots__ = ("_address", "_asking", "_closing", "_idle", "_is_closed", "_process", "_waiting", "url")
 
     path: Final = None
-    transaction_s: Final = TRANSACTION_SECONDS
+    transaction_s: Final = LEASE_SECONDS
     browses_by_cursor: Final = False
     without_transactions: Final = ""
 

@@ -7,13 +7,13 @@ from math import ceil
 from socket import IPPROTO_TCP, TCP_NODELAY
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
+from waypost.api.defaults import LEASE_SECONDS
 from waypost.api.names import Name, format_name
 from waypost.api.operations import CloseQueue, CursorRead, Operation, Read, checked
 from waypost.api.status import ShowVerification, StartVerification
 from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
 from waypost.client.transports.http.asking import (
     LOOK_SECONDS,
-    TRANSACTION_SECONDS,
     Asking,
     Wait,
     greeting,
@@ -42,7 +42,7 @@ class AioHttp:
     __slots__ = ("_address", "_asking", "_idle", "_is_closed", "_loop", "_waiting", "url")
 
     path: Final = None
-    transaction_s: Final = TRANSACTION_SECONDS
+    transaction_s: Final = LEASE_SECONDS
     browses_by_cursor: Final = False
     without_transactions: Final = ""
     _asking: Asking

@@ -13,7 +13,6 @@ from waypost.api.names import Name, format_name
 from waypost.drive.new_guid import new_guid
 from waypost.errors import DecodeError, HostError, InvalidParameter, UnsupportedFormatName
 from waypost.guid import parse_guid
-from waypost.transfer.settings import SESSION_PORT
 from waypost.wire.format_names import (
     DirectFormatName,
     FormatName,
@@ -24,6 +23,7 @@ from waypost.wire.format_names import (
     Suffix,
 )
 from waypost.wire.path_names import QueueKind, check_computer_name
+from waypost.wire.session_header import SESSION_PORT
 
 DEFAULT_PORT: Final = SESSION_PORT
 DEFAULT_TIMEOUT: Final = 30.0
