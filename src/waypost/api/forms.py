@@ -24,7 +24,7 @@ _LOOKUP_ID: Final = "[0-9]{1,17}|[1-4][0-9]{17}|5[0-6][0-9]{16}|57[0-5][0-9]{15}
 LOOKUP_ID_FORM: Final = {"pattern": f"^({_LOOKUP_ID})$"}
 LOOKUP_ID_OR_NOTHING_FORM: Final = {"pattern": f"^({_LOOKUP_ID})?$"}
 # The `next` of a page.
-PLACE_FORM: Final = {"pattern": "^([0-9a-f]{2})*$"}
+NEXT_FORM: Final = {"pattern": "^([0-9a-f]{2})*$"}
 # What a program calls its claim or query. It is bytes in UTF-8 that are counted.
 BULK_NAME_FORM: Final = {"minLength": 1, "maxLength": MAX_BULK_NAME}
 # In UTC.
@@ -38,7 +38,6 @@ LookupIdOrNothing = Annotated[str, Meta(extra_json_schema=LOOKUP_ID_OR_NOTHING_F
 # Both are taken in requests.
 LookupIdNumber = Annotated[int, Meta(extra_json_schema={"minimum": 0, "maximum": END - 1})]
 LookupId = LookupIdNumber | LookupIdText
-Place = Annotated[str, Meta(extra_json_schema=PLACE_FORM)]
 Time = Annotated[str, Meta(extra_json_schema=TIME_FORM)]
 BulkName = Annotated[str, Meta(extra_json_schema=BULK_NAME_FORM)]
 

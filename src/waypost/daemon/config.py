@@ -14,7 +14,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import fields
 
 from waypost.api.defaults import HTTP_PORT, LEASE_SECONDS
-from waypost.daemon.routes import parse_ack_addresses
+from waypost.daemon.configured_hosts import parse_ack_addresses
 from waypost.limits import MAX_HTTP_WAIT_SECONDS
 from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT
 from waypost.rpc.authentication import Level

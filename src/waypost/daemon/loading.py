@@ -18,7 +18,7 @@ from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
 from waypost.daemon.config import SECTIONS, Config, Http, Key, Remote, Rpc, keys
-from waypost.daemon.routes import parse_ack_addresses, parse_relays, parse_routes
+from waypost.daemon.configured_hosts import parse_ack_addresses, parse_relays, parse_routes
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.wire.path_names import check_computer_name
 

@@ -54,7 +54,7 @@ class RpcGuard(ConnectionGuard):
 
 
 class RpcListener:
-    """The facts of connections to one port: waypost.daemon.facts.Facts for waypost.daemon.tcp."""
+    """The facts of connections to one port: waypost.daemon.socket_facts.Facts for waypost.daemon.tcp."""
 
     __slots__ = ("_port", "_remote", "connection_lost", "data_received", "writing_paused", "writing_resumed")
 

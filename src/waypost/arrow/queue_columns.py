@@ -55,7 +55,7 @@ def _packet(packets: Packets) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(packets), buffers)
 
 
-PLACE_COLUMNS: Final[dict[str, Callable[[Packets], pa.Array]]] = {
+QUEUE_COLUMNS: Final[dict[str, Callable[[Packets], pa.Array]]] = {
     "queue": _queue,
     "seq": _seq,
     "lookup_id": _lookup_id,
