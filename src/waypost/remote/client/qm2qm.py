@@ -77,10 +77,6 @@ class RemoteOpenQueueEntry:
     port: int
     qmcomm_port: int
 
-    @property
-    def open_queue_descriptor_handle(self) -> int:
-        return self.handle.queue
-
 
 class Qm2QmClient:
     """What one reader has open on one computer."""
