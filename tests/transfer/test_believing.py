@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from waypost.peers import peer_of
 from waypost.transfer.believing import (
     Bringer,
     Decision,
@@ -12,7 +13,7 @@ from waypost.transfer.believing import (
     Written,
     judge,
 )
-from waypost.wire.ip_addresses import network_of, plain_address
+from waypost.wire.ip_addresses import plain_address
 
 B, R, X = b"\xbb" * 16, b"\x55" * 16, b"\x99" * 16
 AT_B, AT_R, ELSEWHERE = "10.0.0.2", "10.0.0.3", "10.9.9.9"
@@ -101,4 +102,4 @@ def test_what_is_no_address_has_none() -> None:
 
 @pytest.mark.parametrize(("address", "network"), [("10.0.0.2", "10.0.0.2"), ("2001:db8:0:1:2:3:4:5", "2001:db8:0:1::")])
 def test_an_owner_of_ipv6_addresses_has_a_network_of_them(address: str, network: str) -> None:
-    assert network_of(address) == network
+    assert peer_of(address) == network
