@@ -95,9 +95,6 @@ MAX_RESERVE: Final = 0x0400_0000
 # MS-MQDMPR 3.1.1.3 ConnectionHistory: the last attempts to connect that an outgoing queue remembers.
 MAX_CONNECTION_HISTORY: Final = 10
 
-# MS-MQDMPR 3.1.1.1 InitializationRetryTimerDuration, as a new queue manager has it.
-INITIALIZATION_RETRY_SECONDS: Final = 120
-
 # Messages that a purge deletes before others have their turn: some ten milliseconds. Nobody loses anything by it: the
 # request is answered when the last part is done.
 PURGE_PART: Final = 500

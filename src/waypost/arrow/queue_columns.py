@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from waypost.arrow import schema
 from waypost.arrow.packets import Packets
+from waypost.core.positions import SEQUENCE_MASK
 
 # readings MQDMPR 3.A: the low 56 bits of a LookupIdentifier count arrivals.
-_SEQ: Final = np.uint64((1 << 56) - 1)
+_SEQ: Final = np.uint64(SEQUENCE_MASK)
 
 
 def _queue(packets: Packets) -> pa.Array:

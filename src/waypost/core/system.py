@@ -11,9 +11,8 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from waypost.guid import NULL_GUID
-from waypost.limits import INITIALIZATION_RETRY_SECONDS
 from waypost.wire.format_names import Suffix
-from waypost.wire.property_values import DEFAULT_QUOTA, UNLIMITED
+from waypost.wire.property_values import DEFAULT_QUOTA, INITIALIZATION_RETRY_SECONDS, UNLIMITED
 
 # MS-MQDMPR 3.1.3: the system queues that applications can open, by the suffix that names them.
 SYSTEM_QUEUES: Final = {

@@ -13,10 +13,10 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_type_hints
 from msgspec import Meta, Struct, field
 from msgspec.structs import fields
 
-from waypost.api.defaults import HTTP_PORT, LEASE_SECONDS
+from waypost.api.defaults import BACKUP_SECONDS, HTTP_PORT, LEASE_SECONDS
 from waypost.daemon.configured_hosts import parse_ack_addresses
-from waypost.limits import MAX_HTTP_WAIT_SECONDS
-from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT
+from waypost.limits import MAX_HTTP_WAIT_SECONDS, MAX_STORE_SIZE
+from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT, RemoteSettings
 from waypost.rpc.authentication import Level
 from waypost.rpc.settings import MAPPER_PORT
 from waypost.transfer.handshake import MAX_TIMEOUT, MIN_ACK_TIMEOUT
@@ -63,7 +63,7 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
     ] = ""
     max_size_gb: Annotated[
         float, Meta(gt=0, le=1 << 20, description="How large the file of the store may become, in GiB.")
-    ] = 1024.0
+    ] = MAX_STORE_SIZE / _GIGABYTE
     reserve_mb: Annotated[
         float,
         Meta(
@@ -80,7 +80,7 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
             description="How long a backup may take. While one is made, the room that messages leave in the file of "
             "the store is not used again, so the file grows. A backup that takes longer is ended, and the log says so."
         ),
-    ] = 21_600.0
+    ] = BACKUP_SECONDS
     backup_mb_per_s: Annotated[
         float,
         Meta(
@@ -415,7 +415,7 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 60
     pending_request_timeout_s: Annotated[
         _Seconds, Meta(description="How long a message that was given to a remote reader stays locked for it.")
-    ] = 300.0
+    ] = RemoteSettings().pending_request_timeout_s
     min_auth_level: Annotated[
         Literal["", Level],
         Meta(

@@ -10,8 +10,8 @@ from waypost.directory.queries import Query, by_identifier
 from waypost.directory.results import DirectoryOperationResult, directory_error
 from waypost.directory.timers import Timer
 from waypost.directory.topology import Enterprise, Site
-from waypost.limits import INITIALIZATION_RETRY_SECONDS
 from waypost.wire.keys import MqDsPublicKeys
+from waypost.wire.property_values import INITIALIZATION_RETRY_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class Destinations:
         self._known: dict[FormatName, KnownDestination] = {}
         # What `write` has to do.
         self.unwritten: dict[FormatName, KnownDestination] = {}
-        for key, value in scans.range_items(reader, Table.COUNTERS, *keys.destination_range()):
+        for key, value in scans.items(reader, Table.COUNTERS, *keys.destination_range()):
             try:
                 known = _destination_of(DestinationRecord.decode(value))
             except scans.UNDECODABLE as error:
@@ -56,7 +56,7 @@ class Destinations:
             self._known[known.name] = known
         # GUIDs with addresses.
         self.admitted: set[tuple[bytes, str]] = set()
-        for key, value in scans.range_items(reader, Table.COUNTERS, *keys.admitted_range()):
+        for key, value in scans.items(reader, Table.COUNTERS, *keys.admitted_range()):
             AdmittedRecord.decode(value)
             self.admitted.add(keys.admitted_of(key))
 

@@ -80,7 +80,7 @@ class KeptAcks:
         self._by_key: dict[_Key, dict[str, Acknowledgment]] = {}
         self._by_network: dict[str, int] = {}
         self._count = 0
-        for _, value in scans.range_items(reader, Table.COUNTERS, *keys.kept_ack_range()):
+        for _, value in scans.items(reader, Table.COUNTERS, *keys.kept_ack_range()):
             self._add(_ack_of(KeptAckRecord.decode(value)))
 
     def __len__(self) -> int:

@@ -77,12 +77,6 @@ def whole_items(reader: Reader, table: Table, start: bytes, stop: bytes) -> Iter
         yield from page
 
 
-def range_items(reader: Reader, table: Table, start: bytes, stop: bytes) -> Iterator[Item]:
-    while page := reader.scan(table, start, stop, _PAGE):
-        yield from page
-        start = after(page[-1][0])
-
-
 def messages_and_damage(reader: Reader, queue: int) -> Iterator[tuple[Sequence[Item], RecordDamaged | None]]:
     """All messages of a queue with their keys, in list order. What is damaged comes behind a page that is empty."""
     start, stop = message_range(queue)

@@ -7,9 +7,8 @@ from struct import Struct
 from typing import Final
 
 from waypost.guid import NULL_GUID
-from waypost.limits import INITIALIZATION_RETRY_SECONDS
 from waypost.store.codec import VERSION, damaged, decode_text, encode_text, join, split, unpack, unpack_whole
-from waypost.wire.property_values import DEFAULT_QUOTA, UNLIMITED
+from waypost.wire.property_values import DEFAULT_QUOTA, INITIALIZATION_RETRY_SECONDS, UNLIMITED
 
 
 class QueueKind(IntEnum):

@@ -7,6 +7,8 @@ from typing import Final
 UNLIMITED: Final = 0xFFFF_FFFF
 # That of all queues of a computer (MS-MQDMPR 3.1.1.1), in kilobytes (readings MQDMPR 3.F).
 DEFAULT_QUOTA: Final = 0x0010_0000
+# InitializationRetryTimerDuration of a new queue manager (MS-MQDMPR 3.1.1.1).
+INITIALIZATION_RETRY_SECONDS: Final = 120
 
 
 class Journal(IntEnum):
