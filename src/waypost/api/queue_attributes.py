@@ -10,13 +10,13 @@ from waypost.api.excerpt import excerpt
 from waypost.api.message_attributes import flag, guid, is_encodable, number
 from waypost.api.properties import QUEUE_ROWS, QueueProperties
 from waypost.api.rows import Kind, PropertyRow
-from waypost.core.queues import UNLIMITED, QueueAttributes
+from waypost.core.queues import QueueAttributes
 from waypost.errors import InvalidParameter, UnsupportedFormatName
 from waypost.guid import NULL_GUID, guid_text
 from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.path_names import QueueKind
 from waypost.wire.property_checks import utf16_units
-from waypost.wire.property_values import QueuePrivacy
+from waypost.wire.property_values import UNLIMITED, QueuePrivacy
 
 _PRIVACY: Final = {
     "none": QueuePrivacy.MQ_PRIV_LEVEL_NONE,

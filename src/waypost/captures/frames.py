@@ -13,6 +13,7 @@ import dpkt
 from dpkt import ethernet, ip, ip6, loopback, sll, sll2, tcp, udp
 
 from waypost.captures.containers import Frame
+from waypost.wire.ip_addresses import with_port
 
 TCP: Final = 6
 UDP: Final = 17
@@ -55,8 +56,7 @@ class Flow:
 
 
 def _endpoint(address: bytes, port: int) -> str:
-    text = str(ip_address(address))
-    return f"[{text}]:{port}" if ":" in text else f"{text}:{port}"
+    return with_port(str(ip_address(address)), port)
 
 
 @dataclass(slots=True, frozen=True)

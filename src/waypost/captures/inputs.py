@@ -12,12 +12,11 @@ from waypost.captures.packets import Cutter, Finding, FoundPing, Gap, Origin
 from waypost.captures.source import InputError, Source, UnknownKind
 from waypost.captures.streams import Reassembler
 from waypost.wire import base_header, ping
+from waypost.wire.ping import PING_PORT
+from waypost.wire.session_header import SESSION_PORT
 
 _SIGNATURE: Final = base_header.SIGNATURE.to_bytes(4, "little")
 _PING_SIGNATURE: Final = ping.SIGNATURE.to_bytes(2, "little")
-
-TRANSFER_PORT: Final = 1801
-PING_PORT: Final = 3527
 
 # Files that people have in place of a capture: the kind, the advice, and the first bytes.
 OTHER_FORMATS: Final = (
@@ -38,7 +37,7 @@ class Kind(StrEnum):
 class Ports:
     """Where the traffic of queue managers is looked for in a capture."""
 
-    tcp: frozenset[int] = frozenset({TRANSFER_PORT})
+    tcp: frozenset[int] = frozenset({SESSION_PORT})
     ping: frozenset[int] = frozenset({PING_PORT})
 
 

@@ -15,6 +15,7 @@ from waypost.api.bodies import BYTES
 from waypost.api.excerpt import excerpt
 from waypost.api.operations import Operation, Row, Seek
 from waypost.api.properties import MessageProperties
+from waypost.api.reading import LONGEST_TIMEOUT
 from waypost.api.rows import PropertyRow
 from waypost.client.message import Message
 from waypost.core.positions import END, SEQUENCE_MASK
@@ -25,8 +26,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 
 SEEKS: Final = get_args(Seek)
-# Seconds that nobody lives to see the end of, and clocks can still count.
-_FOR_EVER: Final = 1 << 32
 _BYTES: Final = (bytes, bytearray, memoryview)
 
 
@@ -51,7 +50,7 @@ def seconds(timeout: float | None) -> float:
         return inf
     if not isinstance(timeout, int | float) or not timeout >= 0:
         raise InvalidParameter(f"timeout is a number of seconds, or None to wait for ever, not {excerpt(timeout)}")
-    return timeout if timeout < _FOR_EVER else inf
+    return timeout if timeout < LONGEST_TIMEOUT else inf
 
 
 def sought(lookup_id: int | None, seek: Seek | None) -> tuple[int | UnsetType, Seek | UnsetType]:

@@ -307,11 +307,6 @@ class SentToSeveral(Message):
         return str(self._several.name)
 
 
-def core_of(message: Message) -> CoreMessage:
-    """What it shows."""
-    return message._core  # noqa: SLF001, of this module
-
-
 def message_object(message: Message) -> MessageObject:
     """The message object of HTTP, for JSON."""
     values = {name: _form(name, getattr(message, source)) for name, source in _KEYS}

@@ -24,7 +24,7 @@ from waypost.core.ports import (
     MessageTable,
 )
 from waypost.core.positions import SEQUENCE_MASK, PositionState, lookup_identifier
-from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue
+from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.serialization import size_in_bytes
 from waypost.core.sources import Sources
 from waypost.core.stored_message import copied
@@ -32,6 +32,7 @@ from waypost.errors import RecordDamaged
 from waypost.limits import FREE_OVERHEAD_BYTES, MESSAGE_OVERHEAD_BYTES, POSITION_BYTES, SOURCE_RUN_BYTES
 from waypost.wire.codec import INFINITE
 from waypost.wire.message_class import MessageClass
+from waypost.wire.property_values import UNLIMITED
 
 KILOBYTE: Final = 1024
 

@@ -15,9 +15,7 @@ from waypost.limits import MAX_CONNECTION_HISTORY
 from waypost.wire.format_names import ConnectorFormatName, FormatName, MulticastFormatName
 from waypost.wire.management import ConnectionEvent, EodState
 from waypost.wire.path_names import PathName, QueueKind
-from waypost.wire.property_values import QueuePrivacy, Scope
-
-UNLIMITED: Final = 0xFFFF_FFFF
+from waypost.wire.property_values import UNLIMITED, QueuePrivacy, Scope
 
 # MS-MQDMPR 3.1.3: private queues by their path and System by their QueueType, because no application may use them.
 ORDER_QUEUE: Final = "order_queue$"

@@ -159,8 +159,7 @@ def is_transactional(packet: bytes) -> bool:
 def sequence_of(packet: bytes) -> tuple[TxSequenceId, int, int]:
     """TxSequenceID, TxSequenceNumber and PreviousTxSequenceNumber of a transactional packet."""
     value, number, previous = _SEQUENCE.unpack_from(packet, _sequence_at(packet))
-    time_stamp, ordinal = divmod(value, 1 << 32)
-    return TxSequenceId(ordinal, time_stamp), number, previous
+    return TxSequenceId.of(value), number, previous
 
 
 def is_numbered(message: Message, own: bytes) -> bool:

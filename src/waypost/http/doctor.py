@@ -15,7 +15,7 @@ from waypost.api.status import Check
 from waypost.client.doctor import OTHERS, examine_node
 from waypost.clock import Now
 from waypost.core.position_events import KILOBYTE, PositionEvents
-from waypost.core.queues import UNLIMITED, OutgoingQueue, OutgoingQueueState
+from waypost.core.queues import OutgoingQueue, OutgoingQueueState
 from waypost.drive.loop_watch import LoopWatch
 from waypost.errors import InvalidParameter
 from waypost.guid import guid_text
@@ -28,6 +28,7 @@ from waypost.node.network.acks import Overdue
 from waypost.node.network.network import Network
 from waypost.rpc.authentication import AuthLevel
 from waypost.transfer.believing import Bringer
+from waypost.wire.property_values import UNLIMITED
 
 _CONNECT_SECONDS: Final = 1.0
 _RESOLVE_SECONDS: Final = 3.0

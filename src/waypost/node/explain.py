@@ -12,7 +12,7 @@ from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.position_events import KILOBYTE
 from waypost.core.positions import PositionState
-from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue
+from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.system import QueueManagerState
 from waypost.core.transaction_records import OperationType, Transaction
 from waypost.guid import guid_text
@@ -29,6 +29,7 @@ from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import DirectFormatName, FormatName, Suffix
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import MessageClass, is_negative_ack, meaning
+from waypost.wire.property_values import UNLIMITED
 
 # Clocks of computers that are set by the same server differ by less.
 _CLOCK_TOLERANCE: Final = 60

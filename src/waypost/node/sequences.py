@@ -16,6 +16,7 @@ from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import set_sequence
 from waypost.limits import MAX_TIME_STAMP_AHEAD_SECONDS
 from waypost.node import transfer_store
+from waypost.node.destinations import NO_PLACE
 from waypost.node.incoming_store import IncomingStore
 from waypost.node.kernel import Kernel
 from waypost.node.reserves import stored_end
@@ -24,11 +25,9 @@ from waypost.store.port import Reader, Table
 from waypost.store.records import CounterRecord
 from waypost.transfer.duplicates import MessageHistory
 from waypost.transfer.sequences import OutgoingSequence, TxOutgoingSequence
-from waypost.wire.identifiers import TxSequenceId
+from waypost.wire.identifiers import TIME_STAMP_SHIFT, TxSequenceId
 
-_TIME_STAMP_SHIFT: Final = 32
 _MINUTE: Final = 60
-_NO_PLACE: Final = TxSequenceId(0, 0), 0
 
 # Transactional messages count as of priority 0, whose positions are behind this one.
 BEFORE_TRANSACTIONAL: Final = lookup_identifier(0, 0)
@@ -141,11 +140,11 @@ class Sequences:
 
     def queue_of(self, tx_sequence_id: int) -> OutgoingQueue | None:
         """The outgoing queue whose messages are in this sequence, or were."""
-        return self._queues.get(tx_sequence_id >> _TIME_STAMP_SHIFT)
+        return self._queues.get(tx_sequence_id >> TIME_STAMP_SHIFT)
 
     def last_before_start(self, queue: OutgoingQueue) -> tuple[TxSequenceId, int]:
         """The place of the last message of this queue that a process before this one may have sent."""
-        return self._last_before_start.get(queue.number, _NO_PLACE)
+        return self._last_before_start.get(queue.number, NO_PLACE)
 
     def mind_end(self, queue: OutgoingQueue, sent: TxOutgoingSequence) -> None:
         """MS-MQQB 3.1.5.6: when no message of a transaction is left, the next sequence begins."""

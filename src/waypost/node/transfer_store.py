@@ -20,9 +20,8 @@ from waypost.transfer.duplicates import Block, MessageHistory
 from waypost.transfer.incoming import IncomingSequences, Place
 from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.sequences import IncomingSequence, OutgoingSequence
-from waypost.wire.identifiers import TxSequenceId
+from waypost.wire.identifiers import TIME_STAMP_SHIFT, TxSequenceId
 
-_TIME_STAMP_SHIFT: Final = 32
 # Bytes of a /64 network.
 _NETWORK_SIZE: Final = 8
 
@@ -51,7 +50,7 @@ def read_incoming(value: bytes) -> IncomingSequences:
         )
         for line in record.lines
     ]
-    time_stamps = [line.sequence_id >> _TIME_STAMP_SHIFT for line in lines]
+    time_stamps = [line.sequence_id >> TIME_STAMP_SHIFT for line in lines]
     return IncomingSequences(
         dict(zip(time_stamps, lines, strict=True)),
         {
@@ -105,8 +104,7 @@ def read_outgoing(reader: Reader) -> dict[int, OutgoingSequence]:
 
 
 def _outgoing(identifier: int, next_number: int) -> OutgoingSequence:
-    time_stamp, ordinal = divmod(identifier, 1 << _TIME_STAMP_SHIFT)
-    return OutgoingSequence(TxSequenceId(ordinal, time_stamp), next_number)
+    return OutgoingSequence(TxSequenceId.of(identifier), next_number)
 
 
 def write_renumbering(batch: Batch, queue: int, record: RenumberingRecord) -> None:

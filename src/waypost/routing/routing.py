@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
 
+from waypost.errors import UnsupportedFormatName
 from waypost.guid import NULL_GUID
-from waypost.routing.destinations import get_destination_info
 from waypost.routing.next_hops import get_next_hops
 from waypost.routing.routes import Route
 from waypost.routing.topology import RoutingDirectory
-from waypost.wire.format_names import Destination, FormatName
+from waypost.wire.direct_names import DEFAULT_PORTS
+from waypost.wire.format_names import ConnectorFormatName, Destination, DirectFormatName, FormatName, PublicFormatName
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,20 @@ class Routing:
         self._routes: Final = {route.queue_manager: route for route in routes}
 
     def destination(self, name: FormatName) -> Destination | None:
-        """MS-MQQB 3.1.7.4. None if it fails."""
-        return get_destination_info(name, self._directory)
+        """MS-MQQB 3.1.7.4. None if the directory does not know the queue, or no session leads there.
+
+        The text takes host and GUID from the Queue object that the directory has of a public queue, where neither is:
+        they are those of its queue manager. No session leads to the host in the name of an HTTP queue or of a group.
+        """
+        match name:
+            case PublicFormatName(guid) | ConnectorFormatName(guid):
+                return None if self._directory is None else self._directory.destination_of_queue(guid)
+            case DirectFormatName(protocol) if protocol in DEFAULT_PORTS:
+                return None
+        try:
+            return name.destination()
+        except UnsupportedFormatName:
+            return None
 
     def next_hops(self, destination: Destination) -> list[Hop]:
         """The hops to try, in this order; none without a route.

@@ -8,7 +8,7 @@ behind the port, outside this layer.
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias, get_args
 
 from waypost.errors import AuthenticationFailed
 from waypost.hresult import HResult
@@ -46,6 +46,11 @@ class AuthLevel(IntEnum):
         if number == cls.CALL:
             return cls.PACKET
         return cls(number) if cls.NONE <= number <= cls.PRIVACY else None
+
+
+# The words for the levels that a program or a configuration can ask for.
+Level: TypeAlias = Literal["none", "connect", "integrity", "privacy"]
+LEVELS: Final[dict[str, AuthLevel]] = {word: AuthLevel[word.upper()] for word in get_args(Level)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,6 @@ TRAILER: Final = "MS-RPCE 2.2.2.11"
 
 HEADER_SIZE: Final = 16
 TRAILER_SIZE: Final = 8
-MAX_FRAG_LENGTH: Final = 0xFFFF
 
 # C706 12.6.3.1 pfc_flags. MS-RPCE 2.2.2.3: 0x04 announces header signing in the PDUs that build a security context, and
 # a cancel that was pending in all others.
@@ -32,7 +31,6 @@ PFC_PENDING_CANCEL: Final = 0x04
 PFC_SUPPORT_HEADER_SIGN: Final = 0x04
 PFC_CONC_MPX: Final = 0x10
 PFC_DID_NOT_EXECUTE: Final = 0x20
-PFC_MAYBE: Final = 0x40
 PFC_OBJECT_UUID: Final = 0x80
 
 WHOLE: Final = PFC_FIRST_FRAG | PFC_LAST_FRAG

@@ -7,6 +7,8 @@ from waypost.rpc.authentication import AuthLevel
 
 # C706 12.6.3.1 MustRecvFragSize: every peer takes fragments of this size, whatever it says.
 MUST_RECV_FRAG_SIZE: Final = 1432
+# MS-RPCE 2.1.1.1: where the endpoint mapper of a host is.
+MAPPER_PORT: Final = 135
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from msgspec import UNSET
 
 from waypost.api.operations import AbortTransaction, BeginTransaction, CommitTransaction, CreateQueue, Send, SetQueue
 from waypost.api.properties import ACKNOWLEDGE, MessageProperties
-from waypost.core.queues import UNLIMITED
 from waypost.guid import guid_text
 from waypost.wire.codec import INFINITE
+from waypost.wire.property_values import UNLIMITED
 
 # What is found in the body of a message and in no other.
 MARK: Final = re.compile(rb"<uid (\d{6})>")

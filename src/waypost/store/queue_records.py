@@ -8,6 +8,7 @@ from typing import Final
 
 from waypost.guid import NULL_GUID
 from waypost.store.codec import VERSION, damaged, decode_text, encode_text, join, split, unpack, unpack_whole
+from waypost.wire.property_values import DEFAULT_QUOTA, INITIALIZATION_RETRY_SECONDS, UNLIMITED
 
 
 class QueueKind(IntEnum):
@@ -46,8 +47,8 @@ class QueueRecord:
     flags: int = 0
     base_priority: int = 0
     private_queue_number: int = 0
-    quota: int = 0xFFFF_FFFF
-    journal_quota: int = 0xFFFF_FFFF
+    quota: int = UNLIMITED
+    journal_quota: int = UNLIMITED
     create_time: int = 0
     modify_time: int = 0
     parent: int = 0
@@ -120,9 +121,9 @@ class QueueManagerRecord:
     flags: int = 0
     create_time: int = 0
     modify_time: int = 0
-    queue_manager_quota: int = 0x0010_0000
-    journal_quota: int = 0xFFFF_FFFF
-    initialization_retry_timer_duration: int = 120
+    queue_manager_quota: int = DEFAULT_QUOTA
+    journal_quota: int = UNLIMITED
+    initialization_retry_timer_duration: int = INITIALIZATION_RETRY_SECONDS
     identifier: bytes = NULL_GUID
     last_domain: bytes = NULL_GUID
     computer_name: str = ""

@@ -20,12 +20,11 @@ from typing import Final
 
 from waypost.limits import MAX_ENDED_SEQUENCES, MAX_SEQUENCE_ADDRESSES, SILENT_SECONDS
 from waypost.transfer.sequences import IncomingSequence
+from waypost.wire.identifiers import TIME_STAMP_SHIFT
 from waypost.wire.transaction_header import TransactionHeader
 
 # The address of a record that was kept without one: it is of the first address that needs it.
 ANY_ADDRESS: Final = ""
-
-_SHIFT: Final = 32
 
 
 class Verdict(Enum):
@@ -78,13 +77,13 @@ class IncomingSequences:
     is_damaged: bool = False
 
     def line_of(self, header: TransactionHeader) -> IncomingSequence | None:
-        return self.lines.get(header.tx_sequence_id >> _SHIFT)
+        return self.lines.get(header.tx_sequence_id >> TIME_STAMP_SHIFT)
 
     def judge(self, address: str, header: TransactionHeader, wall: float) -> Verdict:
         """What the message is, without taking it."""
         if self.is_damaged:
             return Verdict.DAMAGED
-        time_stamp = header.tx_sequence_id >> _SHIFT
+        time_stamp = header.tx_sequence_id >> TIME_STAMP_SHIFT
         line = self.lines.get(time_stamp)
         if line is not None:
             is_taken = line.is_later(header) if self.takes_any else line.is_next(header)
@@ -107,7 +106,7 @@ class IncomingSequences:
 
     def take(self, address: str, header: TransactionHeader, wall: float) -> IncomingSequence:
         """Take a message that was judged as NEXT or NEW. Returns its line."""
-        time_stamp = header.tx_sequence_id >> _SHIFT
+        time_stamp = header.tx_sequence_id >> TIME_STAMP_SHIFT
         self.went_on = bool(self.lines)
         line = self.lines.get(time_stamp)
         if line is None:
@@ -187,7 +186,7 @@ class IncomingSequences:
 
     def is_at(self, address: str, header: TransactionHeader) -> bool:
         """Whether the address has brought messages of this line, and none of a later one."""
-        return self._is_at(address, header.tx_sequence_id >> _SHIFT)
+        return self._is_at(address, header.tx_sequence_id >> TIME_STAMP_SHIFT)
 
     def _is_anybody_at(self, time_stamp: int) -> bool:
         return any(place.time_stamp == time_stamp for place in self.places.values())

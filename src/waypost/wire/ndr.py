@@ -134,20 +134,11 @@ class NdrWriter(_Stream):
     def u16(self, value: int, field: str) -> None:
         self.integer(U16, value, field)
 
-    def i16(self, value: int, field: str) -> None:
-        self.integer(I16, value, field)
-
     def u32(self, value: int, field: str) -> None:
         self.integer(U32, value, field)
 
-    def i32(self, value: int, field: str) -> None:
-        self.integer(I32, value, field)
-
     def u64(self, value: int, field: str) -> None:
         self.integer(U64, value, field)
-
-    def i64(self, value: int, field: str) -> None:
-        self.integer(I64, value, field)
 
     def enum(self, value: int, field: str) -> None:
         self.integer(self.syntax.enum, value, field)
@@ -226,20 +217,11 @@ class NdrReader(_Stream):
     def u16(self, field: str) -> int:
         return self.integer(U16, field)
 
-    def i16(self, field: str) -> int:
-        return self.integer(I16, field)
-
     def u32(self, field: str) -> int:
         return self.integer(U32, field)
 
-    def i32(self, field: str) -> int:
-        return self.integer(I32, field)
-
     def u64(self, field: str) -> int:
         return self.integer(U64, field)
-
-    def i64(self, field: str) -> int:
-        return self.integer(I64, field)
 
     def enum(self, field: str) -> int:
         return self.integer(self.syntax.enum, field)

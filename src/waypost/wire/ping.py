@@ -11,6 +11,8 @@ from waypost.wire.codec import encodes, exactly
 SECTION: Final = "MS-MQQB 2.2.7"
 SIZE: Final = 24
 SIGNATURE: Final = 0x5548
+# MS-MQQB 2.1.2.
+PING_PORT: Final = 3527
 
 RC: Final = 0x0001
 RF: Final = 0x0002

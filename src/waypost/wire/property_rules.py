@@ -46,6 +46,8 @@ from waypost.wire.property_checks import (
     utf16_units,
 )
 from waypost.wire.property_values import (
+    DEFAULT_QUOTA,
+    UNLIMITED,
     Authenticate,
     DeletedObject,
     Journal,
@@ -75,11 +77,6 @@ from waypost.wire.propid import (
 from waypost.wire.propvariant import PropVariant, Value
 from waypost.wire.sid import Sid
 from waypost.wire.variant_types import VT_VECTOR, VarType
-
-# A quota that is not set: only the disk and the quota of the computer limit the queue (MS-MQMQ 2.3.1.5).
-UNLIMITED: Final = 0xFFFF_FFFF
-# MS-MQDMPR 3.1.1.1, in kilobytes (readings MQDMPR 3.F).
-DEFAULT_MACHINE_QUOTA: Final = 0x0010_0000
 
 SETTINGS_NAME: Final = "MSMQ Settings"
 DEFAULT_CSP_NAME: Final = "Microsoft Enhanced RSA and AES Cryptographic Provider"
@@ -166,7 +163,7 @@ RULES: Final[dict[ObjectKind, dict[Property, Rule]]] = {
         MachineProperty.PROPID_QM_ADDRESS: Rule(is_address_array),
         MachineProperty.PROPID_QM_SERVICE: Rule(flags_of(Service)),
         MachineProperty.PROPID_QM_HASHKEY: RESERVED,
-        MachineProperty.PROPID_QM_QUOTA: Rule(Between(0, UNLIMITED), default=DEFAULT_MACHINE_QUOTA),
+        MachineProperty.PROPID_QM_QUOTA: Rule(Between(0, UNLIMITED), default=DEFAULT_QUOTA),
         MachineProperty.PROPID_QM_JOURNAL_QUOTA: QUOTA,
         MachineProperty.PROPID_QM_MACHINE_TYPE: Rule(default=""),
         MachineProperty.PROPID_QM_FOREIGN: BOOLEAN,

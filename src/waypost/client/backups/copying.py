@@ -22,6 +22,7 @@ from threading import Thread
 from typing import Final
 
 import waypost
+from waypost.api.times import iso_8601
 from waypost.client.backups.container import BackupInfo, BackupWriter
 from waypost.errors import BackupError, StoreDamaged, StoreError
 from waypost.guid import guid_text
@@ -164,7 +165,7 @@ def _info_of(snapshot: StoreSnapshot, folder: Path) -> BackupInfo:
     if value is None:
         raise StoreDamaged(f"{folder} does not say whose store it is")
     record = QueueManagerRecord.decode(value)
-    begun = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    begun = iso_8601(datetime.now(UTC), timespec="milliseconds")
     guid, size = guid_text(record.identifier), snapshot.bytes_in_use
     return BackupInfo(record.computer_name, guid, begun, size, waypost.__version__)
 

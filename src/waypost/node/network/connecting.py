@@ -16,7 +16,7 @@ from waypost.node.network.departures import Departures
 from waypost.node.network.dials import Dials
 from waypost.node.network.hop_finder import HopFinder
 from waypost.node.network.judging import Judging
-from waypost.node.network.known_hosts import KnownHosts, is_address
+from waypost.node.network.known_hosts import KnownHosts
 from waypost.node.network.outgoing_links import OutgoingLinks, queue_of
 from waypost.node.network.patience import OFTEN, delay_after_failure, is_for_strangers
 from waypost.node.network.sessions import Sessions
@@ -25,6 +25,7 @@ from waypost.transfer.links import Link, LinkEvent, LinkState
 from waypost.transfer.pings import Pings
 from waypost.transfer.session import Role, Session
 from waypost.wire.format_names import DirectFormatName
+from waypost.wire.ip_addresses import is_address
 from waypost.wire.management import ConnectionStatus
 
 _Status = ConnectionStatus

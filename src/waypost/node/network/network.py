@@ -32,7 +32,7 @@ from waypost.node.network.forwarding import Forwarding
 from waypost.node.network.handed_over import Handed
 from waypost.node.network.hop_finder import HopFinder
 from waypost.node.network.judging import Judging
-from waypost.node.network.known_hosts import KnownHosts, is_address
+from waypost.node.network.known_hosts import KnownHosts
 from waypost.node.network.known_messages import KnownMessages
 from waypost.node.network.order_acking import OrderAcking
 from waypost.node.network.outgoing_links import OutgoingLinks, is_sent_here
@@ -54,6 +54,7 @@ from waypost.transfer.pings import Pings
 from waypost.transfer.session import Received, Session, SessionState
 from waypost.transfer.settings import TransferSettings
 from waypost.transfer.statistics import Statistics
+from waypost.wire.ip_addresses import is_address
 
 
 class Network:

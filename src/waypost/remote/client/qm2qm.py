@@ -77,10 +77,6 @@ class RemoteOpenQueueEntry:
     port: int
     qmcomm_port: int
 
-    @property
-    def open_queue_descriptor_handle(self) -> int:
-        return self.handle.queue
-
 
 class Qm2QmClient:
     """The open queues of one reader on one computer."""

@@ -11,7 +11,7 @@ from waypost.clock import Now
 from waypost.core.cursors import Cursor
 from waypost.core.queues import OpenQueueDescriptor
 from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, LimitReached, QueueNotAvailable, WaypostError
-from waypost.remote.access import ACCESSES, SHARES, guard_of
+from waypost.remote.access import ACCESSES, SHARES, check_access
 from waypost.remote.context import RemoteHost
 from waypost.remote.cursors import MAX_HANDLE
 from waypost.remote.interfaces import qmcomm as table
@@ -79,9 +79,7 @@ class QmcommServer:
         access, share = ACCESSES.get(request.desired_access), SHARES.get(request.share_mode)
         if access is None or share is None:
             raise InvalidParameter("dwDesiredAccess or dwShareMode has no meaning")
-        guard = guard_of(self._host, name)
-        if not self._host.may(call.caller, guard, access):
-            raise AccessDenied(f"{guard} is not for this caller")
+        check_access(self._host, call.caller, name, access)
         descriptor = self._host.manager.open_queue(name, access, share, now)
         if descriptor.handle > MAX_HANDLE:
             self._host.manager.close_queue(descriptor)

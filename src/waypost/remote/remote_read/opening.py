@@ -9,9 +9,9 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.core.queues import AccessType, ShareMode
-from waypost.errors import AccessDenied, InvalidParameter, LimitReached, WaypostError
+from waypost.errors import InvalidParameter, LimitReached, WaypostError
 from waypost.hresult import HResult
-from waypost.remote.access import ACCESSES, SHARES, find_guard, guard_of
+from waypost.remote.access import ACCESSES, SHARES, check_access, find_guard
 from waypost.remote.context import RemoteHost
 from waypost.remote.interfaces.remote_read import (
     CloseCursorRequest,
@@ -123,9 +123,7 @@ class Opening:
         level = self._min_auth_level(name, request.workgroup)
         if call.caller.level < level:
             raise RpcFault(FaultStatus.ACCESS_DENIED)
-        guard = guard_of(self._host, name)
-        if not self._host.may(call.caller, guard, access):
-            raise AccessDenied(f"{guard} is not for this caller")
+        check_access(self._host, call.caller, name, access)
         descriptor = self._host.manager.open_queue(name, access, share, now)
         assert descriptor.queue is not None
         return RemoteQueue(descriptor, descriptor.queue, call.handles, level)

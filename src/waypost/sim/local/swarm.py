@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from waypost.core.queues import UNLIMITED
 from waypost.sim.faults import HostFaults
 from waypost.sim.plans import Plan
+from waypost.wire.property_values import UNLIMITED
 
 WORKLOADS: Final = (
     "sender",

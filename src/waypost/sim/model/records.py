@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
-from waypost.core.queues import UNLIMITED, AccessType, ShareMode
+from waypost.core.queues import AccessType, ShareMode
 from waypost.hresult import HResult
 from waypost.rpc.calls import FaultStatus
 from waypost.sim.local.arguments import Draft
 from waypost.sim.plans import Plan
 from waypost.wire.message_class import MessageClass
+from waypost.wire.property_values import UNLIMITED
 
 if TYPE_CHECKING:
     from waypost.sim.model.cursor import ModelCursor

@@ -7,12 +7,12 @@ from heapq import heappop, heappush
 from typing import Final
 
 from waypost.clock import Now
-from waypost.core.queues import UNLIMITED
 from waypost.sim.marks import Marks
 from waypost.sim.model.disk import ModelDisk, SavedMessage, SavedQueue
 from waypost.sim.model.records import BEFORE_ALL, KILOBYTE, SEQUENCE, Answer, Key, ModelMessage, ModelQueue, State
 from waypost.sim.plans import Plan
 from waypost.wire.message_class import MessageClass
+from waypost.wire.property_values import UNLIMITED
 
 RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 PURGED: Final = MessageClass.MQMSG_CLASS_NACK_Q_PURGED

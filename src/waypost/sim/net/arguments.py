@@ -8,11 +8,11 @@ from typing import Final
 from msgspec import UNSET
 
 from waypost.api.operations import Send
-from waypost.core.queues import UNLIMITED
 from waypost.guid import guid_text
 from waypost.sim.plans import Plan, PlannedMessage
 from waypost.wire.format_names import FormatName
 from waypost.wire.path_names import PathName, QueueKind
+from waypost.wire.property_values import UNLIMITED
 
 ADMIN: Final = "admin"
 

@@ -22,7 +22,7 @@ from waypost.sim.net.marks import ENDS
 from waypost.sim.operations import Operations
 from waypost.sim.violation import Violation
 from waypost.store.port import Batch
-from waypost.transfer.settings import PING_PORT
+from waypost.wire.ping import PING_PORT
 
 if TYPE_CHECKING:
     from waypost.sim.net.simulation import NetworkSimulation

@@ -5,11 +5,11 @@ from enum import Enum
 from random import Random
 from typing import Final
 
-from waypost.core.queues import UNLIMITED
 from waypost.node import incoming_store
 from waypost.node.network import acks, admin_acks
 from waypost.sim.net.swarm import NetworkSwarm
 from waypost.sim.patches import Patch
+from waypost.wire.property_values import UNLIMITED
 
 
 class Fault(Enum):

@@ -3,7 +3,6 @@
 from random import Random
 from typing import Final
 
-from waypost.core.queues import UNLIMITED
 from waypost.guid import NULL_GUID, guid_text
 from waypost.routing.routes import Relays, Route
 from waypost.sim.client import Client
@@ -26,6 +25,7 @@ from waypost.sim.simulation import Simulation
 from waypost.sim.violation import Violation
 from waypost.transfer import session
 from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName
+from waypost.wire.property_values import UNLIMITED
 
 # How long healing may take: a connection that fell silent is found out by twice the time for acknowledgments of direct
 # names, two times, and what had to wait for it may meet another one.

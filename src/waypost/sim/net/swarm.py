@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from waypost.core.queues import UNLIMITED
 from waypost.sim.faults import Faults, HostFaults
 from waypost.sim.faults import draw as draw_faults
 from waypost.sim.net.arguments import QueuePlan
 from waypost.transfer.session import LAST_NUMBER
 from waypost.transfer.settings import ResendTimeouts, TransferSettings
+from waypost.wire.property_values import UNLIMITED
 
 WORKLOADS: Final = ("sender", "sender", "committer", "committer", "receiver", "forwarder", "pauser", "purger")
 

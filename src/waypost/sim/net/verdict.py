@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from waypost.core.positions import PositionState
-from waypost.core.queues import UNLIMITED
 from waypost.errors import RecordDamaged
 from waypost.sim.marks import Marks
 from waypost.sim.net import checks
@@ -15,6 +14,7 @@ from waypost.sim.net.ledger import Ledger
 from waypost.sim.plans import MARK
 from waypost.sim.violation import Violation
 from waypost.wire.message_class import MessageClass
+from waypost.wire.property_values import UNLIMITED
 
 _ARRIVED: Final = MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
 _RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE

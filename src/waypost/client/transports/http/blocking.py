@@ -18,13 +18,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from waypost.api.events import Events
-from waypost.api.names import Name, format_name
 from waypost.api.operations import CloseQueue, CursorRead, Operation, Read, checked
 from waypost.api.status import ShowVerification, StartVerification
 from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
 from waypost.client.transports.http.asking import (
     LOOK_SECONDS,
-    TRANSACTION_SECONDS,
     Asking,
     Wait,
     greeting,
@@ -33,11 +31,11 @@ from waypost.client.transports.http.asking import (
 from waypost.client.transports.http.events import EventReader, events_request
 from waypost.client.transports.http.exchanges import Conversation, Exchange
 from waypost.client.transports.http.http11 import Response, ResponseParser
+from waypost.client.transports.http.shell import Shell
 from waypost.core.message import Message
-from waypost.errors import CannotConnect, ServiceNotAvailable, WaypostError
+from waypost.errors import CannotConnect, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure
-from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from waypost.api.status import StoreReport
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-_MAX_IDLE: Final = 64
 # A connection that has rested longer is looked at before it is used: the daemon may have closed it.
 _RESTED_SECONDS: Final = 0.5
 _SHORT: Final = 16_384
@@ -55,53 +52,22 @@ _TIMEVAL: Final = Struct("@ll")
 _HAS_TIMEVAL: Final = sys.platform != "win32"
 
 
-class Http:
+class Http(Shell["_Link"]):
     """A transport for threads."""
 
-    __slots__ = ("_address", "_asking", "_closing", "_idle", "_is_closed", "_process", "_waiting", "url")
-
-    path: Final = None
-    transaction_s: Final = TRANSACTION_SECONDS
-    browses_by_cursor: Final = False
-    without_transactions: Final = ""
+    __slots__ = ("_closing", "_process")
 
     def __init__(self, address: Address) -> None:
-        self._address: Final = address
-        self.url: Final[str | None] = address.url
+        super().__init__(address)
         self._process = os.getpid()
-        self._is_closed = False
         self._closing: Final = Lock()
-        self._idle: list[_Link] = []
-        # The reads that wait for a message, with the connections that they use at the moment.
-        self._waiting: dict[Wait, _Link | None] = {}
         try:
             with address.first_answer():
                 found = self.carry(greeting())
         except BaseException:
             self._close_idle()
             raise
-        self._asking: Final = Asking(found)
-
-    @property
-    def computer(self) -> str:
-        return self._asking.computer
-
-    def named(self, name: Name) -> FormatName:
-        return format_name(name, self.computer)
-
-    @property
-    def guid(self) -> str:
-        return self._asking.guid
-
-    @property
-    def address(self) -> Address:
-        """Where the daemon is. Raises ServiceNotAvailable when the connection to it is closed."""
-        if self._is_closed:
-            raise ServiceNotAvailable("the connection to the queue manager is closed")
-        return self._address
-
-    def check(self) -> None:
-        assert self.address
+        self._asking = Asking(found)
 
     def call(self, operation: Operation[R]) -> R:
         return checked(operation, self._reply(operation))
@@ -122,11 +88,7 @@ class Http:
         self.call(operation)
 
     def cancel(self, name: str) -> None:
-        for wait, link in tuple(self._waiting.items()):
-            if wait.on == name:
-                wait.is_cancelled = True
-                if link is not None:
-                    link.cancel()
+        self._cancel_waits(name)
 
     def events(self, wanted: Events, timeout_s: float) -> Generator[Message, None, None]:
         """On a connection for this alone."""
@@ -187,10 +149,7 @@ class Http:
             if self._is_closed:
                 return
             try:
-                for wait, link in tuple(self._waiting.items()):
-                    wait.is_cancelled = True
-                    if link is not None:
-                        link.cancel()
+                self._cancel_waits()
                 # What the daemon does not hear of ends there by itself.
                 with suppress(WaypostError):
                     for operation in tuple(self._asking.to_end.values()):
@@ -244,18 +203,12 @@ class Http:
                 raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED) from None
             raise
         finally:
-            if wait is not None:
-                self._waiting[wait] = None
-            if is_kept and not link.is_cancelled and not self._is_closed and len(self._idle) < _MAX_IDLE:
-                self._idle.append(link)
-            else:
-                link.close()
+            self._give_back(link, wait, is_kept=is_kept)
         return response
 
     def _take(self) -> "_Link | None":
         """A connection that is not in use, if there is one."""
-        if self._is_closed:
-            raise ServiceNotAvailable("the connection to the queue manager is closed")
+        self.check()
         if self._process != os.getpid():
             # They belong to the process that forked this one.
             self._idle = []
@@ -279,10 +232,6 @@ class Http:
         except (OSError, UnicodeError) as error:
             raise address.cannot_connect(error) from None
         return _Link(connection)
-
-    def _close_idle(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
 
 
 class _Link:
