@@ -7,7 +7,7 @@ from struct import Struct
 from typing import Final
 
 from waypost.guid import NULL_GUID
-from waypost.store.codec import VERSION, damaged, decode_text, encode_text, join, split, unpack, unpack_whole
+from waypost.store.records import VERSION, damaged, decode_text, encode_text, join, split, unpack
 
 
 class QueueKind(IntEnum):
@@ -83,23 +83,6 @@ class QueueRecord:
 
 
 _queue_values: Final = attrgetter(*(each.name for each in fields(QueueRecord)))
-_TOTALS_VALUE: Final = Struct("<BQQ")
-
-
-@dataclass(slots=True)
-class TotalsRecord:
-    """How many recoverable messages a queue holds and how many bytes they have, so that a start needs no scan."""
-
-    message_count: int = 0
-    total_bytes: int = 0
-
-    @classmethod
-    def decode(cls, value: bytes) -> "TotalsRecord":
-        return cls(*unpack_whole(_TOTALS_VALUE, value, "totals"))
-
-    def encode(self) -> bytes:
-        return _TOTALS_VALUE.pack(VERSION, self.message_count, self.total_bytes)
-
 
 # QueueManagerRecord.flags.
 DIRECTORY_INTEGRATED: Final = 0x01
