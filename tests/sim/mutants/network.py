@@ -13,7 +13,7 @@ from waypost.core.final_acks import FinalAcks
 from waypost.core.message import Message
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.source_journal import SourceJournal
-from waypost.node import transfer_store
+from waypost.node import incoming_store, sequences
 from waypost.node.damaged import DamagedMessages
 from waypost.node.incoming_store import IncomingStore
 from waypost.node.kept_acks import Acknowledgment
@@ -304,7 +304,7 @@ NETWORK_MUTANTS: Final = (
     _mutant(
         "duplicates-not-kept",
         "forgets in a restart what it has received",
-        instead(transfer_store, "write_history", nothing),
+        instead(sequences, "write_history", nothing),
     ),
     _mutant(
         "advanced-on-reject",
@@ -319,12 +319,12 @@ NETWORK_MUTANTS: Final = (
     _mutant(
         "incoming-not-written",
         "does not write how far an incoming sequence is",
-        instead(transfer_store, "write_incoming", nothing),
+        instead(incoming_store, "write_incoming", nothing),
     ),
     _slow(
         "outgoing-not-written",
         "does not write how far an outgoing sequence is",
-        instead(transfer_store, "write_outgoing", nothing),
+        instead(sequences, "write_outgoing", nothing),
     ),
     _mutant(
         "numbers-given-again",
