@@ -18,7 +18,7 @@ from waypost.node.damaged import DamagedMessages
 from waypost.node.incoming_store import IncomingStore
 from waypost.node.kept_acks import Acknowledgment
 from waypost.node.kernel import Kernel
-from waypost.node.network import admission, arrivals, known_messages
+from waypost.node.network import admission, arrivals, runs
 from waypost.node.network.admission import Admission
 from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting
@@ -31,16 +31,15 @@ from waypost.node.stored_messages import StoredMessages
 from waypost.node.transactional_acks import TransactionalAcks
 from waypost.node.turns import Turns
 from waypost.sim.patches import Patch, patched
-from waypost.transfer import believing
+from waypost.transfer import believing, duplicates
 from waypost.transfer.believing import APPLY, Verdict, Written
 from waypost.transfer.duplicates import MessageHistory
 from waypost.transfer.in_flight import InFlight, Sent
-from waypost.transfer.inlet import ALL, Inlet
 from waypost.transfer.links import Link
 from waypost.transfer.order_acks import OrderAcks
 from waypost.transfer.outbox import Outbox
 from waypost.transfer.sequences import IncomingSequence, OutgoingSequence, SentEntry, TxOutgoingSequence
-from waypost.transfer.session import Session
+from waypost.transfer.session import ALL, Inlet, Session
 from waypost.transfer.session_acks import SessionCounts
 from waypost.transfer.session_timers import SessionTimers
 from waypost.wire.identifiers import TxSequenceId
@@ -419,7 +418,11 @@ NETWORK_MUTANTS: Final = (
     _mutant(
         "duplicates-of-one-address",
         "forgets the messages of one address for those of another",
-        (*instead(arrivals, "peer_of", _of_one), *instead(known_messages, "peer_of", _of_one)),
+        (
+            *instead(arrivals, "peer_of", _of_one),
+            *instead(runs, "peer_of", _of_one),
+            *instead(duplicates, "peer_of", _of_one),
+        ),
     ),
     _mutant(
         "waiting-acks-dropped",

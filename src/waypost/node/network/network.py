@@ -33,7 +33,6 @@ from waypost.node.network.handed_over import Handed
 from waypost.node.network.hop_finder import HopFinder
 from waypost.node.network.judging import Judging
 from waypost.node.network.known_hosts import KnownHosts, is_address
-from waypost.node.network.known_messages import KnownMessages
 from waypost.node.network.order_acking import OrderAcking
 from waypost.node.network.outgoing_links import OutgoingLinks, is_sent_here
 from waypost.node.network.refusals import Refusals
@@ -46,12 +45,13 @@ from waypost.node.routing_directory import NodeRoutingDirectory
 from waypost.node.sequences import Sequences
 from waypost.node.transactional_acks import TransactionalAcks
 from waypost.node.turns import Work
+from waypost.peers import peer_of
 from waypost.routing.routing import Routing
 from waypost.store.port import Reader
-from waypost.transfer.inlet import ALL
+from waypost.transfer.duplicates import KnownMessages
 from waypost.transfer.links import Link
 from waypost.transfer.pings import Pings
-from waypost.transfer.session import Received, Session, SessionState
+from waypost.transfer.session import ALL, Received, Session, SessionState
 from waypost.transfer.settings import TransferSettings
 from waypost.transfer.statistics import Statistics
 
@@ -182,6 +182,10 @@ class Network:
         self._order_acking: Final = OrderAcking(
             kernel, sequences.incoming, self.transactional_acks, transfer, statistics
         )
+        relays = settings.relays
+        history = sequences.history(
+            transfer.duplicate_history_size, transfer.duplicate_history_s, map(peer_of, relays.addresses)
+        )
         self.arrivals: Final = Arrivals(
             kernel,
             manager,
@@ -189,7 +193,7 @@ class Network:
             self.delivery,
             directory=directory,
             incoming=sequences.incoming,
-            known=KnownMessages(sequences, transfer, settings.relays),
+            known=KnownMessages(history, relays.guids),
             admission=Admission(kernel, manager, sequences, self.known_hosts, settings=transfer, statistics=statistics),
             order_acking=self._order_acking,
             forwarding=Forwarding(manager, self.hop_finder, statistics, is_routing_server=transfer.is_routing_server),
