@@ -145,12 +145,14 @@ class Incoming(NamedTuple):
 class Received:
     """What came out of some bytes: messages, in order, and what they acknowledge of that which was sent.
 
-    `packets` is how many were looked at, messages or not.
+    `packets` is how many were looked at, messages or not. `has_header`: a SessionHeader came, so that the window may
+    have room.
     """
 
     messages: list[Incoming] = field(default_factory=list)
     acknowledged: list[Sent] = field(default_factory=list)
     packets: int = 0
+    has_header: bool = False
 
 
 class Session:
@@ -404,6 +406,7 @@ class Session:
     def _session_header_received(self, header: SessionHeader, received: Received, now: Now) -> None:
         """MS-MQQB 3.1.5.5."""
         self._statistics.session_acks_received += 1
+        received.has_header = True
         self.counts.check_acknowledged(header)
         received.acknowledged += self._unacknowledged.acknowledge(header)
         self.counts.check_received(header)
