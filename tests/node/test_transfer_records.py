@@ -16,7 +16,7 @@ from waypost.store import keys
 from waypost.store.port import Batch, Table
 from waypost.store.records import SequenceRecord
 from waypost.transfer.duplicates import MessageHistory
-from waypost.transfer.incoming import ANY_ADDRESS, IncomingSequences, Place, Verdict
+from waypost.transfer.incoming import ANY_ADDRESS, AddressPlace, IncomingSequences, Verdict
 from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.sequences import IncomingSequence, OutgoingSequence
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
@@ -103,7 +103,7 @@ def test_a_record_of_the_first_format_is_of_every_address(engine: Engine) -> Non
     batch.put(Table.SEQUENCES, keys.incoming_sequence_key(7, SOURCE), value)
     commit(engine, batch)
     sequence = IncomingSequence(TxSequenceId(3, 70).value, 5, 2, 1_700_000_000)
-    of_every_address = {ANY_ADDRESS: Place(70, 1_700_000_000)}
+    of_every_address = {ANY_ADDRESS: AddressPlace(70, 1_700_000_000)}
     assert read_incoming(engine) == {(SOURCE, 7): IncomingSequences({70: sequence}, of_every_address, went_on=True)}
 
 

@@ -68,7 +68,7 @@ _KINDS: Final = {
 }
 
 
-class BulkReading:
+class BulkReadingCalls:
     """The operations on one node."""
 
     __slots__ = ("_held_since", "_node")

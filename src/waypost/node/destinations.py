@@ -24,9 +24,9 @@ from waypost.wire.format_names import FormatName
 from waypost.wire.identifiers import TxSequenceId
 
 # A place in the sequences of one outgoing queue; later messages have greater ones.
-Place = tuple[TxSequenceId, int]
+SequencePlace = tuple[TxSequenceId, int]
 
-NOTHING: Final[Place] = TxSequenceId(0, 0), 0
+NOTHING: Final[SequencePlace] = TxSequenceId(0, 0), 0
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class KnownDestination:
     """`met` are queue managers that answered, by their GUIDs, each with its addresses, the last one at the end."""
 
     name: FormatName
-    written: Place = NOTHING
+    written: SequencePlace = NOTHING
     met: dict[bytes, dict[str, None]] = field(default_factory=dict)
 
 
@@ -67,7 +67,7 @@ class Destinations:
         """What is known of this destination, which may be nothing yet."""
         return self._known.get(name) or self._known.setdefault(name, KnownDestination(name))
 
-    def written(self, name: FormatName) -> Place:
+    def written(self, name: FormatName) -> SequencePlace:
         known = self._known.get(name)
         return NOTHING if known is None else known.written
 
@@ -86,7 +86,7 @@ class Destinations:
         self._write(known)
         return True
 
-    def note_written(self, known: KnownDestination, place: Place) -> None:
+    def note_written(self, known: KnownDestination, place: SequencePlace) -> None:
         """Messages up to this one were written to a session."""
         if place > known.written:
             known.written = place

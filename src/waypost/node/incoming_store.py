@@ -18,7 +18,7 @@ from waypost.store import keys
 from waypost.store.port import Batch, Reader, Table, after
 from waypost.store.records import SequenceRecord
 from waypost.store.sequence_records import TAKES_ANY, WENT_ON, AddressRecord, IncomingRecord, PlaceRecord
-from waypost.transfer.incoming import ANY_ADDRESS, IncomingSequences, Place
+from waypost.transfer.incoming import ANY_ADDRESS, AddressPlace, IncomingSequences
 from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.sequences import IncomingSequence
 from waypost.wire.management import SourceInfo
@@ -286,7 +286,7 @@ def read_incoming(value: bytes) -> IncomingSequences:
     return IncomingSequences(
         dict(zip(time_stamps, lines, strict=True)),
         {
-            address_text(place.address): Place(time_stamps[place.line], place.last_access_time, place.ended)
+            address_text(place.address): AddressPlace(time_stamps[place.line], place.last_access_time, place.ended)
             for place in record.places
         },
         takes_any=bool(record.flags & TAKES_ANY),

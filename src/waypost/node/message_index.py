@@ -24,7 +24,7 @@ from waypost.wire.identifiers import MessageIdentifier
 
 
 @dataclass(slots=True)
-class _Place:
+class _UntaggedQueue:
     """A queue with messages that were there at the start; so many of them have no tag yet, or are gone."""
 
     queue: Queue
@@ -43,7 +43,9 @@ class MessageIndex:
         self._timers: Final = kernel.timers
         self._messages: Final = kernel.messages
         self._positions: Final = positions
-        self._queues: Final = deque(_Place(queue, len(queue.positions)) for queue in queues if len(queue.positions))
+        self._queues: Final = deque(
+            _UntaggedQueue(queue, len(queue.positions)) for queue in queues if len(queue.positions)
+        )
         # Up to where the messages of the first queue were looked at.
         self._after = START
         # What waits until all are tagged, and until when; all wait equally long.

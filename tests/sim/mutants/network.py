@@ -19,11 +19,11 @@ from waypost.node.incoming_store import IncomingStore
 from waypost.node.kept_acks import Acknowledgment
 from waypost.node.kernel import Kernel
 from waypost.node.network import admission, arrivals, runs
+from waypost.node.network.ack_judging import AckJudging
 from waypost.node.network.admission import Admission
 from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting
 from waypost.node.network.departures import Departures
-from waypost.node.network.judging import Judging
 from waypost.node.network.known_hosts import KnownHosts
 from waypost.node.network.order_acking import OrderAcking
 from waypost.node.network.sessions import Sessions
@@ -111,8 +111,8 @@ def _of_any_sequence(order_acknowledged: Any) -> Callable[[TxOutgoingSequence, i
     return careless
 
 
-def _about_the_present(subject: Any) -> Callable[[Judging, Acknowledgment], Any]:
-    def careless(judging: Judging, ack: Acknowledgment) -> Any:
+def _about_the_present(subject: Any) -> Callable[[AckJudging, Acknowledgment], Any]:
+    def careless(judging: AckJudging, ack: Acknowledgment) -> Any:
         queue = judging._sequences.queue_of(ack.tx_sequence_id)
         link: Link | None = None if queue is None else queue.link
         if ack.is_order_ack and link is not None:
@@ -352,7 +352,7 @@ NETWORK_MUTANTS: Final = (
         "order-ack-of-another",
         "takes the OrderAck of an earlier sequence for that of the present one",
         (
-            *instead(Judging, "_subject", _about_the_present),
+            *instead(AckJudging, "_subject", _about_the_present),
             *instead(TxOutgoingSequence, "order_acknowledged", _of_any_sequence),
         ),
         # A message has to get lost in the moment in which an earlier sequence is acknowledged once more.
@@ -402,7 +402,7 @@ NETWORK_MUTANTS: Final = (
     _mutant(
         "acks-of-unsent-messages",
         "believes acknowledgments of messages that were never written to a session",
-        instead(Judging, "_written", _as_written),
+        instead(AckJudging, "_written", _as_written),
     ),
     _mutant(
         "sequences-forgotten",

@@ -24,11 +24,11 @@ from waypost.guid import NULL_GUID
 from waypost.node.directory import NodeDirectory
 from waypost.node.incoming_store import IncomingStore
 from waypost.node.kernel import Kernel
-from waypost.node.network.acks import Acks
+from waypost.node.network.ack_judging import AckJudging
+from waypost.node.network.ack_queues import OutgoingAckQueues
 from waypost.node.network.admission import Admission
 from waypost.node.network.forwarding import Forwarding
 from waypost.node.network.handed_over import Handed, Outcome
-from waypost.node.network.judging import Judging
 from waypost.node.network.order_acking import OrderAcking
 from waypost.node.network.refusals import Arrival, Reason, Refusals, reason_of
 from waypost.node.network.refused_sources import RefusedSources
@@ -70,14 +70,14 @@ class Arrivals:
     """What other queue managers send to this one."""
 
     __slots__ = (
-        "_acks",
+        "_ack_judging",
+        "_ack_queues",
         "_delivers_unverified",
         "_delivery",
         "_directory",
         "_forwarding",
         "_handed",
         "_incoming",
-        "_judging",
         "_kernel",
         "_known",
         "_local",
@@ -108,8 +108,8 @@ class Arrivals:
         order_acking: OrderAcking,
         forwarding: Forwarding,
         loops: Loops,
-        judging: Judging,
-        acks: Acks,
+        ack_judging: AckJudging,
+        ack_queues: OutgoingAckQueues,
         transactional_acks: TransactionalAcks,
         tracing: Tracing,
         handed: Handed,
@@ -129,8 +129,8 @@ class Arrivals:
         self._order_acking: Final = order_acking
         self._forwarding: Final = forwarding
         self._loops: Final = loops
-        self._judging: Final = judging
-        self._acks: Final = acks
+        self._ack_judging: Final = ack_judging
+        self._ack_queues: Final = ack_queues
         self._transactional_acks: Final = transactional_acks
         self._tracing: Final = tracing
         self._handed: Final = handed
@@ -189,7 +189,7 @@ class Arrivals:
                     self._runs.end(run, now)
                     run = None
                 if self._is_for_us(packet.message):
-                    if not self._judging.take(session, packet, now):
+                    if not self._ack_judging.take(session, packet, now):
                         return
                     continue
                 # MS-MQQB 3.1.5.1.1: only the order queue of this computer makes it an acknowledgment.
@@ -213,7 +213,7 @@ class Arrivals:
             if (
                 not isinstance(packet, UserMessage)
                 and self._is_for_us(packet.message)
-                and not self._judging.take(session, packet, now)
+                and not self._ack_judging.take(session, packet, now)
             ):
                 return
 
@@ -319,7 +319,7 @@ class Arrivals:
         if not writing.has_room(len(message.packet)):
             # The sequence must not move on.
             return False
-        if wants_final_ack(message) and (reason := self._acks.refusal(session, packet)) is not None:
+        if wants_final_ack(message) and (reason := self._ack_queues.refusal(session, packet)) is not None:
             self._refusals.tell("message not taken", Arrival(session, packet, now), Reason.ACKNOWLEDGMENTS, reason)
             return True
         key = _sequence_key(packet, queue)

@@ -21,7 +21,8 @@ from waypost.node.effects import HoldReading, SendDatagram
 from waypost.node.kept_acks import KeptAcks
 from waypost.node.kernel import Kernel
 from waypost.node.network.ack_hosts import AckHosts
-from waypost.node.network.acks import Acks
+from waypost.node.network.ack_judging import AckJudging
+from waypost.node.network.ack_queues import OutgoingAckQueues
 from waypost.node.network.admin_acks import AdminAcks
 from waypost.node.network.admission import Admission
 from waypost.node.network.arrivals import Arrivals
@@ -31,7 +32,6 @@ from waypost.node.network.dials import Dials
 from waypost.node.network.forwarding import Forwarding
 from waypost.node.network.handed_over import Handed
 from waypost.node.network.hop_finder import HopFinder
-from waypost.node.network.judging import Judging
 from waypost.node.network.known_hosts import KnownHosts, is_address
 from waypost.node.network.order_acking import OrderAcking
 from waypost.node.network.outgoing_links import OutgoingLinks, is_sent_here
@@ -70,7 +70,8 @@ class Network:
         "_manager",
         "_order_acking",
         "_sessions",
-        "acks",
+        "ack_judging",
+        "ack_queues",
         "admin_acks",
         "arrivals",
         "connecting",
@@ -80,7 +81,6 @@ class Network:
         "dials",
         "handed",
         "hop_finder",
-        "judging",
         "known_hosts",
         "loops",
         "pings",
@@ -134,8 +134,8 @@ class Network:
         self.admin_acks: Final = AdminAcks(kernel, manager, hosts, statistics)
         self.delivery: Final = Delivery(manager, self.admin_acks, send_insecure_nacks=transfer.send_insecure_nacks)
         self._links: Final = OutgoingLinks(manager, sequences, destinations, transfer)
-        self.acks: Final = Acks(manager, self._links, self.hop_finder, statistics)
-        self.transactional_acks: Final = TransactionalAcks(manager, self.acks)
+        self.ack_queues: Final = OutgoingAckQueues(manager, self._links, self.hop_finder, statistics)
+        self.transactional_acks: Final = TransactionalAcks(manager, self.ack_queues)
         # What leaves.
         tracing = Tracing(manager, longest_time_to_reach_queue)
         self.departures: Final = Departures(
@@ -150,7 +150,7 @@ class Network:
             tracing=tracing,
             handed=self.handed,
         )
-        self.judging: Final = Judging(
+        self.ack_judging: Final = AckJudging(
             kernel,
             manager,
             self.known_hosts,
@@ -170,7 +170,7 @@ class Network:
             links=self._links,
             departures=self.departures,
             dials=self.dials,
-            judging=self.judging,
+            ack_judging=self.ack_judging,
             hosts=self.known_hosts,
             ack_hosts=hosts,
             pings=self.pings,
@@ -198,8 +198,8 @@ class Network:
             order_acking=self._order_acking,
             forwarding=Forwarding(manager, self.hop_finder, statistics, is_routing_server=transfer.is_routing_server),
             loops=self.loops,
-            judging=self.judging,
-            acks=self.acks,
+            ack_judging=self.ack_judging,
+            ack_queues=self.ack_queues,
             transactional_acks=self.transactional_acks,
             tracing=tracing,
             handed=self.handed,
@@ -223,7 +223,7 @@ class Network:
                     self.departures.want(queue)
                 elif queue.may_send:
                     collection.remove(queue)
-            self.judging.start(now)
+            self.ack_judging.start(now)
 
     def stop(self, now: Now) -> None:
         """MS-MQQB 3.1.4.2."""
@@ -350,7 +350,7 @@ class Network:
     def resolved(self, request: int, addresses: tuple[str, ...], now: Now) -> None:
         """A Resolve came to its end; without an address the host is unknown."""
         with self._kernel.operation(now):
-            if not self.judging.resolved(request, addresses, now):
+            if not self.ack_judging.resolved(request, addresses, now):
                 self.connecting.resolved(request, addresses, now)
 
     def addresses_changed(self, addresses: frozenset[str], now: Now) -> None:
@@ -402,7 +402,7 @@ class Network:
 
         Whoever waits for the queue manager tries again at once: it may be there.
         """
-        believed = self.judging.admitted(guid, address, now)
+        believed = self.ack_judging.admitted(guid, address, now)
         self.connecting.pointed_to(guid, now)
         return believed
 
@@ -436,7 +436,7 @@ class Network:
     # SessionEnds.
 
     def closing(self, session: Session) -> None:
-        self.judging.closed(session)
+        self.ack_judging.closed(session)
         self._held.discard(session)
         self.dials.ended(session)
         self.connecting.closing(session)
@@ -450,7 +450,7 @@ class Network:
         self.connecting.want(link, now)
 
     def sent(self, link: Link, session: Session, now: Now) -> None:
-        self.judging.sent(link, session, now)
+        self.ack_judging.sent(link, session, now)
 
     # How it is done.
 
@@ -463,7 +463,7 @@ class Network:
             self._sessions.opened(session)
             guid = guid_text(session.remote_qm_guid)
             self._kernel.notice("session opened", peer=session.remote_qm_address, guid=guid)
-            self.judging.opened(session, now)
+            self.ack_judging.opened(session, now)
             self.connecting.opened(session, now)
         if received.acknowledged:
             self.departures.acknowledged(received.acknowledged, now)
@@ -476,7 +476,8 @@ class Network:
         if session.inlet.is_held and session not in self._held:
             self._held.add(session)
             self._kernel.emit(HoldReading(session.connection, is_held=True))
-        self.departures.pump(session, now)
+        if received.has_header:
+            self.departures.pump(session, now)
 
     def _flush(self, now: Now) -> None:
         touched, self._sessions.touched = self._sessions.touched, {}
