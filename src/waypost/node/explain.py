@@ -17,7 +17,6 @@ from waypost.core.system import QueueManagerState
 from waypost.core.transaction_records import OperationType, Transaction
 from waypost.guid import guid_text
 from waypost.limits import MAX_EXPLAINED_PLACES
-from waypost.node.explain_damage import damaged_message, damaged_sentences
 from waypost.node.explain_journey import add_journey, not_known
 from waypost.node.explain_kept_acks import add_kept_acks, add_kept_acks_of_queue
 from waypost.node.explain_sequences import refused_of, refused_sentence
@@ -94,7 +93,7 @@ def explain_message(node: Node, identifier: MessageIdentifier, now: Now) -> Expl
             "started cannot be searched yet: ask again in some seconds."
         )
     is_known = add_journey(explanation.sentences, explanation.facts, node, identifier)
-    damaged = [] if places else damaged_message(node, identifier)
+    damaged = [] if places else _damaged_message(node, identifier)
     explanation.sentences.extend(damaged)
     if not (places or unknown or is_known or damaged):
         explanation.sentences.extend(not_known(node, identifier))
@@ -296,7 +295,7 @@ def _add_queue(explanation: ExplanationDraft, node: Node, queue: Queue, now: Now
     if "message" not in facts and "lookup_id" not in facts:
         explanation.sentences.append(_contents(queue, held))
     facts["damaged"] = damaged = node.damaged.count_of(queue)
-    explanation.sentences.extend(damaged_sentences(damaged))
+    explanation.sentences.extend(_damaged_sentences(damaged))
     if isinstance(queue, OutgoingQueue):
         add_transfer(explanation.sentences, facts, queue, now)
         reset = node.renumberings.find(queue)
@@ -371,3 +370,27 @@ def _add_manager(explanation: ExplanationDraft, node: Node) -> None:
         say(f"{shortage[0].upper()}{shortage[1:]}.")
     elif node.manager.state is not QueueManagerState.READY:
         say(f"The queue manager is not ready: it is {node.manager.state.name.lower()}.")
+
+
+def _damaged_sentences(count: int) -> list[str]:
+    """Of a queue of which so many messages were set aside because their records are damaged (ADR 30)."""
+    if not count:
+        return []
+    were = "was" if count == 1 else "were"
+    return [
+        f"{counted(count, 'message')} of it {were} damaged on disk and set aside: `waypost store damaged` shows what "
+        "is known."
+    ]
+
+
+def _damaged_message(node: Node, identifier: MessageIdentifier) -> list[str]:
+    """What became of a message that is in no queue, if it was damaged."""
+    if not len(node.damaged):
+        return []
+    text = str(identifier)
+    return [
+        f"Message {text} was in {each.queue} and was found damaged on disk at {at(each.time)}: {each.reason}. It was "
+        "set aside, and nobody receives it; send it again."
+        for each in node.damaged.all()
+        if each.message_id == text
+    ]

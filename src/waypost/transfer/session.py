@@ -21,8 +21,7 @@ from waypost.guid import NULL_GUID
 from waypost.timers import Timers
 from waypost.transfer import handshake
 from waypost.transfer.handshake import Initiator, PingUse
-from waypost.transfer.in_flight import InFlight, Sent
-from waypost.transfer.session_acks import ACK_FLAGS, SessionCounts, with_session_header
+from waypost.transfer.session_acks import ACK_FLAGS, InFlight, Sent, SessionCounts, with_session_header
 from waypost.transfer.session_states import TABLES, Role, SessionState
 from waypost.transfer.session_timers import Expired, SessionTimer, SessionTimers
 from waypost.transfer.settings import TransferSettings

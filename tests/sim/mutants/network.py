@@ -34,13 +34,12 @@ from waypost.sim.patches import Patch, patched
 from waypost.transfer import believing, duplicates
 from waypost.transfer.believing import APPLY, Verdict, Written
 from waypost.transfer.duplicates import MessageHistory
-from waypost.transfer.in_flight import InFlight, Sent
 from waypost.transfer.links import Link
 from waypost.transfer.order_acks import OrderAcks
 from waypost.transfer.outbox import Outbox
 from waypost.transfer.sequences import IncomingSequence, OutgoingSequence, SentEntry, TxOutgoingSequence
 from waypost.transfer.session import ALL, Inlet, Session
-from waypost.transfer.session_acks import SessionCounts
+from waypost.transfer.session_acks import InFlight, Sent, SessionCounts
 from waypost.transfer.session_timers import SessionTimers
 from waypost.wire.identifiers import TxSequenceId
 from waypost.wire.message_class import MessageClass
