@@ -179,6 +179,12 @@ class Queue:
     total_bytes: int = 0
     # How many handles have DENY_RECEIVE.
     deniers: int = 0
+    # Whether the queue manager keeps it from applications: its path, which never changes, says so.
+    is_internal: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        path = self.attributes.pathname
+        self.is_internal = path.kind is QueueKind.PRIVATE and path.queue.lower() in _INTERNAL
 
     def __str__(self) -> str:
         return str(self.attributes.pathname)
@@ -191,12 +197,6 @@ class Queue:
     def queue_type(self) -> QueueType:
         """QueueType follows from the path."""
         return QueueKind.SYSTEM if self.is_internal else self.attributes.pathname.kind
-
-    @property
-    def is_internal(self) -> bool:
-        """Whether the queue manager keeps it from applications."""
-        path = self.attributes.pathname
-        return path.kind is QueueKind.PRIVATE and path.queue.lower() in _INTERNAL
 
     @property
     def is_active(self) -> bool:
@@ -253,6 +253,10 @@ class OutgoingQueue(Queue):
     # has sent to it. Volatile: it is found again in the acknowledgments.
     opened_for: str = ""
 
+    def __post_init__(self) -> None:
+        # The order queue of another computer is like any other destination.
+        self.is_internal = False
+
     def __str__(self) -> str:
         return str(self.destination_format_name)
 
@@ -261,11 +265,6 @@ class OutgoingQueue(Queue):
         if isinstance(self.destination_format_name, ConnectorFormatName):
             return NoPath.CONNECTOR
         return self.attributes.pathname.kind
-
-    @property
-    def is_internal(self) -> bool:
-        """The order queue of another computer is like any other destination."""
-        return False
 
     @property
     def lets_messages_expire(self) -> bool:

@@ -42,7 +42,7 @@ from waypost.errors import StoreError, WaypostError
 from waypost.guid import guid_text
 from waypost.node.recovery import Settings
 from waypost.remote.context import PORT_STEP
-from waypost.store.room import LOW, LOW_HINT, Room
+from waypost.store.port import LOW, LOW_HINT, Room
 
 if sys.platform != "win32":
     import uvloop

@@ -83,7 +83,7 @@ class Metrics:
         local = [queue for queue in collection.by_number.values() if _is_shown(queue)]
         outgoing = tuple(collection.outgoing.values())
         if network is not None:
-            overdue = await sliced(partial(network.acks.overdue, time.time()), outgoing)
+            overdue = await sliced(partial(network.ack_queues.overdue, time.time()), outgoing)
             self._live.overdue = sum(each.count for each in overdue)
         self._live.queues = len(local), len(outgoing)
         shown = local[:MAX_METRICS_QUEUES], outgoing[:MAX_METRICS_QUEUES]

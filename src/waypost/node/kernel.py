@@ -18,8 +18,7 @@ from waypost.node.damaged import DamagedMessages
 from waypost.node.effects import Commit, Effect, Failure, Notice, Reply
 from waypost.node.failures import failure
 from waypost.node.stored_messages import StoredMessages
-from waypost.store.port import Reader
-from waypost.store.room import PLENTY, Room
+from waypost.store.port import PLENTY, Reader, Room
 from waypost.timers import Timers
 
 # To be done when something is durable, with the time that it is then.

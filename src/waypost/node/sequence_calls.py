@@ -118,7 +118,7 @@ class SequenceCalls:
             if not node.destinations.revoke(guid, address):
                 raise InvalidParameter(f"{address} was not admitted for {guid_text(guid)}")
             if node.network is not None:
-                node.network.judging.revoked(guid, address)
+                node.network.ack_judging.revoked(guid, address)
             node.kernel.reply(call.request)
 
     def admitted(self, call: Call, _: ListAdmitted) -> None:

@@ -18,7 +18,7 @@ from typing import Final
 
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_BULK_MESSAGES
-from waypost.store.codec import VERSION, damaged, decode_text, encode_text, unpack
+from waypost.store.records import VERSION, damaged, decode_text, encode_text, unpack
 
 # So that first + count is a number that a LookupIdentifier can be.
 _MAX_LOOKUP_ID: Final = 1 << 63

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
-from waypost.store.codec import VERSION, damaged, decode_text, encode_text, join, split, unpack
+from waypost.store.records import VERSION, damaged, decode_text, encode_text, join, split, unpack
 
 _DAMAGED: Final = Struct("<BBI")
 _TEXTS: Final = 3

@@ -11,7 +11,7 @@ from itertools import repeat
 from struct import Struct
 from typing import Final
 
-from waypost.store.codec import decode_text, encode_text
+from waypost.store.records import decode_text, encode_text
 
 _QUEUE_KEY: Final = Struct(">Q")
 _MESSAGE_KEY: Final = Struct(">QQ")

@@ -27,7 +27,7 @@ import lmdb
 
 from waypost.errors import OutcomeUnknown, StoreError, StoreFull
 from waypost.limits import MAX_COMMIT_BYTES, MAX_STORE_SIZE
-from waypost.store import cursors
+from waypost.store import sealed_tables
 from waypost.store.folder import DATA, NEW_DATA, READERS, flush_folder, lock_folder, write_holder
 from waypost.store.lmdb_reading import FORMAT, MARK, LmdbReader, format_of, name_of, not_a_store, store_error
 from waypost.store.port import Batch, Operation, Store, Table
@@ -371,7 +371,7 @@ class LmdbStore(LmdbReader, Store):
     def _apply(self, operations: list[Operation], size: int) -> None:
         """In whichever of the two threads it is called, the other one does not write. `size` is that of the values."""
         with self._env.begin(write=True) as transaction:
-            cursors.apply(transaction, self._tables, operations)
+            sealed_tables.apply(transaction, self._tables, operations)
             begun = time.monotonic()
             transaction.commit()
         if size <= _SMALL:

@@ -23,10 +23,10 @@ from waypost.errors import (
     StoreTooNew,
     StoreTooOld,
 )
-from waypost.store import cursors
-from waypost.store.checksums import CHECKSUM_SIZE, checksum
+from waypost.store import sealed_tables
 from waypost.store.folder import DATA, require_store
 from waypost.store.port import Item, Reader, Table
+from waypost.store.sealed_tables import CHECKSUM_SIZE, checksum
 from waypost.store.space import disk_of, reserve_of
 
 R = TypeVar("R")
@@ -66,19 +66,19 @@ class LmdbReader(Reader):
         try:
             sealed = self._snapshot.get(key, None, self._tables[table])
         except _DAMAGE:
-            raise cursors.damaged(table, key, None) from None
+            raise sealed_tables.damaged(table, key, None) from None
         except lmdb.Error as error:
             raise self._error(error) from error
         if sealed is None:
             return None
         value = sealed[:-CHECKSUM_SIZE]
         if sealed[-CHECKSUM_SIZE:] != checksum(table, key, value):
-            raise cursors.damaged(table, key, sealed)
+            raise sealed_tables.damaged(table, key, sealed)
         return value
 
     def values(self, table: Table, keys: Sequence[bytes]) -> list[bytes]:
         try:
-            return cursors.values(self._cursor(table), table, keys)
+            return sealed_tables.values(self._cursor(table), table, keys)
         except _DAMAGE:
             return self._values_up_to_damage(table, keys)
         except lmdb.Error as error:
@@ -100,13 +100,13 @@ class LmdbReader(Reader):
         return found
 
     def scan(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
-        return self._read(lambda: cursors.scan(self._cursor(table), table, start, stop, limit))
+        return self._read(lambda: sealed_tables.scan(self._cursor(table), table, start, stop, limit))
 
     def scan_back(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
-        return self._read(lambda: cursors.scan_back(self._cursor(table), table, start, stop, limit))
+        return self._read(lambda: sealed_tables.scan_back(self._cursor(table), table, start, stop, limit))
 
     def keys(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[bytes]:
-        return self._read(lambda: cursors.keys(self._cursor(table), start, stop, limit))
+        return self._read(lambda: sealed_tables.keys(self._cursor(table), start, stop, limit))
 
     def count(self, table: Table) -> int:
         return self._read(lambda: self._snapshot.stat(self._tables[table]))["entries"]

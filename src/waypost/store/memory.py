@@ -13,10 +13,8 @@ from typing import Final
 
 from waypost.errors import OutcomeUnknown, StoreError, StoreFull
 from waypost.limits import MAX_SCAN_BYTES
-from waypost.store.checksums import seal
-from waypost.store.cursors import damaged
-from waypost.store.port import MAX_KEY, Action, Batch, Item, Store, Table
-from waypost.store.room import PLENTY, Room
+from waypost.store.port import MAX_KEY, PLENTY, Action, Batch, Item, Room, Store, Table
+from waypost.store.sealed_tables import damaged, seal
 
 _LOW: Final = Room("the simulated disk", 0, 0, 0, is_low=True)
 

@@ -7,7 +7,7 @@ from struct import Struct
 from typing import Final
 
 from waypost.guid import NULL_GUID
-from waypost.store.codec import VERSION, damaged, decode_text, encode_text, join, split, unpack, unpack_whole
+from waypost.store.records import VERSION, damaged, decode_text, encode_text, join, split, unpack
 from waypost.wire.property_values import DEFAULT_QUOTA, INITIALIZATION_RETRY_SECONDS, UNLIMITED
 
 
@@ -84,23 +84,6 @@ class QueueRecord:
 
 
 _queue_values: Final = attrgetter(*(each.name for each in fields(QueueRecord)))
-_TOTALS_VALUE: Final = Struct("<BQQ")
-
-
-@dataclass(slots=True)
-class TotalsRecord:
-    """Number and bytes of the recoverable messages of a queue, so that a start needs no scan."""
-
-    message_count: int = 0
-    total_bytes: int = 0
-
-    @classmethod
-    def decode(cls, value: bytes) -> "TotalsRecord":
-        return cls(*unpack_whole(_TOTALS_VALUE, value, "totals"))
-
-    def encode(self) -> bytes:
-        return _TOTALS_VALUE.pack(VERSION, self.message_count, self.total_bytes)
-
 
 # QueueManagerRecord.flags.
 DIRECTORY_INTEGRATED: Final = 0x01

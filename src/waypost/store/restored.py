@@ -11,8 +11,8 @@ from typing import Final
 
 from waypost.errors import StoreError
 from waypost.store import keys
-from waypost.store.codec import VERSION, unpack_whole
 from waypost.store.port import Batch, Reader, Store, Table
+from waypost.store.records import VERSION, unpack_whole
 from waypost.store.sequence_records import TAKES_ANY, IncomingRecord
 from waypost.store.whole import whole_pages
 

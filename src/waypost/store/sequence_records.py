@@ -9,8 +9,7 @@ from struct import Struct
 from typing import Final
 
 from waypost.errors import StoreError, StoreTooNew
-from waypost.store.codec import VERSION, damaged, unpack_whole
-from waypost.store.records import SequenceRecord
+from waypost.store.records import VERSION, SequenceRecord, damaged, unpack_whole
 
 _FORMAT: Final = 2
 _HEAD: Final = Struct("<BBBB")

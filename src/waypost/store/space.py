@@ -25,7 +25,7 @@ import lmdb
 from waypost.limits import MAX_RESERVE, MIN_RESERVE
 from waypost.store.folder import DATA
 from waypost.store.free_pages import free_pages
-from waypost.store.room import Room, megabytes
+from waypost.store.port import Room, megabytes
 
 # The reserve is a part of the disk, and of what is used.
 _PART_OF_DISK: Final = 8

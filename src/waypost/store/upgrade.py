@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 import lmdb
 
 from waypost.errors import StoreDamaged, StoreFull
-from waypost.store.checksums import CHECKSUM_SIZE, seal_all
 from waypost.store.folder import DATA, READERS, flush_folder
 from waypost.store.lmdb_reading import FORMAT, FORMAT_VERSION, MARK, format_of, name_of
 from waypost.store.port import Item, Table
 from waypost.store.progress import Progress
+from waypost.store.sealed_tables import CHECKSUM_SIZE, seal_all
 
 if TYPE_CHECKING:
     from lmdb import _Database

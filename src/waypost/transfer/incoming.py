@@ -51,7 +51,7 @@ class Verdict(Enum):
 
 
 @dataclass(slots=True)
-class Place:
+class AddressPlace:
     """Where an address is: its line, when it was heard last (seconds since 1970), and the lines that ended with it."""
 
     time_stamp: int
@@ -69,7 +69,7 @@ class IncomingSequences:
     """
 
     lines: dict[int, IncomingSequence] = field(default_factory=dict)
-    places: dict[str, Place] = field(default_factory=dict)
+    places: dict[str, AddressPlace] = field(default_factory=dict)
     takes_any: bool = False
     went_on: bool = False
     unguarded: int = field(default=0, compare=False)
@@ -139,7 +139,7 @@ class IncomingSequences:
             if len(self.places) >= MAX_SEQUENCE_ADDRESSES and not self._make_room(time_stamp, wall):
                 # Others are at the line: that is enough to know it.
                 return
-            place = self.places[address] = Place(time_stamp)
+            place = self.places[address] = AddressPlace(time_stamp)
         place.last_access_time = int(wall)
         left = place.time_stamp
         if time_stamp > left:
@@ -148,7 +148,7 @@ class IncomingSequences:
                 del self.lines[left]
                 self._note_end(place, left)
 
-    def _note_end(self, place: Place, time_stamp: int) -> None:
+    def _note_end(self, place: AddressPlace, time_stamp: int) -> None:
         """A line has ended with an address, which forgets the first of those that ended with it."""
         place.ended.append(time_stamp)
         if len(place.ended) > MAX_ENDED_SEQUENCES:

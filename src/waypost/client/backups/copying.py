@@ -29,9 +29,8 @@ from waypost.guid import guid_text
 from waypost.store.folder import lock_backup
 from waypost.store.keys import QUEUE_MANAGER_KEY
 from waypost.store.lmdb_reading import StoreSnapshot, store_error
-from waypost.store.port import Table
+from waypost.store.port import Table, megabytes
 from waypost.store.queue_records import QueueManagerRecord
-from waypost.store.room import megabytes
 
 _PART: Final = 1 << 18
 _NICENESS: Final = 10

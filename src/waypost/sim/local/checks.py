@@ -22,8 +22,7 @@ from waypost.store import keys
 from waypost.store.keys import Counter
 from waypost.store.memory import MemoryStore
 from waypost.store.port import Table
-from waypost.store.queue_records import TotalsRecord
-from waypost.store.records import EXPIRES, PURGE_PENDING, CounterRecord, MessageRecord, PositionRecord
+from waypost.store.records import EXPIRES, PURGE_PENDING, CounterRecord, MessageRecord, PositionRecord, TotalsRecord
 from waypost.wire.format_names import Suffix
 
 _ALL: Final = 1_000_000

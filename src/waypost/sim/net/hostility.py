@@ -6,7 +6,7 @@ from random import Random
 from typing import Final
 
 from waypost.node import incoming_store
-from waypost.node.network import acks, admin_acks
+from waypost.node.network import ack_queues, admin_acks
 from waypost.sim.net.swarm import NetworkSwarm
 from waypost.sim.patches import Patch
 from waypost.wire.property_values import UNLIMITED
@@ -114,8 +114,8 @@ class Hostility:
                 Patch(admin_acks, "FEW_QUEUES_FOR_ACKS", 3),
             ),
             Fault.FEW_WAITING_ACKS: (
-                Patch(acks, "MAX_WAITING_ACKS", 2),
-                Patch(acks, "MAX_ACK_QUEUES_AT_ADDRESS", 4),
+                Patch(ack_queues, "MAX_WAITING_ACKS", 2),
+                Patch(ack_queues, "MAX_ACK_QUEUES_AT_ADDRESS", 4),
             ),
         }
         return tuple(patch for fault, patches in limits.items() if fault in self.faults for patch in patches)

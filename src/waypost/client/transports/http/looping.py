@@ -38,6 +38,7 @@ R = TypeVar("R")
 
 _PART: Final = 1 << 16
 
+
 class AioHttp(Shell["_Link"]):
     """A transport for one event loop."""
 

@@ -61,7 +61,7 @@ class _Believed:
     matters: set[tuple[FormatName, bytes, bool]] = field(default_factory=set)
 
 
-class Judging:
+class AckJudging:
     """Which acknowledgments one queue manager believes."""
 
     __slots__ = (
@@ -215,7 +215,7 @@ class Judging:
         if part:
             self._judge(part, now)
         if self._due:
-            self._kernel.timers.start(Judging, now.monotonic, self._judge_some)
+            self._kernel.timers.start(AckJudging, now.monotonic, self._judge_some)
 
     def _judge(self, acks: Iterable[Acknowledgment], now: Now) -> int:
         """How many of them were believed."""
