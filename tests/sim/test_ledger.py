@@ -4,7 +4,7 @@ import pytest
 
 from waypost.api.properties import MessageProperties
 from waypost.core.message import Message
-from waypost.sim.client import Result, do
+from waypost.sim.client import Ask, Result
 from waypost.sim.net.arguments import Kind, QueuePlan, SentMessage
 from waypost.sim.net.facts import OUTGOING, Facts, Put
 from waypost.sim.net.ledger import Ledger
@@ -118,7 +118,7 @@ def test_what_a_crash_took_was_never_there() -> None:
     ledger.crashed("a", ())
     assert ledger.places_of("a") == {}
     with pytest.raises(Violation, match="not durable"):
-        ledger.answered("a", do(sent.sending()), Result(1))
+        ledger.answered("a", Ask(sent.sending()), Result(1))
 
 
 def test_a_sequence_never_goes_back() -> None:

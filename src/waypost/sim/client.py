@@ -11,37 +11,21 @@ from msgspec.structs import fields
 
 from waypost.api.messages import Received, Sent
 from waypost.api.opened import Handle
-from waypost.api.operations import Operation
 from waypost.core.message import Message
 from waypost.hresult import HResult
+from waypost.sim.operations import Asked
 from waypost.sim.violation import Violation
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Ask:
-    """`do` an operation, or another of waypost.sim.operations by its name.
+    """One who does not wait for the answer is told the number of the request."""
 
-    One who does not wait is told the number of the request.
-    """
-
-    name: str
-    arguments: tuple[object, ...] = ()
+    operation: Asked
     waits: bool = True
 
-    @property
-    def operation(self) -> Operation[Any] | None:
-        """What is to be done, if that is a record."""
-        return self.arguments[0] if self.name == "do" else None  # type: ignore[return-value]  # see `do`
-
     def __str__(self) -> str:
-        if self.operation is not None:
-            return _text(self.operation)
-        return f"{self.name}({', '.join(map(_text, self.arguments))})"
-
-
-def do(operation: Operation[Any], *, waits: bool = True) -> Ask:
-    """An operation as a record, as every surface hands it to the engine."""
-    return Ask("do", (operation,), waits=waits)
+        return _text(self.operation)
 
 
 @dataclass(slots=True)

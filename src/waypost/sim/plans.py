@@ -1,6 +1,7 @@
 """Queues and messages as scripts plan them, and the operations and records that are made of that."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
@@ -8,7 +9,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from waypost.api.operations import AbortTransaction, BeginTransaction, CommitTransaction, CreateQueue, Send, SetQueue
+from waypost.api.operations import AbortTransaction, BeginTransaction, CommitTransaction, CreateQueue, SetQueue
 from waypost.api.properties import ACKNOWLEDGE, MessageProperties
 from waypost.core.queues import UNLIMITED
 from waypost.guid import guid_text
@@ -116,9 +117,9 @@ class PlannedMessage:
         return bool(self.properties.dead_letter)
 
 
-def uids_of(send: Send) -> list[int]:
-    """The messages that it sends, in order."""
-    return [int(found[1]) for found in map(MARK.match, send.bodies) if found is not None]
+def uids_of(bodies: Iterable[bytes]) -> list[int]:
+    """The messages that have these bodies, in order."""
+    return [int(found[1]) for found in map(MARK.match, bodies) if found is not None]
 
 
 def begin(identifier: bytes) -> BeginTransaction:

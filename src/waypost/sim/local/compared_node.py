@@ -12,12 +12,12 @@ from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.remote_reading import RemoteReading
 from waypost.sim.bulk.checks import check_bulk
-from waypost.sim.bulk.operations import BulkOperations
 from waypost.sim.client import Ask, Result
 from waypost.sim.local import checks
 from waypost.sim.model.model import Model
 from waypost.sim.model.records import SEQUENCE, Answer, Key, Refused
 from waypost.sim.model.remote import Remote, RemoteCall
+from waypost.sim.operations import Surface
 from waypost.sim.remote.replies import check_reply
 from waypost.sim.violation import Violation
 from waypost.store.memory import MemoryStore
@@ -30,16 +30,21 @@ class ComparedNode:
     """
 
     node: Node
-    _operations: BulkOperations
+    _surface: Surface
 
     def __init__(self, store: MemoryStore, model: Model, settings: Settings, new_guid: Callable[[], bytes]) -> None:
         self.model: Final = model
         self.interval = 1
         self._store: Final = store
         self._settings: Final = settings
-        self._new_guid: Final = new_guid
+        self._draw_guid: Final = new_guid
         self._told: Final = checks.Counters()
         self._compared = 0
+
+    def _new_guid(self) -> bytes:
+        """The model is told: a stage is on the disk under its GUID, also if its answer never comes."""
+        guid = self.model.known.last_guid = self._draw_guid()
+        return guid
 
     def start(self, now: Now) -> Node:
         """After a crash, what the store has is what the model knows to be durable, and both begin with that."""
@@ -49,12 +54,12 @@ class ComparedNode:
             self.node = Node(self._store, self._settings, self._new_guid, now)
         except StoreError as error:
             raise Violation(f"the queue manager does not start on its own store: {error}") from error
-        self._operations = BulkOperations(self.node)
+        self._surface = Surface(self.node)
         counters = checks.stored_counters(self._store)
         self._told.number = model.disk.highest_queue
         checks.check_counters(counters, self._told)
         if model.disk.queues:
-            model.start(counters.sequential_id, counters.number, now)
+            model.bring_back(counters.sequential_id, counters.number, now)
         else:
             model.start_anew(list(checks.own_queues(self.node)), now)
         checks.check_all(self.node, model, now)
@@ -84,7 +89,7 @@ class ComparedNode:
             checks.check_deadline(self.node, deadline, now)
         return deadline
 
-    def answered(self, key: Key, ask: Ask, result: Result) -> Answer:
+    def answered(self, key: Key, ask: object, result: Result) -> Answer:
         """The node has answered: that was due, it is the right answer, and what it says is durable."""
         answer = self.model.expected.pop(key)
         if answer.again is not None:
@@ -146,7 +151,7 @@ class ComparedNode:
 
     def _ask_node(self, call: Call, ask: Ask) -> HResult:
         try:
-            getattr(self._operations, ask.name)(call, *ask.arguments)
+            self._surface.start(call, ask.operation)
         except WaypostError as error:
             return error.hresult
         return HResult.MQ_OK
@@ -154,7 +159,7 @@ class ComparedNode:
     def _ask_model(self, call: Call, ask: Ask) -> HResult:
         self.model.begin(call.now)
         try:
-            getattr(self.model, ask.name)(call, *ask.arguments)
+            self.model.start(call, ask.operation)
         except Refused as refused:
             return refused.status
         finally:

@@ -35,14 +35,12 @@ from waypost.sim.local.swarm import Swarm
 from waypost.sim.model.enlistments import ABORTED, TIMED_OUT
 from waypost.sim.model.model import Model
 from waypost.sim.model.remote import Remote, RemoteCall
+from waypost.sim.operations import Coordinate
 from waypost.sim.violation import Violation
 from waypost.store.port import Batch
 
 if TYPE_CHECKING:
     from waypost.sim.local.simulation import LocalSimulation
-
-# What is not answered by number, but with a promise about a transaction.
-_OF_A_COORDINATOR: Final = ("enlist", "prepare", "commit_prepared", "abort_prepared")
 
 
 class LocalHost(Host["LocalSimulation"]):
@@ -99,7 +97,9 @@ class LocalHost(Host["LocalSimulation"]):
         return self._compared_node.ask(call, ask)
 
     def _key(self, ask: Ask, request: int) -> object:
-        return ask.arguments[0] if ask.name in _OF_A_COORDINATOR else request
+        """A coordinator is not answered by number, but with a promise about a transaction."""
+        asked = ask.operation
+        return asked.identifier if isinstance(asked, Coordinate) and not asked.is_in_doubt else request
 
     def _asked(self, ask: Ask, result: Result) -> None:
         if not result.is_ok:
@@ -145,7 +145,7 @@ class LocalHost(Host["LocalSimulation"]):
             key = TIMED_OUT, transaction
         if key in expected and expected[key].is_notice:
             self.note(transaction[0], "the coordinator hears", message, "of", transaction.hex()[:8])
-            self._compared_node.answered(key, Ask(message, (transaction,)), Result(0))
+            self._compared_node.answered(key, f"{message} of {transaction.hex()[:8]}", Result(0))
         else:
             self._answered(key, HResult.MQ_OK, message)
 

@@ -47,7 +47,7 @@ class LocalSimulation(Simulation[LocalHost]):
     def limits(self) -> tuple[Patch, ...]:
         drawn = self.swarm
         limits = [
-            ATTRIBUTES,
+            *ATTRIBUTES,
             *drawn.limits(),
             *(Patch(module, "PURGE_PART", drawn.purge_part) for module in (purging, deleting)),
             Patch(queue_manager, "EXPIRY_PART", drawn.expiry_part),

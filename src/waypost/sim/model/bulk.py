@@ -33,6 +33,7 @@ from waypost.api.bulk import (
     Returned,
     SeqAt,
     ShowBulkQueue,
+    Stage,
 )
 from waypost.api.frames import Frame
 from waypost.clock import Now
@@ -40,7 +41,7 @@ from waypost.core.queues import AccessType, ShareMode
 from waypost.guid import guid_text, parse_guid
 from waypost.hresult import HResult
 from waypost.node.kernel import Call
-from waypost.sim.bulk.arguments import Batch, Staging
+from waypost.sim.bulk.arguments import PlannedBatch
 from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.local.arguments import format_name, key_of
 from waypost.sim.model.claims import Claims
@@ -66,9 +67,13 @@ class Openings:
 
 @dataclass(slots=True)
 class Known:
-    """What outlives the process without being on the disk: the limits, and which queue has which epoch, as was told."""
+    """What outlives the process without being on the disk.
+
+    The limits, which queue has which epoch, as was told, and the last GUID that the engine was given.
+    """
 
     limits: BulkLimits
+    last_guid: bytes = b""
     epochs: dict[str, int] = field(default_factory=dict)
 
     def check_epoch(self, queue: int, epoch: str) -> None:
@@ -234,9 +239,9 @@ class Bulk:
 
     # Stages.
 
-    def stage(self, call: Call, batch: Batch, staging: Staging, lease_s: float) -> None:
+    def stage(self, call: Call, wanted: Stage) -> None:
         self._openings.check_room()
-        self._expect(call, self.stages.stage(batch, staging, lease_s, call.now))
+        self._expect(call, self.stages.stage(self._known.last_guid, wanted, call.now))
 
     def drop_stages(self, call: Call, wanted: DropStages) -> None:
         self._openings.check_store()
@@ -245,7 +250,7 @@ class Bulk:
 
     def commit_stages(self, call: Call, wanted: CommitStages) -> None:
         self._openings.check_store()
-        self._expect(call, self.stages.commit(Batch.of(wanted), [parse_guid(each) for each in wanted.stages]))
+        self._expect(call, self.stages.commit(PlannedBatch.of(wanted), [parse_guid(each) for each in wanted.stages]))
 
     def list_batches(self, call: Call, wanted: ListBatches) -> None:
         self._expect(call, Batches(self.stages.batches_of(wanted.query)))

@@ -41,7 +41,6 @@ from waypost.core.reading import MessageSeekAction
 from waypost.guid import parse_guid
 from waypost.hresult import HResult
 from waypost.node.kernel import Call
-from waypost.sim.bulk.arguments import Batch, Staging
 from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.local.arguments import Draft, drafts_of, key_of
 from waypost.sim.marks import Marks
@@ -59,6 +58,7 @@ from waypost.sim.model.remote import Parts, Remote
 from waypost.sim.model.remote_read import RemoteReadServer
 from waypost.sim.model.state import DELETED, PURGED, ModelState
 from waypost.sim.model.transactions import ModelTransactions, Step
+from waypost.sim.operations import Asked, CancelRead, Coordinate, Phase
 from waypost.sim.plans import Plan
 from waypost.wire.codec import INFINITE
 
@@ -86,12 +86,12 @@ class Model:
         """`parts` are those of purges and of expired messages. With `patience` there are remote readers."""
         self.marks: Final = marks
         self._patience: Final = patience
-        self._known: Final = Known(limits)
+        self.known: Final = Known(limits)
         self.disk: Final = ModelDisk()
         self.state: Final = ModelState(self.disk, marks, quota, *parts)
         self.trouble = self.is_low = False
         self._post: Final = ModelDelivery(self.state)
-        self._handlers: Final[dict[type[Operation[Any]], Callable[[Call, Any], None]]] = {
+        self._handlers: Final[dict[type[Asked], Callable[[Call, Any], None]]] = {
             CreateQueue: self._create_queue,
             SetQueue: self._set_queue,
             DeleteQueue: self._delete_queue,
@@ -111,6 +111,8 @@ class Model:
             BeginTransaction: self._begin_transaction,
             CommitTransaction: self._commit_transaction,
             AbortTransaction: self._abort_transaction,
+            Coordinate: self._coordinate,
+            CancelRead: self._cancel_read,
         }
         self._begin()
 
@@ -119,7 +121,7 @@ class Model:
         self.readers = Readers(self.state, self.transactions)
         self.opened = ModelOpenedQueues(self.readers, self._find, self._next_turn)
         openings = Openings(self._openable, self._check_store, self._check_room)
-        self.bulk = Bulk(self.state, self.transactions, openings, self._known)
+        self.bulk = Bulk(self.state, self.transactions, openings, self.known)
         patience = self._patience
         self.remote = Remote(self.state, 0.0 if patience is None else patience.bind)
         if patience is not None:
@@ -154,7 +156,7 @@ class Model:
             state.save_queue(queue)
         self.end()
 
-    def start(self, sequential_id: int, last_number: int, now: Now) -> None:
+    def bring_back(self, sequential_id: int, last_number: int, now: Now) -> None:
         """Bring back what is on the disk. The numbers are how far those in use may have come."""
         state, disk = self.state, self.disk
         state.sequential_id, state.last_number = sequential_id, last_number
@@ -198,13 +200,13 @@ class Model:
 
     # The operations.
 
-    def do(self, call: Call, operation: Operation[Any]) -> None:
+    def start(self, call: Call, asked: Asked) -> None:
         """Raises Refused."""
-        handler = self._handlers.get(type(operation)) or getattr(self.bulk, operation.row.name)
-        handler(call, operation)
-
-    def stage(self, call: Call, batch: Batch, staging: Staging, lease_s: float) -> None:
-        self.bulk.stage(call, batch, staging, lease_s)
+        handler = self._handlers.get(type(asked))
+        if handler is None:
+            assert isinstance(asked, Operation)
+            handler = getattr(self.bulk, asked.row.name)
+        handler(call, asked)
 
     def _next_turn(self) -> None:
         """What follows is another operation of the kernel."""
@@ -316,7 +318,8 @@ class Model:
         self.opened.use(key_of(operation.name), AccessType.RECEIVE, purge)
 
     def _send(self, call: Call, operation: Send) -> None:
-        key, transaction, drafts = key_of(operation.name), self._joined(operation), drafts_of(operation)
+        key, transaction = key_of(operation.name), self._joined(operation)
+        drafts = drafts_of(operation.like, operation.bodies)
         if len(drafts) > 1:
             self.marks.sometimes("several messages sent in one go")
         for draft in drafts:
@@ -389,8 +392,8 @@ class Model:
         else:
             work(self.opened.own(operation.handle))
 
-    def cancel_read(self, _call: Call, request: int, _operation: Operation[Any]) -> None:
-        wait = self.readers.waits.get(request)
+    def _cancel_read(self, _call: Call, cancel: CancelRead) -> None:
+        wait = self.readers.waits.get(cancel.request)
         if wait is not None:
             self.marks.sometimes("a wait that is cancelled")
             self.readers.end(wait, HResult.MQ_ERROR_OPERATION_CANCELLED)
@@ -487,41 +490,35 @@ class Model:
 
     # What a coordinator asks.
 
-    def enlist(self, _call: Call, identifier: bytes) -> None:
-        if self.transactions.in_doubt:
-            raise Refused(HResult.MQ_ERROR_TRANSACTION_ENLIST)
-        self.transactions.begin(identifier).is_external = True
-        self.state.answer((ENLISTED, identifier), Answer())
-
-    def prepare(self, _call: Call, identifier: bytes) -> None:
-        transaction = self.transactions.transactions.get(identifier)
-        if transaction is None:
-            self.state.answer((ABORTED, identifier), Answer())
-        else:
-            self.transactions.prepare(transaction)
-            self.state.answer((PREPARED, identifier), Answer())
-
-    def commit_prepared(self, _call: Call, identifier: bytes) -> None:
-        if identifier in self.transactions.transactions:
-            self.transactions.commit(identifier)
-        else:
-            self.marks.sometimes("a coordinator that asks again")
-        self.state.answer((COMMITTED, identifier), Answer())
-
-    def abort_prepared(self, _call: Call, identifier: bytes) -> None:
-        if identifier in self.transactions.transactions:
-            self.transactions.abort(identifier)
-        self.state.answer((ABORTED, identifier), Answer())
-
-    def commit_in_doubt(self, _call: Call, identifier: bytes) -> None:
-        if identifier in self.transactions.in_doubt:
-            self.marks.sometimes("a transaction in doubt committed")
-            self.transactions.commit(identifier)
-
-    def abort_in_doubt(self, _call: Call, identifier: bytes) -> None:
-        if identifier in self.transactions.in_doubt:
-            self.marks.sometimes("a transaction in doubt aborted")
-            self.transactions.abort(identifier)
+    def _coordinate(self, _call: Call, asked: Coordinate) -> None:
+        identifier, transactions = asked.identifier, self.transactions
+        match asked.phase:
+            case Phase.ENLIST:
+                if transactions.in_doubt:
+                    raise Refused(HResult.MQ_ERROR_TRANSACTION_ENLIST)
+                transactions.begin(identifier).is_external = True
+                self.state.answer((ENLISTED, identifier), Answer())
+            case Phase.PREPARE:
+                transaction = transactions.transactions.get(identifier)
+                if transaction is not None:
+                    transactions.prepare(transaction)
+                self.state.answer((ABORTED if transaction is None else PREPARED, identifier), Answer())
+            case Phase.COMMIT:
+                if identifier in transactions.transactions:
+                    transactions.commit(identifier)
+                else:
+                    self.marks.sometimes("a coordinator that asks again")
+                self.state.answer((COMMITTED, identifier), Answer())
+            case Phase.ABORT:
+                if identifier in transactions.transactions:
+                    transactions.abort(identifier)
+                self.state.answer((ABORTED, identifier), Answer())
+            case Phase.COMMIT_IN_DOUBT if identifier in transactions.in_doubt:
+                self.marks.sometimes("a transaction in doubt committed")
+                transactions.commit(identifier)
+            case Phase.ABORT_IN_DOUBT if identifier in transactions.in_doubt:
+                self.marks.sometimes("a transaction in doubt aborted")
+                transactions.abort(identifier)
 
     def _check_store(self) -> None:
         if self.trouble:

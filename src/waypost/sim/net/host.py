@@ -19,7 +19,7 @@ from waypost.sim.host import Host
 from waypost.sim.net import checks
 from waypost.sim.net.inbox import Inbox
 from waypost.sim.net.marks import ENDS
-from waypost.sim.operations import Operations
+from waypost.sim.operations import Surface
 from waypost.sim.violation import Violation
 from waypost.store.port import Batch
 from waypost.transfer.settings import PING_PORT
@@ -31,7 +31,7 @@ _WALL: Final = 1.7e9
 
 
 class NetworkHost(Host["NetworkSimulation"]):
-    _operations: Operations
+    _surface: Surface
     _inbox: Inbox
 
     def __init__(self, number: int, simulation: "NetworkSimulation") -> None:
@@ -81,7 +81,7 @@ class NetworkHost(Host["NetworkSimulation"]):
             self.node = Node(self.disk.store, settings, self._new_guid, now)
         except StoreError as error:
             raise Violation(f"{self.name} does not start on its own store: {error}") from error
-        self._operations = Operations(self.node)
+        self._surface = Surface(self.node)
         self._strange = 0
         self.received_at_commit = self.received_before
         checks.check_start(self.node, self.name, simulation.ledger)
@@ -111,7 +111,7 @@ class NetworkHost(Host["NetworkSimulation"]):
 
     def _ask(self, client: Asker, ask: Ask, call: Call) -> HResult:
         try:
-            getattr(self._operations, ask.name)(call, *ask.arguments)
+            self._surface.start(call, ask.operation)
         except WaypostError as error:
             self.note(error.hresult, client.name, call.request, "is refused:", error)
             return error.hresult

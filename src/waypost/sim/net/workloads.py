@@ -19,7 +19,7 @@ from waypost.api.properties import MessageProperties
 from waypost.core.queues import OutgoingQueueState
 from waypost.guid import guid_text
 from waypost.hresult import HResult
-from waypost.sim.client import Ask, Client, Pause, Script, do
+from waypost.sim.client import Ask, Client, Pause, Script
 from waypost.sim.net.arguments import ADMIN, Kind, QueuePlan, SentMessage
 from waypost.sim.net.host import NetworkHost
 from waypost.sim.plans import begin, end_of
@@ -33,7 +33,7 @@ def setup(client: Client[NetworkHost]) -> Script:
     host = client.host
     for plan in host.simulation.plans_of(host.name):
         if plan.is_made and plan.path not in host.node.manager.queues:
-            yield do(plan.creation)
+            yield Ask(plan.creation)
     while True:
         yield Pause(60.0)
 
@@ -44,7 +44,7 @@ def sender(client: Client[NetworkHost]) -> Script:
     name = host.simulation.any_name(host.name, plan)
     for _ in range(rng.randint(2, 20)):
         kind = Kind.EXPRESS if rng.random() < host.swarm.express else Kind.RECOVERABLE
-        sent = yield do(_message(client, plan, name, kind).sending())
+        sent = yield Ask(_message(client, plan, name, kind).sending())
         if sent.status is HResult.MQ_ERROR_QUEUE_NOT_FOUND:
             yield Pause(0.1)
             return
@@ -60,11 +60,11 @@ def committer(client: Client[NetworkHost]) -> Script:
         targets.append((plan, host.simulation.fixed_name(host.name, plan)))
     for _ in range(rng.randint(1, 6)):
         identifier = rng.randbytes(16)
-        yield do(begin(identifier))
+        yield Ask(begin(identifier))
         for _ in range(rng.randint(1, 4)):
             plan, name = rng.choice(targets)
-            yield do(_message(client, plan, name, Kind.TRANSACTIONAL).sending(identifier))
-        yield do(end_of(identifier, commits=rng.random() < 0.8))
+            yield Ask(_message(client, plan, name, Kind.TRANSACTIONAL).sending(identifier))
+        yield Ask(end_of(identifier, commits=rng.random() < 0.8))
     for _, name in targets:
         yield _close(name)
 
@@ -77,10 +77,10 @@ def forwarder(client: Client[NetworkHost]) -> Script:
     own = host.simulation.own_name(_own_plan(client))
     for _ in range(rng.randint(1, 5)):
         identifier = rng.randbytes(16)
-        yield do(begin(identifier))
-        yield do(Receive(name=own, timeout_s=rng.choice((0, 0.1)), transaction=guid_text(identifier)))
-        yield do(_message(client, plan, name, Kind.TRANSACTIONAL).sending(identifier))
-        yield do(end_of(identifier, commits=rng.random() < 0.7))
+        yield Ask(begin(identifier))
+        yield Ask(Receive(name=own, timeout_s=rng.choice((0, 0.1)), transaction=guid_text(identifier)))
+        yield Ask(_message(client, plan, name, Kind.TRANSACTIONAL).sending(identifier))
+        yield Ask(end_of(identifier, commits=rng.random() < 0.7))
     yield _close(own)
     yield _close(name)
 
@@ -91,10 +91,10 @@ def receiver(client: Client[NetworkHost]) -> Script:
     for _ in range(rng.randint(2, 10)):
         timeout_s = rng.choice((0, 0.05, 0.5, 3))
         if rng.random() < 0.2:
-            read = yield do(Peek(name=name, timeout_s=timeout_s))
+            read = yield Ask(Peek(name=name, timeout_s=timeout_s))
         else:
             count = rng.randint(1, 5) if rng.random() < 0.3 else 1
-            read = yield do(Receive(name=name, count=count, timeout_s=timeout_s))
+            read = yield Ask(Receive(name=name, count=count, timeout_s=timeout_s))
         if read.status is HResult.MQ_ERROR_QUEUE_NOT_FOUND:
             yield Pause(0.1)
             return
@@ -106,11 +106,11 @@ def pauser(client: Client[NetworkHost]) -> Script:
     names = [str(name) for name in host.node.manager.collection.outgoing]
     if names:
         name = rng.choice(names)
-        paused = yield do(PauseQueue(name=name))
+        paused = yield Ask(PauseQueue(name=name))
         if paused.is_ok:
             host.simulation.marks.sometimes("a queue that was paused")
         yield Pause(rng.uniform(0.01, 2.0))
-        yield do(ResumeQueue(name=name))
+        yield Ask(ResumeQueue(name=name))
     yield Pause(rng.uniform(0.5, 5.0))
 
 
@@ -120,12 +120,12 @@ def purger(client: Client[NetworkHost]) -> Script:
     for plan in host.simulation.plans_of(host.name):
         name = host.simulation.own_name(plan)
         if plan.is_doomed and rng.random() < 0.5:
-            yield do(PurgeQueue(name=name))
+            yield Ask(PurgeQueue(name=name))
             yield _close(name)
         elif plan.is_doomed:
-            yield do(DeleteQueue(name=name))
+            yield Ask(DeleteQueue(name=name))
             yield Pause(rng.uniform(0.0, 1.0))
-            yield do(plan.creation)
+            yield Ask(plan.creation)
     yield Pause(rng.uniform(0.5, 5.0))
 
 
@@ -133,28 +133,28 @@ def healer(client: Client[NetworkHost]) -> Script:
     """Nothing fails any more: take everything that comes, for as long as something comes."""
     host = client.host
     for identifier in list(host.node.manager.transactions.collection):
-        yield do(AbortTransaction(identifier=guid_text(identifier)))
+        yield Ask(AbortTransaction(identifier=guid_text(identifier)))
     for name, queue in list(host.node.manager.collection.outgoing.items()):
         if queue.state is OutgoingQueueState.ON_HOLD:
-            yield do(ResumeQueue(name=str(name)))
+            yield Ask(ResumeQueue(name=str(name)))
     for other in host.simulation.hosts:
         if other is not host and host.simulation.changes.has_moves:
             # The addresses that it had, too: what is owed to it there goes where it is now.
             for address in (*other.former, other.address):
-                yield do(AdmitAddress(guid=guid_text(other.guid), address=address))
+                yield Ask(AdmitAddress(guid=guid_text(other.guid), address=address))
     plans = [plan for plan in host.simulation.plans_of(host.name) if plan.is_made]
     for plan in plans:
         if plan.path not in host.node.manager.queues:
-            yield do(plan.creation)
+            yield Ask(plan.creation)
     while True:
         for plan in plans:
             while len(host.node.manager.queues[plan.path].positions):
-                received = yield do(Receive(name=plan.key, count=20))
+                received = yield Ask(Receive(name=plan.key, count=20))
                 if not received.is_ok:
                     break
         # Make room: nobody looks at journals and dead-letter messages here.
         for copies in (*_SYSTEM, *(f"{plan.key};journal" for plan in plans)):
-            yield do(PurgeQueue(name=copies))
+            yield Ask(PurgeQueue(name=copies))
         yield Pause(1.0)
 
 
@@ -175,7 +175,7 @@ def _own_plan(client: Client[NetworkHost]) -> QueuePlan:
 
 def _close(name: str) -> Ask:
     """What operations have opened of the queue, for whomever."""
-    return do(CancelReads(name=name))
+    return Ask(CancelReads(name=name))
 
 
 def _target(client: Client[NetworkHost], *, is_transactional: bool) -> QueuePlan:
