@@ -31,14 +31,15 @@ from waypost.node.node import Node
 from waypost.sim.client import Ask, Asker, Client, Result
 from waypost.sim.clock import Clock
 from waypost.sim.disk import Disk
-from waypost.sim.faults import HostFaults
 from waypost.sim.violation import Violation
 from waypost.store.port import Batch
 
 if TYPE_CHECKING:
     from random import Random
 
+    from waypost.sim.faults import HostFaults
     from waypost.sim.simulation import Simulation
+    from waypost.sim.swarm import Swarm
 
 # Timers fire a little late, as they do; and never twice at the same time.
 _LATE: Final = 0.001
@@ -55,10 +56,11 @@ class Host(ABC, Generic[S_co]):
 
     node: Node
 
-    def __init__(self, name: str, simulation: S_co, faults: HostFaults, clock: Clock) -> None:
+    def __init__(self, name: str, simulation: S_co, clock: Clock) -> None:
         self.name: Final = name
         self.simulation: Final = simulation
-        self.faults: Final = faults
+        self.swarm: Final[Swarm] = simulation.swarm
+        self.faults: Final[HostFaults] = self.swarm.faults
         self.rng: Final[Random] = simulation.rng
         self.clock: Final = clock
         self.disk: Final = Disk(self)

@@ -14,6 +14,7 @@ from waypost.api.properties import ACKNOWLEDGE, MessageProperties
 from waypost.core.queues import UNLIMITED
 from waypost.guid import guid_text
 from waypost.wire.codec import INFINITE
+from waypost.wire.path_names import PathName, QueueKind
 
 # What is found in the body of a message and in no other.
 MARK: Final = re.compile(rb"<uid (\d{6})>")
@@ -21,13 +22,28 @@ MARK: Final = re.compile(rb"<uid (\d{6})>")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a queue is to be. Quotas are in kilobytes."""
+    """What a queue of a host is to be. Quotas are in kilobytes.
+
+    One that is doomed is purged, deleted and made again; one that is not made is only sent to.
+    """
 
     key: str
     journaling: bool = False
     transactional: bool = False
     quota: int = UNLIMITED
     journal_quota: int = UNLIMITED
+    host: str = ""
+    is_made: bool = True
+    is_doomed: bool = False
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether everything that fits it gets into it, and is in it until it is received."""
+        return self.is_made and not self.is_doomed and self.quota == UNLIMITED
+
+    @property
+    def path(self) -> PathName:
+        return PathName(self.host, QueueKind.PRIVATE, self.key)
 
     @classmethod
     def of(cls, created: CreateQueue) -> "Plan":
@@ -56,6 +72,8 @@ class Plan:
         )
 
     def __str__(self) -> str:
+        if self.host:
+            return f"{self.host}\\{self.key}"
         words = [self.key, "journaling" * self.journaling, "transactional" * self.transactional]
         words += [f"quota {self.quota} KB" * (self.quota != UNLIMITED)]
         words += [f"journal quota {self.journal_quota} KB" * (self.journal_quota != UNLIMITED)]

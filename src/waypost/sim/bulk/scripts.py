@@ -295,7 +295,7 @@ BULK_SCRIPTS: Final[dict[str, Callable[[Client[LocalHost]], Script]]] = {
 def end_bulk(client: Client[LocalHost]) -> Asked:
     """Nothing is claimed or staged any more, and every queue is read once more from its start."""
     host, rng = client.host, client.host.rng
-    if host.simulation.bulk is None:
+    if host.swarm.bulk is None:
         return
     bulk, state = host.model.bulk, host.model.state
     for number, name in list(bulk.claims.claims):

@@ -16,7 +16,7 @@ from waypost.sim.client import Ask, Result
 from waypost.sim.local import checks
 from waypost.sim.model.model import Model
 from waypost.sim.model.records import SEQUENCE, Answer, Key, Refused
-from waypost.sim.model.remote import Remote, RemoteCall
+from waypost.sim.model.remote import ModelRemote, RemoteCall
 from waypost.sim.operations import Surface
 from waypost.sim.remote.replies import check_reply
 from waypost.sim.violation import Violation
@@ -109,12 +109,12 @@ class ComparedNode:
                 self._tell(message)
         return answer
 
-    # Remote readers.
+    # ModelRemote readers.
 
     def tell(
         self,
         tell_node: Callable[[RemoteReading, Now], object],
-        tell_model: Callable[[Remote], None] | None,
+        tell_model: Callable[[ModelRemote], None] | None,
         now: Now,
     ) -> None:
         assert self.node.remote is not None

@@ -31,10 +31,9 @@ from waypost.sim.local import checks
 from waypost.sim.local.arguments import COMPUTER
 from waypost.sim.local.compared_node import ComparedNode
 from waypost.sim.local.history import History
-from waypost.sim.local.swarm import Swarm
 from waypost.sim.model.enlistments import ABORTED, TIMED_OUT
 from waypost.sim.model.model import Model
-from waypost.sim.model.remote import Remote, RemoteCall
+from waypost.sim.model.remote import ModelRemote, RemoteCall
 from waypost.sim.operations import Coordinate
 from waypost.sim.violation import Violation
 from waypost.store.port import Batch
@@ -44,27 +43,24 @@ if TYPE_CHECKING:
 
 
 class LocalHost(Host["LocalSimulation"]):
-    def __init__(self, name: str, simulation: "LocalSimulation", swarm: Swarm) -> None:
+    def __init__(self, simulation: "LocalSimulation") -> None:
         rng = simulation.rng
         clock = Clock(rng.uniform(0, 1e6), 1.7e9 + rng.uniform(0, 1e6), rng.uniform(0.97, 1.03))
-        super().__init__(name, simulation, swarm, clock)
-        self.swarm: Final = swarm
-        remote = simulation.remote
-        patience = None if remote is None else remote.swarm.patience
-        self.model: Final = Model(
-            simulation.marks, swarm.quota, (swarm.purge_part, swarm.expiry_part), patience, simulation.bulk_limits
-        )
+        super().__init__(COMPUTER, simulation, clock)
+        self._remote: Final = simulation.remote
+        self.model: Final = Model(simulation.marks, self.swarm)
         self.history: Final = History()
         # The transactions that were in doubt at the last start.
         self.reenlisted: list[bytes] = []
-        settings = Settings(COMPUTER, quota=swarm.quota, remote=None if remote is None else remote.serving)
+        serving = None if self._remote is None else self._remote.serving
+        settings = Settings(COMPUTER, quota=self.swarm.limits.quota, remote=serving)
         self._compared_node: Final = ComparedNode(self.disk.store, self.model, settings, lambda: rng.randbytes(16))
         self._compared_node.interval = simulation.interval
         self.start()
 
     def think(self) -> float:
         """Applications leave some time to remote readers, for whom every step is a way there and back."""
-        pace = 1 if self.simulation.remote is None or self.simulation.is_healing else 8
+        pace = 1 if self._remote is None or self.simulation.is_healing else 8
         return super().think() * pace
 
     def _open_node(self, now: Now) -> None:
@@ -80,10 +76,13 @@ class LocalHost(Host["LocalSimulation"]):
         self.model.crash()
 
     def _went_down(self) -> None:
-        self.simulation.network.went_down()
+        if self._remote is not None:
+            self._remote.went_down()
 
     def _close_connections(self) -> None:
-        self.simulation.network.stopping()
+        """The node says goodbye to everybody."""
+        if self._remote is not None:
+            self._stop_remote()
 
     def sealed(self, batch: Batch) -> None:  # noqa: ARG002
         self.model.disk.seal()
@@ -125,7 +124,9 @@ class LocalHost(Host["LocalSimulation"]):
             raise Violation("something was changed that has to last, and nothing of it is written")
 
     def _carry(self, effect: Connect | Write | Close | HoldReading | Resolve | SendDatagram | Notice) -> None:
-        self.simulation.network.carry(self, effect)
+        if self._remote is None:
+            raise Violation(f"{self.name} wants {effect!r} of a network that is not there")
+        self._remote.carry(self, effect)
 
     def _tell_coordinator(self, effect: ToCoordinator) -> None:
         message = effect.message
@@ -158,10 +159,10 @@ class LocalHost(Host["LocalSimulation"]):
         self.history.answered(ask, result)
         return answer.messages
 
-    # Remote readers.
+    # ModelRemote readers.
 
     @property
-    def remote_model(self) -> Remote:
+    def remote_model(self) -> ModelRemote:
         return self.model.remote
 
     def accept_remote(self, port: int, address: str) -> int | None:
@@ -178,7 +179,7 @@ class LocalHost(Host["LocalSimulation"]):
         return accepted[0] if life == self.life else None
 
     def tell_remote(
-        self, tell_node: Callable[[RemoteReading, Now], object], tell_model: Callable[[Remote], None] | None = None
+        self, tell_node: Callable[[RemoteReading, Now], object], tell_model: Callable[[ModelRemote], None] | None = None
     ) -> None:
         """A fact of a connection, to the node and to the model."""
         self.tell(lambda now: self._compared_node.tell(tell_node, tell_model, now))
@@ -191,7 +192,7 @@ class LocalHost(Host["LocalSimulation"]):
             checks.check_states(self.node, self.model)
             checks.check_connections(self.node, self.model)
 
-    def stop_remote(self) -> None:
+    def _stop_remote(self) -> None:
         now = self.now
         self._tick_if_due(now)
         self._compared_node.stop_remote(now)
@@ -216,7 +217,8 @@ class LocalHost(Host["LocalSimulation"]):
     # Healing.
 
     def _healing(self) -> None:
-        self.simulation.network.heal()
+        if self._remote is not None:
+            self._remote.heal()
 
     @property
     def is_healed(self) -> bool:

@@ -310,13 +310,13 @@ def _send(
 
 
 def new_draft(client: Client[LocalHost]) -> Draft:
-    rng, swarm = _rng(client), client.host.swarm
-    given: dict[str, Any] = {"recoverable": rng.random() >= swarm.express, "priority": rng.choice((3, 3, 0, 7))}
-    if rng.random() < swarm.expiring:
+    rng, shares = _rng(client), client.host.swarm.messages
+    given: dict[str, Any] = {"recoverable": rng.random() >= shares.express, "priority": rng.choice((3, 3, 0, 7))}
+    if rng.random() < shares.expiring:
         given["time_to_be_received"] = rng.choice((0, 1, 2, 5))
-    if rng.random() < swarm.expiring:
+    if rng.random() < shares.expiring:
         given["time_to_reach_queue"] = rng.choice((0, 1))
-    if rng.random() < swarm.asking:
+    if rng.random() < shares.asking:
         acknowledgements = rng.choice((0, 0x0F, 0x0E, 0x05))
         if acknowledgements:
             given |= {"acknowledge": acknowledge_text(acknowledgements), "admin_queue": "admin"}

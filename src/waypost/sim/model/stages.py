@@ -1,4 +1,4 @@
-"""Stages of the model: messages that nobody sees until their batch is committed, which happens once."""
+"""ModelStages of the model: messages that nobody sees until their batch is committed, which happens once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from waypost.guid import NULL_GUID, guid_text
 from waypost.hresult import HResult
 from waypost.node.committed_batches import digest_of
 from waypost.sim.bulk.arguments import PlannedBatch, groups_in
-from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.local.arguments import Draft
 from waypost.sim.model.disk import BulkKey, Done, SavedStage, StepKind
 from waypost.sim.model.records import ModelMessage, ModelQueue, Refused
 from waypost.sim.model.state import ModelState
 from waypost.sim.model.transactions import ModelTransaction, ModelTransactions, Step, mark
+from waypost.sim.swarm import BulkLimits
 from waypost.wire.codec import INFINITE
 
 
@@ -35,7 +35,7 @@ class ModelStage:
         return [step.message for step in self.transaction.steps if step.is_alive]
 
 
-class Stages:
+class ModelStages:
     """`done` are the batches of each query and destination that are committed, ascending."""
 
     def __init__(

@@ -16,9 +16,9 @@ from waypost.node.turns import Work
 from waypost.sim.client import Ask, Asker, Result
 from waypost.sim.clock import Clock
 from waypost.sim.host import Host
+from waypost.sim.marks import ENDS
 from waypost.sim.net import checks
 from waypost.sim.net.inbox import Inbox
-from waypost.sim.net.marks import ENDS
 from waypost.sim.operations import Surface
 from waypost.sim.violation import Violation
 from waypost.store.port import Batch
@@ -35,7 +35,6 @@ class NetworkHost(Host["NetworkSimulation"]):
     _inbox: Inbox
 
     def __init__(self, number: int, simulation: "NetworkSimulation") -> None:
-        swarm = self.swarm = simulation.swarm
         # Where it can be reached, and from where it connects now.
         self.addresses = simulation.changes.addresses(number)
         self.address = self.addresses[0]
@@ -45,7 +44,7 @@ class NetworkHost(Host["NetworkSimulation"]):
         self.guid: Final = rng.randbytes(16)
         skew, rate = rng.choice(((0.0, 0.0), (3.0, 0.02)))
         clock = Clock(rng.uniform(0, 1e6), _WALL + rng.uniform(-skew, skew), 1 + rng.uniform(-rate, rate))
-        super().__init__(swarm.hosts[number], simulation, swarm, clock)
+        super().__init__(simulation.swarm.hosts[number], simulation, clock)
         # How many messages came over the network, in all lives before this one, and until the last batch.
         self.received_before = 0
         self.received_at_commit = 0
@@ -67,13 +66,13 @@ class NetworkHost(Host["NetworkSimulation"]):
 
     def _open_node(self, now: Now) -> None:
         simulation, swarm = self.simulation, self.swarm
-        self._inbox = Inbox(self, swarm.turn, simulation.marks)
+        self._inbox = Inbox(self, swarm.sessions.turn, simulation.marks)
         settings = Settings(
             self.name,
             f"{self.name}.example.org",
             frozenset(self.addresses),
-            quota=swarm.quota,
-            transfer=replace(swarm.transfer, ack_addresses=simulation.ack_addresses_of(self)),
+            quota=swarm.limits.quota,
+            transfer=replace(swarm.sessions.transfer, ack_addresses=simulation.ack_addresses_of(self)),
             routes=simulation.routes_of(self),
             relays=simulation.relays_of(self),
         )

@@ -20,9 +20,9 @@ from waypost.core.queues import OutgoingQueueState
 from waypost.guid import guid_text
 from waypost.hresult import HResult
 from waypost.sim.client import Ask, Client, Pause, Script
-from waypost.sim.net.arguments import ADMIN, Kind, QueuePlan, SentMessage
+from waypost.sim.net.arguments import ADMIN, Kind, SentMessage
 from waypost.sim.net.host import NetworkHost
-from waypost.sim.plans import begin, end_of
+from waypost.sim.plans import Plan, begin, end_of
 
 _ACKS: Final = (0x0F, 0x0E, 0x05, 0x02)
 _SYSTEM: Final = ("system$;journal", "system$;deadletter", "system$;deadxact")
@@ -40,10 +40,10 @@ def setup(client: Client[NetworkHost]) -> Script:
 
 def sender(client: Client[NetworkHost]) -> Script:
     host, rng = client.host, client.host.rng
-    plan = _target(client, is_transactional=rng.random() < host.swarm.odd)
+    plan = _target(client, is_transactional=rng.random() < host.swarm.messages.odd)
     name = host.simulation.any_name(host.name, plan)
     for _ in range(rng.randint(2, 20)):
-        kind = Kind.EXPRESS if rng.random() < host.swarm.express else Kind.RECOVERABLE
+        kind = Kind.EXPRESS if rng.random() < host.swarm.messages.express else Kind.RECOVERABLE
         sent = yield Ask(_message(client, plan, name, kind).sending())
         if sent.status is HResult.MQ_ERROR_QUEUE_NOT_FOUND:
             yield Pause(0.1)
@@ -56,7 +56,7 @@ def committer(client: Client[NetworkHost]) -> Script:
     host, rng = client.host, client.host.rng
     targets = []
     for _ in range(rng.choice((1, 1, 2))):
-        plan = _target(client, is_transactional=rng.random() >= host.swarm.odd)
+        plan = _target(client, is_transactional=rng.random() >= host.swarm.messages.odd)
         targets.append((plan, host.simulation.fixed_name(host.name, plan)))
     for _ in range(rng.randint(1, 6)):
         identifier = rng.randbytes(16)
@@ -168,7 +168,7 @@ SCRIPTS: Final[dict[str, Callable[[Client[NetworkHost]], Script]]] = {
 }
 
 
-def _own_plan(client: Client[NetworkHost]) -> QueuePlan:
+def _own_plan(client: Client[NetworkHost]) -> Plan:
     host = client.host
     return host.rng.choice([each for each in host.simulation.plans_of(host.name) if each.is_made])
 
@@ -178,26 +178,26 @@ def _close(name: str) -> Ask:
     return Ask(CancelReads(name=name))
 
 
-def _target(client: Client[NetworkHost], *, is_transactional: bool) -> QueuePlan:
+def _target(client: Client[NetworkHost], *, is_transactional: bool) -> Plan:
     """Mostly a queue of another host, and mostly one on which one can rely."""
     host, rng = client.host, client.host.rng
     plans = [plan for plan in host.swarm.plans if plan.transactional == is_transactional and plan.key != ADMIN]
     return rng.choice([plan for plan in plans if plan.host != host.name] if rng.random() < 0.9 else plans)
 
 
-def _message(client: Client[NetworkHost], plan: QueuePlan, name: str, kind: Kind) -> SentMessage:
+def _message(client: Client[NetworkHost], plan: Plan, name: str, kind: Kind) -> SentMessage:
     host, rng, simulation = client.host, client.host.rng, client.host.simulation
-    swarm = host.swarm
+    shares = host.swarm.messages
     given: dict[str, Any] = {"recoverable": kind is not Kind.EXPRESS, "priority": rng.choice((3, 3, 0, 7))}
     padding = rng.choice((0, 10, 200))
-    if rng.random() < swarm.expiring:
+    if rng.random() < shares.expiring:
         given["time_to_reach_queue"] = rng.choice((0, 1, 3))
-    if rng.random() < swarm.expiring:
+    if rng.random() < shares.expiring:
         given["time_to_be_received"] = rng.choice((0, 2, 5))
-    if rng.random() < swarm.asking:
+    if rng.random() < shares.asking:
         given["acknowledge"] = acknowledge_text(rng.choice(_ACKS))
         given["admin_queue"] = simulation.own_name(rng.choice(simulation.admins))
-    if rng.random() < swarm.asking:
+    if rng.random() < shares.asking:
         given["journal"] = rng.random() < 0.6
         given["dead_letter"] = rng.random() < 0.6
     message = SentMessage(
