@@ -3,8 +3,7 @@
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from enum import Enum
-from random import Random
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import fields
@@ -15,6 +14,9 @@ from waypost.core.message import Message
 from waypost.hresult import HResult
 from waypost.sim.operations import Asked
 from waypost.sim.violation import Violation
+
+if TYPE_CHECKING:
+    from waypost.sim.host import Host
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +74,7 @@ class Asker(Protocol):
     def answered(self, result: Result, /) -> None: ...
 
 
-class Workplace(Protocol):
-    """A host as its clients know it."""
-
-    @property
-    def rng(self) -> Random: ...
-
-    def think(self) -> float: ...
-
-    def later(self, delay: float, action: Callable[[], None], /) -> None: ...
-
-    def perform(self, client: "Client[Any]", ask: Ask, /) -> Result | None: ...
-
-    def script_ended(self, client: "Client[Any]", /) -> None: ...
-
-
-M = TypeVar("M", bound=Workplace)
+M = TypeVar("M", bound="Host[Any]")
 
 
 class Client(Generic[M]):

@@ -6,7 +6,7 @@ staged comes out once if its batch was committed, and never else; what a part ha
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UnsetType
 
@@ -36,24 +36,8 @@ from waypost.sim.model.records import SEQUENCE
 from waypost.sim.model.rows import records
 from waypost.sim.violation import Violation
 
-
-class Promises(Protocol):
-    """What waypost.sim.local.history keeps."""
-
-    def ending(self, uid: int, /) -> None: ...
-
-    def ended(self, uid: int, transaction: bytes | None, /) -> None: ...
-
-    def seen(self, draft: Draft, key: str, /) -> None:
-        """The message has to come out."""
-
-    def unseen(self, uid: int, /) -> None:
-        """The message must never come out."""
-
-    def lost(self, count: int, /) -> None:
-        """So many may be gone without having come out."""
-
-    def uid_in(self, packet: bytes, key: str, /) -> int | None: ...
+if TYPE_CHECKING:
+    from waypost.sim.local.history import History
 
 
 @dataclass(slots=True)
@@ -75,7 +59,7 @@ class Writing:
 
 
 class BulkHistory:
-    def __init__(self, promises: Promises) -> None:
+    def __init__(self, promises: "History") -> None:
         self._promises: Final = promises
         self._parts: Final[dict[tuple[str, int], Part]] = {}
         self._batches: Final[dict[tuple[str, int, str | None], Writing]] = {}

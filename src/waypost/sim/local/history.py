@@ -120,13 +120,13 @@ class History:
     # What clients of the bulk interface know.
 
     def seen(self, draft: Draft, key: str) -> None:
-        """Its batch is committed."""
+        """Its batch is committed, so it has to come out."""
         self._uncertain.pop(draft.uid, None)
         self._aborted.pop(draft.uid, None)
         self._sent[draft.uid] = draft, key
 
     def unseen(self, uid: int) -> None:
-        """It is staged, or was, and its batch is done without it."""
+        """It is staged, or was, and its batch is done without it: it must never come out."""
         if uid in self._received:
             raise Violation(f"the message <{uid}> was received, and never committed")
         self._uncertain.pop(uid, None)
