@@ -52,10 +52,7 @@ class LocalHost(Host["LocalSimulation"]):
         self.history: Final = History()
         # The transactions that were in doubt at the last start.
         self.reenlisted: list[bytes] = []
-        serving = None if self._remote is None else self._remote.serving
-        settings = Settings(COMPUTER, quota=self.swarm.limits.quota, remote=serving)
-        self._compared_node: Final = ComparedNode(self.disk.store, self.model, settings, lambda: rng.randbytes(16))
-        self._compared_node.interval = simulation.interval
+        self._compared_node: Final = ComparedNode(self.model, simulation.interval)
         self.start()
 
     def think(self) -> float:
@@ -63,9 +60,22 @@ class LocalHost(Host["LocalSimulation"]):
         pace = 1 if self._remote is None or self.simulation.is_healing else 8
         return super().think() * pace
 
-    def _open_node(self, now: Now) -> None:
+    def _settings(self) -> Settings:
+        serving = None if self._remote is None else self._remote.serving
+        return Settings(COMPUTER, quota=self.swarm.limits.quota, remote=serving)
+
+    def _new_guid(self) -> bytes:
+        """The model is told: a stage is on the disk under its GUID, also if its answer never comes."""
+        guid = self.model.known.last_guid = super()._new_guid()
+        return guid
+
+    def _starting(self) -> None:
+        """What the store has is what the model knows to be durable."""
         self.reenlisted = []
-        self.node = self._compared_node.start(now)
+        checks.check_store(self.disk.store, self.model)
+
+    def _started(self, now: Now) -> None:
+        self._compared_node.start(self.node, self.disk.store, now)
 
     def _crashing(self) -> None:
         if self.model.readers.waits:
@@ -92,8 +102,10 @@ class LocalHost(Host["LocalSimulation"]):
 
     # Operations and timers.
 
-    def _ask(self, client: Asker, ask: Ask, call: Call) -> HResult:  # noqa: ARG002
-        return self._compared_node.ask(call, ask)
+    def _ask(self, client: Asker, ask: Ask, call: Call) -> HResult:
+        status = super()._ask(client, ask, call)
+        self._compared_node.asked(call, ask, status)
+        return status
 
     def _key(self, ask: Ask, request: int) -> object:
         """A coordinator is not answered by number, but with a promise about a transaction."""
