@@ -285,10 +285,7 @@ def watcher(client: Client[LocalHost]) -> Script:
 
 
 BULK_SCRIPTS: Final[dict[str, Callable[[Client[LocalHost]], Script]]] = {
-    "streamer": streamer,
-    "claimer": claimer,
-    "stager": stager,
-    "watcher": watcher,
+    script.__name__: script for script in (streamer, claimer, stager, watcher)
 }
 
 

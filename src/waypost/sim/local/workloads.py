@@ -238,16 +238,8 @@ def coordinator(client: Client[LocalHost]) -> Script:
 
 
 SCRIPTS: Final[dict[str, Callable[[Client[LocalHost]], Script]]] = {
-    "sender": sender,
-    "receiver": receiver,
-    "transactional": transactional,
-    "feeder": feeder,
-    "browser": browser,
-    "seeker": seeker,
-    "mover": mover,
-    "purger": purger,
-    "administrator": administrator,
-    "coordinator": coordinator,
+    script.__name__: script
+    for script in (sender, receiver, transactional, feeder, browser, seeker, mover, purger, administrator, coordinator)
 }
 
 

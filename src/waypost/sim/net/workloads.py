@@ -159,12 +159,7 @@ def healer(client: Client[NetworkHost]) -> Script:
 
 
 SCRIPTS: Final[dict[str, Callable[[Client[NetworkHost]], Script]]] = {
-    "sender": sender,
-    "committer": committer,
-    "forwarder": forwarder,
-    "receiver": receiver,
-    "pauser": pauser,
-    "purger": purger,
+    script.__name__: script for script in (sender, committer, forwarder, receiver, pauser, purger)
 }
 
 

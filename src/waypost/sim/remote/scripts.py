@@ -285,15 +285,7 @@ def _conclude(reader: Reader, transaction: Transaction, *, is_good: bool) -> Gen
 
 
 SCRIPTS: Final[dict[str, Callable[[Reader], Script]]] = {
-    "receiver": receiver,
-    "waiter": waiter,
-    "rude": rude,
-    "browser": browser,
-    "seeker": seeker,
-    "mover": mover,
-    "purger": purger,
-    "transactional": transactional,
-    "owner": owner,
+    script.__name__: script for script in (receiver, waiter, rude, browser, seeker, mover, purger, transactional, owner)
 }
 
 
