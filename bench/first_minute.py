@@ -8,7 +8,6 @@ folder (debootstrap), where they run in a network of their own; that needs root.
 import argparse
 import os
 import re
-import select
 import shutil
 import signal
 import subprocess
@@ -17,7 +16,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from threading import Timer
 from time import time
 from typing import Final
 
@@ -101,7 +103,7 @@ def main() -> None:
         work = Path(name)
         measured = [measured_checkout(work, given.python, given.path), measured_wheel(work, given.python, given.path)]
         print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors\n{HEAD}", flush=True)
-        for figures in (*measured, *([] if given.without_debian else measured_debian(work))):
+        for figures in chain(measured, () if given.without_debian else measured_debian(work)):
             print(figures.row(), flush=True)
             found.append(figures)
     record.keep({"first_minute": {**record.setting(), "rows": [asdict(each) for each in found]}})
@@ -242,19 +244,21 @@ def ready(command: list[str], folder: Path, environment: dict[str, str]) -> Iter
         text=True,
         start_new_session=True,
     ) as process:
+        bound = Timer(SECONDS, partial(os.killpg, process.pid, signal.SIGKILL))
+        bound.start()
         try:
             assert process.stdout is not None
-            lines, deadline, was_ready = list[str](), time() + SECONDS, 0.0
-            while not lines or not lines[-1].startswith("Ctrl-C"):
-                select.select([process.stdout], [], [], max(0.0, deadline - time()))
-                line = process.stdout.readline() if time() < deadline else ""
-                if not line:
-                    raise NotMeasured(f"{command[0]} did not become ready: {''.join(lines)}")
+            lines, was_ready = list[str](), 0.0
+            for line in process.stdout:
                 lines.append(line)
-                if "is ready" in line:
-                    was_ready = time()
+                was_ready = was_ready or ("is ready" in line and time())
+                if line.startswith("Ctrl-C"):
+                    break
+            else:
+                raise NotMeasured(f"{command[0]} did not become ready: {''.join(lines)}")
             yield lines, was_ready
         finally:
+            bound.cancel()
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
 

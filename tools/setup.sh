@@ -31,10 +31,13 @@ identity() {
     "$1" -c 'import sys; print(sys.version, sys.base_prefix)' 2>/dev/null
 }
 
+# uv does not read the configuration of pip, so it may not find an index. pip is tried then, and says what is wrong.
 with_uv() {
     command -v uv >/dev/null || return 1
-    [ "$is_fitting" = yes ] || uv venv --quiet --clear --python "$python" "$venv" || return 1
-    uv pip install --quiet --python "$venv/bin/python" --editable "$target" || {
+    {
+        { [ "$is_fitting" = yes ] || uv venv --clear --python "$python" "$venv"; } &&
+            uv pip install --python "$venv/bin/python" --editable "$target"
+    } >/dev/null 2>&1 || {
         echo "uv did not succeed; trying pip ..."
         return 1
     }
