@@ -29,7 +29,7 @@ def test_the_demo_tells_its_story_and_leaves_nothing_behind() -> None:
     assert "BETA comes up, and receives '42 bolts' with the label 'order'." in told
     assert "An acknowledgment comes back to ALPHA: the message was received by an application." in told
     assert "BETA receives 'debit 100' and 'credit 100'" in told
-    assert "It is a dead letter now" in told
+    assert "It is a dead-letter message now" in told
     assert "Spark" not in told
     assert folders() == before
 

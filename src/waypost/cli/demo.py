@@ -152,7 +152,7 @@ class _Site:
         if not line:
             raise Failure(
                 f"The queue manager {self.name} did not start on {self.address}.",
-                f"`waypost serve --bind {self.address} --data /tmp/waypost-try` tells why.",
+                f"`waypost serve --bind {self.address} --data /tmp/waypost-try` says why.",
             )
         return str(json.loads(line)["http"])
 
@@ -199,7 +199,7 @@ def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Si
     lost = here.queue(nowhere).send_record("anybody there?", doomed)
     letter = here.queue("system$;deadletter").peek(WAIT)
     assert letter.id == lost.id
-    tell(f"   It is a dead letter now, in system$;deadletter of {alpha.name}: {letter.class_meaning}.")
+    tell(f"   It is a dead-letter message now, in system$;deadletter of {alpha.name}: {letter.class_meaning}.")
     tell("")
     # Three messages were delivered, and one was not.
     return Stage(here, there, alpha.queue, beta.queue, delivered=3, answered=4)

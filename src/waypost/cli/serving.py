@@ -156,4 +156,4 @@ def _hint(error: WaypostError) -> str:
         case StoreError():
             return "name another folder with --data."
         case _:
-            return "waypost serve --help tells the usage."
+            return "waypost serve --help shows the usage."
