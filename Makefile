@@ -96,12 +96,12 @@ $(MANAGER): pyproject.toml tools/setup.sh
 	@touch $@
 
 $(SPARK): pyproject.toml tools/setup.sh
-	@$(SETUP) "Spark (some minutes, 850 MB)" spark
+	@$(SETUP) "Spark (some minutes, 900 MB)" spark
 	@touch $(MANAGER) $@
 
 # The extra `dev` has all of `spark`.
 $(DEV): pyproject.toml tools/setup.sh
-	@$(SETUP) "Waypost, Spark and the development tools (some minutes, 1.3 GB)" dev
+	@$(SETUP) "Waypost, Spark and the development tools (some minutes, 1.5 GB)" dev
 	@touch $(MANAGER) $(SPARK) $@
 
 $(BENCH): $(DEV)

@@ -4,7 +4,7 @@ A folder stands for the root of the image. The steps are adapted mechanically: a
 the folder, `python` is the Python of whoever builds, all stages share the folder, and no user is made. The commands of
 the head are run by a shell that finds tests/packaging/docker.py as `docker`.
 
-`python -m tests.packaging.image` does it with packages from the index; the tests take those that are installed.
+`python -m tests.packaging` does it with packages from the index; the tests take those that are installed.
 """
 
 import os
@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -228,20 +227,3 @@ def _forget(root: Path, kept: list[str]) -> None:
     for name in ("source", "opt", "var"):
         if not any(path.startswith(f"/{name}/") for path in kept):
             shutil.rmtree(root / name, ignore_errors=True)
-
-
-def main() -> int:
-    """Build with packages from the index, then try the commands of the head."""
-    with tempfile.TemporaryDirectory(prefix="waypost-image-") as name:
-        root = Path(name, "root")
-        root.mkdir()
-        image = build(root, os.environ, {})
-        failed = 0
-        for command, done in try_examples(image, Path(name)):
-            print(f"{'ok  ' if done.returncode == 0 else 'FAIL'}  {command}\n{done.stdout}{done.stderr}", flush=True)
-            failed += done.returncode != 0
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
