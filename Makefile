@@ -31,7 +31,7 @@ help: ## show this list
 
 run: $(MANAGER) ## start a queue manager on build/data, until Ctrl-C; installs nothing else
 	@mkdir -p build
-	@exec $(BIN)/waypost serve --no-json --data build/data --bind 127.0.0.1
+	@exec $(BIN)/waypost serve --hints --data build/data --bind 127.0.0.1
 
 spark: $(SPARK) ## add Spark, and a Java if there is none, to .venv (1 GB)
 	@$(JAVA)

@@ -142,7 +142,7 @@ def measured_wheel(work: Path, python: str, path: str) -> Figures:
     run([python, "-m", "venv", str(venv)], work, environment)
     run([f"{venv}/bin/pip", "install", "-q", str(wheel)], work, environment)
     installed = time()
-    command = [f"{venv}/bin/waypost", "serve", "--no-json", "--data", str(work / "data"), "--bind", "127.0.0.1"]
+    command = [f"{venv}/bin/waypost", "serve", "--hints", "--data", str(work / "data"), "--bind", "127.0.0.1"]
     with ready(command, work, environment) as (lines, was_ready):
         sent = time()
         answer = run(["sh", "-c", next(line for line in lines if " queue create " in line)], work, environment)
@@ -241,7 +241,7 @@ def ready(command: list[str], folder: Path, environment: dict[str, str]) -> Iter
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
     ) as process:
@@ -252,7 +252,7 @@ def ready(command: list[str], folder: Path, environment: dict[str, str]) -> Iter
             lines, was_ready = list[str](), 0.0
             for line in process.stdout:
                 lines.append(line)
-                was_ready = was_ready or ("is ready" in line and time())
+                was_ready = was_ready or (line.startswith("Queue manager ") and time())
                 if line.startswith("Ctrl-C"):
                     break
             else:

@@ -21,7 +21,7 @@ PROGRAM = str(Path(sys.executable).with_name("waypost"))
 @contextmanager
 def started(folder: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
     command = [PROGRAM, "serve", "--data", str(folder), "--bind", "127.0.0.1", *ANY_PORTS, *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:
@@ -29,19 +29,22 @@ def started(folder: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
 
 
 def paragraph(process: "subprocess.Popen[str]") -> list[str]:
-    """The ready message, up to its last line."""
-    assert process.stdout is not None
-    lines = []
-    for line in process.stdout:
-        lines.append(line.rstrip("\n"))
+    """The hints, up to their last line."""
+    assert process.stderr is not None
+    lines: list[str] = []
+    for line in process.stderr:
+        if lines or line.startswith("Queue manager "):
+            lines.append(line.rstrip("\n"))
         if line.startswith("Ctrl-C"):
             break
     return lines
 
 
 def test_the_commands_that_it_proposes_work_as_typed(tmp_path: Path) -> None:
-    with started(tmp_path / "data", "--no-json", "--name", "SHOP") as process:
+    with started(tmp_path / "data", "--hints", "--name", "SHOP") as process:
         lines = paragraph(process)
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith('{"event":"ready","name":"SHOP",')
         assert lines[0] == "Queue manager SHOP is ready."
         address = re.search(r"Open (http://127\.0\.0\.1:\d+) ", lines[1])
         assert address is not None
@@ -69,11 +72,11 @@ def test_a_terminal_gets_the_text(tmp_path: Path) -> None:
     terminal, end = os.openpty()
     command = [PROGRAM, "serve", "--data", str(tmp_path), "--bind", "127.0.0.1", *ANY_PORTS]
     with (
-        subprocess.Popen(command, stdout=end, stderr=subprocess.DEVNULL) as process,
+        subprocess.Popen(command, stdout=end, stderr=end) as process,
         os.fdopen(terminal, "rb") as stream,
     ):
         try:
-            assert stream.readline().startswith(b"Queue manager ")
+            assert any(line.startswith(b"Queue manager ") and b" is ready." in line for line in stream)
         finally:
             process.kill()
             os.close(end)

@@ -39,19 +39,21 @@ def serve(
         list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Any key of the configuration.")
     ] = None,
     as_json: Annotated[
-        bool | None,
+        bool,
+        typer.Option("--json", help="Write the ready line in JSON also to a terminal; other output always has it."),
+    ] = False,
+    with_hints: Annotated[
+        bool,
         typer.Option(
-            "--json/--no-json",
-            help="Ready message as one line of JSON (default: unless stdout is a terminal).",
-            show_default=False,
+            "--hints", help="Write the address to open and commands to try to stderr, also without a terminal."
         ),
-    ] = None,
+    ] = False,
 ) -> None:
     """Run a queue manager in the foreground, until SIGTERM or Ctrl-C.
 
-    When it is ready, it says on stdout where it can be reached: on a terminal with commands to try, else in one line of
-    JSON. Port 0 takes a free port. The log goes to stderr. Every key of the configuration has a default; docs/config.md
-    lists them.
+    When it is ready, it writes one line of JSON with its addresses to stdout. A terminal gets the address to open and
+    commands to try instead. Port 0 takes a free port. The log goes to stderr. Every key of the configuration has a
+    default; docs/config.md lists them.
     """
     given = {
         "store.path": data,
@@ -67,4 +69,4 @@ def serve(
     flags = {path: value for path, value in given.items() if value is not None}
     # Commands that are no server need not wait for the libraries of one.
     serving = import_module("waypost.cli.serving")
-    raise typer.Exit(serving.serve(config, flags, settings or [], as_json=as_json))
+    raise typer.Exit(serving.serve(config, flags, settings or [], as_json=as_json, with_hints=with_hints))

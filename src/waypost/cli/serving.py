@@ -49,11 +49,20 @@ class Damaged(Failure):
 
 
 def serve(
-    file: Path | None, flags: Mapping[str, object], settings: Sequence[str], *, as_json: bool | None = None
+    file: Path | None,
+    flags: Mapping[str, object],
+    settings: Sequence[str],
+    *,
+    as_json: bool = False,
+    with_hints: bool = False,
 ) -> int:
-    """Returns the exit code. `flags` has the keys of those that were given; `as_json` says how it announces itself."""
+    """Serve until a signal, and return the exit code. `flags` has the keys of the given options.
+
+    `as_json` and `with_hints` choose the ready message; without them a terminal gets hints and a program gets JSON.
+    """
     out = Output()
-    is_json = not sys.stdout.isatty() if as_json is None else as_json
+    is_terminal = sys.stdout.isatty()
+    as_json, with_hints = as_json or not is_terminal, with_hints or (is_terminal and not as_json)
     try:
         config = load(file, os.environ, {path: (FLAGS[path], value) for path, value in flags.items()}, settings)
         log = standard_log(config.log.format, config.log.level)
@@ -61,7 +70,7 @@ def serve(
             config,
             log,
             lambda shell, endpoints: _app(config, Manager(AioEmbedded(shell, config.folder)), endpoints),
-            lambda facts: _ready(config, log, out, _message(config, facts, is_json=is_json)),
+            lambda facts: _ready(config, log, out, facts, as_json=as_json, with_hints=with_hints),
         )
     except ConfigError as error:
         raise Failure(error.sentence, error.hint) from None
@@ -123,19 +132,21 @@ def _listener(config: Config, name: str, endpoint: str) -> Listener:
     return Listener(name, address.strip("[]"), port, wanted if wanted and wanted != port else None)
 
 
-def _message(config: Config, facts: Mapping[str, str], *, is_json: bool) -> str:
-    return ready_line(facts) if is_json else ready_text(facts, config.http, program_name(sys.argv[0]))
-
-
-def _ready(config: Config, log: Log, out: Output, message: str) -> None:
+def _ready(
+    config: Config, log: Log, out: Output, facts: Mapping[str, str], *, as_json: bool, with_hints: bool
+) -> None:  # fmt: skip
     if config.rpc.enabled and config.rpc.users_file:
         users = check_users(_rpc_access(config.rpc))
         if not users.ok:
             log.warning("users file", message=users.message, hint=users.hint)
     # The reader of stdout may be gone: the daemon serves all the same.
     with suppress(BrokenPipeError, Failure):
-        out.write(message)
-        out.flush()
+        if as_json:
+            out.write(ready_line(facts))
+            out.flush()
+        if with_hints:
+            sys.stderr.write(ready_text(facts, config.http, program_name(sys.argv[0])))
+            sys.stderr.flush()
 
 
 def _let_go(stream: TextIO) -> None:
