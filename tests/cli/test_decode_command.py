@@ -334,7 +334,7 @@ def test_wrong_usage_is_a_sentence_and_a_hint_and_exits_with_2(arguments: list[s
     assert (result.exit_code, result.stdout) == (2, "")
     first, second = result.stderr.splitlines()
     assert sentence in first
-    assert second == f"hint: {hint} tells the usage."
+    assert second == f"hint: {hint} shows the usage."
 
 
 def run(*arguments: str | Path, stdout: int | IO[bytes] = subprocess.PIPE) -> "subprocess.CompletedProcess[str]":

@@ -155,7 +155,7 @@ def test_what_would_never_arrive_is_refused_with_a_sentence(desk: Desk, argument
 def test_wrong_usage_ends_with_2(desk: Desk, arguments: list[str]) -> None:
     result = desk.run("send", "orders", *arguments)
     assert result.exit_code == 2
-    assert "hint: waypost send --help tells the usage." in result.stderr
+    assert "hint: waypost send --help shows the usage." in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -259,8 +259,8 @@ def test_all_messages_are_shown_in_a_table(desk: Desk) -> None:
     desk.manager.send("orders", "a" * 50, label="long")
     desk.manager.send("orders", "b")
     heading, first, second = desk.do("peek", "orders", "--all").splitlines()
-    assert heading.split() == ["LOOKUP_ID", "ID", "SENT", "PRIORITY", "SIZE", "CLASS", "LABEL", "BODY"]
-    assert first.endswith(f"NORMAL  long   {'a' * 37}...")
+    assert heading.split() == ["LOOKUP_ID", "ID", "SENT", "PRIORITY", "SIZE", "CLASS", "AGE", "ABORTS", "LABEL", "BODY"]
+    assert first.endswith(f"  -       long   {'a' * 50}")
     assert second.endswith("b")
     assert len(desk.json("peek", "orders", "--all")) == 2
 

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, TypeAlias
 
 import typer
 
 import waypost
-from waypost.api import defaults
 from waypost.api.names import format_name
 from waypost.cli.program import Failure
+from waypost.cli.program_options import Target, target_of
 from waypost.errors import (
     AccessDenied,
     BackupError,
@@ -48,14 +47,6 @@ Outgoing = Annotated[
     bool,
     typer.Option("--outgoing", help="What waits here to be sent to a queue of another computer, not that queue."),
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The daemon that the options of `waypost` itself name."""
-
-    url: str = defaults.URL
-    token: str | None = None
 
 
 class Unreachable(Failure):
@@ -125,18 +116,17 @@ _HINTS_ELSEWHERE: Final[Hints] = (
 )
 
 
-def connect(url: str, token: str | None) -> "Manager":
+def connect(target: Target) -> "Manager":
     """The one place where the command line meets the client."""
-    return waypost.connect(url, token=token)
+    return waypost.connect(target.url, token=target.token, cacert=target.cacert)
 
 
 @contextmanager
 def session(context: typer.Context) -> Iterator["Manager"]:
     """The queue manager to work with. What it refuses becomes a Failure with the right exit code."""
-    target = context.find_object(Target) or Target()
     hints = _HINTS
     try:
-        with connect(target.url, target.token) as manager:
+        with connect(target_of(context)) as manager:
             if is_elsewhere(context, manager):
                 hints = _HINTS_ELSEWHERE
             yield manager

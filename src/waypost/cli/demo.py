@@ -22,6 +22,7 @@ from waypost.api.properties import MessageProperties
 from waypost.cli.daemon import Json, connect
 from waypost.cli.demo_spark import Stage, spark_act
 from waypost.cli.program import Failure, Output
+from waypost.cli.program_options import Target
 from waypost.cli.tables import write_json
 from waypost.errors import WaypostError
 
@@ -110,7 +111,7 @@ class _Site:
             self._command(), env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         try:
-            with connect(f"http://{self._ready(process)}", None) as manager:
+            with connect(Target(f"http://{self._ready(process)}")) as manager:
                 yield manager
         finally:
             process.terminate()

@@ -12,8 +12,10 @@ from typer.core import TyperGroup
 INTERRUPTED: Final = 130
 # What it says of a store that is damaged (EX_DATAERR of sysexits.h): to start it again would not help.
 DAMAGED: Final = 65
-# Options that stand before the verb, and that people put behind it.
-_OF_THE_PROGRAM: Final = ("--url", "--token")
+# Characters of a sentence: names and values of a command line can be of any length.
+_LONGEST: Final = 2000
+# Set to see where something happened that should not.
+_TRACEBACK: Final = "WAYPOST_TRACEBACK"
 
 
 def printable(text: str) -> str:
@@ -23,6 +25,13 @@ def printable(text: str) -> str:
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape", "surrogatepass").decode() for letter in text
     )
+
+
+def bounded(text: str) -> str:
+    """A sentence for a terminal: printable, and not longer than somebody reads."""
+    # Most of a long text need not be looked at.
+    shown = printable(text[: _LONGEST + 1])
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
 
 
 class Failure(Exception):
@@ -36,7 +45,7 @@ class Failure(Exception):
         self.hint = hint
 
     def show(self) -> None:
-        typer.echo(f"{printable(self.sentence)}\nhint: {self.hint}", err=True)
+        typer.echo(f"{bounded(self.sentence)}\nhint: {bounded(self.hint)}", err=True)
 
 
 class Output:
@@ -84,7 +93,21 @@ class Program(TyperGroup):
         except typer.TyperException as error:
             _wrong_usage(error, self.name or "").show()
             code = error.exit_code
+        except Exception as error:  # a mistake of the program is a sentence, too
+            if os.environ.get(_TRACEBACK):
+                raise
+            _unexpected(error).show()
+            code = Failure.exit_code
         sys.exit(code)
+
+
+def _unexpected(error: Exception) -> Failure:
+    if isinstance(error, MemoryError):
+        return Failure("There is not enough memory for this.", "ask for less at a time.")
+    return Failure(
+        f"Waypost made a mistake: {type(error).__name__}: {error}.",
+        f"report it with what {_TRACEBACK}=1 shows in the environment of the same command.",
+    )
 
 
 def _wrong_usage(error: typer.TyperException, program: str) -> Failure:
@@ -92,8 +115,5 @@ def _wrong_usage(error: typer.TyperException, program: str) -> Failure:
     sentence = error.format_message().replace("Value error, ", "")
     context = getattr(error, "ctx", None)
     command = context.command_path if context else program
-    hint = f"{command} --help tells the usage."
-    option = getattr(error, "option_name", "")
-    if option in _OF_THE_PROGRAM:
-        hint = f"put {option} before the verb: {program} {option} ... {command.removeprefix(program).strip()}"
+    hint = f"{command} --help shows the usage."
     return Failure(sentence if sentence.endswith((".", "?")) else f"{sentence}.", hint)

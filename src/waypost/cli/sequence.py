@@ -1,13 +1,14 @@
 """`waypost sequence ...`: transactional sequences at both ends, and how to begin them again."""
 
 import re
-import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from waypost.api.times import iso_8601
+from waypost.cli.ages import seconds_of
+from waypost.cli.asking import ask, counted, is_asked
 from waypost.cli.daemon import Json, session
 from waypost.cli.program import Failure, Output, printable
 from waypost.cli.tables import write_json, write_pairs, write_table
@@ -15,8 +16,6 @@ from waypost.cli.tables import write_json, write_pairs, write_table
 if TYPE_CHECKING:
     from waypost import SequenceInfo, SequenceReset
 
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_AGE: Final = re.compile(r"(\d+)([smhd])")
 _GUID: Final = re.compile(r"\{?[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\}?")
 
 app = typer.Typer(
@@ -133,7 +132,7 @@ def reset(
     """
     if queue is source is address is older_than is None:
         raise typer.BadParameter("give QUEUE, --source, --address or --older-than", param_hint="OPTIONS")
-    seconds = None if older_than is None else _seconds(older_than)
+    seconds = None if older_than is None else seconds_of(older_than, "--older-than")
     out = Output()
     with session(context) as manager:
         if not yes:
@@ -148,8 +147,8 @@ def reset(
     if yes and done.sequences:
         typer.echo(printable(f"warning: {done.warning}."), err=True)
     if done.renumbered:
-        typer.echo(f"{_counted(done.renumbered, 'message')} got new numbers.", err=True)
-    typer.echo(f"{_counted(done.sequences, 'sequence')} reset.", err=True)
+        typer.echo(f"{counted(done.renumbered, 'message')} got new numbers.", err=True)
+    typer.echo(f"{counted(done.sequences, 'sequence')} reset.", err=True)
 
 
 @app.command()
@@ -231,22 +230,6 @@ def _ask(planned: "SequenceReset") -> None:
     if not planned.sequences:
         return
     typer.echo(printable(f"warning: {planned.warning}."), err=True)
-    if not _is_asked():
-        raise Failure(f"{_counted(planned.sequences, 'sequence')} would be reset.", "add --yes to do it.")
-    typer.confirm(f"Reset {_counted(planned.sequences, 'sequence')}?", abort=True, err=True)
-
-
-def _is_asked() -> bool:
-    """Whether somebody is there to answer."""
-    return sys.stdin.isatty()
-
-
-def _seconds(text: str) -> float:
-    match = _AGE.fullmatch(text.strip())
-    if match is None:
-        raise typer.BadParameter(f"{text!r} is not an age like 90s, 15m, 12h or 30d", param_hint="--older-than")
-    return float(int(match[1]) * _UNITS[match[2]])
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    if not is_asked():
+        raise Failure(f"{counted(planned.sequences, 'sequence')} would be reset.", "add --yes to do it.")
+    ask(f"Reset {counted(planned.sequences, 'sequence')}?", yes=False)

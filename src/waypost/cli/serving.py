@@ -13,12 +13,13 @@ from typing import ClassVar, Final, TextIO
 
 from waypost.cli.backup_limits import backup_limits
 from waypost.cli.program import DAMAGED, Failure, Output
+from waypost.cli.program_options import warn_of_secret
 from waypost.client.aio_manager import Manager
 from waypost.client.transports.embedded import AioEmbedded
 from waypost.client.transports.msmq.access import Access
 from waypost.client.transports.msmq.address import HostAddress
 from waypost.client.transports.msmq.transport import AioMsmq
-from waypost.daemon.config import Config, Rpc
+from waypost.daemon.config import Config, Rpc, keys
 from waypost.daemon.config_page import FLAGS
 from waypost.daemon.loading import ConfigError, load
 from waypost.daemon.logs import Log, standard_log
@@ -51,6 +52,7 @@ class Damaged(Failure):
 def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str]) -> int:
     """Returns the exit code. `flags` has the keys of those that were given."""
     out = Output()
+    _warn_of_secrets(settings)
     try:
         config = load(file, os.environ, {path: (FLAGS[path], value) for path, value in flags.items()}, settings)
         log = standard_log(config.log.format, config.log.level)
@@ -74,6 +76,15 @@ def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str
         _let_go(sys.stderr)
 
 
+def _warn_of_secrets(settings: Sequence[str]) -> None:
+    """A secret is a key that a file can hold in its place: KEY_file is another key."""
+    known = {key.path: key for key in keys()}
+    for each in settings:
+        path = each.partition("=")[0].strip().lower()
+        if f"{path}_file" in known:
+            warn_of_secret(f"--set {path}", f"{path}_file or the variable {known[path].variable}")
+
+
 def _app(config: Config, manager: Manager, endpoints: Endpoints) -> Application:
     http = config.http
     settings = HttpSettings(
@@ -82,6 +93,7 @@ def _app(config: Config, manager: Manager, endpoints: Endpoints) -> Application:
         max_wait_s=http.max_wait_s,
         transaction_s=http.transaction_s,
         handle_s=http.handle_s,
+        tls_cert=http.tls_cert,
         listeners=tuple(_listener(config, name, place) for name, place in endpoints.items()),
         backup=backup_limits(config),
         rpc=_rpc_access(config.rpc),
@@ -153,4 +165,4 @@ def _hint(error: WaypostError) -> str:
         case StoreError():
             return "name another folder with --data."
         case _:
-            return "waypost serve --help tells the usage."
+            return "waypost serve --help shows the usage."

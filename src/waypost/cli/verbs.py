@@ -10,6 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from waypost.cli.program import Program
+from waypost.cli.program_options import accept, program_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Verb:
             found = alone
         command = get_command(found)
         command.name = name
+        accept(command)
         return command
 
 
@@ -74,3 +76,7 @@ class Waypost(Verbs, Program):
     """The program with these commands."""
 
     verbs: ClassVar = VERBS
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.params += program_options()

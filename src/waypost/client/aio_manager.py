@@ -27,7 +27,8 @@ from waypost.api.operations import (
     ResetSequences,
     RevokeAddress,
 )
-from waypost.api.properties import MessageProperties, QueueProperties
+from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
+from waypost.api.queues import Kind
 from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
 from waypost.api.status import Check, Doctor, Status, StatusInfo, StoreReport
 from waypost.client.aio_queue import Queue
@@ -138,6 +139,14 @@ class Manager(ManagerSender, QueueCreator):
         """The queues that were created on this computer, in the order of their names."""
         found = (await self._transport.call(ListQueues())).queues
         return [self._named(self._format_name(each.format_name)) for each in found]
+
+    async def list_queues(self, kind: Kind = "", pattern: str = "") -> list[QueueInfo]:
+        """List queues as they are at this moment, with one request: what `info` gives for each.
+
+        `kind` is "" for the queues that were created on this computer, "outgoing", "system" or "all". With a `pattern`
+        only those whose names match it: * and ? are any characters.
+        """
+        return list((await self._transport.call(ListQueues(kind=kind, pattern=pattern))).queues)
 
     async def outgoing_queues(self) -> list[Queue]:
         """The queues that hold what was sent to other computers until it is transferred.

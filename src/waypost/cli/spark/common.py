@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from waypost.cli.daemon import Json, Target
+from waypost.cli.daemon import Json
 from waypost.cli.program import Failure, Output, printable
+from waypost.cli.program_options import Target, target_of, warn_of_secret
 from waypost.cli.spark.failures import failure_of, not_available
 from waypost.cli.tables import write_json, write_table
 from waypost.errors import WaypostError
@@ -75,10 +76,13 @@ def working(
     context: typer.Context, name: str, *, master: str | None, conf: Sequence[str] | None, quiet: bool
 ) -> Iterator[Work]:
     """A session of Spark for the verb `name`, with a bar while it works. What goes wrong is a Failure."""
-    target = context.find_object(Target) or Target()
+    target = target_of(context)
     settings = _settings(conf or ())
     if target.token is not None:
         settings["spark.msmq.token"] = target.token
+    if target.cacert is not None:
+        # OpenSSL reads it, here and in the processes that Spark starts.
+        os.environ["SSL_CERT_FILE"] = str(target.cacert.absolute())
     _require()
     with _log_file() as log, _watching(name, quiet=quiet) as watch:
         try:
@@ -116,6 +120,8 @@ def _settings(given: Sequence[str]) -> dict[str, str]:
         name, equals, value = each.partition("=")
         if not name.strip() or not equals:
             raise typer.BadParameter(f"{each!r} is not NAME=VALUE", param_hint="--conf")
+        if name.strip().lower().endswith(("token", "password", "secret")):
+            warn_of_secret(f"--conf {name.strip()}", "WAYPOST_TOKEN or a file of settings")
         settings[name.strip()] = value
     return settings
 

@@ -84,7 +84,7 @@ def _desk(work: Work) -> Iterator[Any]:
     target = work.target
     sink = import_module("waypost.spark.pipelines.sending").MsmqSink({"server": target.url})
     bulk = import_module("waypost.client.bulk.client").BulkClient(target.url, target.token)
-    with bulk, connect(target.url, target.token) as manager:
+    with bulk, connect(target) as manager:
         yield import_module("waypost.spark.pipelines.desk").Desk(manager, sink, bulk)
 
 

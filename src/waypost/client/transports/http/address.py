@@ -1,5 +1,6 @@
 """Where a daemon is and what every request to it says; and what it means that it does not answer."""
 
+import os
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,8 +32,10 @@ class Address:
     timeout: float
 
     @classmethod
-    def parse(cls, url: str, token: str | None, timeout: float) -> "Address":
-        """Raises InvalidParameter for what is no address, no token or no time."""
+    def parse(
+        cls, url: str, token: str | None, timeout: float, cacert: str | os.PathLike[str] | None = None
+    ) -> "Address":
+        """Raises InvalidParameter for what is not an address, a token, a time or a file of certificates."""
         if not isinstance(timeout, int | float) or not 0 < timeout < 1_000_000:
             raise InvalidParameter(f"timeout is a number of seconds to wait for an answer, not {excerpt(timeout)}")
         if token is not None and not (isinstance(token, str) and token.isascii() and token.isprintable()):
@@ -56,7 +59,7 @@ class Address:
             host=parts.hostname,
             port=port or _PORTS[parts.scheme],
             prefix=prefix,
-            tls=ssl.create_default_context() if parts.scheme == "https" else None,
+            tls=_trusting(cacert) if parts.scheme == "https" else None,
             headers=headers.encode("ascii"),
             timeout=timeout,
         )
@@ -85,6 +88,16 @@ class Address:
             f"the connection to {self.url} was lost before the answer came ({reason}): nobody knows here whether the "
             "daemon has done what was asked"
         )
+
+
+def _trusting(cacert: str | os.PathLike[str] | None) -> ssl.SSLContext:
+    """Trust the certificates of this PEM file, or else those of the system."""
+    try:
+        return ssl.create_default_context(cafile=cacert)
+    except ssl.SSLError:
+        raise InvalidParameter(f"cacert {excerpt(cacert)} is not a PEM file of certificates") from None
+    except (OSError, TypeError, ValueError) as error:
+        raise InvalidParameter(f"cacert {excerpt(cacert)} is not readable: {reason_of(error)}") from None
 
 
 class NotSent(Exception):
