@@ -1,12 +1,15 @@
 """`waypost send`, `waypost receive` and `waypost peek`."""
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli import desk as _desk
 from tests.cli.desk import Desk
+from waypost.cli.send import piped
 
 desk = _desk.desk
 
@@ -300,3 +303,31 @@ def test_several_queues_for_answers_and_acknowledgments_are_given(desk: Desk) ->
     assert [desk.manager.queue(name).receive(0).correlation_id for name in ("acks", "more")] == [found.id] * 2
     desk.do("message", "resend", "orders")
     assert desk.manager.queue("orders").receive(0).response_queues == found.response_queues
+
+
+def test_a_body_that_is_piped_is_sent(desk: Desk) -> None:
+    desk.do("send", "orders", given=b"piped\n")
+    assert desk.manager.queue("orders").receive(0).body == b"piped\n"
+    desk.do("send", "orders", "--body", "given", given=b"piped")
+    assert desk.manager.queue("orders").receive(0).text == "given"
+    desk.do("send", "orders", given=b"")
+    assert desk.manager.queue("orders").receive(0).text == ""
+
+
+def test_a_pipe_without_bytes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(reader) as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert piped() == b""
+        os.write(writer, b"here")
+        os.close(writer)
+        assert piped() == b"here"
+        assert piped() == b""
+
+
+def test_an_input_without_an_end_is_refused(desk: Desk) -> None:
+    result = desk.run("send", "orders", "--body-file", "/dev/zero")
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (
+        1,
+        "/dev/zero has more than 4194304 bytes, the limit of a message.",
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final, TypeAlias
 import typer
 
 import waypost
+from waypost.api.excerpt import excerpt
 from waypost.api.names import format_name
 from waypost.cli.program import Failure
 from waypost.cli.program_options import Target, target_of
@@ -132,6 +133,8 @@ def session(context: typer.Context) -> Iterator["Manager"]:
             yield manager
     except WaypostError as error:
         raise failure(error, hints) from None
+    except UnicodeEncodeError as error:
+        raise WrongUsage(f"{excerpt(error.object)} is not text in UTF-8.", "give names and texts in UTF-8.") from None
 
 
 def is_elsewhere(context: typer.Context, manager: "Manager") -> bool:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, Final, NoReturn
 
@@ -12,6 +13,8 @@ from typer.core import TyperGroup
 INTERRUPTED: Final = 130
 # What it says of a store that is damaged (EX_DATAERR of sysexits.h): to start it again would not help.
 DAMAGED: Final = 65
+# Messages, queues or seeds of one command: what it has done is in its memory.
+MOST: Final = 10_000_000
 # Characters of a sentence: names and values of a command line can be of any length.
 _LONGEST: Final = 2000
 # Set to see where something happened that should not.
@@ -84,6 +87,7 @@ class Program(TyperGroup):
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
         try:
+            _check_words(sys.argv[1:] if options.get("args") is None else options["args"])
             code = super().main(*args, **options | {"standalone_mode": False})
         except Failure as failure:
             failure.show()
@@ -99,6 +103,18 @@ class Program(TyperGroup):
             _unexpected(error).show()
             code = Failure.exit_code
         sys.exit(code)
+
+
+def _check_words(words: Sequence[str]) -> None:
+    """No operating system hands over such characters, and no name or path has one."""
+    for word in words:
+        if "\0" in word:
+            raise typer.BadParameter(f"{word!r} has a NUL character")
+        try:
+            # As bytes that are not UTF-8 come, which a path may have.
+            word.encode(errors="surrogateescape")
+        except UnicodeEncodeError:
+            raise typer.BadParameter(f"{word!r} is not text") from None
 
 
 def _unexpected(error: Exception) -> Failure:

@@ -15,7 +15,7 @@ from waypost.cli.ages import age_text
 from waypost.cli.asking import DryRun, Yes, ask, counted, say
 from waypost.cli.completion import queue_names
 from waypost.cli.daemon import Json, Outgoing, is_elsewhere, own_hint, queue_of, session
-from waypost.cli.program import Output
+from waypost.cli.program import MOST, Output
 from waypost.cli.progress import progress, waiting
 from waypost.cli.property_options import Given, with_options
 from waypost.cli.tables import Column, write_fitting, write_json, write_pairs
@@ -66,7 +66,7 @@ def list_queues(
         typer.Option(help="Order: by name, or the largest or oldest first."),
     ] = "name",
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Number of queues to show (default: all).")
+        int | None, typer.Option(metavar="N", min=1, max=MOST, help="Number of queues to show (default: all).")
     ] = None,
     as_json: Json = False,
 ) -> None:

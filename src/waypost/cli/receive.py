@@ -12,7 +12,7 @@ from waypost.cli.ages import seconds_of
 from waypost.cli.asking import counted, say
 from waypost.cli.daemon import Json, Outgoing, TimedOut, is_elsewhere, queue_of, session
 from waypost.cli.messages import came, write_bodies, write_messages, write_objects
-from waypost.cli.program import Output
+from waypost.cli.program import MOST, Output
 from waypost.cli.progress import is_watched, waiting
 from waypost.cli.queue import Name
 from waypost.errors import Timeout
@@ -38,7 +38,7 @@ def receive(
     *,
     timeout: Wait = None,
     count: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Number of messages to receive (default: 1).")
+        int | None, typer.Option(metavar="N", min=1, max=MOST, help="Number of messages to receive (default: 1).")
     ] = None,
     follow: Annotated[
         bool,
@@ -108,7 +108,8 @@ def peek(
         typer.Option(metavar="N", min=0, help="With --all, show only those that N transactions have given back."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="With --all, number of messages to show (default: all).")
+        int | None,
+        typer.Option(metavar="N", min=1, max=MOST, help="With --all, number of messages to show (default: all)."),
     ] = None,
     timeout: Annotated[
         float | None,

@@ -16,7 +16,7 @@ from waypost.api.rows import Kind
 from waypost.cli.completion import queue_names
 from waypost.cli.daemon import Json, session
 from waypost.cli.messages import write_objects
-from waypost.cli.program import Failure, Output
+from waypost.cli.program import MOST, Failure, Output
 from waypost.cli.progress import progress
 from waypost.cli.property_options import Given, with_options
 from waypost.limits import MAX_PACKET_SIZE
@@ -54,7 +54,7 @@ def send(
     ] = False,
     sign: Annotated[bool, typer.Option("--sign", hidden=True)] = False,
     encrypt: Annotated[bool, typer.Option("--encrypt", hidden=True)] = False,
-    count: Annotated[int, typer.Option(metavar="N", min=1, help="Number of copies to send.")] = 1,
+    count: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="Number of copies to send.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Send a message, and print its id when it is safe.
@@ -80,15 +80,15 @@ def send(
     if "extension" in properties:
         properties["extension"] = read_file(properties["extension"])
     record = MessageProperties(recoverable=not express, **properties)
-    content = body if body is not None else (_piped() or "") if body_file is None else read_file(body_file)
+    content = body if body is not None else (piped() or "") if body_file is None else read_file(body_file)
     out = Output()
     with session(context) as manager:
         sent: list[Message] = []
         if transactional:
             with manager.transaction() as transaction:
-                sent.extend(_send(manager, name, [content] * count, record, transaction))
+                sent.extend(_send(manager, name, (content, count), record, transaction))
         else:
-            for message in _send(manager, name, [content] * count, record, writes=not as_json):
+            for message in _send(manager, name, (content, count), record, writes=not as_json):
                 if as_json:
                     sent.append(message)
                 else:
@@ -104,19 +104,20 @@ def send(
 def _send(
     manager: "Manager",
     name: str,
-    bodies: list[str | bytes],
+    copies: tuple[str | bytes, int],
     properties: MessageProperties,
     transaction: "Transaction | None" = None,
     *,
     writes: bool = False,
 ) -> Iterator["Message"]:
     queue = manager.queue(name)
-    if len(bodies) == 1:
-        yield queue.send_record(bodies[0], properties, transaction)
+    body, count = copies
+    if count == 1:
+        yield queue.send_record(body, properties, transaction)
         return
-    with progress("sending", len(bodies), writes=writes) as advance:
-        for start in range(0, len(bodies), BATCH):
-            batch = bodies[start : start + BATCH]
+    with progress("sending", count, writes=writes) as advance:
+        for start in range(0, count, BATCH):
+            batch = [body] * min(BATCH, count - start)
             yield from queue.send_records(batch, properties, transaction)
             advance(len(batch))
 
@@ -135,7 +136,7 @@ def read_file(name: str) -> bytes:
         ) from None
 
 
-def _piped() -> bytes:
+def piped() -> bytes:
     """What standard input has, if something is there: nothing is waited for, and nobody at a terminal is read."""
     if sys.stdin is None or sys.stdin.isatty() or not _has_bytes():
         return b""

@@ -10,7 +10,7 @@ from waypost.api.times import iso_8601
 from waypost.cli.ages import seconds_of
 from waypost.cli.asking import ask, counted, is_asked
 from waypost.cli.daemon import Json, session
-from waypost.cli.program import Failure, Output, printable
+from waypost.cli.program import MOST, Failure, Output, printable
 from waypost.cli.tables import write_json, write_pairs, write_table
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def list_sequences(
     queue: Queue = None,
     source: Source = None,
     address: Address = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Number of sequences to show.")] = 100,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="Number of sequences to show.")] = 100,
     as_json: Json = False,
 ) -> None:
     """List transactional sequences: what is sent from here (out), what comes in (in), and what is not taken (refused).
