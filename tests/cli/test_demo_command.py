@@ -28,7 +28,7 @@ def test_the_demo_tells_its_story_and_leaves_nothing_behind() -> None:
     assert "BETA comes up, and receives '42 bolts' with the label 'order'." in told
     assert "An acknowledgment comes back to ALPHA: the message was received by an application." in told
     assert "BETA receives 'debit 100' and 'credit 100'" in told
-    assert "It is a dead letter now" in told
+    assert "It is a dead-letter message now" in told
     assert "Spark" not in told
     assert folders() == before
 
@@ -74,7 +74,7 @@ def test_the_demo_ends_with_a_report_of_spark(tmp_path: Path) -> None:
 def test_a_report_without_spark_is_wrong_usage(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["demo", "--no-spark", "--report", str(tmp_path)])
     assert result.exit_code == 2
-    assert "without Spark there is no report" in result.stderr
+    assert "--report and --no-spark are mutually exclusive" in result.stderr
 
 
 def test_what_only_a_daemon_answers(tmp_path: Path) -> None:

@@ -229,9 +229,9 @@ def test_messages_as_json(desk: Desk) -> None:
 def test_an_empty_queue_ends_with_4(desk: Desk) -> None:
     result = desk.run("receive", "orders", "--timeout", "0.01")
     assert (result.exit_code, result.stdout) == (4, "")
-    assert result.stderr.splitlines()[0] == "There is no message in orders for 0.01 seconds."
+    assert result.stderr.splitlines()[0] == "No message came to orders in 0.01 seconds."
     assert json.loads(desk.run("receive", "orders", "--timeout", "0", "--json").stdout) == []
-    assert "in orders for 1 second.\n" in desk.run("peek", "orders", "--timeout", "1").stderr
+    assert "to orders in 1 second.\n" in desk.run("peek", "orders", "--timeout", "1").stderr
 
 
 def test_fewer_messages_than_wanted_are_shown_and_end_with_4(desk: Desk) -> None:

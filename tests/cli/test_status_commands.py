@@ -191,7 +191,7 @@ def test_what_is_no_daemon_is_told() -> None:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         result = CliRunner().invoke(app, ["--url", url, "status"])
     assert result.exit_code == 3
-    assert result.stderr.splitlines()[0] == f"What answers at {url} is no Waypost daemon."
+    assert result.stderr.splitlines()[0] == f"{url} is not a Waypost daemon."
 
 
 @pytest.mark.parametrize(

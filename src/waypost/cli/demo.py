@@ -40,7 +40,12 @@ def demo(
     context: typer.Context,
     *,
     report: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Keep the report of Spark there.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep the report of Spark in this folder (default: it is deleted).",
+            show_default=False,
+        ),
     ] = None,
     no_spark: Annotated[bool, typer.Option("--no-spark", help="Leave out the part with Spark.")] = False,
     as_json: Json = False,
@@ -48,8 +53,8 @@ def demo(
     """Show a queue manager at work: two of them, on this computer, for some seconds, with all that they need.
 
     A message that is sent while the other queue manager is off arrives when it comes up; a transaction is all or
-    nothing; an acknowledgment comes back; a message that cannot arrive becomes a dead letter. Then Spark, if it is
-    installed, finds out what became of all that was sent. Nothing is left behind but the report, if it is asked for.
+    nothing; an acknowledgment comes back; a message that cannot arrive becomes a dead-letter message. Then Spark, if it
+    is installed, finds out what became of all that was sent. Nothing is left behind but the report, if it is asked for.
 
     \b
     waypost demo
@@ -57,7 +62,7 @@ def demo(
     waypost demo --no-spark
     """
     if no_spark and report is not None:
-        raise typer.BadParameter("without Spark there is no report", param_hint="--report")
+        raise typer.BadParameter("--report and --no-spark are mutually exclusive", param_hint="--report")
     out, sentences = Output(), list[str]()
     tell = sentences.append if as_json else _narrator(out)
     folder = Path(tempfile.mkdtemp(prefix="waypost-demo-"))
@@ -146,7 +151,7 @@ class _Site:
         if not line:
             raise Failure(
                 f"The queue manager {self.name} did not start on {self.address}.",
-                f"`waypost serve --bind {self.address} --data /tmp/waypost-try` tells why.",
+                f"`waypost serve --bind {self.address} --data /tmp/waypost-try` says why.",
             )
         return str(json.loads(line)["http"])
 
@@ -191,9 +196,9 @@ def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Si
     nowhere = f"DIRECT=TCP:{NOWHERE}\\private$\\orders"
     doomed = replace(asked, time_to_reach_queue=2, dead_letter=True)
     lost = here.queue(nowhere).send_record("anybody there?", doomed)
-    letter = here.queue("system$;deadletter").peek(WAIT)
-    assert letter.id == lost.id
-    tell(f"   It is a dead letter now, in system$;deadletter of {alpha.name}: {letter.class_meaning}.")
+    dead = here.queue("system$;deadletter").peek(WAIT)
+    assert dead.id == lost.id
+    tell(f"   It is a dead-letter message now, in system$;deadletter of {alpha.name}: {dead.class_meaning}.")
     tell("")
     # Three messages were delivered, and one was not.
     return Stage(here, there, alpha.queue, beta.queue, delivered=3, answered=4)

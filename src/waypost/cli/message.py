@@ -70,7 +70,7 @@ def move(
 def export(
     context: typer.Context,
     name: Name,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Where to write them; - is standard output.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The file to write; - is standard output.")],
     messages: Identifiers = None,
     *,
     outgoing: Outgoing = False,
@@ -82,7 +82,7 @@ def export(
 
     \b
     waypost message export orders orders.packets
-    waypost message export 'system$;deadletter' - 72057594037927937 > letter.packets
+    waypost message export 'system$;deadletter' - 72057594037927937 > dead.packets
     """
     if as_json and file == "-":
         raise typer.BadParameter("standard output is for the packets; name a file", param_hint="--json")
@@ -101,7 +101,7 @@ def export(
 def import_messages(
     context: typer.Context,
     name: Name,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What `export` wrote; - is standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file that `export` wrote; - is standard input.")],
     *,
     as_json: Json = False,
 ) -> None:
@@ -233,5 +233,5 @@ def _opened(file: str, standard: TextIO, done: str) -> Iterator[str | BinaryIO]:
         yield standard.buffer if file == "-" else file
     except OSError as error:
         raise Failure(
-            f"{file} cannot be {done}: {error.strerror or error}.", "check its name, its permissions and the disk."
+            f"{file} was not {done}: {error.strerror or error}.", "check its name, its permissions and the disk."
         ) from None

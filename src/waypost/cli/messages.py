@@ -50,9 +50,9 @@ _COLUMNS: Final = (
     Column("LOOKUP_ID"),
     Column("ID", drop=9),
     Column("SENT", drop=8),
-    Column("PRIORITY", drop=6, right=True),
+    Column("PRIORITY", drop=7, right=True),
     Column("SIZE", drop=3, right=True),
-    Column("CLASS", drop=7),
+    Column("CLASS", drop=6),
     Column("AGE", drop=1, right=True),
     Column("ABORTS", drop=5, right=True),
     Column("LABEL", drop=2, least=10),
@@ -122,7 +122,7 @@ def _title(message: "Message") -> str:
 
 
 def _body(message: "Message") -> str:
-    """Text as it is, and what is no text as hexadecimal digits."""
+    """Text as it is, and other bytes as hexadecimal digits."""
     try:
         return printable_lines(message.text)
     except DecodeError:

@@ -128,7 +128,9 @@ def _unexpected(error: Exception) -> Failure:
 
 def _wrong_usage(error: typer.TyperException, program: str) -> Failure:
     # pydantic, with which typer checks values, says so of a choice.
-    sentence = error.format_message().replace("Value error, ", "")
+    sentence = error.format_message().replace("Value error, ", "").replace("Input should be", "must be")
+    # It says the same twice of a number.
+    sentence = sentence.partition(", unable to parse")[0]
     context = getattr(error, "ctx", None)
     command = context.command_path if context else program
     hint = f"{command} --help shows the usage."

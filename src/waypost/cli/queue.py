@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from waypost import Queue, QueueInfo
     from waypost.api.queues import ConnectionInfo
 
-app = typer.Typer(
-    help="Make queues, look at them, change them, empty and delete them.", add_completion=False, rich_markup_mode=None
-)
+app = typer.Typer(help="Create, show, change, empty and delete queues.", add_completion=False, rich_markup_mode=None)
 
 
 NAME_HELP: Final = "orders, 'orders;retry', 'system$;deadletter', a path name or a format name."
@@ -45,7 +43,7 @@ def create(
     properties: Given,
     as_json: Json = False,
 ) -> None:
-    """Make a queue, and print its format name: what other computers call it.
+    """Create a queue, and print its format name, by which other computers know it.
 
     \b
     waypost queue create orders --journal --label "Orders of the shop"
@@ -72,8 +70,8 @@ def list_queues(
 ) -> None:
     """List the queues that were created here, and the outgoing queues with what waits for other computers.
 
-    AGE is that of the oldest message, and QUOTA how much of its quota a queue holds. On a terminal, columns that there
-    is no room for are left out; elsewhere all are there.
+    AGE is that of the oldest message, and QUOTA how much of its quota a queue holds. On a terminal, columns are left
+    out where it is too narrow; elsewhere all are there.
 
     \b
     waypost queue list
@@ -173,7 +171,7 @@ def set_queue(
     waypost queue set orders --quota-kb 4096 --no-journal
     """
     if not properties:
-        raise typer.BadParameter("give at least one property to change", param_hint="OPTIONS")
+        raise typer.BadParameter("at least one property to change must be given", param_hint="OPTIONS")
     with session(context) as manager, _notes():
         queue = manager.queue(name)
         queue.set(**properties)
@@ -271,7 +269,7 @@ def purge(
         count = None if is_elsewhere(context, manager) else queue.info().message_count
         messages = "all messages" if count is None else counted(count, "message")
         if not dry_run:
-            ask(f"Delete {messages} of {name}?", yes=yes)
+            ask(f"Delete {messages} of {name}?", yes=yes or count == 0)
             with waiting(f"deleting {messages} of {name}"):
                 queue.purge()
         _name(queue, count, as_json=as_json)

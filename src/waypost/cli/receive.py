@@ -51,7 +51,7 @@ def receive(
     """Take messages out of a queue, here or of another computer, and print their bodies.
 
     It waits until there is one, or for --timeout seconds; then the exit code is 4. The body of each message is written
-    to standard output, as hexadecimal digits if it is no text, and the rest that people want to know to standard error.
+    to standard output, as hexadecimal digits if it is not text, and what else people want to know to standard error.
     --json gives an array of message objects, and with --follow one object on each line as it comes.
 
     \b
@@ -122,7 +122,7 @@ def peek(
     """Look at the first message of a queue, or at all, and leave them there.
 
     With --all, AGE is since when a message is in the queue, and ABORTS how many transactions have received it and given
-    it back. On a terminal a message has one line with a short id, and columns that there is no room for are left out;
+    it back. On a terminal a message has one line with a short id, and columns are left out where it is too narrow;
     elsewhere everything is there.
 
     \b
@@ -214,13 +214,14 @@ def _first(queue: "Queue", timeout: float | None) -> "list[Message]":
 
 
 def _nothing_came(name: str, received: int, timeout: float | None) -> str:
-    waited = f" for {timeout:g} second{'' if timeout == 1 else 's'}" if timeout else ""
-    messages = "1 message" if received == 1 else f"{received} messages"
-    what = f"Only {messages} came to" if received else "There is no message in"
-    return f"{what} {name}{waited}."
+    if not timeout and not received:
+        return f"There is no message in {name}."
+    waited = f" in {timeout:g} second{'' if timeout == 1 else 's'}" if timeout else ""
+    came_here = f"Only {counted(received, 'message')}" if received else "No message"
+    return f"{came_here} came to {name}{waited}."
 
 
 def _advice(context: typer.Context, manager: "Manager") -> str:
     if is_elsewhere(context, manager):
         return "--timeout waits longer."
-    return "--timeout waits longer, and `waypost explain` tells why none comes."
+    return "--timeout waits longer, and `waypost explain` says why none comes."

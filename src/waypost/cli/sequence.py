@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 _GUID: Final = re.compile(r"\{?[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\}?")
 
 app = typer.Typer(
-    help="Look at transactional sequences at both ends, begin them again, and admit addresses that acknowledge them.",
+    help="Show transactional sequences at both ends, begin them again, and admit addresses that acknowledge them.",
     add_completion=False,
     rich_markup_mode=None,
 )
 
-Queue = Annotated[str | None, typer.Option(metavar="NAME", help="Only sequences of this queue.")]
-Source = Annotated[str | None, typer.Option(metavar="GUID", help="Only sequences of this queue manager.")]
-Address = Annotated[str | None, typer.Option(metavar="IP", help="Only sequences that come from this address.")]
+Queue = Annotated[str | None, typer.Option(metavar="NAME", help="Show or reset only sequences of this queue.")]
+Source = Annotated[str | None, typer.Option(metavar="GUID", help="Show or reset only sequences of this queue manager.")]
+Address = Annotated[
+    str | None, typer.Option(metavar="IP", help="Show or reset only sequences that come from this address.")
+]
 
 
 @app.command("list")
@@ -114,7 +116,7 @@ def reset(
     address: Address = None,
     older_than: Annotated[
         str | None,
-        typer.Option(metavar="AGE", help="Only sequences that were silent for so long: 90s, 15m, 12h, 30d."),
+        typer.Option(metavar="AGE", help="Reset only sequences that were silent for so long: 90s, 15m, 12h, 30d."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Json = False,

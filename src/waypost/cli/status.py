@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from waypost.cli.asking import say
 from waypost.cli.completion import queue_names
 from waypost.cli.daemon import Json, session
 from waypost.cli.program import Output, printable
@@ -87,4 +88,6 @@ def doctor(context: typer.Context, *, as_json: Json = False) -> None:
     for each in checks:
         if each.hint:
             typer.echo(printable(f"hint: {each.check}: {each.hint}"), err=True)
+    if wrong := sum(not each.ok for each in checks):
+        say(f"{wrong} of {len(checks)} checks found something wrong.")
     raise typer.Exit(0 if all(each.ok for each in checks) else 1)

@@ -34,17 +34,17 @@ LONGEST: Final = 3_155_760_000
 
 Master = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Where Spark runs, like spark://host:7077; on this computer unless given."),
+    typer.Option(metavar="URL", help="Master of Spark, like spark://host:7077 (default: this computer)."),
 ]
 Conf = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="A setting of Spark; may be repeated.", show_default=False),
+    typer.Option(metavar="NAME=VALUE", help="Set a setting of Spark; may be repeated.", show_default=False),
 ]
 ReportFolder = Annotated[
     Path | None,
-    typer.Option("--report", metavar="FOLDER", help="Where the report goes, waypost-VERB unless given."),
+    typer.Option("--report", metavar="FOLDER", help="Write the report into this folder (default: waypost-VERB)."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress on standard error.")]
 
 # The help of a verb tells what it is: a list would be told in the words of Python.
 Sources = Annotated[list[str], typer.Argument(metavar="SOURCE", hidden=True)]

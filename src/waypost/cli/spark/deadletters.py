@@ -37,7 +37,7 @@ def deadletters(
     parked: Annotated[
         str, typer.Option(metavar="NAME", help="Look at letters that were parked in this queue, not at new ones.")
     ] = "",
-    do: Annotated[bool, typer.Option("--do", help="Do it. Without it, the report tells what would be done.")] = False,
+    do: Annotated[bool, typer.Option("--do", help="Apply the changes (default: dry run).")] = False,
     report: ReportFolder = None,
     master: Master = None,
     conf: Conf = None,

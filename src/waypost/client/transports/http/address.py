@@ -39,7 +39,7 @@ class Address:
         if not isinstance(timeout, int | float) or not 0 < timeout < 1_000_000:
             raise InvalidParameter(f"timeout is a number of seconds to wait for an answer, not {excerpt(timeout)}")
         if token is not None and not (isinstance(token, str) and token.isascii() and token.isprintable()):
-            raise InvalidParameter("the token is printable ASCII text")
+            raise InvalidParameter("the token must be printable ASCII text")
         try:
             parts = urlsplit(url if isinstance(url, str) else "")
             port = parts.port
@@ -79,9 +79,9 @@ class Address:
         try:
             yield
         except DecodeError as error:
-            raise CannotConnect(f"what answers at {self.url} is no Waypost daemon") from error
+            raise CannotConnect(f"{self.url} is not a Waypost daemon") from error
         except ConnectionLost as error:
-            raise CannotConnect(f"what answers at {self.url} is no Waypost daemon, or one that is stopping") from error
+            raise CannotConnect(f"{self.url} is not a Waypost daemon, or one that is stopping") from error
 
     def connection_lost(self, reason: object) -> ConnectionLost:
         return ConnectionLost(
