@@ -324,7 +324,7 @@ def test_the_hint_about_ports_is_for_captures(tmp_path: Path) -> None:
         (["decode", "--nonsense"], "No such option: --nonsense", "waypost decode --help"),
         (["decode", "--as", "tape", "x"], "'tape' is not one of 'raw', 'hex', 'pcap'.", "waypost decode --help"),
         (["decode", "--port", "0", "x"], "Invalid value for '--port': ", "waypost decode --help"),
-        (["decode", "--brief", "--body", "x"], "it cannot go with --body.", "waypost decode --help"),
+        (["decode", "--brief", "--body", "x"], "mutually exclusive with --body.", "waypost decode --help"),
         (["decode"], "Missing argument 'FILE'.", "waypost decode --help"),
         (["decade"], "Did you mean 'decode'?", "waypost --help"),
     ],
@@ -334,7 +334,7 @@ def test_wrong_usage_is_a_sentence_and_a_hint_and_exits_with_2(arguments: list[s
     assert (result.exit_code, result.stdout) == (2, "")
     first, second = result.stderr.splitlines()
     assert sentence in first
-    assert second == f"hint: {hint} tells the usage."
+    assert second == f"hint: {hint} shows the usage."
 
 
 def run(*arguments: str | Path, stdout: int | IO[bytes] = subprocess.PIPE) -> "subprocess.CompletedProcess[str]":

@@ -103,7 +103,7 @@ def test_the_demo_ends_with_a_report_of_spark(tmp_path: Path) -> None:
 def test_a_report_without_spark_is_wrong_usage(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["demo", "--no-spark", "--report", str(tmp_path)])
     assert result.exit_code == 2
-    assert "without Spark there is no report" in result.stderr
+    assert "--report and --no-spark are mutually exclusive" in result.stderr
 
 
 def test_what_only_a_daemon_answers(tmp_path: Path) -> None:

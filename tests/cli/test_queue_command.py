@@ -42,7 +42,7 @@ def test_queues_are_listed_with_what_waits_for_other_computers(desk: Desk) -> No
     desk.manager.send("orders", "a")
     desk.manager.send(FAR, "b")
     heading, local, outgoing = desk.do("queue", "list").splitlines()
-    assert heading.split() == ["NAME", "KIND", "MESSAGES", "BYTES", "JOURNAL", "TX", "STATE", "LABEL"]
+    assert heading.split() == ["NAME", "KIND", "MESSAGES", "BYTES", "JOURNAL", "TX", "STATE", "AGE", "QUOTA", "LABEL"]
     assert local.split()[:3] == ["orders", "private", "1"]
     assert local.endswith("of the shop")
     assert outgoing.split()[:3] == [FAR, "outgoing", "1"]
@@ -136,7 +136,7 @@ def test_all_messages_of_a_queue_are_moved_and_counted(desk: Desk) -> None:
     for number in range(3):
         desk.manager.send("orders", str(number))
     result = desk.run("queue", "move", "orders", "orders;retry")
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "3 messages are in orders;retry.\n")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "3 messages moved to orders;retry.\n")
     assert [message.text for message in desk.manager.queue("orders;retry").browse()] == ["0", "1", "2"]
     assert desk.json("queue", "move", "orders;retry", "orders") == {"moved": 3}
     assert desk.manager.queue("orders").info().message_count == 3

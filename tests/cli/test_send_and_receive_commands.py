@@ -1,12 +1,15 @@
 """`waypost send`, `waypost receive` and `waypost peek`."""
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli import desk as _desk
 from tests.cli.desk import Desk
+from waypost.cli.send import piped
 
 desk = _desk.desk
 
@@ -155,7 +158,7 @@ def test_what_would_never_arrive_is_refused_with_a_sentence(desk: Desk, argument
 def test_wrong_usage_ends_with_2(desk: Desk, arguments: list[str]) -> None:
     result = desk.run("send", "orders", *arguments)
     assert result.exit_code == 2
-    assert "hint: waypost send --help tells the usage." in result.stderr
+    assert "hint: waypost send --help shows the usage." in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -226,9 +229,9 @@ def test_messages_as_json(desk: Desk) -> None:
 def test_an_empty_queue_ends_with_4(desk: Desk) -> None:
     result = desk.run("receive", "orders", "--timeout", "0.01")
     assert (result.exit_code, result.stdout) == (4, "")
-    assert result.stderr.splitlines()[0] == "There is no message in orders for 0.01 seconds."
+    assert result.stderr.splitlines()[0] == "No message came to orders in 0.01 seconds."
     assert json.loads(desk.run("receive", "orders", "--timeout", "0", "--json").stdout) == []
-    assert "in orders for 1 second.\n" in desk.run("peek", "orders", "--timeout", "1").stderr
+    assert "to orders in 1 second.\n" in desk.run("peek", "orders", "--timeout", "1").stderr
 
 
 def test_fewer_messages_than_wanted_are_shown_and_end_with_4(desk: Desk) -> None:
@@ -259,8 +262,8 @@ def test_all_messages_are_shown_in_a_table(desk: Desk) -> None:
     desk.manager.send("orders", "a" * 50, label="long")
     desk.manager.send("orders", "b")
     heading, first, second = desk.do("peek", "orders", "--all").splitlines()
-    assert heading.split() == ["LOOKUP_ID", "ID", "SENT", "PRIORITY", "SIZE", "CLASS", "LABEL", "BODY"]
-    assert first.endswith(f"NORMAL  long   {'a' * 37}...")
+    assert heading.split() == ["LOOKUP_ID", "ID", "SENT", "PRIORITY", "SIZE", "CLASS", "AGE", "ABORTS", "LABEL", "BODY"]
+    assert first.endswith(f"  -       long   {'a' * 50}")
     assert second.endswith("b")
     assert len(desk.json("peek", "orders", "--all")) == 2
 
@@ -300,3 +303,31 @@ def test_several_queues_for_answers_and_acknowledgments_are_given(desk: Desk) ->
     assert [desk.manager.queue(name).receive(0).correlation_id for name in ("acks", "more")] == [found.id] * 2
     desk.do("message", "resend", "orders")
     assert desk.manager.queue("orders").receive(0).response_queues == found.response_queues
+
+
+def test_a_body_that_is_piped_is_sent(desk: Desk) -> None:
+    desk.do("send", "orders", given=b"piped\n")
+    assert desk.manager.queue("orders").receive(0).body == b"piped\n"
+    desk.do("send", "orders", "--body", "given", given=b"piped")
+    assert desk.manager.queue("orders").receive(0).text == "given"
+    desk.do("send", "orders", given=b"")
+    assert desk.manager.queue("orders").receive(0).text == ""
+
+
+def test_a_pipe_without_bytes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(reader) as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert piped() == b""
+        os.write(writer, b"here")
+        os.close(writer)
+        assert piped() == b"here"
+        assert piped() == b""
+
+
+def test_an_input_without_an_end_is_refused(desk: Desk) -> None:
+    result = desk.run("send", "orders", "--body-file", "/dev/zero")
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (
+        1,
+        "/dev/zero has more than 4194304 bytes, the limit of a message.",
+    )

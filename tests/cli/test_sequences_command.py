@@ -51,7 +51,8 @@ def test_a_reset_says_which_messages_may_come_twice_and_asks(desk: Desk, monkeyp
     assert f"come twice if the destination has taken them: {', '.join(sent)}" in refused.stderr
     assert "hint: add --yes" in refused.stderr
     assert desk.json("sequence", "list") == before
-    monkeypatch.setattr("waypost.cli.sequence._is_asked", lambda: True)
+    for module in ("sequence", "asking"):
+        monkeypatch.setattr(f"waypost.cli.{module}.is_asked", lambda: True)
     assert desk.run("sequence", "reset", FAR, given=b"n\n").exit_code != 0
     assert desk.json("sequence", "list") == before
     done = desk.run("sequence", "reset", FAR, given=b"y\n")

@@ -83,4 +83,4 @@ def test_a_replay_as_json() -> None:
 def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
     result = sim(*arguments)
     assert result.exit_code == 2
-    assert "hint: waypost sim --help tells the usage." in result.stderr
+    assert "hint: waypost sim --help shows the usage." in result.stderr

@@ -130,7 +130,7 @@ def test_an_error_that_is_made_of_parts_is_told_as_well() -> None:
 def test_other_errors_are_one_sentence_without_a_trace(text: str, sentence: str) -> None:
     told = failure_of(Exception(text), Path("/tmp/spark.log"))
     assert told.sentence == sentence
-    assert told.hint == "Spark tells more in /tmp/spark.log."
+    assert told.hint == "/tmp/spark.log has more of what Spark says."
 
 
 def test_what_spark_lacks_is_told_with_what_to_do() -> None:

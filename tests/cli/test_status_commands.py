@@ -4,6 +4,7 @@ import socket
 import subprocess
 import sys
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -14,9 +15,11 @@ from typer.testing import CliRunner
 from tests.cli import daemons
 from tests.cli import desk as _desk
 from tests.cli.desk import Desk
+from waypost.api.status import ListenerInfo, StatusInfo
 from waypost.cli import app, daemon
-from waypost.cli.daemon import Target, failure
-from waypost.cli.status import _flat
+from waypost.cli.daemon import failure
+from waypost.cli.program_options import Target
+from waypost.cli.status_page import status_page
 from waypost.cli.tables import write_table
 from waypost.cli.verbs import VERBS
 from waypost.errors import (
@@ -40,16 +43,30 @@ MESSAGE = "{00000000-0000-0000-0000-000000000001}\\7"
 ASKED = "/api/explain?message=%7B00000000-0000-0000-0000-000000000001%7D%5C7"
 
 
-def test_the_status_is_a_name_and_a_value_on_each_line(desk: Desk) -> None:
+def test_the_status_is_a_page_for_people(desk: Desk) -> None:
     desk.manager.create_queue("orders")
-    lines = {name: value.strip() for name, _, value in (line.partition(" ") for line in desk.do("status").splitlines())}
-    assert (lines["name"], lines["queues"], lines["path"]) == ("HOST", "1", str(desk.manager.path))
-    assert desk.json("status")["queues"] == 1
+    lines = desk.do("status").splitlines()
+    assert lines[0].startswith("HOST, Waypost ")
+    assert f"  data      {desk.manager.path}" in lines
+    assert "  queues    1, and 0 outgoing queues" in lines
+    assert "  messages  0 bytes, 0% of the machine quota of 1.0 GiB" in lines
+    assert lines[-1] == "It takes messages. `waypost doctor` looks closer."
+    found = desk.json("status")
+    assert (found["queues"], found["bytes"], found["quota_bytes"]) == (1, 0, 1 << 30)
 
 
-def test_parts_of_the_status_have_dots_in_their_names() -> None:
-    status = {"turn": {"at": 5}, "addresses": ["a", "b"], "listeners": [{"name": "http", "port": 8181}]}
-    assert list(_flat(status)) == [("turn.at", 5), ("addresses", ["a", "b"]), ("listeners.http.port", 8181)]
+def test_the_page_shows_listeners_and_troubles() -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    info = StatusInfo(
+        name="HOST", guid="g", version="1", path="p", started=start, time=start + timedelta(days=2, hours=5), queues=1,
+        outgoing_queues=1, bytes=3 << 20, trouble="the disk is gone", shortage="", room_bytes=0,
+        listeners=(ListenerInfo("http", "::1", 8181),),
+    )  # fmt: skip
+    page = list(status_page(info))
+    assert "  started   2026-01-01 00:00:00 UTC, 2 days 5 h ago" in page
+    assert "  messages  3.0 MiB, without a machine quota" in page
+    assert "  http      [::1]:8181" in page
+    assert page[-2:] == ["TROUBLE: the disk is gone.", "`waypost doctor` says more."]
 
 
 def test_sentences_explain_a_message(desk: Desk) -> None:
@@ -107,8 +124,8 @@ def test_a_measurement_leaves_nothing_behind(desk: Desk) -> None:
 def test_the_daemon_is_named_by_options_or_by_the_environment(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, str | None]] = []
 
-    def connect(url: str, token: str | None) -> object:
-        asked.append((url, token))
+    def connect(target: Target) -> object:
+        asked.append((target.url, target.token))
         return desk.borrowed
 
     monkeypatch.setattr(daemon, "connect", connect)
@@ -174,16 +191,49 @@ def test_what_is_no_daemon_is_told() -> None:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         result = CliRunner().invoke(app, ["--url", url, "status"])
     assert result.exit_code == 3
-    assert result.stderr.splitlines()[0] == f"What answers at {url} is no Waypost daemon."
+    assert result.stderr.splitlines()[0] == f"{url} is not a Waypost daemon."
 
 
-@pytest.mark.parametrize("verb", [["status"], ["queue", "list"]], ids=" ".join)
-@pytest.mark.parametrize("option", ["--url", "--token"])
-def test_the_options_of_the_program_stand_before_the_verb(verb: list[str], option: str) -> None:
-    result = CliRunner().invoke(app, [*verb, option, "x"], prog_name="waypost")
-    assert result.exit_code == 2
-    hint = result.stderr.splitlines()[-1]
-    assert hint == f"hint: put {option} before the verb: waypost {option} ... {' '.join(verb)}"
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--url http://a:1 --token t --cacert c --json queue list",
+        "queue --url http://a:1 --token t --cacert c --json list",
+        "queue list --url http://a:1 --token t --cacert c --json",
+        "--url http://b:2 queue --token t list --cacert c --json --url http://a:1",
+    ],
+)
+def test_the_options_of_the_program_stand_before_the_verb_or_behind_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    asked: list[Target] = []
+
+    def connect(target: Target) -> object:
+        asked.append(target)
+        return desk.borrowed
+
+    monkeypatch.setattr(daemon, "connect", connect)
+    assert desk.do(*words.split()) == "[]\n"
+    (target,) = asked
+    assert (target.url, target.token, target.cacert) == ("http://a:1", "t", Path("c"))
+
+
+def test_a_verb_that_talks_to_no_daemon_takes_no_address() -> None:
+    result = CliRunner().invoke(app, ["decode", "--url", "http://a:1", "file"], prog_name="waypost")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "No such option: --url.\nhint: waypost decode --help shows the usage.\n",
+    )
+
+
+def test_a_token_on_the_command_line_is_warned_of_and_one_of_the_environment_is_not(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warning = "warning: the value of --token shows in the list of processes; use WAYPOST_TOKEN instead.\n"
+    assert desk.run("status", "--token", "t").stderr == warning
+    assert desk.run("--token", "t", "status").stderr == warning
+    monkeypatch.setenv("WAYPOST_TOKEN", "t")
+    assert desk.run("status").stderr == ""
 
 
 def test_an_error_is_a_sentence() -> None:

@@ -196,7 +196,7 @@ def test_what_answers_may_be_something_else() -> None:
 
         thread = Thread(target=answer)
         thread.start()
-        with pytest.raises(CannotConnect, match="no Waypost daemon"):
+        with pytest.raises(CannotConnect, match="not a Waypost daemon"):
             BulkClient(f"http://127.0.0.1:{listener.getsockname()[1]}")
         thread.join()
 

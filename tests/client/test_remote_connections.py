@@ -147,7 +147,7 @@ def test_something_that_hangs_up_is_no_daemon() -> None:
             listener.accept()[0].close()
 
         Thread(target=hang_up, daemon=True).start()
-        with pytest.raises(CannotConnect, match="is no Waypost daemon, or one that is stopping"):
+        with pytest.raises(CannotConnect, match="is not a Waypost daemon, or one that is stopping"):
             waypost.connect(f"http://127.0.0.1:{listener.getsockname()[1]}")
 
 

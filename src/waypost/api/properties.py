@@ -19,6 +19,7 @@ To add a property of a queue:
 """
 
 from datetime import datetime
+from types import NoneType
 from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
@@ -378,8 +379,8 @@ class QueueInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
     inactive or connected; `next_hops`, the addresses it is sent to; how many transactional messages were sent and are
     `unacknowledged`, and how many arrived and are `unread`; why the last attempt to connect failed, "" if it did not,
     as `last_error`; and the last `connections`, the youngest at the end. `damaged_count` is how many messages were
-    damaged on disk and set aside. `notes` says what was given and changes nothing, in the answer to a request that
-    creates or changes a queue.
+    damaged on disk and set aside. `oldest_time` is when its oldest message came, None without one. `notes` says what
+    was given and changes nothing, in the answer to a request that creates or changes a queue.
     """
 
     path: str
@@ -411,6 +412,7 @@ class QueueInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
     connections: tuple[ConnectionInfo, ...] | None = None
     # By a factory, and so always in the JSON. A daemon that does not know it yet does not send it.
     damaged_count: int = field(default_factory=int)
+    oldest_time: datetime | None = field(default_factory=NoneType)
     notes: tuple[str, ...] = ()
 
 

@@ -26,7 +26,8 @@ class TurnInfo(Record, frozen=True):
 
 class StatusInfo(Record, frozen=True, kw_only=True):
     """The queue manager at this moment. `trouble` is why the store cannot write, "" if it can; `shortage` is why new
-    messages are refused, "" if they are not, and `room_bytes` is how much the disk has for them.
+    messages are refused, "" if they are not, and `room_bytes` is how much the disk has for them. `quota_bytes` is how
+    much all messages may have together, as `bytes` counts it: null without a limit.
 
     Those who read over RPC have `rpc_connections` and wait for `rpc_open_calls`. `longest_turn` is that of the loop
     lately, in which everybody else waited: null if all were shorter than 10 ms. Inside a program there are neither
@@ -44,6 +45,7 @@ class StatusInfo(Record, frozen=True, kw_only=True):
     queues: int
     outgoing_queues: int
     bytes: int
+    quota_bytes: int | None = None
     sessions: int = 0
     rpc_connections: int = 0
     rpc_open_calls: int = 0

@@ -7,15 +7,12 @@ from typing import Annotated
 import typer
 
 from waypost import __version__
-from waypost.api import defaults
-from waypost.cli.daemon import Target
 from waypost.cli.verbs import Waypost
 
 app = typer.Typer(
     name="waypost",
     cls=Waypost,
     invoke_without_command=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -25,19 +22,15 @@ app = typer.Typer(
 def _root(
     context: typer.Context,
     *,
-    url: Annotated[
-        str, typer.Option(metavar="URL", envvar="WAYPOST_URL", help="The daemon to talk to.")
-    ] = defaults.URL,
-    token: Annotated[
-        str | None, typer.Option(metavar="T", envvar="WAYPOST_TOKEN", help="The token that it wants.")
-    ] = None,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """A message queue manager that speaks Microsoft Message Queuing (MSMQ) on the wire."""
+    """A message queue manager that speaks Microsoft Message Queuing (MSMQ) on the wire.
+
+    --url, --token, --cacert and --json stand before the verb or behind it.
+    """
     if version:
         typer.echo(f"waypost {__version__}")
         raise typer.Exit
-    context.obj = Target(url, token)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from waypost.cli.daemon import Json, session
-from waypost.cli.program import Output
+from waypost.cli.program import MOST, Output
 from waypost.cli.progress import Advance, progress
 from waypost.cli.tables import write_json, write_table
+from waypost.limits import MAX_PACKET_SIZE
 
 if TYPE_CHECKING:
     from waypost import Queue
@@ -32,9 +33,13 @@ class Measurement:
 def bench(
     context: typer.Context,
     *,
-    count: Annotated[int, typer.Option(metavar="N", min=1, help="Messages to send and receive.")] = 10_000,
-    size: Annotated[int, typer.Option(metavar="BYTES", min=0, help="Bytes of a body.")] = 1000,
-    express: Annotated[bool, typer.Option("--express", help="Messages that stay in memory.")] = False,
+    count: Annotated[
+        int, typer.Option(metavar="N", min=1, max=MOST, help="Number of messages to send and receive.")
+    ] = 10_000,
+    size: Annotated[
+        int, typer.Option(metavar="BYTES", min=0, max=MAX_PACKET_SIZE, help="Size of a body, in bytes.")
+    ] = 1000,
+    express: Annotated[bool, typer.Option("--express", help="Send messages that stay in memory.")] = False,
     as_json: Json = False,
 ) -> None:
     """Send messages to a queue of its own, receive them, and print how many a second that were.

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, TypeAlias
 
 import typer
 
 import waypost
-from waypost.api import defaults
+from waypost.api.excerpt import excerpt
 from waypost.api.names import format_name
 from waypost.cli.program import Failure
+from waypost.cli.program_options import Target, target_of
 from waypost.errors import (
     AccessDenied,
     BackupError,
@@ -46,16 +46,8 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 Outgoing = Annotated[
     bool,
-    typer.Option("--outgoing", help="What waits here to be sent to a queue of another computer, not that queue."),
+    typer.Option("--outgoing", help="Take the outgoing queue here, not the queue of the other computer."),
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The daemon that the options of `waypost` itself name."""
-
-    url: str = defaults.URL
-    token: str | None = None
 
 
 class Unreachable(Failure):
@@ -65,7 +57,7 @@ class Unreachable(Failure):
 
 
 class WrongUsage(Failure):
-    """What was given on the command line cannot be."""
+    """Something on the command line is invalid."""
 
     exit_code: ClassVar = 2
 
@@ -77,7 +69,7 @@ class TimedOut(Failure):
 
 
 _USAGE: Final = (InvalidParameter, EncodeError, LabelTooLong, IllegalFormatName, IllegalPathName)
-_GIVEN: Final = "--help tells what can be given."
+_GIVEN: Final = "--help shows what can be given."
 _NAMES: Final = "a queue is named like orders, 'orders;retry' or 'DIRECT=OS:host\\private$\\orders'."
 
 Hint: TypeAlias = tuple[type[WaypostError], str]
@@ -87,13 +79,13 @@ NAME_A_FOLDER: Final = "name the data folder of a queue manager."
 # The first class that an error is of has the hint. The daemon gives hints too, in the words of HTTP.
 _HINTS: Final[Hints] = (
     (CannotConnect, "start one with `waypost serve`, or name another with --url or WAYPOST_URL."),
-    (ConnectionLost, "`waypost status` tells whether it runs; look into the queue before you repeat what you did."),
+    (ConnectionLost, "`waypost status` shows whether it runs; look into the queue before you repeat what you did."),
     (ServiceNotAvailable, "wait until it has started, or start it again."),
     (QueueNotFound, "`waypost queue list` shows the queues, and `waypost queue create` makes one."),
     (QueueExists, "`waypost queue set` changes the queue that is there."),
     (SharingViolation, "wait until the other reader has closed the queue."),
     (AccessDenied, "a daemon wants its token, --token or WAYPOST_TOKEN; another host wants remote.user of the daemon."),
-    (HostError, "the host has to be up, and to let others read its queues; `remote` in docs/config.md tells the rest."),
+    (HostError, "the host has to be up, and to let others read its queues; `remote` in docs/config.md says the rest."),
     (
         TransactionUsage,
         "send to a transactional queue with --transactional, and to others without; what is read from another computer "
@@ -114,7 +106,7 @@ _HINTS: Final[Hints] = (
     (UnsupportedFormatName, "send to a queue like orders, or 'DIRECT=OS:host\\private$\\orders' on another computer."),
     (InvalidParameter, _GIVEN),
     (EncodeError, _GIVEN),
-    (WaypostError, "`waypost doctor` tells whether the queue manager is well."),
+    (WaypostError, "`waypost doctor` shows whether the queue manager is well."),
 )
 
 # Before the others where NAME is a queue of another computer. A token was right if that is known.
@@ -125,23 +117,24 @@ _HINTS_ELSEWHERE: Final[Hints] = (
 )
 
 
-def connect(url: str, token: str | None) -> "Manager":
+def connect(target: Target) -> "Manager":
     """The one place where the command line meets the client."""
-    return waypost.connect(url, token=token)
+    return waypost.connect(target.url, token=target.token, cacert=target.cacert)
 
 
 @contextmanager
 def session(context: typer.Context) -> Iterator["Manager"]:
     """The queue manager to work with. What it refuses becomes a Failure with the right exit code."""
-    target = context.find_object(Target) or Target()
     hints = _HINTS
     try:
-        with connect(target.url, target.token) as manager:
+        with connect(target_of(context)) as manager:
             if is_elsewhere(context, manager):
                 hints = _HINTS_ELSEWHERE
             yield manager
     except WaypostError as error:
         raise failure(error, hints) from None
+    except UnicodeEncodeError as error:
+        raise WrongUsage(f"{excerpt(error.object)} is not text in UTF-8.", "give names and texts in UTF-8.") from None
 
 
 def is_elsewhere(context: typer.Context, manager: "Manager") -> bool:
@@ -187,7 +180,7 @@ def queue_of(manager: "Manager", name: str, *, outgoing: bool) -> "Queue":
     for each in manager.outgoing_queues():
         if each.format_name.casefold() == wanted:
             return each
-    raise Failure(f"There is no outgoing queue for {name}.", "`waypost queue list` shows those that there are.")
+    raise Failure(f"{name} has no outgoing queue here.", "`waypost queue list` shows all of them.")
 
 
 def sentence_of(error: WaypostError) -> str:

@@ -22,6 +22,7 @@ from waypost.api.properties import MessageProperties
 from waypost.cli.daemon import Json, connect
 from waypost.cli.demo_spark import Stage, missing_part, spark_act
 from waypost.cli.program import Failure, Output
+from waypost.cli.program_options import Target
 from waypost.cli.tables import write_json
 from waypost.errors import WaypostError
 
@@ -39,7 +40,12 @@ def demo(
     context: typer.Context,
     *,
     report: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Keep the report of Spark there.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep the report of Spark in this folder (default: it is deleted).",
+            show_default=False,
+        ),
     ] = None,
     no_spark: Annotated[bool, typer.Option("--no-spark", help="Leave out the part with Spark.")] = False,
     as_json: Json = False,
@@ -57,7 +63,7 @@ def demo(
     waypost demo --no-spark
     """
     if no_spark and report is not None:
-        raise typer.BadParameter("without Spark there is no report", param_hint="--report")
+        raise typer.BadParameter("--report and --no-spark are mutually exclusive", param_hint="--report")
     missing = None if no_spark else missing_part()
     if missing is not None and report is not None:
         raise Failure(f"The report needs Spark: {missing.reason}.", f"`{missing.command}` installs it.")
@@ -117,7 +123,7 @@ class _Site:
             self._command(), env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         try:
-            with connect(f"http://{self._ready(process)}", None) as manager:
+            with connect(Target(f"http://{self._ready(process)}")) as manager:
                 yield manager
         finally:
             process.terminate()
@@ -197,9 +203,9 @@ def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Si
     nowhere = f"DIRECT=TCP:{NOWHERE}\\private$\\orders"
     doomed = replace(asked, time_to_reach_queue=2, dead_letter=True)
     lost = here.queue(nowhere).send_record("anybody there?", doomed)
-    letter = here.queue("system$;deadletter").peek(WAIT)
-    assert letter.id == lost.id
-    tell(f"   It is a dead-letter message now, in system$;deadletter of {alpha.name}: {letter.class_meaning}.")
+    dead = here.queue("system$;deadletter").peek(WAIT)
+    assert dead.id == lost.id
+    tell(f"   It is a dead-letter message now, in system$;deadletter of {alpha.name}: {dead.class_meaning}.")
     tell("")
     # Three messages were delivered, and one was not.
     return Stage(here, there, alpha.queue, beta.queue, delivered=3, answered=4)

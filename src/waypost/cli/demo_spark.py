@@ -52,7 +52,7 @@ def spark_act(context: typer.Context, tell: Callable[[str], None], stage: Stage,
     tell(f"4. A Spark report over all that {here} has sent.")
     _send(stage)
     tell(f"   There is more of it now: {SENT} orders, of which {there} has received {TAKEN}, and one to a queue that")
-    tell(f"   {there} does not have. Nobody complains: it tells strangers nothing about its queues.")
+    tell(f"   {there} does not have. Nobody complains: it says nothing about its queues to strangers.")
     tell("   Spark starts, which takes 10 to 15 seconds, and reads the queues...")
     report = _audited(context, stage)
     for line in _lines(report):

@@ -3,29 +3,35 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, TextIO
 
 import typer
 
+from waypost.cli.asking import DryRun, Yes, ask, counted, say
+from waypost.cli.completion import queue_names
 from waypost.cli.daemon import Json, Outgoing, own_hint, queue_of, session
 from waypost.cli.messages import find_messages, write_objects
 from waypost.cli.program import Failure, Output
+from waypost.cli.progress import progress, waiting
 from waypost.cli.queue import Name
-from waypost.client.message import Message
 
 if TYPE_CHECKING:
-    from waypost import Queue
+    from waypost import Message
 
 app = typer.Typer(
     help="Move, export, import, resend and delete single messages.", add_completion=False, rich_markup_mode=None
 )
 
+_NAMED: Final = "Ids, {guid}\\number, short ids, as `peek --all` shows them, or lookup_ids."
 Identifier = Annotated[
-    str, typer.Argument(metavar="MESSAGE", help="Its id, {guid}\\number, or its lookup_id.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="MESSAGE", help="Its id, {guid}\\number, its short id or its lookup_id.", show_default=False
+    ),
 ]
 Identifiers = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[MESSAGE]...", help="Their ids or lookup_ids; without any, all.", show_default=False),
+    typer.Argument(metavar="[MESSAGE]...", help=f"{_NAMED} (default: all messages).", show_default=False),
 ]
 
 
@@ -34,7 +40,10 @@ def move(
     context: typer.Context,
     name: Name,
     message: Identifier,
-    to: Annotated[str, typer.Argument(metavar="TO", help="A subqueue of the queue, or the queue itself.")],
+    to: Annotated[
+        str,
+        typer.Argument(metavar="TO", help="A subqueue of the queue, or the queue itself.", autocompletion=queue_names),
+    ],
     *,
     as_json: Json = False,
 ) -> None:
@@ -53,7 +62,7 @@ def move(
                 queue.move(each, to)
             if as_json:
                 write_objects(out, [each])
-            typer.echo(f"{each.id} is in {to}.", err=True)
+            say(f"1 message moved to {to}: {each.id}.")
     out.flush()
 
 
@@ -61,7 +70,7 @@ def move(
 def export(
     context: typer.Context,
     name: Name,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Where to write them; - is standard output.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The file to write; - is standard output.")],
     messages: Identifiers = None,
     *,
     outgoing: Outgoing = False,
@@ -73,25 +82,26 @@ def export(
 
     \b
     waypost message export orders orders.packets
-    waypost message export 'system$;deadletter' - 72057594037927937 > letter.packets
+    waypost message export 'system$;deadletter' - 72057594037927937 > dead.packets
     """
     if as_json and file == "-":
         raise typer.BadParameter("standard output is for the packets; name a file", param_hint="--json")
     with session(context) as manager, _opened(file, sys.stdout, "written") as target:
         queue = queue_of(manager, name, outgoing=outgoing)
-        chosen = queue.export_messages(target, find_messages(queue, messages) if messages else None)
+        with waiting(f"reading {name}"):
+            chosen = queue.export_messages(target, find_messages(queue, messages) if messages else None)
     if as_json:
         out = Output()
         write_objects(out, chosen)
         out.flush()
-    typer.echo("1 message written." if len(chosen) == 1 else f"{len(chosen)} messages written.", err=True)
+    say(f"{counted(len(chosen), 'message')} written.")
 
 
 @app.command("import")
 def import_messages(
     context: typer.Context,
     name: Name,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What `export` wrote; - is standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file that `export` wrote; - is standard input.")],
     *,
     as_json: Json = False,
 ) -> None:
@@ -103,7 +113,12 @@ def import_messages(
     waypost message import orders orders.packets
     """
     out = Output()
-    with session(context) as manager, _opened(file, sys.stdin, "read") as source, own_hint():
+    with (
+        session(context) as manager,
+        _opened(file, sys.stdin, "read") as source,
+        own_hint(),
+        waiting(f"sending to {name}"),
+    ):
         sent = manager.import_messages(name, source)
     if as_json:
         write_objects(out, sent)
@@ -111,6 +126,7 @@ def import_messages(
         for message in sent:
             out.write(f"{message.id}\n")
     out.flush()
+    say(f"{counted(len(sent), 'message')} sent to {name}.")
 
 
 @app.command()
@@ -120,9 +136,16 @@ def resend(
     messages: Identifiers = None,
     *,
     to: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Where to send them, instead of where they were sent to.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Send them to this queue (default: where they were sent to).",
+            autocompletion=queue_names,
+        ),
     ] = None,
     outgoing: Outgoing = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Send messages again, to where they were sent to or to another queue, and take each out of its queue.
@@ -140,26 +163,38 @@ def resend(
     try:
         with session(context) as manager:
             queue = queue_of(manager, name, outgoing=outgoing)
-            for message in _chosen(queue, messages):
-                with own_hint():
-                    sent.append(queue.resend(message, to))
-                if not as_json:
-                    out.write(f"{sent[-1].id}\n")
-                    out.flush()
+            with waiting(f"reading {name}"):
+                chosen = list(find_messages(queue, messages) if messages else queue.browse())
+            if dry_run:
+                say(f"{counted(len(chosen), 'message')} of {name} would be sent again.")
+                return
+            if chosen and not messages:
+                ask(f"Send {counted(len(chosen), 'message')} of {name} again?", yes=yes)
+            with progress("sending again", len(chosen), writes=not as_json) as advance:
+                for message in chosen:
+                    with own_hint():
+                        sent.append(queue.resend(message, to))
+                    if not as_json:
+                        out.write(f"{sent[-1].id}\n")
+                        out.flush()
+                    advance(1)
     finally:
         # Whatever went wrong: these are sent.
         if as_json:
             write_objects(out, sent)
         out.flush()
+    say(f"{counted(len(sent), 'message')} of {name} sent again.")
 
 
 @app.command()
 def delete(
     context: typer.Context,
     name: Name,
-    messages: Annotated[list[str], typer.Argument(metavar="MESSAGE...", help="Their ids or lookup_ids.")],
+    messages: Annotated[list[str], typer.Argument(metavar="MESSAGE...", help=_NAMED)],
     *,
     outgoing: Outgoing = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Take messages out of a queue, as a receive does, and throw them away.
@@ -172,18 +207,23 @@ def delete(
     try:
         with session(context) as manager:
             queue = queue_of(manager, name, outgoing=outgoing)
-            for message in find_messages(queue, messages):
-                deleted.append(queue.receive(lookup_id=message.lookup_id))
-                typer.echo(f"{message.id} is deleted.", err=True)
+            with waiting(f"looking into {name}"):
+                chosen = list(find_messages(queue, messages))
+            if dry_run:
+                say(f"{counted(len(chosen), 'message')} of {name} would be deleted.")
+                return
+            ask(f"Delete {counted(len(chosen), 'message')} of {name}?", yes=yes)
+            with progress("deleting", len(chosen)) as advance:
+                for message in chosen:
+                    deleted.append(queue.receive(lookup_id=message.lookup_id))
+                    advance(1)
     finally:
         # Whatever went wrong: these are out of their queue.
         if as_json:
             write_objects(out, deleted)
         out.flush()
-
-
-def _chosen(queue: "Queue", names: list[str] | None) -> list[Message]:
-    return list(find_messages(queue, names) if names else queue.browse())
+        if deleted:
+            say(f"{counted(len(deleted), 'message')} of {name} deleted.")
 
 
 @contextmanager
@@ -193,5 +233,5 @@ def _opened(file: str, standard: TextIO, done: str) -> Iterator[str | BinaryIO]:
         yield standard.buffer if file == "-" else file
     except OSError as error:
         raise Failure(
-            f"{file} cannot be {done}: {error.strerror or error}.", "check its name, its permissions and the disk."
+            f"{file} was not {done}: {error.strerror or error}.", "check its name, its permissions and the disk."
         ) from None

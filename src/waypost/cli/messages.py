@@ -1,20 +1,30 @@
 """Messages at the command line: how they are shown and named."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Final, cast
 
 import typer
 
+from waypost.cli.ages import age_text
 from waypost.cli.program import Failure, Output, printable
-from waypost.cli.tables import write_json, write_table
+from waypost.cli.tables import Column, is_drawn, write_fitting, write_json
 from waypost.errors import DecodeError, MessageNotFound
 from waypost.wire.identifiers import MessageIdentifier
 
 if TYPE_CHECKING:
     from waypost import Manager, Message, Queue
 
-_EXCERPT = 40
+_EXCERPT: Final = 200
+_LONG: Final = 0x1_0000
+# Digits of the GUID in a short id.
+_SHORT: Final = 8
+# More than those of any lookup_id.
+_DIGITS: Final = 30
+_SHORT_ID: Final = re.compile(rf"[0-9a-fA-F]{{{_SHORT}}}\\[0-9]{{1,10}}")
 
 
 def write_bodies(out: Output, messages: Iterable["Message"]) -> None:
@@ -30,10 +40,24 @@ def write_objects(out: Output, messages: Iterable["Message"]) -> None:
     write_json(out, [message.to_dict() for message in messages])
 
 
-def write_messages(out: Output, messages: Iterable["Message"]) -> None:
+def write_messages(out: Output, messages: Sequence["Message"]) -> None:
     """A table with one line for each."""
-    columns = ("LOOKUP_ID", "ID", "SENT", "PRIORITY", "SIZE", "CLASS", "LABEL", "BODY")
-    write_table(out, columns, [_row(message) for message in messages])
+    write_fitting(out, _COLUMNS, [_row(message) for message in messages])
+
+
+# On a terminal there is no room for all of these.
+_COLUMNS: Final = (
+    Column("LOOKUP_ID"),
+    Column("ID", drop=9),
+    Column("SENT", drop=8),
+    Column("PRIORITY", drop=7, right=True),
+    Column("SIZE", drop=3, right=True),
+    Column("CLASS", drop=6),
+    Column("AGE", drop=1, right=True),
+    Column("ABORTS", drop=5, right=True),
+    Column("LABEL", drop=2, least=10),
+    Column("BODY", drop=4, least=10),
+)
 
 
 def find_messages(queue: "Queue", names: Iterable[str]) -> Iterator["Message"]:
@@ -43,13 +67,16 @@ def find_messages(queue: "Queue", names: Iterable[str]) -> Iterator["Message"]:
 
 
 def _find(queue: "Queue", name: str) -> "Message":
-    if name.isdecimal():
-        return queue.peek(0, lookup_id=int(name))
+    if name.isascii() and name.isdecimal():
+        return queue.peek(0, lookup_id=_number(name))
+    if _SHORT_ID.fullmatch(name):
+        return _find_short(queue, name)
     try:
         wanted = str(MessageIdentifier.parse(name))
     except DecodeError:
         raise Failure(
-            f"{name!r} names no message.", "a message is named by its id, {guid}\\number, or by its lookup_id."
+            f"{name[:_EXCERPT]!r} is not the name of a message.",
+            "a message is named by its id, {guid}\\number, or by its lookup_id.",
         ) from None
     # Only the name of a queue of another computer is as long as that.
     is_elsewhere = queue.name.startswith("DIRECT=")
@@ -72,6 +99,22 @@ def _find(queue: "Queue", name: str) -> "Message":
     )
 
 
+def _number(text: str) -> int:
+    """Of a lookup_id, which has 64 bits: nothing is behind the last."""
+    return min(int(text[:_DIGITS]), (1 << 64) - 1)
+
+
+def _find_short(queue: "Queue", name: str) -> "Message":
+    found = list(islice((message for message in queue.browse() if short_id(message.id) == name.lower()), 2))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise Failure(f"{name} is the short id of several messages.", "name one by its id or its lookup_id.")
+    raise Failure(
+        f"There is no message {name} in {queue.name}.", "`waypost peek NAME --all` shows those that are there."
+    )
+
+
 def _title(message: "Message") -> str:
     label = f" {printable(message.label)!r}" if message.label else ""
     kind = f", {message.class_meaning}" if message.message_class else ""
@@ -79,7 +122,7 @@ def _title(message: "Message") -> str:
 
 
 def _body(message: "Message") -> str:
-    """Text as it is, and what is no text as hexadecimal digits."""
+    """Text as it is, and other bytes as hexadecimal digits."""
     try:
         return printable_lines(message.text)
     except DecodeError:
@@ -92,15 +135,33 @@ def printable_lines(text: str) -> str:
 
 
 def _row(message: "Message") -> tuple[object, ...]:
-    body = _body(message)
-    excerpt = body if len(body) <= _EXCERPT else f"{body[: _EXCERPT - 3]}..."
+    is_short = is_drawn()
     return (
         message.lookup_id,
-        message.id,
+        short_id(message.id) if is_short else message.id,
         f"{message.sent_time:%Y-%m-%dT%H:%M:%SZ}",
         message.priority,
         message.size,
         message.class_name.removeprefix("MQMSG_CLASS_") or f"{message.message_class:#06x}",
+        age_text(came(message)),
+        message.abort_count or None,
         message.label,
-        excerpt,
+        _excerpt(message) if is_short else _body(message),
     )
+
+
+def came(message: "Message") -> datetime:
+    """When it came into its queue, or was sent, if that is not known."""
+    return message.arrived_time or message.sent_time
+
+
+def short_id(identifier: str) -> str:
+    """The first digits of the GUID and the number of an id, which mean the same message in a queue."""
+    guid, _, number = identifier.partition("\\")
+    return f"{guid.strip('{}')[:_SHORT]}\\{number}"
+
+
+def _excerpt(message: "Message") -> str:
+    """What a line has room for; most of a long body is not looked at."""
+    body = _body(message) if message.size < _LONG else message.body[:_EXCERPT].hex()
+    return body if len(body) <= _EXCERPT else f"{body[: _EXCERPT - 1]}…"

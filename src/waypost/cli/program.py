@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, Final, NoReturn
 
@@ -14,8 +15,19 @@ from waypost.api.excerpt import printable as printable
 INTERRUPTED: Final = 130
 # What it says of a store that is damaged (EX_DATAERR of sysexits.h): to start it again would not help.
 DAMAGED: Final = 65
-# Options that stand before the verb, and that people put behind it.
-_OF_THE_PROGRAM: Final = ("--url", "--token")
+# Messages, queues or seeds of one command: what it has done is in its memory.
+MOST: Final = 10_000_000
+# Characters of a sentence: names and values of a command line can be of any length.
+_LONGEST: Final = 2000
+# Set to see where something happened that should not.
+_TRACEBACK: Final = "WAYPOST_TRACEBACK"
+
+
+def bounded(text: str) -> str:
+    """A sentence for a terminal: printable, and not too long to read."""
+    # Most of a long text need not be looked at.
+    shown = printable(text[: _LONGEST + 1])
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
 
 
 class Failure(Exception):
@@ -29,7 +41,7 @@ class Failure(Exception):
         self.hint = hint
 
     def show(self) -> None:
-        typer.echo(f"{printable(self.sentence)}\nhint: {self.hint}", err=True)
+        typer.echo(f"{bounded(self.sentence)}\nhint: {bounded(self.hint)}", err=True)
 
 
 class Output:
@@ -68,6 +80,7 @@ class Program(TyperGroup):
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
         try:
+            _check_words(sys.argv[1:] if options.get("args") is None else options["args"])
             code = super().main(*args, **options | {"standalone_mode": False})
         except Failure as failure:
             failure.show()
@@ -77,16 +90,41 @@ class Program(TyperGroup):
         except typer.TyperException as error:
             _wrong_usage(error, self.name or "").show()
             code = error.exit_code
+        except Exception as error:  # a mistake of the program is a sentence, too
+            if os.environ.get(_TRACEBACK):
+                raise
+            _unexpected(error).show()
+            code = Failure.exit_code
         sys.exit(code)
+
+
+def _check_words(words: Sequence[str]) -> None:
+    """No operating system hands over such characters, and no name or path has one."""
+    for word in words:
+        if "\0" in word:
+            raise typer.BadParameter(f"{word!r} has a NUL character")
+        try:
+            # As bytes that are not UTF-8 come, which a path may have.
+            word.encode(errors="surrogateescape")
+        except UnicodeEncodeError:
+            raise typer.BadParameter(f"{word!r} is not text") from None
+
+
+def _unexpected(error: Exception) -> Failure:
+    if isinstance(error, MemoryError):
+        return Failure("There is not enough memory for this.", "ask for less at a time.")
+    return Failure(
+        f"Waypost made a mistake: {type(error).__name__}: {error}.",
+        f"report it with what {_TRACEBACK}=1 shows in the environment of the same command.",
+    )
 
 
 def _wrong_usage(error: typer.TyperException, program: str) -> Failure:
     # pydantic, with which typer checks values, says so of a choice.
-    sentence = error.format_message().replace("Value error, ", "")
+    sentence = error.format_message().replace("Value error, ", "").replace("Input should be", "must be")
+    # It says the same twice of a number.
+    sentence = sentence.partition(", unable to parse")[0]
     context = getattr(error, "ctx", None)
     command = context.command_path if context else program
-    hint = f"{command} --help tells the usage."
-    option = getattr(error, "option_name", "")
-    if option in _OF_THE_PROGRAM:
-        hint = f"put {option} before the verb: {program} {option} ... {command.removeprefix(program).strip()}"
+    hint = f"{command} --help shows the usage."
     return Failure(sentence if sentence.endswith((".", "?")) else f"{sentence}.", hint)

@@ -1,20 +1,55 @@
-"""A bar on standard error for work that takes a while, if somebody watches."""
+"""Progress on standard error for work that takes a while, if somebody watches."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib import import_module
+from threading import Timer
 from typing import Final
+
+from waypost.cli.program import printable
 
 Advance = Callable[[int], None]
 
+# Work that is done before needs no words.
+_SECONDS: Final = 2.0
 
-def progress(verb: str, total: int) -> AbstractContextManager[Advance]:
-    """Call what it gives with how much was done."""
-    if sys.stderr is None or not sys.stderr.isatty():
+
+def is_watched() -> bool:
+    """Whether somebody sees what is written to standard error as it comes."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def progress(verb: str, total: int, *, writes: bool = False) -> AbstractContextManager[Advance]:
+    """A bar. Call what it gives with how much was done.
+
+    Work that `writes` to standard output meanwhile needs none if that is a terminal, which shows how far it is.
+    """
+    if not is_watched() or (writes and sys.stdout.isatty()):
         return nullcontext(lambda _: None)
     bar: AbstractContextManager[Advance] = import_module("waypost.cli.drawing").bar(verb, total)
     return bar
+
+
+@contextmanager
+def waiting(words: str) -> Iterator[None]:
+    """Words with the time that has passed, after two seconds, for work of which nobody knows how far it is.
+
+    Nothing else is written meanwhile.
+    """
+    if not is_watched():
+        yield
+        return
+    shown = ExitStack()
+    later = Timer(_SECONDS, lambda: shown.enter_context(import_module("waypost.cli.drawing").spinner(printable(words))))
+    later.daemon = True
+    later.start()
+    try:
+        yield
+    finally:
+        later.cancel()
+        later.join()
+        shown.close()
 
 
 @contextmanager

@@ -1,33 +1,34 @@
 """`waypost queue ...`: make queues, look at them, change them, empty and delete them."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Final
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from waypost.api.names import format_name, short_name
 from waypost.api.properties import QUEUE_ROWS
 from waypost.api.times import iso_8601
-from waypost.cli.daemon import Json, Outgoing, own_hint, queue_of, session
-from waypost.cli.program import Output
-from waypost.cli.progress import progress
+from waypost.cli.ages import age_text
+from waypost.cli.asking import DryRun, Yes, ask, counted, say
+from waypost.cli.completion import queue_names
+from waypost.cli.daemon import Json, Outgoing, is_elsewhere, own_hint, queue_of, session
+from waypost.cli.program import MOST, Output
+from waypost.cli.progress import progress, waiting
 from waypost.cli.property_options import Given, with_options
-from waypost.cli.tables import write_json, write_pairs, write_table
+from waypost.cli.tables import Column, write_fitting, write_json, write_pairs
 
 if TYPE_CHECKING:
     from waypost import Queue, QueueInfo
     from waypost.api.queues import ConnectionInfo
 
-SYSTEM_QUEUES: Final = ("system$;deadletter", "system$;deadxact", "system$;journal")
-
-app = typer.Typer(
-    help="Make queues, look at them, change them, empty and delete them.", add_completion=False, rich_markup_mode=None
-)
+app = typer.Typer(help="Create, show, change, empty and delete queues.", add_completion=False, rich_markup_mode=None)
 
 
 NAME_HELP: Final = "orders, 'orders;retry', 'system$;deadletter', a path name or a format name."
-Name = Annotated[str, typer.Argument(metavar="NAME", help=NAME_HELP, show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help=NAME_HELP, show_default=False, autocompletion=queue_names)]
 
 
 @app.command()
@@ -42,7 +43,7 @@ def create(
     properties: Given,
     as_json: Json = False,
 ) -> None:
-    """Make a queue, and print its format name: what other computers call it.
+    """Create a queue, and print its format name, by which other computers know it.
 
     \b
     waypost queue create orders --journal --label "Orders of the shop"
@@ -57,32 +58,78 @@ def create(
 def list_queues(
     context: typer.Context,
     *,
-    system: Annotated[bool, typer.Option("--system", help="The dead-letter queues and the journal, too.")] = False,
+    system: Annotated[bool, typer.Option("--system", help="Show the dead-letter queues and the journal, too.")] = False,
+    sort: Annotated[
+        Literal["name", "messages", "bytes", "age"],
+        typer.Option(help="Order: by name, or the largest or oldest first."),
+    ] = "name",
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=MOST, help="Number of queues to show (default: all).")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List the queues that were created here, and the outgoing queues with what waits for other computers.
 
+    AGE is that of the oldest message, and QUOTA how much of its quota a queue holds. On a terminal, columns are left
+    out where it is too narrow; elsewhere all are there.
+
     \b
     waypost queue list
+    waypost queue list --sort age --limit 10
     waypost queue list --system --json
     """
     out = Output()
-    with session(context) as manager:
-        infos = [(queue.name, queue.info()) for queue in [*manager.queues(), *manager.outgoing_queues()]]
-        if system:
-            infos += [(name, manager.queue(name).info()) for name in SYSTEM_QUEUES]
+    with session(context) as manager, waiting("listing queues"):
+        infos = [*manager.list_queues(), *manager.list_queues("outgoing")]
+        infos += manager.list_queues("system") if system else ()
+        computer = manager.name
+    if sort != "name":
+        infos.sort(key=_ORDERS[sort])
+    shown = infos[:limit]
     if as_json:
-        write_json(out, [info.to_dict() for _, info in infos])
+        write_json(out, [info.to_dict() for info in shown])
     else:
-        columns = ("NAME", "KIND", "MESSAGES", "BYTES", "JOURNAL", "TX", "STATE", "LABEL")
-        write_table(out, columns, [_row(name, info) for name, info in infos])
+        write_fitting(out, _COLUMNS, [_row(computer, info) for info in shown])
     out.flush()
+    if len(shown) < len(infos):
+        say(f"{counted(len(infos) - len(shown), 'more queue')} not shown.")
 
 
-def _row(name: str, info: "QueueInfo") -> tuple[object, ...]:
+_COLUMNS: Final = (
+    Column("NAME", least=26, middle=True),
+    Column("KIND", drop=5),
+    Column("MESSAGES", right=True),
+    Column("BYTES", drop=3, right=True),
+    Column("JOURNAL", drop=7, right=True),
+    Column("TX", drop=6),
+    Column("STATE", drop=1),
+    Column("AGE", drop=2, right=True),
+    Column("QUOTA", drop=4, right=True),
+    Column("LABEL", drop=8, least=8),
+)
+_FUTURE: Final = datetime.max.replace(tzinfo=UTC)
+_ORDERS: Final[dict[str, Callable[["QueueInfo"], Any]]] = {
+    "messages": lambda info: -info.message_count,
+    "bytes": lambda info: -info.bytes,
+    "age": lambda info: info.oldest_time or _FUTURE,
+}
+
+
+def _row(computer: str, info: "QueueInfo") -> tuple[object, ...]:
     journal = info.journal_count if info.journal or info.journal_count else None
-    label = "" if info.kind == "outgoing" else info.label
-    return name, info.kind, info.message_count, info.bytes, journal, info.transactional, info.state, label
+    quota = f"{info.bytes / (info.quota_kb * 1024):.0%}" if info.quota_kb else None
+    return (
+        short_name(format_name(info.format_name, computer), computer),
+        info.kind,
+        info.message_count,
+        info.bytes,
+        journal,
+        info.transactional,
+        info.state,
+        age_text(info.oldest_time),
+        quota,
+        "" if info.kind == "outgoing" else info.label,
+    )
 
 
 @app.command()
@@ -124,7 +171,7 @@ def set_queue(
     waypost queue set orders --quota-kb 4096 --no-journal
     """
     if not properties:
-        raise typer.BadParameter("give at least one property to change", param_hint="OPTIONS")
+        raise typer.BadParameter("at least one property to change must be given", param_hint="OPTIONS")
     with session(context) as manager, _notes():
         queue = manager.queue(name)
         queue.set(**properties)
@@ -143,7 +190,7 @@ def pause(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
         queue.pause()
         if as_json:
             _show(queue.info(), as_json=True)
-        typer.echo(f"{name} is on hold.", err=True)
+        say(f"{name} is on hold.")
 
 
 @app.command()
@@ -158,15 +205,19 @@ def resume(context: typer.Context, name: Name, *, as_json: Json = False) -> None
         queue.resume()
         if as_json:
             _show(queue.info(), as_json=True)
-        typer.echo(f"{name} sends again.", err=True)
+        say(f"{name} sends again.")
 
 
 @app.command()
 def move(
     context: typer.Context,
     name: Name,
-    to: Annotated[str, typer.Argument(metavar="TO", help="A subqueue of the queue, or the queue itself.")],
+    to: Annotated[
+        str,
+        typer.Argument(metavar="TO", help="A subqueue of the queue, or the queue itself.", autocompletion=queue_names),
+    ],
     *,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Move all messages between a queue and its subqueues, with all that belongs to them.
@@ -179,48 +230,82 @@ def move(
     out = Output()
     with session(context) as manager:
         queue = manager.queue(name)
-        with progress("moving", queue.info().message_count) as advance, own_hint():
-            moved = queue.move_all(to, progress=advance)
+        total = queue.info().message_count
+        if dry_run:
+            moved = 0
+        else:
+            with progress("moving", total) as advance, own_hint():
+                moved = queue.move_all(to, progress=advance)
     if as_json:
         write_json(out, {"moved": moved})
     out.flush()
-    typer.echo(f"{'1 message is' if moved == 1 else f'{moved} messages are'} in {to}.", err=True)
+    say(
+        f"{counted(total, 'message')} would be moved to {to}."
+        if dry_run
+        else f"{counted(moved, 'message')} moved to {to}."
+    )
 
 
 @app.command()
-def purge(context: typer.Context, name: Name, *, outgoing: Outgoing = False, as_json: Json = False) -> None:
-    """Delete all messages of a queue, which leaves the queue itself.
+def purge(
+    context: typer.Context,
+    name: Name,
+    *,
+    outgoing: Outgoing = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Delete all messages of a queue; the queue stays.
 
     \b
     waypost queue purge 'system$;deadletter'
-    waypost queue purge 'DIRECT=OS:other\\private$\\orders' --outgoing
+    waypost queue purge orders --dry-run
+    waypost queue purge 'DIRECT=OS:other\\private$\\orders' --outgoing --yes
     """
     with session(context) as manager:
         queue = queue_of(manager, name, outgoing=outgoing)
-        queue.purge()
-        _name(queue, as_json=as_json)
-        typer.echo(f"{name} is empty.", err=True)
+        # The messages of another computer are counted there.
+        count = None if is_elsewhere(context, manager) else queue.info().message_count
+        messages = "all messages" if count is None else counted(count, "message")
+        if not dry_run:
+            ask(f"Delete {messages} of {name}?", yes=yes or count == 0)
+            with waiting(f"deleting {messages} of {name}"):
+                queue.purge()
+        _name(queue, count, as_json=as_json)
+    say(f"{messages.capitalize()} of {name} {'would be deleted' if dry_run else 'deleted'}.")
 
 
 @app.command()
-def delete(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
+def delete(
+    context: typer.Context, name: Name, *, yes: Yes = False, dry_run: DryRun = False, as_json: Json = False
+) -> None:
     """Delete a queue with its messages, its subqueues and its journal.
 
     \b
     waypost queue delete orders
+    waypost queue delete orders --yes
     """
     with session(context) as manager:
         queue = manager.queue(name)
-        queue.delete()
-        _name(queue, as_json=as_json)
-        typer.echo(f"{name} is deleted.", err=True)
+        info = queue.info()
+        count = info.message_count + info.journal_count
+        count += sum(queue.subqueue(each).info().message_count for each in info.subqueues)
+        messages = counted(count, "message")
+        if not dry_run:
+            ask(f"Delete {name} with {messages}?", yes=yes)
+            with waiting(f"deleting {name} with {messages}"):
+                queue.delete()
+        _name(queue, count, as_json=as_json)
+    say(f"{name} with {messages} would be deleted." if dry_run else f"{name} is deleted, with {messages}.")
 
 
-def _name(queue: "Queue", *, as_json: bool) -> None:
-    """What can be said of a queue that is elsewhere, or gone."""
+def _name(queue: "Queue", count: int | None, *, as_json: bool) -> None:
+    """What there is to say of a queue that is elsewhere, empty or gone, and how many messages it had."""
     if as_json:
         out = Output()
-        write_json(out, {"format_name": queue.format_name})
+        counts = {} if count is None else {"message_count": count}
+        write_json(out, {"format_name": queue.format_name, **counts})
         out.flush()
 
 
@@ -240,4 +325,4 @@ def _notes() -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for each in noted:
-        typer.echo(f"note: {each.message}.", err=True)
+        say(f"note: {each.message}.")

@@ -1,14 +1,19 @@
 """`waypost receive` and `waypost peek`."""
 
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from waypost.cli.ages import seconds_of
+from waypost.cli.asking import counted, say
 from waypost.cli.daemon import Json, Outgoing, TimedOut, is_elsewhere, queue_of, session
-from waypost.cli.messages import write_bodies, write_messages, write_objects
-from waypost.cli.program import Output
+from waypost.cli.messages import came, write_bodies, write_messages, write_objects
+from waypost.cli.program import MOST, Output
+from waypost.cli.progress import is_watched, waiting
 from waypost.cli.queue import Name
 from waypost.errors import Timeout
 
@@ -19,9 +24,12 @@ if TYPE_CHECKING:
 BATCH: Final = 100
 
 Lookup = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="The message with this lookup_id, if it is there now.")
+    int | None, typer.Option(metavar="N", min=0, help="Take the message with this lookup_id, if it is there now.")
 ]
-Wait = Annotated[float | None, typer.Option("--timeout", metavar="S", min=0, help="Seconds to wait for a message.")]
+Wait = Annotated[
+    float | None,
+    typer.Option("--timeout", metavar="S", min=0, help="Time to wait for a message, in seconds (default: no limit)."),
+]
 
 
 def receive(
@@ -29,9 +37,12 @@ def receive(
     name: Name,
     *,
     timeout: Wait = None,
-    count: Annotated[int | None, typer.Option(metavar="N", min=1, help="How many to receive, 1 unless given.")] = None,
+    count: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=MOST, help="Number of messages to receive (default: 1).")
+    ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on until it is interrupted, or nothing comes for --timeout seconds.")
+        bool,
+        typer.Option("--follow", help="Receive until it is interrupted, or nothing comes for --timeout seconds."),
     ] = False,
     lookup: Lookup = None,
     outgoing: Outgoing = False,
@@ -40,7 +51,7 @@ def receive(
     """Take messages out of a queue, here or of another computer, and print their bodies.
 
     It waits until there is one, or for --timeout seconds; then the exit code is 4. The body of each message is written
-    to standard output, as hexadecimal digits if it is no text, and the rest that people want to know to standard error.
+    to standard output, as hexadecimal digits if it is not text, and what else people want to know to standard error.
     --json gives an array of message objects, and with --follow one object on each line as it comes.
 
     \b
@@ -61,6 +72,8 @@ def receive(
             queue = queue_of(manager, name, outgoing=outgoing)
             advice = _advice(context, manager)
             messages = _receive(queue, timeout, wanted, batch) if lookup is None else [queue.receive(lookup_id=lookup)]
+            if lookup is None and is_watched() and timeout != 0 and not _has_messages(context, manager, queue):
+                say(f"Waiting for a message in {name}. Ctrl-C ends it.")
             for message in messages:
                 received.append(message)
                 if follow and as_json:
@@ -81,29 +94,68 @@ def peek(
     context: typer.Context,
     name: Name,
     *,
-    every: Annotated[bool, typer.Option("--all", help="All messages, in a table.")] = False,
-    timeout: Wait = 0,
+    every: Annotated[bool, typer.Option("--all", help="Show all messages, in a table.")] = False,
+    sort: Annotated[
+        Literal["place", "age", "size", "priority", "aborts"] | None,
+        typer.Option(help="With --all, order: the oldest, largest or most aborted first (default: place)."),
+    ] = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="With --all, show only those that came before: 90s, 15m, 12h, 30d."),
+    ] = None,
+    min_aborts: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="With --all, show only those that N transactions have given back."),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=MOST, help="With --all, number of messages to show (default: all)."),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(metavar="S", min=0, help="Time to wait for a message, in seconds."),
+    ] = 0,
     lookup: Lookup = None,
     outgoing: Outgoing = False,
     as_json: Json = False,
 ) -> None:
     """Look at the first message of a queue, or at all, and leave them there.
 
+    With --all, AGE is since when a message is in the queue, and ABORTS how many transactions have received it and given
+    it back. On a terminal a message has one line with a short id, and columns are left out where it is too narrow;
+    elsewhere everything is there.
+
     \b
     waypost peek orders
+    waypost peek orders --all --sort age --limit 20
     waypost peek 'system$;deadletter' --all --json
     waypost peek 'DIRECT=OS:other\\private$\\orders' --all --outgoing
     """
     if lookup is not None and (every or timeout):
         raise typer.BadParameter("one message is looked up, without a wait", param_hint="--lookup")
+    given = {"--sort": sort, "--older-than": older_than, "--min-aborts": min_aborts, "--limit": limit}
+    if not every and (alone := [option for option, value in given.items() if value is not None]):
+        raise typer.BadParameter("needs --all", param_hint=alone[0])
+    before = None if older_than is None else _before(seconds_of(older_than, "--older-than"))
     out = Output()
+    more = 0
     with session(context) as manager:
         queue = queue_of(manager, name, outgoing=outgoing)
         advice = _advice(context, manager)
         if lookup is not None:
             messages = [queue.peek(lookup_id=lookup)]
+        elif every:
+            with waiting(f"reading {name}"):
+                chosen = _chosen(queue, before, min_aborts or 0)
+                if sort in (None, "place"):
+                    # Those behind are not read, and not counted.
+                    messages = list(chosen if limit is None else islice(chosen, limit))
+                    more = 0 if limit is None else sum(1 for _ in islice(chosen, 1))
+                else:
+                    found = sorted(chosen, key=_ORDERS[sort])
+                    messages, more = found[:limit], len(found[limit:]) if limit else 0
         else:
-            messages = list(queue.browse()) if every else _first(queue, timeout)
+            messages = _first(queue, timeout)
     if as_json:
         write_objects(out, messages)
     elif every:
@@ -111,8 +163,30 @@ def peek(
     else:
         write_bodies(out, messages)
     out.flush()
+    if more:
+        say(f"Only {counted(len(messages), 'message')} shown: there are more.")
     if not messages and not every:
         raise TimedOut(_nothing_came(name, 0, timeout), advice)
+
+
+_ORDERS: Final[dict[str, "Callable[[Message], Any]"]] = {
+    "age": came,
+    "size": lambda message: -message.size,
+    "priority": lambda message: -message.priority,
+    "aborts": lambda message: -message.abort_count,
+}
+
+
+def _before(seconds: float) -> datetime:
+    now = datetime.now(UTC)
+    # Nothing is older than the calendar.
+    return now - timedelta(seconds=min(seconds, now.timestamp()))
+
+
+def _chosen(queue: "Queue", before: datetime | None, min_aborts: int) -> "Iterator[Message]":
+    for message in queue.browse():
+        if message.abort_count >= min_aborts and (before is None or came(message) < before):
+            yield message
 
 
 def _receive(queue: "Queue", timeout: float | None, wanted: int | None, batch: int) -> Iterator["Message"]:
@@ -127,6 +201,11 @@ def _receive(queue: "Queue", timeout: float | None, wanted: int | None, batch: i
         left = None if left is None else left - len(messages)
 
 
+def _has_messages(context: typer.Context, manager: "Manager", queue: "Queue") -> bool:
+    """As far as it is known here."""
+    return is_elsewhere(context, manager) or queue.info().message_count > 0
+
+
 def _first(queue: "Queue", timeout: float | None) -> "list[Message]":
     try:
         return [queue.peek(timeout)]
@@ -135,13 +214,14 @@ def _first(queue: "Queue", timeout: float | None) -> "list[Message]":
 
 
 def _nothing_came(name: str, received: int, timeout: float | None) -> str:
-    waited = f" for {timeout:g} second{'' if timeout == 1 else 's'}" if timeout else ""
-    messages = "1 message" if received == 1 else f"{received} messages"
-    what = f"Only {messages} came to" if received else "There is no message in"
-    return f"{what} {name}{waited}."
+    if not timeout and not received:
+        return f"There is no message in {name}."
+    waited = f" in {timeout:g} second{'' if timeout == 1 else 's'}" if timeout else ""
+    came_here = f"Only {counted(received, 'message')}" if received else "No message"
+    return f"{came_here} came to {name}{waited}."
 
 
 def _advice(context: typer.Context, manager: "Manager") -> str:
     if is_elsewhere(context, manager):
         return "--timeout waits longer."
-    return "--timeout waits longer, and `waypost explain` tells why none comes."
+    return "--timeout waits longer, and `waypost explain` says why none comes."

@@ -1,19 +1,25 @@
 """`waypost send`."""
 
+import io
+import os
+import select
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from stat import S_ISREG
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
 
 from waypost.api.properties import MESSAGE_ROWS, MessageProperties
 from waypost.api.rows import Kind
+from waypost.cli.completion import queue_names
 from waypost.cli.daemon import Json, session
 from waypost.cli.messages import write_objects
-from waypost.cli.program import Failure, Output
+from waypost.cli.program import MOST, Failure, Output
 from waypost.cli.progress import progress
 from waypost.cli.property_options import Given, with_options
+from waypost.limits import MAX_PACKET_SIZE
 
 if TYPE_CHECKING:
     from waypost import Manager, Message, Transaction
@@ -31,26 +37,29 @@ def send(
             metavar="FORMAT_NAME",
             help="A queue, here or elsewhere: orders, DIRECT=OS:host\\private$\\orders, or several joined with commas.",
             show_default=False,
+            autocompletion=queue_names,
         ),
     ],
     *,
-    body: Annotated[str | None, typer.Option(metavar="TEXT", help="The body, as text.")] = None,
+    body: Annotated[str | None, typer.Option(metavar="TEXT", help="Send this text as the body.")] = None,
     body_file: Annotated[
-        str | None, typer.Option(metavar="F", help="The file with the body, as bytes; - is standard input.")
+        str | None,
+        typer.Option(metavar="F", help="Send the bytes of this file as the body; - waits for standard input."),
     ] = None,
     properties: Given,
-    express: Annotated[bool, typer.Option("--express", help="Faster; lost if a queue manager stops.")] = False,
-    recoverable: Annotated[bool, typer.Option("--recoverable", help="Safe on disk. The default.")] = False,
+    express: Annotated[bool, typer.Option("--express", help="Send faster; lost if a queue manager stops.")] = False,
+    recoverable: Annotated[bool, typer.Option("--recoverable", help="Keep it safe on disk (default).")] = False,
     transactional: Annotated[
-        bool, typer.Option("--transactional", help="In a transaction, all of --count together.")
+        bool, typer.Option("--transactional", help="Send in a transaction, all of --count together.")
     ] = False,
     sign: Annotated[bool, typer.Option("--sign", hidden=True)] = False,
     encrypt: Annotated[bool, typer.Option("--encrypt", hidden=True)] = False,
-    count: Annotated[int, typer.Option(metavar="N", min=1, help="Number of copies to send.")] = 1,
+    count: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="Number of copies to send.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Send a message, and print its id when it is safe.
 
+    Without --body and --body-file, the body is what is in standard input at that moment, as bytes, or else empty.
     To several queues, whose names are joined with commas, a copy goes to each, all with this id: to all or to none.
     --json shows the copies.
 
@@ -71,15 +80,15 @@ def send(
     if "extension" in properties:
         properties["extension"] = read_file(properties["extension"])
     record = MessageProperties(recoverable=not express, **properties)
-    content = (body or "") if body_file is None else read_file(body_file)
+    content = body if body is not None else (piped() or "") if body_file is None else read_file(body_file)
     out = Output()
     with session(context) as manager:
         sent: list[Message] = []
         if transactional:
             with manager.transaction() as transaction:
-                sent.extend(_send(manager, name, [content] * count, record, transaction))
+                sent.extend(_send(manager, name, (content, count), record, transaction))
         else:
-            for message in _send(manager, name, [content] * count, record):
+            for message in _send(manager, name, (content, count), record, writes=not as_json):
                 if as_json:
                     sent.append(message)
                 else:
@@ -95,26 +104,67 @@ def send(
 def _send(
     manager: "Manager",
     name: str,
-    bodies: list[str | bytes],
+    copies: tuple[str | bytes, int],
     properties: MessageProperties,
     transaction: "Transaction | None" = None,
+    *,
+    writes: bool = False,
 ) -> Iterator["Message"]:
     queue = manager.queue(name)
-    if len(bodies) == 1:
-        yield queue.send_record(bodies[0], properties, transaction)
+    body, count = copies
+    if count == 1:
+        yield queue.send_record(body, properties, transaction)
         return
-    with progress("sending", len(bodies)) as advance:
-        for start in range(0, len(bodies), BATCH):
-            batch = bodies[start : start + BATCH]
+    with progress("sending", count, writes=writes) as advance:
+        for start in range(0, count, BATCH):
+            batch = [body] * min(BATCH, count - start)
             yield from queue.send_records(batch, properties, transaction)
             advance(len(batch))
 
 
 def read_file(name: str) -> bytes:
-    """What is in the file; - is standard input."""
+    """What is in the file; - is standard input, which is waited for."""
     try:
-        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    except OSError as error:
+        if name == "-":
+            return _bounded(_standard_input(), "standard input")
+        with Path(name).open("rb") as file:
+            return _bounded(file, name)
+    except (OSError, ValueError) as error:
         raise Failure(
-            f"{name} cannot be read: {error.strerror or error}.", "check its name and its permissions."
+            f"{name} cannot be read: {getattr(error, 'strerror', None) or error}.",
+            "check its name and its permissions.",
         ) from None
+
+
+def piped() -> bytes:
+    """What standard input has, if something is there: nothing is waited for, and nobody at a terminal is read."""
+    if sys.stdin is None or sys.stdin.isatty() or not _has_bytes():
+        return b""
+    return read_file("-")
+
+
+def _has_bytes() -> bool:
+    try:
+        number = sys.stdin.fileno()
+        return S_ISREG(os.fstat(number).st_mode) or bool(select.select([number], [], [], 0)[0])
+    except io.UnsupportedOperation:
+        # It is not one of the operating system, and does not wait.
+        return True
+    except (OSError, ValueError):
+        return False
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
+        raise Failure("Standard input is closed.", "pipe a file into it, or name the file.")
+    return sys.stdin.buffer
+
+
+def _bounded(file: BinaryIO, name: str) -> bytes:
+    """A file without an end, such as a device, is longer than any message."""
+    content = file.read(MAX_PACKET_SIZE + 1)
+    if len(content) > MAX_PACKET_SIZE:
+        raise Failure(
+            f"{name} has more than {MAX_PACKET_SIZE} bytes, the limit of a message.", "send it in several messages."
+        )
+    return content

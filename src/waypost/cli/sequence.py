@@ -1,34 +1,35 @@
 """`waypost sequence ...`: transactional sequences at both ends, and how to begin them again."""
 
 import re
-import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from waypost.api.times import iso_8601
+from waypost.cli.ages import seconds_of
+from waypost.cli.asking import ask, counted, is_asked
 from waypost.cli.daemon import Json, session
-from waypost.cli.program import Failure, Output, printable
+from waypost.cli.program import MOST, Failure, Output, printable
 from waypost.cli.tables import write_json, write_pairs, write_table
 from waypost.guid import GUID_PATTERN
 
 if TYPE_CHECKING:
     from waypost import SequenceInfo, SequenceReset
 
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_AGE: Final = re.compile(r"(\d+)([smhd])")
 _GUID: Final = re.compile(rf"\{{?{GUID_PATTERN}\}}?")
 
 app = typer.Typer(
-    help="Look at transactional sequences at both ends, begin them again, and admit addresses that acknowledge them.",
+    help="Show transactional sequences at both ends, begin them again, and admit addresses that acknowledge them.",
     add_completion=False,
     rich_markup_mode=None,
 )
 
-Queue = Annotated[str | None, typer.Option(metavar="NAME", help="Only sequences of this queue.")]
-Source = Annotated[str | None, typer.Option(metavar="GUID", help="Only sequences of this queue manager.")]
-Address = Annotated[str | None, typer.Option(metavar="IP", help="Only sequences that come from this address.")]
+Queue = Annotated[str | None, typer.Option(metavar="NAME", help="Show or reset only sequences of this queue.")]
+Source = Annotated[str | None, typer.Option(metavar="GUID", help="Show or reset only sequences of this queue manager.")]
+Address = Annotated[
+    str | None, typer.Option(metavar="IP", help="Show or reset only sequences that come from this address.")
+]
 
 
 @app.command("list")
@@ -38,7 +39,7 @@ def list_sequences(
     queue: Queue = None,
     source: Source = None,
     address: Address = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Number of sequences to show.")] = 100,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="Number of sequences to show.")] = 100,
     as_json: Json = False,
 ) -> None:
     """List transactional sequences: what is sent from here (out), what comes in (in), and what is not taken (refused).
@@ -116,7 +117,7 @@ def reset(
     address: Address = None,
     older_than: Annotated[
         str | None,
-        typer.Option(metavar="AGE", help="Only sequences that were silent for so long: 90s, 15m, 12h, 30d."),
+        typer.Option(metavar="AGE", help="Reset only sequences that were silent for so long: 90s, 15m, 12h, 30d."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Json = False,
@@ -134,7 +135,7 @@ def reset(
     """
     if queue is source is address is older_than is None:
         raise typer.BadParameter("give QUEUE, --source, --address or --older-than", param_hint="OPTIONS")
-    seconds = None if older_than is None else _seconds(older_than)
+    seconds = None if older_than is None else seconds_of(older_than, "--older-than")
     out = Output()
     with session(context) as manager:
         if not yes:
@@ -149,8 +150,8 @@ def reset(
     if yes and done.sequences:
         typer.echo(printable(f"warning: {done.warning}."), err=True)
     if done.renumbered:
-        typer.echo(f"{_counted(done.renumbered, 'message')} got new numbers.", err=True)
-    typer.echo(f"{_counted(done.sequences, 'sequence')} reset.", err=True)
+        typer.echo(f"{counted(done.renumbered, 'message')} got new numbers.", err=True)
+    typer.echo(f"{counted(done.sequences, 'sequence')} reset.", err=True)
 
 
 @app.command()
@@ -232,22 +233,6 @@ def _ask(planned: "SequenceReset") -> None:
     if not planned.sequences:
         return
     typer.echo(printable(f"warning: {planned.warning}."), err=True)
-    if not _is_asked():
-        raise Failure(f"{_counted(planned.sequences, 'sequence')} would be reset.", "add --yes to do it.")
-    typer.confirm(f"Reset {_counted(planned.sequences, 'sequence')}?", abort=True, err=True)
-
-
-def _is_asked() -> bool:
-    """Whether somebody is there to answer."""
-    return sys.stdin.isatty()
-
-
-def _seconds(text: str) -> float:
-    match = _AGE.fullmatch(text.strip())
-    if match is None:
-        raise typer.BadParameter(f"{text!r} is not an age like 90s, 15m, 12h or 30d", param_hint="--older-than")
-    return float(int(match[1]) * _UNITS[match[2]])
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    if not is_asked():
+        raise Failure(f"{counted(planned.sequences, 'sequence')} would be reset.", "add --yes to do it.")
+    ask(f"Reset {counted(planned.sequences, 'sequence')}?", yes=False)

@@ -16,15 +16,15 @@ def serve(
         typer.Option(metavar="FILE", envvar="WAYPOST_CONFIG", help="TOML file; docs/config.md has its keys."),
     ] = None,
     data: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Data folder; ~/.local/state/waypost unless given.")
+        str | None, typer.Option(metavar="DIR", help="Data folder (default: ~/.local/state/waypost).")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of the computer, that of the host unless given.")
+        str | None, typer.Option(metavar="NAME", help="Name of the computer (default: that of the host).")
     ] = None,
     bind: Annotated[
         str | None,
         typer.Option(
-            metavar="ADDRESS", help="Address for messages in and out, all unless given; HTTP too if it is loopback."
+            metavar="ADDRESS", help="Address for messages in and out, and for HTTP if it is loopback (default: all)."
         ),
     ] = None,
     transfer_port: Annotated[int | None, typer.Option(metavar="1801", help="TCP port for messages.")] = None,
@@ -33,10 +33,11 @@ def serve(
     qm2qm_port: Annotated[int | None, typer.Option(metavar="2105", help="TCP port for older remote readers.")] = None,
     http_port: Annotated[int | None, typer.Option(metavar=str(HTTP_PORT), help="TCP port for HTTP.")] = None,
     epm: Annotated[
-        bool | None, typer.Option("--epm/--no-epm", help="Whether an endpoint mapper tells these ports, on 135.")
+        bool | None, typer.Option("--epm/--no-epm", help="Run an endpoint mapper on port 135, which names these ports.")
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Any key of the configuration.")
+        list[str] | None,
+        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Set any key of the configuration; may be repeated."),
     ] = None,
     as_json: Annotated[
         bool,

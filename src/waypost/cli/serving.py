@@ -12,13 +12,14 @@ from typing import ClassVar, Final, TextIO
 
 from waypost.cli.backup_limits import backup_limits
 from waypost.cli.program import DAMAGED, Failure, Output
+from waypost.cli.program_options import warn_of_secret
 from waypost.cli.ready import program_name, ready_line, ready_text
 from waypost.client.aio_manager import Manager
 from waypost.client.transports.embedded import AioEmbedded
 from waypost.client.transports.msmq.access import Access
 from waypost.client.transports.msmq.address import HostAddress
 from waypost.client.transports.msmq.transport import AioMsmq
-from waypost.daemon.config import Config, Rpc
+from waypost.daemon.config import Config, Rpc, keys
 from waypost.daemon.config_page import FLAGS
 from waypost.daemon.loading import ConfigError, load
 from waypost.daemon.logs import Log, standard_log
@@ -61,6 +62,7 @@ def serve(
     `as_json` and `with_hints` choose the ready message; without them a terminal gets hints and a program gets JSON.
     """
     out = Output()
+    _warn_of_secrets(settings)
     is_terminal = sys.stdout.isatty()
     as_json, with_hints = as_json or not is_terminal, with_hints or (is_terminal and not as_json)
     try:
@@ -86,6 +88,15 @@ def serve(
         _let_go(sys.stderr)
 
 
+def _warn_of_secrets(settings: Sequence[str]) -> None:
+    """A secret is a key that a file can hold in its place: KEY_file is another key."""
+    known = {key.path: key for key in keys()}
+    for each in settings:
+        path = each.partition("=")[0].strip().lower()
+        if f"{path}_file" in known:
+            warn_of_secret(f"--set {path}", f"{path}_file or the variable {known[path].variable}")
+
+
 def _app(config: Config, manager: Manager, endpoints: Endpoints) -> Application:
     http = config.http
     settings = HttpSettings(
@@ -94,6 +105,7 @@ def _app(config: Config, manager: Manager, endpoints: Endpoints) -> Application:
         max_wait_s=http.max_wait_s,
         transaction_s=http.transaction_s,
         handle_s=http.handle_s,
+        tls_cert=http.tls_cert,
         listeners=tuple(_listener(config, name, place) for name, place in endpoints.items()),
         backup=backup_limits(config),
         rpc=_rpc_access(config.rpc),

@@ -13,12 +13,13 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from waypost.cli.program import Output
+from waypost.cli.program import MOST, Output
 from waypost.sim.marks import Marks
 from waypost.sim.run import Outcome, run_seed
 
 DEFAULT_SEEDS: Final = 100
 LAST_EVENTS: Final = 30
+_LAST_SEED: Final = 1 << 48
 
 Advance = Callable[[], None]
 
@@ -27,11 +28,14 @@ def sim(
     *,
     seeds: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Number of seeds to run (default: 100)."),
+        typer.Option(metavar="N", min=1, max=MOST, help="Number of seeds to run (default: 100)."),
     ] = None,
-    first: Annotated[int, typer.Option("--from", metavar="SEED", min=0, help="The first seed.")] = 0,
+    first: Annotated[
+        int, typer.Option("--from", metavar="SEED", min=0, max=_LAST_SEED, help="Begin with this seed.")
+    ] = 0,
     replay: Annotated[
-        int | None, typer.Option(metavar="SEED", min=0, help="Run this seed alone and show every event.")
+        int | None,
+        typer.Option(metavar="SEED", min=0, max=_LAST_SEED, help="Run this seed alone and show every event."),
     ] = None,
     nodes: Annotated[int, typer.Option(metavar="N", min=1, max=16, help="Number of hosts on one network.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,

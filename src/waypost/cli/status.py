@@ -1,13 +1,16 @@
 """`waypost status`, `waypost explain` and `waypost doctor`: what the queue manager says about itself."""
 
-from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 import typer
 
+from waypost.cli.asking import say
+from waypost.cli.completion import queue_names
 from waypost.cli.daemon import Json, session
 from waypost.cli.program import Output, printable
-from waypost.cli.tables import write_json, write_pairs, write_table
+from waypost.cli.progress import waiting
+from waypost.cli.status_page import status_page
+from waypost.cli.tables import write_json, write_table
 
 
 def status(context: typer.Context, *, as_json: Json = False) -> None:
@@ -19,11 +22,12 @@ def status(context: typer.Context, *, as_json: Json = False) -> None:
     """
     out = Output()
     with session(context) as manager:
-        answer = manager.status().to_dict()
+        found = manager.status()
     if as_json:
-        write_json(out, answer)
+        write_json(out, found.to_dict())
     else:
-        write_pairs(out, list(_flat(answer)))
+        for line in status_page(found):
+            out.write(f"{printable(line)}\n")
     out.flush()
 
 
@@ -32,7 +36,10 @@ def explain(
     subject: Annotated[
         str,
         typer.Argument(
-            metavar="MESSAGE_ID|QUEUE", help="The id of a message, {guid}\\number, or a queue.", show_default=False
+            metavar="MESSAGE_ID|QUEUE",
+            help="The id of a message, {guid}\\number, or a queue.",
+            show_default=False,
+            autocompletion=queue_names,
         ),
     ],
     *,
@@ -48,7 +55,7 @@ def explain(
     waypost explain 'DIRECT=OS:other\\private$\\orders'
     """
     out = Output()
-    with session(context) as manager:
+    with session(context) as manager, waiting("looking for it"):
         explanation = manager.explain(subject)
     if as_json:
         write_json(out, explanation.to_dict())
@@ -62,13 +69,15 @@ def explain(
 def doctor(context: typer.Context, *, as_json: Json = False) -> None:
     """Look for what is wrong: ports, names, addresses, duplicate queue manager ids, the store, permissions.
 
-    The exit code is 1 if something has to be mended.
+    It also names queues above 80 % of their quota, dead-letter messages, messages that are received and given back
+    again and again, messages that wait for more than 7 days, and the end of the certificate of HTTP. The exit code is 1
+    if something has to be mended.
 
     \b
     waypost doctor
     """
     out = Output()
-    with session(context) as manager:
+    with session(context) as manager, waiting("looking at everything"):
         checks = manager.doctor()
     if as_json:
         write_json(out, {"checks": [each.to_dict() for each in checks]})
@@ -79,17 +88,6 @@ def doctor(context: typer.Context, *, as_json: Json = False) -> None:
     for each in checks:
         if each.hint:
             typer.echo(printable(f"hint: {each.check}: {each.hint}"), err=True)
+    if wrong := sum(not each.ok for each in checks):
+        say(f"{wrong} of {len(checks)} checks found something wrong.")
     raise typer.Exit(0 if all(each.ok for each in checks) else 1)
-
-
-def _flat(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """The values with dots in the names of what is in parts. A part of a list is known by its `name`."""
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
-        elif isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
-            for each in value:
-                rest = dict(each)
-                yield from _flat(rest, f"{prefix}{name}.{rest.pop('name', '')}.")
-        else:
-            yield f"{prefix}{name}", value

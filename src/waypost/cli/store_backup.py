@@ -93,14 +93,14 @@ def restore(
         bool,
         typer.Option(
             "--same-identity",
-            help="It is the queue manager of the backup, which is gone and never starts again.",
+            help="Restore the queue manager of the backup, which is gone and never starts again.",
         ),
     ] = False,
     new_identity: Annotated[
         bool,
         typer.Option(
             "--new-identity",
-            help="It is another queue manager, with a new GUID, beside the one of the backup.",
+            help="Make another queue manager, with a new GUID, beside the one of the backup.",
         ),
     ] = False,
     as_json: Json = False,
@@ -158,7 +158,10 @@ def _standard_output(target: str) -> Iterator["str | BinaryIO"]:
         yield target
         return
     if sys.stdout.isatty():
-        raise Failure("A backup is not for a terminal.", "name a folder, or send standard output to a file or a pipe.")
+        raise Failure(
+            "Standard output is a terminal, and a backup is bytes.",
+            "name a folder, or send standard output to a file or a pipe.",
+        )
     yield sys.stdout.buffer
     sys.stdout.buffer.flush()
 

@@ -21,12 +21,12 @@ def damaged(
         Path | None,
         typer.Option(metavar="FOLDER", help="Save the bytes that were found into files of this folder."),
     ] = None,
-    forget: Annotated[bool, typer.Option("--forget", help="Let go what is kept of them, afterwards.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Delete what is kept of them, afterwards.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show messages that were damaged on disk and set aside.
 
-    They are in no queue any more. What is left of them is kept until --forget.
+    They are not in a queue any more. Their remains are kept until --forget.
 
     \b
     waypost store damaged

@@ -10,6 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from waypost.cli.program import Program
+from waypost.cli.program_options import accept, program_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +30,18 @@ class Verb:
             found = alone
         command = get_command(found)
         command.name = name
+        accept(command)
         return command
 
 
 # In the order of the help.
 VERBS: Final = {
-    "queue": Verb("waypost.cli.queue:app", "Make queues, look at them, change, empty and delete them."),
+    "queue": Verb("waypost.cli.queue:app", "Create, show, change, empty and delete queues."),
     "send": Verb("waypost.cli.send:send", "Send a message, here or to another computer."),
     "receive": Verb("waypost.cli.receive:receive", "Take messages out of a queue."),
     "peek": Verb("waypost.cli.receive:peek", "Look at messages, and leave them in their queue."),
     "message": Verb("waypost.cli.message:app", "Move, export, import, resend and delete single messages."),
-    "sequence": Verb("waypost.cli.sequence:app", "Look at transactional sequences, and begin them again."),
+    "sequence": Verb("waypost.cli.sequence:app", "Show transactional sequences, and begin them again."),
     "store": Verb("waypost.cli.store:app", "Verify, back up, restore and salvage the store."),
     "status": Verb("waypost.cli.status:status", "Show the queue manager."),
     "explain": Verb("waypost.cli.status:explain", "Say why a message does not move."),
@@ -74,3 +76,7 @@ class Waypost(Verbs, Program):
     """The program with these commands."""
 
     verbs: ClassVar = VERBS
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.params += program_options()

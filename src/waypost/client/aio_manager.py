@@ -151,6 +151,14 @@ class Manager(ManagerSender, QueueCreator):
             return Queue(self, self._transport, name, self._forget, outgoing=True)
         return self._named(name)
 
+    async def list_queues(self, kind: Kind = "", pattern: str = "") -> list[QueueInfo]:
+        """List queues as they are at this moment, with one request: what `info` gives for each.
+
+        `kind` is "" for the queues that were created on this computer, "outgoing", "system" or "all". With a `pattern`
+        only those whose names match it: * and ? are any characters.
+        """
+        return list((await self._transport.call(ListQueues(kind=kind, pattern=pattern))).queues)
+
     async def outgoing_queues(self) -> list[Queue]:
         """The queues that hold what was sent to other computers until it is transferred.
 

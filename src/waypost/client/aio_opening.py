@@ -1,5 +1,6 @@
 """`open` and `connect` for asyncio."""
 
+import os
 from collections.abc import Callable, Coroutine, Generator
 from pathlib import Path
 from typing import Final
@@ -57,7 +58,13 @@ def open(  # noqa: A001, as in waypost.client.opening
     return Opening(opened)
 
 
-def connect(url: str, *, token: str | None = None, timeout: float = DEFAULT_TIMEOUT) -> Opening:
+def connect(
+    url: str,
+    *,
+    token: str | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+    cacert: str | os.PathLike[str] | None = None,
+) -> Opening:
     """Connect to the daemon at `url` from the event loop that is running.
 
         async with waypost.aio.connect("http://127.0.0.1:8181") as manager:
@@ -68,7 +75,7 @@ def connect(url: str, *, token: str | None = None, timeout: float = DEFAULT_TIME
     `await waypost.aio.connect(...)` gives the manager without the `async with`. The arguments and errors are those of
     waypost.connect. A cancelled receive waits no more; if its message was taken in that very moment, it is gone.
     """
-    address = Address.parse(url, token, timeout)
+    address = Address.parse(url, token, timeout, cacert)
 
     async def connected() -> Manager:
         return Manager(await AioHttp.open(address))

@@ -1,11 +1,19 @@
 """`connect`, apart from what it gives."""
 
+import os
+
 from waypost.client.manager import Manager
 from waypost.client.transports.http.address import DEFAULT_TIMEOUT, Address
 from waypost.client.transports.http.blocking import Http
 
 
-def connect(url: str, *, token: str | None = None, timeout: float = DEFAULT_TIMEOUT) -> Manager:
+def connect(
+    url: str,
+    *,
+    token: str | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+    cacert: str | os.PathLike[str] | None = None,
+) -> Manager:
     """Connect to the daemon at `url`, such as http://127.0.0.1:8181, and use its queue manager like one of one's own.
 
         with waypost.connect("http://127.0.0.1:8181") as manager:
@@ -19,10 +27,11 @@ def connect(url: str, *, token: str | None = None, timeout: float = DEFAULT_TIME
 
     `token` is the one that the daemon was told to expect. `timeout` is how many seconds a connection may take, and an
     answer beyond the time that a read waits for its message; to purge or delete a queue may take an hour, as it does
-    with very many messages.
+    with very many messages. `cacert` is a PEM file of the certificates to trust for https (default: those of the
+    system).
 
     Raises CannotConnect if no daemon answers, here and whenever another connection is needed. ConnectionLost means
     that the connection broke while the daemon worked: whether it has done what was asked is not known. A receive
     outside a transaction can lose its message then.
     """
-    return Manager(Http(Address.parse(url, token, timeout)))
+    return Manager(Http(Address.parse(url, token, timeout, cacert)))

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from waypost.api.status import Check
+from waypost.client.doctor_queues import NEARLY
 from waypost.clock import Now
+from waypost.core.position_events import KILOBYTE
 from waypost.node.node import Node
 from waypost.node.shortages import disk_shortage, quota_shortage
 from waypost.store.port import LOW_HINT
+from waypost.wire.property_values import UNLIMITED
 
 _LITTLE_ROOM: Final = 0x1000_0000
 _SHOWN: Final = 3
@@ -49,7 +52,19 @@ def _store(node: Node, path: Path) -> Iterator[Check]:
     if shortage := quota_shortage(node):
         yield Check("quota", False, shortage, "receive or purge messages, or raise quotas.machine_kb")
     else:
-        yield Check("quota", True, "all queues together have room for new messages")
+        yield machine_quota(node)
+
+
+def machine_quota(node: Node) -> Check:
+    positions = node.manager.positions
+    used = positions.total_bytes
+    if positions.quota == UNLIMITED:
+        return Check("quota", True, f"all queues together hold {used} bytes, and the machine quota is unlimited")
+    quota = positions.quota * KILOBYTE
+    sentence = f"all queues together hold {used} bytes, {used / quota:.0%} of the machine quota of {quota} bytes"
+    if used <= quota * NEARLY:
+        return Check("quota", True, sentence)
+    return Check("quota", False, sentence, "receive or purge messages, or raise quotas.machine_kb")
 
 
 def _damaged(node: Node) -> Check:

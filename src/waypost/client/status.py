@@ -5,9 +5,11 @@ from pathlib import Path
 
 import waypost
 from waypost.api.status import StatusInfo
+from waypost.core.position_events import KILOBYTE
 from waypost.guid import guid_text
 from waypost.node.node import Node
 from waypost.node.shortages import shortages
+from waypost.wire.property_values import UNLIMITED
 
 
 def status_of(node: Node, path: Path, started: float, now: float) -> StatusInfo:
@@ -23,6 +25,7 @@ def status_of(node: Node, path: Path, started: float, now: float) -> StatusInfo:
         queues=core.collection.count,
         outgoing_queues=len(core.collection.outgoing),
         bytes=core.total_bytes,
+        quota_bytes=None if core.positions.quota == UNLIMITED else core.positions.quota * KILOBYTE,
         sessions=0 if network is None else network.statistics.sessions_open,
         rpc_connections=0 if remote is None else remote.statistics.connections,
         rpc_open_calls=0 if remote is None else remote.statistics.open_calls,

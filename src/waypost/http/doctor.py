@@ -9,10 +9,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Final
+
+from cryptography import x509
 
 from waypost.api.status import Check
 from waypost.client.doctor import OTHERS, examine_node
+from waypost.client.doctor_queues import look_at, queue_checks, queues_to_look_at
 from waypost.clock import Now
 from waypost.core.position_events import KILOBYTE, PositionEvents
 from waypost.core.queues import OutgoingQueue, OutgoingQueueState
@@ -23,7 +27,7 @@ from waypost.http.doctor_sequences import examine_sequences
 from waypost.http.service import Service
 from waypost.http.settings import Listener, RpcAccess
 from waypost.http.slices import sliced
-from waypost.limits import LONG_TURN_SECONDS
+from waypost.limits import LIST_PART, LONG_TURN_SECONDS
 from waypost.node.network.ack_queues import Overdue
 from waypost.node.network.network import Network
 from waypost.rpc.authentication import AuthLevel
@@ -42,6 +46,10 @@ _NEARLY: Final = 0.05
 _LOOP_SECONDS: Final = 3600
 # NetBIOS names, which Windows uses for computers, are no longer.
 _SHORT_NAME: Final = 15
+# Days before the end of a certificate in which it should be renewed.
+_CERTIFICATE_DAYS: Final = 21
+# Queues whose first messages are read before others have their turn.
+_QUEUES_PART: Final = LIST_PART // 5
 
 
 async def examine(service: Service) -> list[Check]:
@@ -49,10 +57,39 @@ async def examine(service: Service) -> list[Check]:
     checks = [*examine_node(service.node, service.path, now), *_turns(service.watch), *_rpc(service)]
     checks += await _network(service)
     checks += examine_sequences(service.node, now)
+    checks += await _queues(service)
+    if service.settings.tls_cert:
+        checks.append(check_certificate(service.settings.tls_cert, now.wall))
     if service.node.network is not None:
         checks.append(await _name(service))
     checks += await asyncio.gather(*map(_port, service.settings.listeners))
     return checks
+
+
+async def _queues(service: Service) -> Iterator[Check]:
+    """Queues, of which there may be many, are looked at part by part."""
+    node = service.node
+    found = await sliced(partial(look_at, node, time.time()), queues_to_look_at(node), _QUEUES_PART)
+    return queue_checks(node, found)
+
+
+def check_certificate(path: str, now: float) -> Check:
+    """The certificate of HTTP in this file, at this time since 1970."""
+    try:
+        first = x509.load_pem_x509_certificates(Path(path).read_bytes())[0]
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not a certificate in PEM"
+        sentence = f"the file of http.tls_cert, {path}, cannot be read: {reason}"
+        return Check("certificate", False, sentence, "put the certificate back, or change http.tls_cert")
+    end = first.not_valid_after_utc
+    days = int((end.timestamp() - now) // 86_400)
+    hint = f"put a new certificate into {path} and its key into http.tls_key, and start the daemon again"
+    if days < 0:
+        return Check("certificate", False, f"the certificate of HTTP has expired at {end:%Y-%m-%d %H:%M} UTC", hint)
+    sentence = f"the certificate of HTTP expires at {end:%Y-%m-%d %H:%M} UTC, in {days} days"
+    if days < _CERTIFICATE_DAYS:
+        return Check("certificate", False, sentence, hint)
+    return Check("certificate", True, sentence)
 
 
 async def _name(service: Service) -> Check:

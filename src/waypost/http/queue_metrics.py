@@ -12,10 +12,9 @@ from typing import Final
 
 from waypost.api.names import short_name
 from waypost.core.queues import OutgoingQueue, OutgoingQueueState, Queue
-from waypost.errors import StoreError
 from waypost.http.service import Service
 from waypost.http.slices import slices
-from waypost.node.following import oldest
+from waypost.node.following import oldest_arrival
 from waypost.wire.format_names import DirectFormatName, FormatName, Protocol
 from waypost.wire.path_names import QueueKind
 
@@ -98,11 +97,5 @@ def _name(service: Service, queue: Queue) -> str:
 
 
 def _age(service: Service, queue: Queue, now: float) -> float:
-    lookup_id = oldest(queue)
-    if lookup_id is None:
-        return 0.0
-    try:
-        return max(now - service.node.messages.get(queue.number, lookup_id).arrival_time, 0.0)
-    except StoreError:
-        # It cannot be read, which others tell of.
-        return 0.0
+    arrival = oldest_arrival(service.node, queue)
+    return 0.0 if arrival is None else max(now - arrival, 0.0)

@@ -61,6 +61,8 @@ class HttpSettings:
     max_streams: int = MAX_HTTP_STREAMS
     transaction_s: float = LEASE_SECONDS
     handle_s: float = LEASE_SECONDS
+    # File with the certificate that clients see, "" without TLS.
+    tls_cert: str = ""
     listeners: tuple[Listener, ...] = ()
     rpc: RpcAccess = RpcAccess(is_loopback_only=True)
     backup: BackupLimits = field(default_factory=BackupLimits)

@@ -10,7 +10,7 @@ from waypost.api.names import format_name
 from waypost.core.message import Message
 from waypost.core.positions import PRIORITIES, SEQUENCE_BITS, SEQUENCE_MASK, PositionState
 from waypost.core.queues import Queue
-from waypost.errors import InvalidParameter
+from waypost.errors import InvalidParameter, StoreError
 from waypost.hresult import HResult
 from waypost.node.bulk import find_queue
 from waypost.node.failures import failure
@@ -107,6 +107,21 @@ def oldest(queue: Queue) -> int | None:
     return min(
         (first for band, first in enumerate(firsts) if first < _end(band)), key=_sequential_id, default=None
     )  # fmt: skip
+
+
+def oldest_arrival(node: Node, queue: Queue) -> float | None:
+    """When that message came, None without one; or with one that cannot be read, which others report."""
+    lookup_id = oldest(queue)
+    if lookup_id is None:
+        return None
+    awaited = node.messages.read_token
+    try:
+        return node.messages.get(queue.number, lookup_id).arrival_time
+    except StoreError:
+        return None
+    finally:
+        # A time need not be durable to be shown.
+        node.messages.read_token = awaited
 
 
 def _arrived(queue: Queue, operation: Follow) -> tuple[list[int], bool]:

@@ -16,6 +16,7 @@ from waypost.api.queues import Kind
 from waypost.core.queues import OutgoingQueue, Queue, QueueAttributes
 from waypost.errors import InvalidParameter, QueueNotFound
 from waypost.node.deleting import delete_queue
+from waypost.node.following import oldest_arrival
 from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.queue_info import queue_info, queue_named
@@ -119,7 +120,9 @@ class QueueCalls:
     def _info(self, name: FormatName) -> QueueInfo:
         queue = queue_named(self._manager, name)
         damaged = self._node.damaged.count_of(queue)
-        return queue_info(queue, name, self._manager.identity.identifier, damaged_count=damaged)
+        arrival = oldest_arrival(self._node, queue)
+        identifier = self._manager.identity.identifier
+        return queue_info(queue, name, identifier, damaged_count=damaged, oldest_arrival=arrival)
 
     def _outgoing(self, text: str) -> OutgoingQueue:
         queue = self._queue(text)

@@ -22,7 +22,14 @@ def queue_named(manager: QueueManager, name: FormatName) -> Queue:
     return queue
 
 
-def queue_info(queue: Queue, name: FormatName, queue_manager: bytes, *, damaged_count: int = 0) -> QueueInfo:
+def queue_info(
+    queue: Queue,
+    name: FormatName,
+    queue_manager: bytes,
+    *,
+    damaged_count: int = 0,
+    oldest_arrival: float | None = None,
+) -> QueueInfo:
     journal, number = queue.journal, queue.private_queue_number
     properties: dict[str, Any] = shown(queue.attributes)
     return QueueInfo(
@@ -40,6 +47,7 @@ def queue_info(queue: Queue, name: FormatName, queue_manager: bytes, *, damaged_
         modified=datetime.fromtimestamp(queue.modify_time, UTC),
         **(_outgoing(queue) if isinstance(queue, OutgoingQueue) else {}),
         damaged_count=damaged_count,
+        oldest_time=None if oldest_arrival is None else datetime.fromtimestamp(oldest_arrival, UTC),
         **properties,
     )
 

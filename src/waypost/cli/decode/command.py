@@ -28,7 +28,7 @@ def decode(
     files: Annotated[list[str], typer.Argument(metavar="FILE", hidden=True)],
     *,
     kind: Annotated[
-        Kind | None, typer.Option("--as", help="What the files are, instead of looking at how they begin.")
+        Kind | None, typer.Option("--as", help="Take the files for this kind (default: by their first bytes).")
     ] = None,
     port: Annotated[
         list[int] | None,
@@ -36,13 +36,13 @@ def decode(
             metavar="PORT",
             min=1,
             max=65535,
-            help="TCP port of a queue manager in captures, 1801 unless given; may be repeated.",
+            help="TCP port of a queue manager in captures; may be repeated (default: 1801).",
         ),
     ] = None,
     ping_port: Annotated[
         list[int] | None,
         typer.Option(
-            metavar="PORT", min=1, max=65535, help="UDP port of pings in captures, 3527 unless given; may be repeated."
+            metavar="PORT", min=1, max=65535, help="UDP port of pings in captures; may be repeated (default: 3527)."
         ),
     ] = None,
     brief: Annotated[bool, typer.Option("--brief", help="Show one line for each packet, without its fields.")] = False,
@@ -56,7 +56,7 @@ def decode(
     The name - is standard input. The exit code is 0 when everything was decoded and 1 when something was not.
     """
     if brief and body:
-        raise typer.BadParameter("it cannot go with --body", param_hint="--brief")
+        raise typer.BadParameter("mutually exclusive with --body", param_hint="--brief")
     detail = Detail.BRIEF if brief else Detail.WHOLE if body else Detail.USUAL
     ports = Ports(frozenset(port or [SESSION_PORT]), frozenset(ping_port or [PING_PORT]))
     out = Output()

@@ -26,21 +26,21 @@ def archive(
     queues: Annotated[list[str] | None, typer.Argument(metavar="[QUEUE]", hidden=True)] = None,
     *,
     pattern: Annotated[
-        str, typer.Option(metavar="PATTERN", help="All queues with such a name: * stands for any letters.")
+        str, typer.Option(metavar="PATTERN", help="Archive all queues with such a name: * is any characters.")
     ] = "",
     queue_type: Annotated[
-        Type | None, typer.Option("--type", help="With journal, it is the journals of the queues.")
+        Type | None, typer.Option("--type", help="Kind of queues; journal means the journals of the queues.")
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the messages in their queues.")] = False,
     kind: Annotated[
         Literal["parquet", "delta", "iceberg"] | None,
-        typer.Option("--format", help="Plain files, parquet, unless given; or a table of files."),
+        typer.Option("--format", help="Format of the files, or of a table of files (default: parquet)."),
     ] = None,
     batch: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help=f"Messages in one batch at most, {BATCH:,} unless given.")
+        int | None, typer.Option(metavar="N", min=1, help=f"Most messages in one batch (default: {BATCH:,}).")
     ] = None,
     checkpoint: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Where to note how far it has got; in the archive unless given.")
+        str, typer.Option(metavar="FOLDER", help="Folder for how far it has got (default: in the archive).")
     ] = "",
     verify: Annotated[
         bool, typer.Option("--verify", help="Archive nothing: read all files and compare them with the manifests.")
@@ -96,12 +96,12 @@ def place(folder: str) -> str:
 def _refuse_with_verify(given: Mapping[str, object]) -> None:
     for name, value in given.items():
         if value:
-            raise typer.BadParameter("it cannot go with --verify", param_hint=name)
+            raise typer.BadParameter("mutually exclusive with --verify", param_hint=name)
 
 
 def _selection(queues: list[str] | None, pattern: str, queue_type: str | None) -> dict[str, str]:
     if queues and pattern:
-        raise typer.BadParameter("it cannot go with the names of queues", param_hint="--pattern")
+        raise typer.BadParameter("mutually exclusive with the names of queues", param_hint="--pattern")
     options = {"queueType": queue_type} if queue_type else {}
     if queues:
         options["queues"] = ",".join(queues)

@@ -17,7 +17,7 @@ def audit(
         list[str] | None,
         typer.Option(
             metavar="SOURCE",
-            help="What was sent, the journal of the queue manager unless given; may be repeated.",
+            help="Source of what was sent; may be repeated (default: the journal of the queue manager).",
             show_default=False,
         ),
     ] = None,

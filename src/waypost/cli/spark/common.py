@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from waypost.cli.daemon import Json, Target
+from waypost.cli.daemon import Json
 from waypost.cli.program import Failure, Output, printable
+from waypost.cli.program_options import Target, target_of, warn_of_secret
 from waypost.cli.spark.failures import failure_of, not_available
 from waypost.cli.tables import write_json, write_table
 from waypost.errors import WaypostError
@@ -33,17 +34,17 @@ LONGEST: Final = 3_155_760_000
 
 Master = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Where Spark runs, like spark://host:7077; on this computer unless given."),
+    typer.Option(metavar="URL", help="Master of Spark, like spark://host:7077 (default: this computer)."),
 ]
 Conf = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="A setting of Spark; may be repeated.", show_default=False),
+    typer.Option(metavar="NAME=VALUE", help="Set a setting of Spark; may be repeated.", show_default=False),
 ]
 ReportFolder = Annotated[
     Path | None,
-    typer.Option("--report", metavar="FOLDER", help="Where the report goes, waypost-VERB unless given."),
+    typer.Option("--report", metavar="FOLDER", help="Write the report into this folder (default: waypost-VERB)."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress on standard error.")]
 
 # The help of a verb tells what it is: a list would be told in the words of Python.
 Sources = Annotated[list[str], typer.Argument(metavar="SOURCE", hidden=True)]
@@ -75,10 +76,13 @@ def working(
     context: typer.Context, name: str, *, master: str | None, conf: Sequence[str] | None, quiet: bool
 ) -> Iterator[Work]:
     """A session of Spark for the verb `name`, with a bar while it works. What goes wrong is a Failure."""
-    target = context.find_object(Target) or Target()
+    target = target_of(context)
     settings = _settings(conf or ())
     if target.token is not None:
         settings["spark.msmq.token"] = target.token
+    if target.cacert is not None:
+        # OpenSSL reads it, here and in the processes that Spark starts.
+        os.environ["SSL_CERT_FILE"] = str(target.cacert.absolute())
     _require()
     with _log_file() as log, _watching(name, quiet=quiet) as watch:
         try:
@@ -116,6 +120,8 @@ def _settings(given: Sequence[str]) -> dict[str, str]:
         name, equals, value = each.partition("=")
         if not name.strip() or not equals:
             raise typer.BadParameter(f"{each!r} is not NAME=VALUE", param_hint="--conf")
+        if name.strip().lower().endswith(("token", "password", "secret")):
+            warn_of_secret(f"--conf {name.strip()}", "WAYPOST_TOKEN or a file of settings")
         settings[name.strip()] = value
     return settings
 

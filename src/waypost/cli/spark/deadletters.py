@@ -37,7 +37,7 @@ def deadletters(
     parked: Annotated[
         str, typer.Option(metavar="NAME", help="Look at letters that were parked in this queue, not at new ones.")
     ] = "",
-    do: Annotated[bool, typer.Option("--do", help="Do it. Without it, the report tells what would be done.")] = False,
+    do: Annotated[bool, typer.Option("--do", help="Apply the changes (default: dry run).")] = False,
     report: ReportFolder = None,
     master: Master = None,
     conf: Conf = None,
@@ -84,7 +84,7 @@ def _desk(work: Work) -> Iterator[Any]:
     target = work.target
     sink = import_module("waypost.spark.pipelines.sending").MsmqSink({"server": target.url})
     bulk = import_module("waypost.client.bulk.client").BulkClient(target.url, target.token)
-    with bulk, connect(target.url, target.token) as manager:
+    with bulk, connect(target) as manager:
         yield import_module("waypost.spark.pipelines.desk").Desk(manager, sink, bulk)
 
 

@@ -22,15 +22,15 @@ def decode(
     *,
     kind: Annotated[
         Literal["pcap", "raw", "hex", "parquet", "archive"] | None,
-        typer.Option("--as", help="What the files are, instead of looking at how they begin."),
+        typer.Option("--as", help="Take the files for this kind (default: by their first bytes)."),
     ] = None,
     out: Annotated[str, typer.Option(metavar="FOLDER", help="Where to write the columns.")] = "",
     form: Annotated[
         Literal["parquet", "csv", "json"] | None,
-        typer.Option("--format", help="How to write them; parquet unless given."),
+        typer.Option("--format", help="Format of the files to write (default: parquet)."),
     ] = None,
     columns: Annotated[
-        str, typer.Option(metavar="NAMES", help="Which columns to write, joined with commas; all unless given.")
+        str, typer.Option(metavar="NAMES", help="Columns to write, joined with commas (default: all).")
     ] = "",
     report: ReportFolder = None,
     master: Master = None,
@@ -41,7 +41,8 @@ def decode(
     """Turn packets into columns, by the million; `waypost decode` shows single ones, field by field.
 
     FILE is a pcap or pcapng capture, raw packets, hexadecimal text, Parquet with a column `packet`, or an archive.
-    What is no packet has its reason in the column packet_error. A file that cannot be read makes the exit code 1.
+    Bytes that are not a packet have their reason in the column packet_error. The exit code is 1 if a file
+    is not readable.
 
     \b
     waypost spark decode traffic.pcapng --out columns

@@ -26,7 +26,11 @@ def failure_of(error: Exception, log: Path | None) -> Failure:
     ours = _OURS.findall(text)
     if ours:
         return failure(_rebuilt(*ours[-1]))
-    hint = f"Spark tells more in {log}." if log is not None else "--conf spark.log.level=INFO lets Spark tell more."
+    hint = (
+        f"{log} has more of what Spark says."
+        if log is not None
+        else "--conf spark.log.level=INFO makes Spark say more."
+    )
     if "JAVA_GATEWAY_EXITED" in text:
         return Failure("Java did not start, so Spark cannot.", hint)
     return Failure(f"Spark cannot do it: {_words(text)}", hint)
@@ -35,7 +39,7 @@ def failure_of(error: Exception, log: Path | None) -> Failure:
 def not_available(error: WaypostError) -> Failure:
     """Spark, or the Java below it, is not there. The second half of the sentence says what to do."""
     sentence, _, hint = str(error).partition("; ")
-    return Failure(f"{sentence[:1].upper()}{sentence[1:]}.", f"{hint or 'docs/spark.md tells what Spark needs'}.")
+    return Failure(f"{sentence[:1].upper()}{sentence[1:]}.", f"{hint or 'docs/spark.md says what Spark needs'}.")
 
 
 def _rebuilt(name: str, sentence: str) -> WaypostError:

@@ -29,7 +29,7 @@ def inventory(
 ) -> None:
     """Say what is in queues: how much, how old, how fast it comes, of what kind and from whom.
 
-    SOURCE is a queue like orders, the folder of an archive like ./archive, or *.parquet; all queues unless given.
+    SOURCE is a queue like orders, the folder of an archive like ./archive, or *.parquet; default: all queues.
     Transactional messages are checked for duplicates, order and whole transactions. Nothing is taken out of a queue.
 
     \b
@@ -37,7 +37,7 @@ def inventory(
     waypost spark inventory orders invoices --bodies --report inventory
     """
     if sources and pattern:
-        raise typer.BadParameter("it cannot go with a SOURCE", param_hint="--pattern")
+        raise typer.BadParameter("mutually exclusive with a SOURCE", param_hint="--pattern")
     with working(context, "inventory", master=master, conf=conf, quiet=quiet) as work:
         columns = (*COLUMNS, "body_kind") if bodies else COLUMNS
         options = {"onMalformed": "null"} | ({"decodeBody": "true"} if bodies else {})

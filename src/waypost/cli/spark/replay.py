@@ -49,10 +49,10 @@ def replay(
         Literal["exactly-once", "at-least-once"], typer.Option(help="at-least-once for nontransactional queues.")
     ] = "exactly-once",
     name: Annotated[
-        str, typer.Option("--id", metavar="NAME", help="Of the replay; the same command has the same unless given.")
+        str, typer.Option("--id", metavar="NAME", help="Name of the replay (default: made of the command).")
     ] = "",
     check: Annotated[bool, typer.Option("--check", help="Look for the messages in the queues they went to.")] = False,
-    do: Annotated[bool, typer.Option("--do", help="Send. Without it, the report tells what would be sent.")] = False,
+    do: Annotated[bool, typer.Option("--do", help="Send the messages (default: dry run).")] = False,
     report: ReportFolder = None,
     master: Master = None,
     conf: Conf = None,
@@ -113,7 +113,7 @@ def _time(text: str, option: str) -> datetime | None:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no time like 2026-03-01T12:00", param_hint=option) from None
+        raise typer.BadParameter(f"{text!r} is not a time like 2026-03-01T12:00", param_hint=option) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 

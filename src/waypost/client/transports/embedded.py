@@ -15,6 +15,7 @@ from waypost.api.names import Name, format_name
 from waypost.api.operations import Operation, checked
 from waypost.api.status import STATUS_OPERATIONS, Checks, Doctor, Status
 from waypost.client.doctor import examine_node
+from waypost.client.doctor_queues import look_at, queue_checks, queues_to_look_at
 from waypost.client.status import status_of
 from waypost.clock import Now
 from waypost.core.message import Message
@@ -62,7 +63,9 @@ class _Embedded:
         if isinstance(operation, Status):
             return status_of(self.driver.node, self.path, self._started, now.wall)
         if isinstance(operation, Doctor):
-            return Checks(tuple(examine_node(self.driver.node, self.path, now)))
+            node = self.driver.node
+            found = tuple(look_at(node, now.wall, queues_to_look_at(node)))
+            return Checks((*examine_node(node, self.path, now), *queue_checks(node, found)))
         raise InvalidParameter(f"only a daemon can {operation.row.words}; here verify_store does all of it")
 
     def named(self, name: Name) -> FormatName:

@@ -1,5 +1,6 @@
 """Where a daemon is and what every request to it says; and what it means that it does not answer."""
 
+import os
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,12 +32,14 @@ class Address:
     timeout: float
 
     @classmethod
-    def parse(cls, url: str, token: str | None, timeout: float) -> "Address":
-        """Raises InvalidParameter for what is no address, no token or no time."""
+    def parse(
+        cls, url: str, token: str | None, timeout: float, cacert: str | os.PathLike[str] | None = None
+    ) -> "Address":
+        """Raises InvalidParameter for what is not an address, a token, a time or a file of certificates."""
         if not isinstance(timeout, int | float) or not 0 < timeout < 1_000_000:
             raise InvalidParameter(f"timeout is a number of seconds to wait for an answer, not {excerpt(timeout)}")
         if token is not None and not (isinstance(token, str) and token.isascii() and token.isprintable()):
-            raise InvalidParameter("the token is printable ASCII text")
+            raise InvalidParameter("the token must be printable ASCII text")
         try:
             parts = urlsplit(url if isinstance(url, str) else "")
             port = parts.port
@@ -56,7 +59,7 @@ class Address:
             host=parts.hostname,
             port=port or _PORTS[parts.scheme],
             prefix=prefix,
-            tls=ssl.create_default_context() if parts.scheme == "https" else None,
+            tls=_trusting(cacert) if parts.scheme == "https" else None,
             headers=headers.encode("ascii"),
             timeout=timeout,
         )
@@ -76,15 +79,25 @@ class Address:
         try:
             yield
         except DecodeError as error:
-            raise CannotConnect(f"what answers at {self.url} is no Waypost daemon") from error
+            raise CannotConnect(f"{self.url} is not a Waypost daemon") from error
         except ConnectionLost as error:
-            raise CannotConnect(f"what answers at {self.url} is no Waypost daemon, or one that is stopping") from error
+            raise CannotConnect(f"{self.url} is not a Waypost daemon, or one that is stopping") from error
 
     def connection_lost(self, reason: object) -> ConnectionLost:
         return ConnectionLost(
             f"the connection to {self.url} was lost before the answer came ({reason}): nobody knows here whether the "
             "daemon has done what was asked"
         )
+
+
+def _trusting(cacert: str | os.PathLike[str] | None) -> ssl.SSLContext:
+    """Trust the certificates of this PEM file, or else those of the system."""
+    try:
+        return ssl.create_default_context(cafile=cacert)
+    except ssl.SSLError:
+        raise InvalidParameter(f"cacert {excerpt(cacert)} is not a PEM file of certificates") from None
+    except (OSError, TypeError, ValueError) as error:
+        raise InvalidParameter(f"cacert {excerpt(cacert)} is not readable: {reason_of(error)}") from None
 
 
 class NotSent(Exception):
