@@ -1,1 +1,1 @@
-"""Looking after the folder of a queue manager: is everything whole, and what can be brought out of it if not."""
+"""Care for the folder of a queue manager: verify that the store is whole, and salvage a damaged one."""
