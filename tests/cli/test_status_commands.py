@@ -127,7 +127,7 @@ def test_a_daemon_that_cannot_be_reached_ends_with_3() -> None:
         result = CliRunner().invoke(app, ["--url", url, "queue", "list"])
     assert (result.exit_code, result.stdout) == (3, "")
     sentence, hint = result.stderr.splitlines()
-    assert sentence.startswith(f"The daemon at {url} cannot be reached: ")
+    assert sentence.startswith(f"Cannot reach the daemon at {url}: ")
     assert hint == "hint: start one with `waypost serve`, or name another with --url or WAYPOST_URL."
 
 
@@ -159,7 +159,7 @@ def test_a_hint_fits_its_error() -> None:
 def test_what_is_no_address_is_wrong_usage(url: str) -> None:
     result = CliRunner().invoke(app, ["--url", url, "status"])
     assert result.exit_code == 2
-    assert result.stderr.startswith("The address of a daemon is like http://127.0.0.1:8181, not ")
+    assert result.stderr.startswith("The address of a daemon must be like http://127.0.0.1:8181, not ")
 
 
 def test_what_is_no_daemon_is_told() -> None:
@@ -174,7 +174,7 @@ def test_what_is_no_daemon_is_told() -> None:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         result = CliRunner().invoke(app, ["--url", url, "status"])
     assert result.exit_code == 3
-    assert result.stderr.splitlines()[0] == f"What answers at {url} is no Waypost daemon."
+    assert result.stderr.splitlines()[0] == f"{url} is not a Waypost daemon."
 
 
 @pytest.mark.parametrize("verb", [["status"], ["queue", "list"]], ids=" ".join)
