@@ -1,1 +1,1 @@
-"""Drive for an engine: one driver, and the shells for threads and for an event loop."""
+"""Code that runs an engine: one driver, and the shells for threads and for an event loop."""

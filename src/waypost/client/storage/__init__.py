@@ -1,1 +1,1 @@
-"""Care for the folder of a queue manager: verify that the store is whole, and salvage a damaged one."""
+"""Maintenance of the folder of a queue manager: verify its store, and salvage a damaged one."""
