@@ -1,4 +1,4 @@
-"""What audit.ipynb needs: queue managers of its own on this computer, which end with the program."""
+"""Queue managers for audit.ipynb, on this computer, which end with the program."""
 
 import atexit
 import json
@@ -20,7 +20,7 @@ SECONDS = 60
 
 @dataclass(frozen=True)
 class Ports:
-    """Where all sites listen, each on an address of its own. Not the standard ports: they may be taken."""
+    """Ports of all sites, each on a separate address. Not the standard ports: they may be in use."""
 
     transfer: int
     ping: int
@@ -31,7 +31,7 @@ class Ports:
 
 
 class Site:
-    """A queue manager: `waypost serve` in a process of its own, on an address of loopback and a temporary folder."""
+    """A queue manager: `waypost serve` in a separate process, on an address of loopback and a temporary folder."""
 
     def __init__(self, name: str, address: str, ports: Ports) -> None:
         self.name = name
@@ -54,7 +54,7 @@ class Site:
             "http.port": 0,
         }
         words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-        # What configures another queue manager of this computer is not meant for this one.
+        # Settings of another queue manager of this computer are not for this one.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "waypost.cli", "serve", *words],
@@ -63,29 +63,29 @@ class Site:
             stderr=subprocess.DEVNULL,
         )
         assert self._process.stdout is not None
-        # It says where it listens as soon as it is ready.
+        # The first line of its output has the address, as soon as it is ready.
         ready = json.loads(self._process.stdout.readline())
         return waypost.connect(f"http://{ready['http']}")
 
     def crash(self) -> None:
-        """End it as a power failure does, without a warning."""
+        """End the queue manager as a power failure does, without a warning."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
             self._process = None
 
     def close(self) -> None:
-        """End it and remove its folder."""
+        """End the queue manager and remove its folder."""
         self.crash()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def queue(self, name: str) -> str:
-        """What other sites call a private queue of this one."""
+        """The name of a private queue of this site for other sites."""
         return rf"DIRECT=TCP:{self.address}\private$\{name}"
 
 
 def await_count(queue: waypost.Queue, count: int) -> None:
-    """Wait until so many messages are in a queue."""
+    """Wait until a queue has `count` messages."""
     deadline = time.monotonic() + SECONDS
     while (found := queue.info().message_count) != count:
         if time.monotonic() > deadline:
@@ -94,13 +94,13 @@ def await_count(queue: waypost.Queue, count: int) -> None:
 
 
 def take(queue: waypost.Queue, count: int) -> None:
-    """Receive so many messages, as an application does that works on them."""
+    """Receive `count` messages, as an application does that works on them."""
     while count:
         count -= len(queue.receive_many(min(count, 200), timeout=SECONDS))
 
 
 def _free_port(kind: socket.SocketKind) -> int:
-    """One that is free on every address of this computer."""
+    """A port that is free on every address of this computer."""
     with closing(socket.socket(socket.AF_INET, kind)) as probe:
         probe.bind(("", 0))
         return int(probe.getsockname()[1])

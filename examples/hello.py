@@ -2,7 +2,7 @@
 
     python examples/hello.py [FOLDER]
 
-Without a folder it works in a temporary one. With one, start it twice: the queue and its messages are still there.
+The default is a temporary folder. With FOLDER, run it twice: the queue and its messages are still there.
 """
 
 import sys
@@ -16,11 +16,11 @@ def main(folder: str) -> None:
         print(f"queue manager {manager.name} {manager.guid}")
 
         try:
-            orders = manager.create_queue("orders", label="what customers want")
+            orders = manager.create_queue("orders", label="orders of customers")
         except waypost.errors.QueueExists:
             orders = manager.queue("orders")
 
-        # It returns when the message is on disk; text and bytes will do as a body.
+        # `send` returns when the message is on disk. The body is text or bytes.
         sent = orders.send("42 bolts", label="order", priority=5)
         print(f"sent {sent.id}")
 

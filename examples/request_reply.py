@@ -1,4 +1,4 @@
-"""Ask and be answered: a response queue, a correlation id, an acknowledgment and a dead letter.
+"""Send a request and get a reply: a response queue, a correlation id, an acknowledgment and a dead-letter message.
 
 python examples/request_reply.py [FOLDER]
 """
@@ -12,7 +12,7 @@ import waypost
 
 
 def serve(manager: waypost.Manager) -> None:
-    """Answers every question where its sender waits. It need not know who that is, or on which computer."""
+    """Answer every question in the response queue that it names, which may be on any computer."""
     for question in manager.queue("questions").follow(timeout=1):
         if question.response_queue is not None:
             answer = question.text.upper()
@@ -42,10 +42,10 @@ def main(folder: str) -> None:
         print(f"receipt: {receipt.class_meaning} ({receipt.correlation_id == asked.id})")
         server.join()
 
-        # Nobody is there any more, and this one has no time to wait.
+        # No receiver is left, and this message expires without a wait.
         questions.send("anybody?", time_to_be_received=0, dead_letter=True)
         letter = manager.queue("system$;deadletter").receive(timeout=10)
-        print(f"dead letter: {letter.text} ({letter.class_meaning})")
+        print(f"dead-letter message: {letter.text} ({letter.class_meaning})")
 
 
 if __name__ == "__main__":

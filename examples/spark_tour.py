@@ -1,9 +1,9 @@
-"""Read a queue with Spark, follow it, write to one, and go from one to the other: the examples of docs/spark.md.
+"""Read a queue with Spark, follow it, write to a queue, and stream from one to another: the examples of docs/spark.md.
 
     python examples/spark_tour.py
 
-It needs the extra `spark` and a daemon: the one that WAYPOST_URL names, or the one on this computer. It makes two
-queues there, and deletes them in the end.
+It needs the extra `spark` and a daemon: the one that WAYPOST_URL names, or the one on this computer. It creates two
+queues there, and deletes them at the end.
 """
 
 import os
@@ -31,7 +31,7 @@ stream = spark.readStream.format("msmq").options(server=URL, queue="tour-orders"
 query = (
     stream.writeStream.format("parquet")
     .option("checkpointLocation", f"{folder}/checkpoint")
-    .trigger(availableNow=True)  # all that is there now; without it, the query waits for more
+    .trigger(availableNow=True)  # all messages that are there now; without it, the query waits for more
     .start(f"{folder}/orders")
 )
 query.awaitTermination()

@@ -11,11 +11,11 @@ import waypost
 
 
 class OutOfPaper(Exception):
-    """The printer gives up."""
+    """The printer has no paper."""
 
 
 def queue(manager: waypost.Manager, name: str) -> waypost.Queue:
-    """A transactional queue: what is sent to it is sent in transactions, exactly once and in order."""
+    """A transactional queue: messages go to it in transactions, exactly once and in order."""
     with suppress(waypost.errors.QueueExists):
         manager.create_queue(name, transactional=True)
     return manager.queue(name)

@@ -1,9 +1,9 @@
-"""Several workers share the work of one queue; what fails is tried again, and set aside after three times.
+"""Several workers share the jobs of one queue; a job that fails is tried again, and set aside after three attempts.
 
     python examples/worker.py [FOLDER]
 
-A worker looks at the first message and then takes it in a transaction: if the work fails, or the whole process does,
-the message goes back to its place, and counts that. One that has failed three times is moved to a subqueue.
+A worker peeks at the first message and then receives it in a transaction: if the work fails, or the whole process does,
+the message goes back to its place, with its abort count raised. After three failures it is moved to a subqueue.
 """
 
 import sys
@@ -18,7 +18,7 @@ ATTEMPTS = 3
 
 
 def do(job: waypost.Message) -> None:
-    """The work itself."""
+    """Do one job."""
     if "bad" in job.text:
         raise ValueError(f"cannot do {job.text}")
 

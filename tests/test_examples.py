@@ -19,7 +19,7 @@ SAYS = {
     "request_reply.py": [
         "answer: HOW ARE YOU? (to the question that was asked: True)",
         "receipt: the message was received by an application (True)",
-        "dead letter: anybody? (the message expired",
+        "dead-letter message: anybody? (the message expired",
     ],
     "follow_async.py": ["kitchen: 20 degrees", "roof: 22 degrees", "9 temperatures"],
 }

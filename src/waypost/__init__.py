@@ -7,9 +7,9 @@
         orders.send("42 bolts", label="order")
         print(orders.receive().text)
 
-`waypost.open` is where to start; `waypost.connect` is the same on a running daemon, and `waypost.msmq` writes to and
-reads from any MSMQ host. `waypost.restore` makes a data folder of a backup. `waypost.aio` has all of them for asyncio,
-and `waypost.errors` what can go wrong. The packets, names and values of the protocol are in waypost.wire.
+Start with `waypost.open`. `waypost.connect` offers the same on a running daemon, and `waypost.msmq` sends to and reads
+from any MSMQ host. `waypost.restore` makes a data folder from a backup. `waypost.aio` has all of them for asyncio,
+and `waypost.errors` has the exceptions. The packets, names and values of the protocol are in waypost.wire.
 """
 
 from importlib import import_module
@@ -71,7 +71,7 @@ __all__ = [
     "xml_body",
 ]
 
-# Loaded when they are asked for: the command line and the codec need none of them, and they take a while.
+# Imported on first use: the command line and the codec need none of them, and the imports take a while.
 _HOMES: Final = {
     "BackupInfo": "waypost.client.backups.container",
     "Check": "waypost.api.status",

@@ -1,4 +1,4 @@
-"""Queue managers for asyncio: what waypost has, with coroutines for everything that may wait.
+"""Queue managers for asyncio: the API of waypost, with coroutines for everything that may wait.
 
 async with waypost.aio.open("./data") as manager:
     orders = await manager.create_queue("orders")

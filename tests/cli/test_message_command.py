@@ -99,8 +99,8 @@ def test_a_file_without_packets_is_refused(desk: Desk, tmp_path: Path, data: byt
     result = desk.run("message", "import", "orders", str(file))
     assert result.exit_code == (1 if data else 0)
     if data:
-        assert f"{file} holds something that is no message" in result.stderr
-        assert f"hint: `waypost decode {file}` shows what it is." in result.stderr
+        assert f"{file} holds something that is not a message" in result.stderr
+        assert f"hint: `waypost decode {file}` shows its content." in result.stderr
 
 
 def test_a_packet_that_is_cut_short_is_refused(desk: Desk, orders: waypost.Queue, tmp_path: Path) -> None:

@@ -125,10 +125,10 @@ def test_what_only_the_other_computer_knows_is_a_sentence(place: Place) -> None:
 def test_what_is_wrong_there_is_a_sentence(place: Place) -> None:
     missing = place.run("receive", place.name("nothing"), "--timeout", "0")
     assert missing.exit_code == 1
-    assert "is no queue of the host" in missing.stderr
+    assert "is not a queue of the host" in missing.stderr
     unreachable = place.run("peek", f"DIRECT=TCP:{loopback(69)}\\private$\\orders")
     assert unreachable.exit_code == 1
-    assert "cannot be reached" in unreachable.stderr
+    assert "is unreachable" in unreachable.stderr
     assert "hint: the host has to be up" in unreachable.stderr
 
 
@@ -170,8 +170,8 @@ def test_a_destination_of_this_computer_is_told_with_its_name_there(place: Place
     short = name.rpartition("\\")[2]
     refused = place.run("message", "move", name, str(message.lookup_id), f"{short};retry")
     assert refused.exit_code == 2
-    assert f"{short};retry is a queue of NEAR, and the message is at {place.address}" in refused.stderr
-    assert f"name it as {name};retry" in refused.stderr.replace("PRIVATE$", "private$")
+    assert f"{short};retry is a queue of NEAR, but the message is at {place.address}" in refused.stderr
+    assert f"use the name {name};retry" in refused.stderr.replace("PRIVATE$", "private$")
     assert bodies(queue) == ["1"]
 
 

@@ -144,7 +144,7 @@ def test_a_daemon_that_cannot_be_reached_ends_with_3() -> None:
         result = CliRunner().invoke(app, ["--url", url, "queue", "list"])
     assert (result.exit_code, result.stdout) == (3, "")
     sentence, hint = result.stderr.splitlines()
-    assert sentence.startswith(f"The daemon at {url} cannot be reached: ")
+    assert sentence.startswith(f"Cannot reach the daemon at {url}: ")
     assert hint == "hint: start one with `waypost serve`, or name another with --url or WAYPOST_URL."
 
 
@@ -176,7 +176,7 @@ def test_a_hint_fits_its_error() -> None:
 def test_what_is_no_address_is_wrong_usage(url: str) -> None:
     result = CliRunner().invoke(app, ["--url", url, "status"])
     assert result.exit_code == 2
-    assert result.stderr.startswith("The address of a daemon is like http://127.0.0.1:8181, not ")
+    assert result.stderr.startswith("The address of a daemon must be like http://127.0.0.1:8181, not ")
 
 
 def test_what_is_no_daemon_is_told() -> None:

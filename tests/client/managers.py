@@ -1,6 +1,6 @@
 """Shared by the tests of the client: a manager on a fresh folder, and how to run something beside it.
 
-A module that wants the fixtures binds them to names of its own.
+A module that uses the fixtures binds them to its own names.
 """
 
 import subprocess
@@ -24,12 +24,12 @@ def opened(path: Path, **options: Any) -> waypost.Manager:
 
 
 def driver_of(manager: Any) -> Any:
-    """What drives the engine of a manager inside the process, synchronous or not."""
+    """The driver of the engine of a manager inside the process, synchronous or not."""
     return manager._transport.driver
 
 
 def handles_of(driver: Driver) -> list[OpenQueueDescriptor]:
-    """What is open of the queues."""
+    """The open handles of all queues."""
     queues = driver.node.manager.collection.by_number.values()
     return [handle for queue in queues for handle in queue.descriptors.values()]
 
@@ -52,7 +52,7 @@ def ledger(manager: waypost.Manager) -> waypost.Queue:
 
 
 def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a program that may be interrupted, fork or end without closing, in a process of its own."""
+    """Run a program that may be interrupted, fork or end without closing, in a separate process."""
     command = [sys.executable, "-c", script, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
@@ -85,7 +85,7 @@ class Beside:
         return self._thread.is_alive()
 
     def result(self) -> Any:
-        """What it returned. Raises what it raised."""
+        """The result of the function. Raises its error."""
         if self._error is not None:
             raise self._error
         return self._result

@@ -70,7 +70,7 @@ def test_a_backup_goes_to_an_open_file_and_comes_from_one(tmp_path: Path, data: 
     with waypost.open(data) as manager:
         manager.backup(stream)
         for wrong in (7, None):
-            with pytest.raises(InvalidParameter, match="a backup goes to a folder or an open file, not to"):
+            with pytest.raises(InvalidParameter, match="target must be a folder or an open file, not"):
                 manager.backup(wrong)  # type: ignore[arg-type]
     stream.seek(0)
     waypost.restore(stream, tmp_path / "copy", same_identity=True)
@@ -90,9 +90,9 @@ def test_a_folder_that_holds_something_is_refused_before_anything_is_copied(tmp_
         manager.backup(tmp_path / "backup")
         with pytest.raises(BackupError, match="backup is not empty; name a new folder"):
             manager.backup(tmp_path / "backup")
-        with pytest.raises(BackupError, match="cannot be used: Not a directory"):
+        with pytest.raises(BackupError, match=r"cannot use .*/backup/waypost\.backup: Not a directory"):
             manager.backup(tmp_path / "backup/waypost.backup")
-        with pytest.raises(BackupError, match="cannot be written: No such file or directory"):
+        with pytest.raises(BackupError, match=r"cannot write to .*/nowhere/backup: No such file or directory"):
             manager.backup(tmp_path / "nowhere/backup")
 
 
@@ -115,7 +115,7 @@ def test_a_reader_that_takes_nothing_ends_the_backup(large: Path, monkeypatch: p
     with BackupSource(large) as backup:
         assert backup.read()
         backup._process.wait(60)
-        with pytest.raises(BackupError, match=r"nobody has read the backup for 0\.2 seconds"):
+        with pytest.raises(BackupError, match=r"the receiver has not read the backup for 0\.2 seconds"):
             list(backup)
     # And its readers are gone, and so is the lock.
     with BackupSource(large) as backup:
@@ -126,7 +126,7 @@ def test_a_backup_is_made_at_a_rate(large: Path) -> None:
     limits = BackupLimits(seconds=0.3, bytes_per_second=500_000)
     with (
         BackupSource(large, limits) as backup,
-        pytest.raises(BackupError, match=r"longer than the 0\.3 seconds of store\.backup_limit_s"),
+        pytest.raises(BackupError, match=r"longer than 0\.3 seconds, store\.backup_limit_s"),
     ):
         list(backup)
 
@@ -148,7 +148,7 @@ def test_a_copier_that_is_killed_holds_nothing_any_more(large: Path) -> None:
         store.forget_lost_readers()
         # The heading, and the store's own.
         assert len(store._env.readers().splitlines()) == 2
-        with pytest.raises(BackupError, match="the process that makes the backup has ended"):
+        with pytest.raises(BackupError, match="the process for the backup has ended"):
             list(backup)
 
 
@@ -168,11 +168,11 @@ def test_a_restore_that_fails_at_any_step_leaves_nothing(
             with pytest.raises(StoreFull):
                 waypost.restore(tmp_path / "backup", tmp_path / "copy", new_identity=True)
         assert sorted(each.name for each in tmp_path.iterdir()) == before
-    with pytest.raises(InvalidParameter, match="one of same_identity and new_identity has to be given"):
+    with pytest.raises(InvalidParameter, match="exactly one of same_identity and new_identity must be True"):
         waypost.restore(tmp_path / "backup", tmp_path / "copy")
-    with pytest.raises(BackupError, match="nothing cannot be read: No such file or directory"):
+    with pytest.raises(BackupError, match=r"cannot read .*/nothing: No such file or directory"):
         waypost.restore(tmp_path / "nothing", tmp_path / "copy", same_identity=True)
-    with pytest.raises(BackupError, match="cannot be made: No such file or directory"):
+    with pytest.raises(BackupError, match=r"cannot make .*/nowhere/copy: No such file or directory"):
         waypost.restore(tmp_path / "backup", tmp_path / "nowhere/copy", same_identity=True)
     (tmp_path / "short").write_bytes(b"Waypost backup\n")
     with pytest.raises(BackupDamaged):

@@ -85,11 +85,11 @@ def test_a_batch_is_staged_and_committed_once(manager: waypost.Manager, ledger: 
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        (None, "an operation is a record of waypost.api, like ListQueues(), not None"),
-        (PlanRange, "an operation is a record of waypost.api"),
-        (Operation(), "an operation is a record of waypost.api"),
-        (CancelReads(name="orders"), "cancel reads is for the queue manager itself"),
-        (PlanRange(name=NUMBER), "plan range is not asked for like this: Expected `str`, got `int` - at `$.name`"),
+        (None, "operation must be a record of waypost.api like ListQueues(), not None"),
+        (PlanRange, "operation must be a record of waypost.api"),
+        (Operation(), "operation must be a record of waypost.api"),
+        (CancelReads(name="orders"), "cancel reads is an operation for the queue manager only"),
+        (PlanRange(name=NUMBER), "invalid fields for plan range: Expected `str`, got `int` - at `$.name`"),
         (PlanRange(name="orders", parts=0), "Expected `int` >= 1 - at `$.parts`"),
         (ListBulkQueues(pattern=NUMBER), "Expected `str`, got `int` - at `$.pattern`"),
         (

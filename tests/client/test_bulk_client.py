@@ -179,7 +179,7 @@ def test_without_a_daemon_or_its_token_it_says_so(tmp_path: Path) -> None:
             assert repr(client) == f"<BulkClient of {daemon.url}>"
         with pytest.raises(ServiceNotAvailable, match="closed"):
             client.queues()
-    with pytest.raises(CannotConnect, match="cannot be reached"):
+    with pytest.raises(CannotConnect, match="cannot reach the daemon"):
         BulkClient(daemon.url)
     with pytest.raises(InvalidParameter, match="like http"):
         BulkClient("127.0.0.1")
@@ -196,7 +196,7 @@ def test_what_answers_may_be_something_else() -> None:
 
         thread = Thread(target=answer)
         thread.start()
-        with pytest.raises(CannotConnect, match="not a Waypost daemon"):
+        with pytest.raises(CannotConnect, match="is not a Waypost daemon"):
             BulkClient(f"http://127.0.0.1:{listener.getsockname()[1]}")
         thread.join()
 
@@ -204,5 +204,5 @@ def test_what_answers_may_be_something_else() -> None:
 def test_an_answer_has_the_type_that_was_asked_for(manager: waypost.Manager, client: BulkClient) -> None:
     manager.create_queue("typed")
     assert isinstance(client.call(ShowBulkQueue(name="typed")), BulkQueue)
-    with pytest.raises(DecodeError, match="not what a Waypost daemon answers"):
+    with pytest.raises(DecodeError, match="not an answer of a Waypost daemon"):
         client.call(Mistyped(name="typed"))

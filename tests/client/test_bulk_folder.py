@@ -18,7 +18,7 @@ from waypost.wire.user_message import UserMessage
 
 @contextmanager
 def running(place: Path) -> Iterator[waypost.Manager]:
-    """In a process of its own: LMDB does not let one process open a store twice."""
+    """In a separate process: LMDB does not let one process open a store twice."""
     with Daemon(place, "data", loopback(71)) as daemon:
         daemon.start()
         with daemon.connect() as manager:

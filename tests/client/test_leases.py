@@ -18,7 +18,7 @@ manager, orders, ledger = managers.manager, managers.orders, managers.ledger
 
 
 class Trouble(Exception):
-    """What a program raises in the middle of its work."""
+    """An error that a program raises in the middle of its work."""
 
 
 def test_what_is_acknowledged_is_gone(orders: waypost.Queue) -> None:
@@ -120,10 +120,10 @@ def test_what_is_sent_in_the_transaction_of_a_lease_is_sent_when_it_is_acknowled
 @pytest.mark.parametrize("lease_s", [0, -1, float("nan"), float("inf"), 3601, "30", None, True])
 def test_a_lease_is_a_sensible_number_of_seconds(orders: waypost.Queue, lease_s: float) -> None:
     orders.send("a")
-    with pytest.raises(InvalidParameter, match="lease_s is a number of seconds, more than 0 and at most 3600, not"):
+    with pytest.raises(InvalidParameter, match="lease_s must be more than 0 and at most 3600 seconds, not"):
         orders.lease(1, 0, lease_s=lease_s)
     for count in (0, -1, 1.5):
-        with pytest.raises(InvalidParameter, match="how many messages"):
+        with pytest.raises(InvalidParameter, match="count must be a number of messages"):
             orders.lease(count, lease_s=30)  # type: ignore[arg-type]  # on purpose
     assert orders.receive(0).abort_count == 0
 
@@ -154,7 +154,7 @@ def test_inside_a_process_the_words_of_http_are_refused_with_a_hint(
 
 
 def test_a_host_without_transactions_has_no_leases() -> None:
-    with waypost.msmq("127.0.0.1", port=9) as host, pytest.raises(TransactionUsage, match="needs a queue manager"):
+    with waypost.msmq("127.0.0.1", port=9) as host, pytest.raises(TransactionUsage, match="need a local queue manager"):
         host.queue("orders").lease(1, lease_s=30)
 
 

@@ -167,7 +167,7 @@ def test_private_and_public_format_names_are_taken(tmp_path: Path) -> None:
         async with aio.msmq(here) as host:
             await host.send(f"PRIVATE={daemon.manager.guid}\\{queue.private_queue_number:08x}", b"by number")
             assert (await orders.receive(0)).body == b"by number"
-            # There is no such public queue, and the host takes the message over nevertheless.
+            # The public queue does not exist, and the host takes the message over nevertheless.
             await host.send(f"PUBLIC={guid_text(GUID)}", b"m")
 
     with_daemon(tmp_path, work)
@@ -200,7 +200,7 @@ def test_a_daemon_in_another_process_gets_messages(tmp_path: Path) -> None:
             daemon.wait(20)
 
 
-# What is refused before anything is sent.
+# Messages that are refused before anything is sent.
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_what_needs_a_queue_manager_is_refused() -> None:
     with pytest.raises(TransactionUsage, match="waypost serve"):
         host.send("orders", b"m", transaction=object())
     for name in ("journal", "dead_letter"):
-        with pytest.raises(InvalidParameter, match=f"{name} needs a queue manager"):
+        with pytest.raises(InvalidParameter, match=f"{name} needs a local queue manager"):
             host.send("orders", b"m", **{name: True})
         with pytest.raises(InvalidParameter, match="a body is bytes or text"):
             host.send("orders", 5, **{name: False})
@@ -299,7 +299,7 @@ def test_a_host_that_nothing_listens_at_is_unreachable() -> None:
     ):
         host.send("orders", b"m")
     assert not caught.value.is_outcome_unknown
-    assert f"127.0.0.1:{port} cannot be reached: Connection refused;" in str(caught.value)
+    assert f"127.0.0.1:{port} is unreachable: Connection refused;" in str(caught.value)
 
 
 def test_a_host_that_nobody_knows_is_unreachable() -> None:
@@ -373,7 +373,7 @@ def test_what_is_not_acknowledged_in_time_may_have_arrived() -> None:
             error = await failure_of(host, b"m")
             assert type(error) is NotAcknowledged
             assert (error.unknown, error.is_outcome_unknown) == ((0,), True)
-            assert "whether it has the message is not known" in str(error)
+            assert "the message may have arrived or not" in str(error)
 
     run(work())
 

@@ -118,7 +118,7 @@ def test_a_host_that_stays_away_ends_the_wait(tmp_path: Path) -> None:
             middle.cut()
             with pytest.raises(SessionRefused):
                 await waiting
-            # Who comes now is not told to be patient.
+            # A later read does not wait.
             with pytest.raises(SessionRefused):
                 await queue.receive(20)
             middle.is_down = False
@@ -495,7 +495,7 @@ def test_closing_a_queue_ends_its_waits_and_the_next_use_opens_it_anew(tmp_path:
             await middle.seen(START, 3)
             await queue.close()
             for task in waiting:
-                with pytest.raises(OperationCancelled, match="closed while it was read"):
+                with pytest.raises(OperationCancelled, match="closed during the read"):
                     await task
             await found.manager.send("orders", "42 bolts")
             assert await count(found) == 1
@@ -552,7 +552,7 @@ def test_two_readers_cannot_both_receive_alone(tmp_path: Path, protocol: str) ->
             assert (await second.receive(0)).text == "1"
             with pytest.raises(SharingViolation):
                 await first.receive(0)
-            # Who goes without closing leaves nothing closed.
+            # A reader that leaves without closing keeps no lock.
             await two.close()
             await until_received(first, "2")
 
@@ -601,7 +601,7 @@ def test_who_gives_up_while_the_queue_is_opened_alone_leaves_it_to_others(tmp_pa
     run(work())
 
 
-# A daemon in a process of its own.
+# A daemon in a separate process.
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What waypost.msmq makes of the answers of a host: errors with a sentence, and messages whatever is in them."""
+"""The results of waypost.msmq from the answers of a host: errors with a sentence, and messages of any content."""
 
 import asyncio
 import socket
@@ -43,7 +43,7 @@ from waypost.wire.security_header import SecurityHeader
 from waypost.wire.user_message import UserMessage
 
 HERE = loopback(13)
-NO_RPC = f"^what answers at {HERE}:22103 is no RPC server$"
+NO_RPC = f"^{HERE}:22103 is not an RPC server$"
 FAILURES = Failures("winserver01", "orders", Access())
 ALICE = Failures("winserver01", "orders", Access("CORP\\alice", "pw", AuthLevel.PRIVACY))
 
@@ -95,7 +95,7 @@ def test_any_status_and_any_fault_is_an_error_with_a_sentence(status: int) -> No
 @pytest.mark.parametrize(
     ("raised", "kind", "words"),
     [
-        (RpcFault(FaultStatus.ACCESS_DENIED), errors.AuthenticationFailed, "not let .* in: give user and password$"),
+        (RpcFault(FaultStatus.ACCESS_DENIED), errors.AuthenticationFailed, "refuses .*: give user and password$"),
         (RpcFault(EPT_S_NOT_REGISTERED), errors.SessionRefused, "does not serve remote reading"),
         (InterfaceNotSupported("qmcomm"), errors.SessionRefused, "does not serve remote reading.*qmcomm"),
         (CallFailed("m", HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE), errors.SessionRefused, "does not serve"),
@@ -103,7 +103,7 @@ def test_any_status_and_any_fault_is_an_error_with_a_sentence(status: int) -> No
         (BindRefused(RejectReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED), errors.AuthenticationFailed, "no users"),
         (RpcFault(FaultStatus.NCA_SERVER_TOO_BUSY), errors.InsufficientResources, "try again later"),
         (RpcFault(FaultStatus.NCA_OP_RNG_ERROR), errors.UnsupportedAccessMode, "too old"),
-        (RpcFault(FaultStatus.NCA_FAULT_CONTEXT_MISMATCH), errors.InvalidHandle, "not open at the host any more"),
+        (RpcFault(FaultStatus.NCA_FAULT_CONTEXT_MISMATCH), errors.InvalidHandle, "no longer open at the host"),
         (ConnectionFailed("it ended"), errors.SessionLost, "winserver01 is lost: it ended"),
         (CallTimedOut("R_PurgeQueue"), errors.NotAcknowledged, "winserver01 does not answer: R_PurgeQueue"),
     ],
@@ -121,10 +121,10 @@ def test_what_the_transport_says_is_told_with_what_to_do(
 
 def test_the_user_is_named_and_the_password_is_not() -> None:
     error = ALICE.of(SecurityContextFailed("ntlm: wrong"))
-    assert str(error).startswith("winserver01 does not let the user CORP\\alice in: look at the name")
+    assert str(error).startswith("winserver01 refuses the user CORP\\alice: check the name")
     assert type(error) is errors.AuthenticationFailed
     denied = ALICE.of(CallFailed("R_OpenQueue", HResult.MQ_ERROR_ACCESS_DENIED))
-    assert str(denied).startswith("orders is not for the user CORP\\alice; a right")
+    assert str(denied).startswith("orders denies access to the user CORP\\alice; grant the right")
 
 
 # Hosts that are none.
@@ -142,7 +142,7 @@ def talking(data: bytes) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (b"", f"^{HERE} closed the connection at once, at port 22103: .* or serves no RPC there$"),
+        (b"", f"^{HERE} closed the connection without an answer, at port 22103: .* or does not serve RPC there$"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", NO_RPC),
         (b"\x05\x00\x0c\x03" + bytes(12), NO_RPC),
         (b"\x05\x00\x02\x03\x10\0\0\0\x10\0\0\0\x01\0\0\0", NO_RPC),

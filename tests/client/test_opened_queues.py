@@ -1,4 +1,4 @@
-"""How many queues stay open for those who send."""
+"""The number of queues that stay open for senders."""
 
 import pytest
 

@@ -195,7 +195,7 @@ def test_an_empty_queue_raises_timeout(orders: waypost.Queue) -> None:
 @pytest.mark.parametrize("timeout", [-1, float("nan"), "soon"])
 def test_a_timeout_is_a_number_of_seconds(orders: waypost.Queue, timeout: float) -> None:
     for read in (orders.receive, orders.peek, orders.cursor().peek, lambda timeout: orders.receive_many(5, timeout)):
-        with pytest.raises(InvalidParameter, match="timeout is a number of seconds"):
+        with pytest.raises(InvalidParameter, match="timeout must be a number of seconds"):
             read(timeout)
 
 
@@ -210,7 +210,7 @@ def test_a_timeout_beyond_all_clocks_waits_for_ever(orders: waypost.Queue, timeo
 
 @pytest.mark.parametrize("count", [0, -1, 1.0, "2", None, 10**400 * -1])
 def test_a_count_is_a_number_from_one(orders: waypost.Queue, count: int) -> None:
-    with pytest.raises(InvalidParameter, match="count is how many messages"):
+    with pytest.raises(InvalidParameter, match="count must be a number of messages"):
         orders.receive_many(count, 0)
 
 
@@ -225,7 +225,7 @@ def test_many_messages_are_received_in_order_whatever_their_delivery(orders: way
         orders.send(f"{number}", recoverable=number % 2 == 0)
     assert texts(orders.receive_many(4)) == ["0", "1", "2", "3"]
     assert texts(orders.receive_many(4)) == ["4", "5"]
-    with pytest.raises(InvalidParameter, match="count is how many"):
+    with pytest.raises(InvalidParameter, match="count must be a number of"):
         orders.receive_many(0)
 
 
@@ -252,9 +252,9 @@ def test_messages_are_found_by_their_lookup_ids(orders: waypost.Queue) -> None:
 def test_a_search_needs_something_to_start_from(orders: waypost.Queue) -> None:
     with pytest.raises(InvalidParameter, match="needs the lookup_id"):
         orders.peek(seek="next")
-    with pytest.raises(InvalidParameter, match="seek is one of first"):
+    with pytest.raises(InvalidParameter, match="seek must be one of first"):
         orders.receive(seek="any")  # type: ignore[arg-type]
-    with pytest.raises(InvalidParameter, match="a lookup_id is a number"):
+    with pytest.raises(InvalidParameter, match="lookup_id must be a number"):
         orders.receive(lookup_id="5")  # type: ignore[arg-type]
 
 
@@ -458,7 +458,7 @@ def test_a_message_is_taken_and_sent_to_another_queue(manager: waypost.Manager, 
         others.resend(found, "orders")
     with pytest.raises(QueueNotFound):
         others.resend(again, "nowhere")
-    with pytest.raises(InvalidParameter, match="a message to resend is a Message or its lookup_id"):
+    with pytest.raises(InvalidParameter, match="the message to resend must be a Message or its lookup_id"):
         others.resend("x")  # type: ignore[arg-type]
     assert [each.id for each in others.browse()] == [again.id]
 

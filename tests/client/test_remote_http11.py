@@ -11,7 +11,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nserver: waypost\r\nContent-Type: application/x-msgpa
 
 
 def parsed(data: bytes, *, size: int = 1 << 20) -> Response | None:
-    """What comes of the bytes, when they come in pieces of this size."""
+    """The result of the bytes, when they come in pieces of this size."""
     parser = ResponseParser()
     response = None
     for at in range(0, len(data), size):

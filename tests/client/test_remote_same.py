@@ -66,7 +66,7 @@ def needs_only_a_manager(test: object) -> bool:
 
 
 def in_loop(test: test_aio.Test) -> Callable[[Daemon], None]:
-    """What test_aio.in_loop does, on a daemon."""
+    """The fixture test_aio.in_loop, on a daemon."""
 
     def run(empty_daemon: Daemon) -> None:
         async def main() -> None:

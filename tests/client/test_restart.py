@@ -1,4 +1,4 @@
-"""What a folder keeps, and how it fails."""
+"""Folders over restarts, and their failures."""
 
 import os
 import resource
@@ -115,7 +115,7 @@ def test_a_quota_bounds_all_queues_and_is_kept(tmp_path: Path) -> None:
         manager.send("a", bytes(2000))
     with opened(tmp_path, quota_kb=20) as manager:
         manager.send("a", bytes(2000))
-    with pytest.raises(InvalidParameter, match="quota_kb is a number of kilobytes"):
+    with pytest.raises(InvalidParameter, match="quota_kb must be 0 to 4294967295 kilobytes"):
         opened(tmp_path, quota_kb=-1)
 
 
@@ -130,17 +130,17 @@ def test_a_folder_belongs_to_one_manager_at_a_time(manager: waypost.Manager) -> 
 
 @pytest.mark.parametrize("path", [None, 5, b"data", "a\0b", "\ud800"])
 def test_what_can_be_no_path_is_refused(path: str) -> None:
-    with pytest.raises(InvalidParameter, match="the path of a folder is"):
+    with pytest.raises(InvalidParameter, match="the path of a folder must be"):
         waypost.open(path)
-    with pytest.raises(InvalidParameter, match="the path of a folder is"):
+    with pytest.raises(InvalidParameter, match="the path of a folder must be"):
         aio.open(path)
 
 
 @pytest.mark.parametrize("size", [0, -1, 1e9, "1"])
 def test_what_can_be_no_size_is_refused(tmp_path: Path, size: int) -> None:
-    with pytest.raises(InvalidParameter, match="max_size is a number of bytes"):
+    with pytest.raises(InvalidParameter, match="max_size must be a number of bytes"):
         waypost.open(tmp_path, max_size=size)
-    with pytest.raises(InvalidParameter, match="max_size is a number of bytes"):
+    with pytest.raises(InvalidParameter, match="max_size must be a number of bytes"):
         aio.open(tmp_path, max_size=size)
 
 
@@ -167,7 +167,7 @@ def test_a_store_of_the_largest_size_is_full_and_keeps_what_it_has(tmp_path: Pat
     sent: list[str] = []
     manager = opened(tmp_path, max_size=1 << 20)
     orders = manager.create_queue("orders")
-    with pytest.raises(StoreFull, match=r"which may have 1\.0 MB .* is nearly full: .* nothing was stored$"):
+    with pytest.raises(StoreFull, match=r", which may have 1\.0 MB .* is nearly full: .* nothing was stored$"):
         send_for_ever(orders, bytes(20_000), sent)
     with pytest.raises(StoreFull):
         orders.send(bytes(20_000))
@@ -212,7 +212,7 @@ def test_when_a_full_disk_has_room_again_everything_goes_on(tmp_path: Path, disk
         second = manager.transaction()
         ledger.send("second", transaction=second)
         disk.fill()
-        with pytest.raises(OutcomeUnknown, match="the disk is full; what was asked for is kept in memory"):
+        with pytest.raises(OutcomeUnknown, match="the disk is full; the operation is kept in memory"):
             send_for_ever(orders, bytes(10_000), sent)
         with pytest.raises(StoreFull, match=r"the disk is full$"):
             first.commit()
@@ -234,7 +234,7 @@ def test_when_a_full_disk_has_room_again_everything_goes_on(tmp_path: Path, disk
     with opened(tmp_path) as manager:
         found = [message.id for message in manager.queue("orders").browse()]
         assert set(sent) < set(found)
-        assert len(found) == len(sent) + 1, "what was kept in memory was stored"
+        assert len(found) == len(sent) + 1, "the message kept in memory was stored"
         assert [message.text for message in manager.queue("ledger").browse()] == ["first"]
 
 

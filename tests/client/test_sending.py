@@ -1,4 +1,4 @@
-"""What is said of a message when it is sent is what its reader gets."""
+"""Readers get the properties of a message that its sender gave it."""
 
 import json
 import time
@@ -261,7 +261,7 @@ def test_xml_in_utf_16_is_text(orders: waypost.Queue, body: bytes, body_type: in
         ({"trace": r"DIRECT=OS:x\private$\y"}, "PUBLIC=guid"),
         ({"message_class": 0x1000}, "message_class has no bits outside"),
         ({"connector_type": "5"}, "connector_type is a GUID"),
-        ({"transaction": "mine"}, r"manager.transaction\(\) gives"),
+        ({"transaction": "mine"}, r"must come from manager.transaction\(\)"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_and_nothing_is_sent(

@@ -1,4 +1,4 @@
-"""What is done in a transaction happens together or not at all."""
+"""The operations of a transaction happen together or not at all."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ manager, orders, ledger = managers.manager, managers.orders, managers.ledger
 
 
 class Trouble(Exception):
-    """What a program raises in the middle of its work."""
+    """An error that a program raises in the middle of its work."""
 
 
 def test_a_commit_shows_what_was_sent_to_all_queues(manager: waypost.Manager, ledger: waypost.Queue) -> None:
@@ -145,14 +145,14 @@ def test_a_read_that_waits_keeps_its_transaction(manager: waypost.Manager, order
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), 3601, "60", True])
 def test_the_time_limit_of_a_transaction_is_a_sensible_number(manager: waypost.Manager, timeout: float) -> None:
-    with pytest.raises(InvalidParameter, match="the timeout of a transaction is a number of seconds, more than 0 and"):
+    with pytest.raises(InvalidParameter, match="the timeout of a transaction must be more than 0 and"):
         manager.transaction(timeout)
 
 
 def test_a_transaction_of_another_manager_is_refused(manager: waypost.Manager, tmp_path: Path) -> None:
     with opened(tmp_path / "other") as other:
         queue = other.create_queue("ledger", transactional=True)
-        with pytest.raises(InvalidParameter, match="one of another queue manager"):
+        with pytest.raises(InvalidParameter, match="belongs to another queue manager"):
             queue.send("x", transaction=manager.transaction())
 
 

@@ -12,12 +12,12 @@ from waypost import aio
 
 TWINS = ["Cursor", "Lease", "Manager", "Queue", "Transaction"]
 
-# What answers at once on both sides, because it asks nobody.
+# Methods that do not wait on either side.
 AT_ONCE = {"queue", "transaction", "cursor", "subqueue", "identifier_for"}
 
 
 def members(cls: type) -> dict[str, Any]:
-    """What a user sees: methods and properties, also those of base classes."""
+    """The public methods and properties, also those of base classes."""
     return {
         name: inspect.getattr_static(cls, name)
         for name in dir(cls)

@@ -234,12 +234,12 @@ with waypost.open(sys.argv[1]) as manager:
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
 def test_a_forked_child_cannot_use_the_manager_and_does_no_harm(tmp_path: Path) -> None:
     done = run(FORKED, str(tmp_path))
     child, parent = done.stdout.splitlines()
     assert child.startswith("the queue manager belongs to process ")
-    assert child.endswith("which forked this one; open another here")
+    assert child.endswith(", which forked this one; open another folder here")
     assert parent == "x"
 
 

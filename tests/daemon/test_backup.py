@@ -172,9 +172,9 @@ def test_a_command_that_is_killed_leaves_nothing_that_looks_like_a_backup(
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=SECONDS)
     assert os.listdir(tmp_path / "backup") == [PART]
-    with pytest.raises(BackupError, match="does not hold a backup"):
+    with pytest.raises(BackupError, match="is not a backup"):
         waypost.restore(tmp_path / "backup", tmp_path / "copy", new_identity=True)
-    with pytest.raises(BackupError, match="that was broken off; delete that first"):
+    with pytest.raises(BackupError, match=r"holds an unfinished backup, .*; delete an interrupted one"):
         manager.backup(tmp_path / "backup")
     # The daemon notices that nobody listens any more, and is free for the next.
     await_no_copier(daemon.folder)
@@ -215,11 +215,11 @@ def test_a_copier_that_is_killed_is_said_and_its_pages_are_free_again(
         os.kill(copier, signal.SIGKILL)
     _, told = process.communicate(timeout=SECONDS)
     assert process.returncode == 1, told
-    assert b"broke off" in told
+    assert b"The backup failed" in told
     assert not (tmp_path / "backup").exists()
     with patience(SECONDS, "the log does not say it") as turns:
         for _ in turns:
-            if "a backup broke off: the process that makes the backup has ended" in daemon.log:
+            if "a backup broke off: the process for the backup has ended" in daemon.log:
                 break
     assert "Traceback" not in daemon.log
     assert manager.queue("orders").info().message_count == 5000
@@ -235,12 +235,12 @@ def test_a_disk_that_is_full_leaves_nothing(tmp_path: Path) -> None:
 
         code, told = done("--url", daemon.url, "store", "backup", tmp_path / "backup", preexec_fn=little_room)
         assert code == 1
-        assert "cannot be written: File too large" in told
+        assert "Cannot write the backup: File too large" in told
         assert not (tmp_path / "backup").exists()
         with Path("/dev/full").open("wb") as full:
             code, told = done("--url", daemon.url, "store", "backup", "-", stdout=full)
         assert code == 1
-        assert "cannot be written: No space left on device" in told
+        assert "Cannot write the backup: No space left on device" in told
         await_no_copier(daemon.folder)
         back_up(daemon, tmp_path / "backup")
         assert manager.queue("orders").info().message_count == 2000
@@ -262,9 +262,9 @@ def test_a_backup_that_takes_too_long_is_ended_in_words(tmp_path: Path) -> None:
         manager.create_queue("orders")
         fill(manager, "orders", 1000)
         code, told = done("--url", daemon.url, "store", "backup", tmp_path / "backup")
-        assert (code, "The backup broke off: " in told) == (1, True), told
+        assert (code, "The backup failed: " in told) == (1, True), told
         assert not (tmp_path / "backup").exists()
         with patience(SECONDS, "the log does not say it") as turns:
             for _ in turns:
-                if "longer than the 0.5 seconds of store.backup_limit_s" in daemon.log:
+                if "longer than 0.5 seconds, store.backup_limit_s" in daemon.log:
                     break

@@ -153,10 +153,10 @@ def test_a_backup_that_is_not_whole_is_refused(backup: Path, tmp_path: Path) -> 
     flipped = bytearray(content)
     flipped[len(content) // 2] ^= 0x10
     for name, damaged, sentence in (
-        ("cut", content[: len(content) // 2], "The backup is not whole: its end is missing."),
-        ("flipped", bytes(flipped), "The backup is damaged: its checksum is another than that of its content."),
-        ("other", b"\0" * 10_000, "It is not a backup of Waypost"),
-        ("empty", b"", "The backup is not whole: its end is missing."),
+        ("cut", content[: len(content) // 2], "The backup is incomplete: its end is missing."),
+        ("flipped", bytes(flipped), "The backup is damaged: its checksum does not match its content."),
+        ("other", b"\0" * 10_000, "Not a backup of Waypost"),
+        ("empty", b"", "The backup is incomplete: its end is missing."),
     ):
         (tmp_path / name).write_bytes(damaged)
         code, told = done("store", "restore", tmp_path / name, tmp_path / "data", "--same-identity")
@@ -207,7 +207,7 @@ def test_a_restore_that_is_killed_leaves_nothing_that_opens(backup: Path, tmp_pa
         waypost.open(left)
     code, told = done("store", "restore", backup, tmp_path / "data", "--same-identity")
     assert code == 1
-    assert "another restore is at work, or one was interrupted; delete it then" in told
+    assert "another restore is running, or was interrupted; delete the folder then" in told
 
 
 def test_whenever_a_restore_is_killed_the_folder_is_whole_or_not_there(backup: Path, tmp_path: Path) -> None:

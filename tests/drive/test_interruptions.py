@@ -1,4 +1,4 @@
-"""What is cancelled or interrupted half-way leaves nothing open, and can be finished."""
+"""A cancelled or interrupted operation leaves nothing open, and can be finished."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -20,7 +20,7 @@ def interrupt(*_: object) -> Any:
 
 
 def things_open(manager: Any) -> tuple[int, int]:
-    """How many handles and cursors the queue manager has."""
+    """The numbers of handles and cursors of the queue manager."""
     handles = handles_of(driver_of(manager))
     return len(handles), sum(len(each.cursors) for each in handles)
 

@@ -1,4 +1,4 @@
-"""How long turns of a loop take, measured with clocks of the test's own."""
+"""Durations of turns of a loop, measured with clocks of the test."""
 
 import asyncio
 import time

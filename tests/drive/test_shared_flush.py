@@ -20,7 +20,7 @@ class Host:
 
     async def fill(self) -> None:
         await (await self.manager.create_queue("orders")).send_many([b"1", b"2"])
-        # What the disk can do is known from here on.
+        # The speed of the disk is known from here on.
         self.shell.driver._store._flush_seconds = 0.0
 
     @property

@@ -133,7 +133,7 @@ def test_sql_reads_it_too(spark: SparkSession, daemon: Daemon, sent: str) -> Non
 
 
 def test_what_is_wrong_is_said_in_one_sentence(spark: SparkSession, daemon: Daemon, sent: str) -> None:
-    assert "the daemon at http://127.0.0.1:9 cannot be reached" in sentence(
+    assert "cannot reach the daemon at http://127.0.0.1:9" in sentence(
         spark.read.format("msmq").options(server="127.0.0.1:9", queue=sent)
     )
     assert "did you mean queue?" in sentence(reader(spark, daemon, queu=sent))

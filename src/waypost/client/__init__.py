@@ -1,4 +1,4 @@
-"""The Python API: one facade for threads (manager, queue, transaction) and the same as coroutines (aio_...).
+"""The Python API: a facade for threads (manager, queue, transaction), and the same with coroutines (aio_...).
 
-Each method makes a record of waypost.api.operations, and a transport (transports) brings it to the queue manager.
+Each method makes a record of waypost.api.operations, and a transport (transports) carries it to the queue manager.
 """

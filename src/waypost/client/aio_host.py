@@ -40,8 +40,8 @@ def msmq(
         async with waypost.aio.msmq("winserver01") as host:
             await host.send(r"private$\\orders", "42 bolts", label="from Linux")
 
-    The arguments and errors are those of waypost.msmq. A message whose send was cancelled may arrive. A receive that is
-    cancelled is ended at the host; if it had its message in that moment, the next one of the queue object gets it.
+    The arguments and errors are those of waypost.msmq. A message may arrive although its send was cancelled. A
+    cancelled receive ends at the host too; if it had its message already, the next receive of the queue object gets it.
     """
     address = HostAddress.of(host, port, bind, timeout, identifier)
     return Host(AioMsmq(address, Access.of(user, password, level, (rpc_port, qm2qm_port, epm_port))))
@@ -53,21 +53,21 @@ class Host(ManagerSender):
     Close it, or use it in a `with` statement.
 
     `send` returns a message with its `id` when the host has acknowledged it. A recoverable message, the default, is on
-    the host's disk then; with `recoverable=False` it is in its memory. Hosts acknowledge when they like: Waypost does
-    so at once, others may wait for half a second, and for up to ten with an express message.
+    the host's disk then; with `recoverable=False` it is in its memory. Waypost acknowledges without delay; other hosts
+    may take half a second, and up to ten seconds for an express message.
 
-    The host acknowledges what it has taken over. Whether it has such a queue, and the message got there, it reports to
-    the `admin_queue` if the message asks for that with `acknowledge`, and if the host does that at all. The arguments
-    are those of `Queue.send`; queues are named as seen from the host. `transaction`, `journal` and `dead_letter` need a
-    queue manager of one's own, and are refused.
+    The acknowledgment means that the host has taken the message over. If the message asks for it with `acknowledge`,
+    the host reports to the `admin_queue` whether the message reached its queue; not every host does. The arguments
+    are those of `Queue.send`; names of queues are as seen from the host. `transaction`, `journal` and `dead_letter`
+    need a local queue manager, and are refused.
 
-    `send_many` sends in order, and it is not all of them or none; `timeout` is for all of them together. Both raise a
+    `send_many` sends in order, and may send a part of the messages; `timeout` is for all of them together. Both raise a
     HostError: HostUnreachable, SessionRefused, SessionLost or NotAcknowledged. It says which messages are acknowledged,
     and its `is_outcome_unknown` whether others may have arrived nevertheless.
 
-    Reading goes over MS-MQRR, or over MS-MQQP with hosts that are older. A host that cannot be reached, or that does
-    not serve readers, raises a HostError; one that does not let the user in, AuthenticationFailed; a queue that is not
-    there or not for the user, QueueNotFound or AccessDenied. Many can wait at the same time, over few connections.
+    Reads use MS-MQRR, or MS-MQQP with older hosts. They raise a HostError if the host is unreachable or does not
+    serve readers, AuthenticationFailed if it refuses the user, QueueNotFound if the queue does not exist, and
+    AccessDenied if the user may not read it. Many reads can wait at the same time, over few connections.
     """
 
     __slots__ = ("_transport",)
@@ -97,22 +97,22 @@ class Host(ManagerSender):
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
         """A queue of the host: 'orders' or 'private$\\orders' is a private one, '.\\orders' a public one.
 
-        Any format name is taken, too: of a queue that the host has, or that it passes messages on to. Subqueues,
-        journals and 'system$;deadletter' can be read and not sent to.
+        A format name also works, of a queue of the host or of one that it passes messages on to. Subqueues, journals
+        and 'system$;deadletter' can be read and not sent to.
 
         With `exclusive` it keeps others from receiving, from its first receive until it is closed or the connection
-        ends; SharingViolation says that somebody else has the queue open.
+        ends; the receive raises SharingViolation if another reader has the queue open.
 
-        A message is received when the host was told that it has come, and the host removes it then. So nothing is lost
-        with a connection: one that breaks during the wait is made again, for as long as `timeout` of waypost.msmq says,
-        and the wait goes on. If it breaks just when the host is being told, nobody knows whether it was, and the
-        message is returned: it may come a second time, to this reader or another. There are no transactions, and
-        nothing but messages can be asked for: InvalidParameter refuses the rest.
+        The host removes a message when the reader has confirmed it. So a broken connection loses no message: if it
+        breaks during a wait, the reader connects again, for as long as `timeout` of waypost.msmq says, and the wait
+        goes on. If it breaks during the confirmation, the message is returned, and may come a second time, to this
+        reader or another. The queue has no transactions, and no methods but those for messages: InvalidParameter
+        refuses the rest.
 
-        The place of a cursor and of `browse` is lost with the connection: SessionLost says so, and the next use of a
-        cursor starts from the first message. `move` raises UnsupportedAccessMode if the host is too old to move
-        messages for others. After a `purge` or a `move`, `is_outcome_unknown` of a HostError says whether the host may
-        have done it.
+        A cursor and `browse` lose their place with the connection and raise SessionLost; the next use of a cursor
+        starts from the first message. `move` raises UnsupportedAccessMode if the host is too old to move messages for
+        others. If a `purge` or a `move` raises a HostError, its `is_outcome_unknown` says whether the host may have
+        done it.
         """
         return self._queue(self._transport.named(name), exclusive=exclusive)
 
@@ -131,8 +131,8 @@ class Host(ManagerSender):
         return await self._destination(queue).send_records(bodies, properties, transaction)
 
     async def close(self) -> None:
-        """Close the connections. What is not acknowledged yet raises SessionLost, and reads that wait
-        OperationCancelled. A second time it does nothing.
+        """Close the connections. Sends without an acknowledgment raise SessionLost, and reads that wait
+        OperationCancelled. A second call does nothing.
         """
         await self._transport.close()
 
@@ -140,5 +140,5 @@ class Host(ManagerSender):
         return self._queue(self._transport.address.destination(name))
 
     def _queue(self, name: FormatName, *, exclusive: bool = False) -> Queue:
-        # What is open at the host is shared, and the objects are not, so there is nothing to forget.
+        # The transport shares open queues, and each call makes a new object, so `forget` has nothing to do.
         return Queue(self, self._transport, name, lambda *_: None, exclusive=exclusive)

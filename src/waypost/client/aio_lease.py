@@ -9,17 +9,17 @@ from waypost.errors import TransactionSequence
 
 
 class Lease:
-    """Messages that are locked for a time: `queue.lease()` gives them. Nobody else gets them meanwhile.
+    """Messages that are locked for a time: `queue.lease()` gives them. No other reader gets them meanwhile.
 
-    `acknowledge` removes them, and `release` gives them back. When neither was called for `lease_s` seconds, or the
-    program ends, they are for others again, with their `abort_count` raised. The end of a `async with` statement
-    acknowledges, and an exception that leaves it releases.
+    `acknowledge` removes them, and `release` gives them back. If neither is called within `lease_s` seconds, or the
+    program ends, other readers can receive them again, with their `abort_count` raised. The end of an `async with`
+    statement acknowledges, and an exception that leaves it releases.
     """
 
     __slots__ = ("_ended", "_messages", "_transaction")
 
     def __init__(self, transaction: Transaction, messages: list[Message]) -> None:
-        """The transaction holds the messages, and has the time limit."""
+        """`transaction` holds the messages and has the time limit."""
         self._transaction: Final = transaction
         self._messages: Final = tuple(messages)
         self._ended = ""
@@ -50,7 +50,7 @@ class Lease:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages, in their order. There is at least one."""
+        """The messages in their order, at least one."""
         return self._messages
 
     @property
@@ -60,22 +60,23 @@ class Lease:
 
     @property
     def transaction(self) -> Transaction:
-        """The transaction that holds the messages: what is sent in it is sent when they are acknowledged.
+        """The transaction that holds the messages. Messages sent in it leave when the lease is acknowledged.
 
-        To use it lets `lease_s` begin again.
+        Each use restarts the time limit `lease_s`.
         """
         return self._transaction
 
     @property
     def is_open(self) -> bool:
-        """Whether it can still be ended here. The queue manager may have ended it, because its time is over."""
+        """True before `acknowledge` and `release`. The queue manager may have ended the lease: its time is over."""
         return self._transaction.is_open
 
     async def acknowledge(self) -> None:
         """Remove the messages, and return when that is on disk.
 
-        Raises TransactionSequence if the lease is over: then the messages are for others again. Of a ConnectionLost or
-        OutcomeUnknown nobody knows whether they are removed. If StoreFull leaves it open, `is_open` says so.
+        Raises TransactionSequence if the lease is over: then other readers can receive the messages. After
+        ConnectionLost or OutcomeUnknown they may be removed or not. After StoreFull the lease may still be open
+        (`is_open`).
         """
         self._check()
         try:

@@ -14,7 +14,7 @@ from waypost.drive.settings import check_store, settings
 
 
 class Opening:
-    """A queue manager that is opened, or connected to, when it is awaited or entered."""
+    """A queue manager to open, or to connect to, with `await` or `async with`."""
 
     __slots__ = ("_manager", "_open")
 
@@ -45,9 +45,9 @@ def open(  # noqa: A001, as in waypost.client.opening
             print((await orders.receive()).text)
 
     `await waypost.aio.open(...)` gives the manager without the `async with`. The arguments and errors are those of
-    waypost.open. There is no thread but the one that writes to disk, and tasks that send in the same turn of the loop
-    share one flush. A cancelled receive waits no more; if its message was taken in that very moment, it is gone, so
-    rather give `receive` a timeout, or a transaction.
+    waypost.open. Only writes to disk use another thread, and tasks that send in the same turn of the loop share one
+    flush. A cancelled receive ends its wait, but loses its message if it was taken in the same moment: give `receive` a
+    timeout or a transaction instead.
     """
     check_store(path, max_size)
     wanted = settings(name, quota_kb)
@@ -73,7 +73,7 @@ def connect(
             print((await orders.receive()).text)
 
     `await waypost.aio.connect(...)` gives the manager without the `async with`. The arguments and errors are those of
-    waypost.connect. A cancelled receive waits no more; if its message was taken in that very moment, it is gone.
+    waypost.connect. A cancelled receive ends its wait, but loses its message if it was taken in the same moment.
     """
     address = Address.parse(url, token, timeout, cacert)
 
@@ -84,7 +84,7 @@ def connect(
 
 
 def shell_of(manager: Manager) -> Loop:
-    """The shell around the driver of a manager inside the process, for those who serve it to others."""
+    """The shell around the driver of a manager inside the process, for servers of it."""
     transport = manager._transport  # noqa: SLF001, which nobody else needs
     assert isinstance(transport, AioEmbedded), "a daemon serves itself"
     return transport.shell

@@ -75,13 +75,13 @@ R = TypeVar("R")
 
 
 class Queue(QueueSender, QueueSetter):
-    """A queue: `manager.queue(name)` gives it, and `manager.create_queue(name)` makes it first.
+    """A queue: `manager.queue(name)` gives it, and `manager.create_queue(name)` creates it first.
 
-    Nothing is opened before it is used, so a queue object is cheap, and a name that no queue has is found out then:
-    QueueNotFound. It can be shared by tasks of its event loop.
+    A queue object opens nothing before its first use, so it is cheap, and a name without a queue
+    raises QueueNotFound then. Tasks of its event loop may share it.
 
-    Every method raises a WaypostError that says what is wrong. In particular: StoreFull while the disk has no room;
-    then nothing was done, unless the sentence says that it is kept and will be stored when there is room.
+    Every method raises a WaypostError that says what is wrong; for example StoreFull while the disk has no room: then
+    nothing was done, unless the error says that the change is kept, and is stored when there is room.
     """
 
     __slots__ = (
@@ -106,16 +106,16 @@ class Queue(QueueSender, QueueSetter):
         exclusive: bool = False,
         outgoing: bool = False,
     ) -> None:
-        """`forget` hears that no queue has the name."""
+        """`forget` is called when no queue has the name."""
         self.manager: Final = manager
         self._forget: Final = forget
         self._transport: Final = transport
         self._name: Final = name
-        # As operations have it.
+        # The name in operations.
         self._text: Final = str(name)
         self._outgoing: Final = outgoing
         self._is_exclusive: Final = exclusive
-        # Of an exclusive open.
+        # Handle of an exclusive open.
         self._handle: str | UnsetType = UNSET
         self._opening: Final = asyncio.Lock()
 
@@ -130,12 +130,12 @@ class Queue(QueueSender, QueueSetter):
 
     @property
     def name(self) -> str:
-        """The shortest name that means it on this computer: 'orders', 'orders;retry', 'system$;deadletter', ..."""
+        """The shortest name of the queue on this computer: 'orders', 'orders;retry', 'system$;deadletter', ..."""
         return short_name(self._name, self._transport.computer)
 
     @property
     def format_name(self) -> str:
-        """The format name: what other computers call it, if it is a queue of this one."""
+        """The format name. Other computers use it for a queue of this one."""
         return self._text
 
     async def send_record(
@@ -163,17 +163,17 @@ class Queue(QueueSender, QueueSetter):
     ) -> Message:
         """Take the first message out of the queue, and return it when its removal is on disk.
 
-        It waits for a message for `timeout` seconds, for ever unless given, and raises Timeout when they are over; with
-        0 it does not wait. In a transaction the message is only locked: a commit removes it, and an abort gives it back
-        with its `abort_count` raised.
+        It waits for a message for `timeout` seconds (default: no limit), then raises Timeout; with 0 it does not wait.
+        In a transaction the message is only locked: a commit removes it, and an abort gives it back with its
+        `abort_count` raised.
 
-        With a `lookup_id` it takes that message, or the `seek` "next" or "previous" to it; `seek="first"` and "last"
-        need none. Nothing is waited for then, and MessageNotFound says that it is not there or a transaction holds it;
-        MessageAlreadyReceived, that somebody has received it while a cursor was on it.
+        With a `lookup_id` it takes that message; with `seek="next"` or "previous", the one after or before it;
+        `seek="first"` and "last" need no `lookup_id`. It does not wait then, and raises MessageNotFound if the message
+        is not there or a transaction holds it, or MessageAlreadyReceived if it was received while a cursor was on it.
 
         Outside a transaction a message is received at most once: if the call is interrupted or cancelled while the
-        removal is being written to disk, or the process ends then, the message is lost. Receive in a transaction what
-        must not be.
+        removal is being written to disk, or the process ends then, the message is lost. To prevent that, receive in a
+        transaction.
         """
         return Message((await self._receive(1, timeout, transaction, lookup_id, seek))[0])
 
@@ -182,7 +182,8 @@ class Queue(QueueSender, QueueSetter):
     ) -> list[Message]:
         """Take up to `count` messages, in their order, with one flush to disk.
 
-        What is there is taken at once. If nothing is, it waits as `receive` does, for one message.
+        It takes the messages that are in the queue, without waiting. If the queue is empty, it waits for one message,
+        as `receive` does.
         """
         return [Message(each) for each in await self._receive(how_many(count), timeout, transaction, None, None)]
 
@@ -193,16 +194,16 @@ class Queue(QueueSender, QueueSetter):
                 for message in lease:
                     print(message.text)
 
-        What is there is taken at once; if nothing is, it waits as `receive` does, for one message, and raises Timeout.
-        The messages stay locked until `acknowledge`, which removes them, `release`, which gives them back, or the end
-        of the time. It is an object to be ended, so it is not another argument of `receive_many`, whose messages are
-        gone. A lease is a transaction with a time limit, here as over HTTP, so `waypost.msmq` has none.
+        It takes the messages that are in the queue, without waiting. If the queue is empty, it waits for one message,
+        as `receive` does, and raises Timeout. The messages stay locked until `acknowledge` removes them, `release`
+        gives them back, or the time is over. A lease is a transaction with a time limit, here as over HTTP, so the
+        queues of `waypost.msmq` have none.
         """
         number, transaction = how_many(count), Transaction(self._transport, lease_limit(lease_s))
         try:
             found = await self._receive(number, timeout, transaction, None, None)
         except BaseException:
-            # Whatever was taken, or may have been, is for others again.
+            # Give back any messages that were taken.
             with suppress(WaypostError):
                 await transaction.abort()
             raise
@@ -211,9 +212,9 @@ class Queue(QueueSender, QueueSetter):
     async def peek(
         self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None
     ) -> Message:  # fmt: skip
-        """Look at the first message and leave it there. The arguments are those of `receive`.
+        """Return the first message and leave it in the queue. The arguments are those of `receive`.
 
-        A message that a transaction holds is passed over; asked for by its `lookup_id`, it raises TransactionUsage.
+        It skips messages that a transaction holds; with the `lookup_id` of such a message it raises TransactionUsage.
         """
         number, word = sought(lookup_id, seek)
         peek = Peek(
@@ -228,7 +229,7 @@ class Queue(QueueSender, QueueSetter):
         return Message((await self._call(peek)).messages[0])
 
     async def browse(self) -> AsyncIterator[Message]:
-        """Look at all messages in their order, without waiting for more. Others may receive them meanwhile."""
+        """Return all messages in their order, and leave them in the queue. Others may receive them meanwhile."""
         wanted = Browse(name=self._text, outgoing=self._outgoing, form="packet")
         page = await self._call(wanted)
         try:
@@ -244,10 +245,10 @@ class Queue(QueueSender, QueueSetter):
                     await self._transport.start(CloseCursor(identifier=page.next))
 
     async def follow(self, timeout: float | None = None) -> AsyncIterator[Message]:
-        """Receive message after message, for ever, or until none has come for `timeout` seconds.
+        """Receive message after message, until none has come for `timeout` seconds (default: without end).
 
-        A message is out of the queue before you see it. If it must not be lost when your program fails, use `receive`
-        in a transaction instead.
+        The queue no longer has a message when the program gets it. If a failure of the program must not lose messages,
+        use `receive` in a transaction instead.
         """
         while True:
             try:
@@ -259,17 +260,18 @@ class Queue(QueueSender, QueueSetter):
     async def events(
         self, since: Message | int | Literal["start"] | None = None, timeout: float | None = None
     ) -> AsyncIterator[Message]:
-        """Follow the queue: look at every message that comes, in the order of arrival, and take none.
+        """Return every message that comes, in the order of arrival, and leave all in the queue.
 
             async for message in await orders.events():
                 print(message.label)
 
-        It goes on until no message has come for `timeout` seconds, without end unless given. It begins with what comes
-        from this call on; `since="start"` begins with what is there, and `since=message`, or its `lookup_id`, behind
-        this message: a program that notes the last one misses nothing that is still there when it comes again. What a
-        transaction sends comes with its commit. It is the event stream of HTTP; `follow` receives instead.
+        It ends when no message has come for `timeout` seconds (default: never). It begins with the messages that come
+        after this call; `since="start"` begins with the first message in the queue, and `since=message`, or its
+        `lookup_id`, after this message: a program that notes the last one and continues there misses no message that
+        is still in the queue. Messages of a transaction come when it commits. HTTP has the same event stream; `follow`
+        receives instead.
 
-        Raises QueueNotFound when the queue is deleted, and ConnectionLost if the stream of a daemon breaks off.
+        Raises QueueNotFound when the queue is deleted, and ConnectionLost if the stream from a daemon breaks.
         """
         wanted = Events(name=self._text, since=event_id(since), form="packet")
         wait = seconds(timeout)
@@ -281,14 +283,14 @@ class Queue(QueueSender, QueueSetter):
         return _shown(found)
 
     def cursor(self) -> "Cursor":
-        """A cursor at the start of the queue, to look through it and receive what is found on the way."""
+        """A cursor at the start of the queue, to look through its messages and receive some of them."""
         return Cursor(self._transport, self._open_cursor)
 
     async def move(self, message: Message | int, to: Name, *, transaction: "Transaction | None" = None) -> None:
-        """Move a message, or the one with this lookup id, to a subqueue, or back, with all that belongs to it.
+        """Move a message, or the one with this lookup id, to a subqueue, or back, with all its properties.
 
-        `to` is the name of the other queue, such as 'orders;retry', or its queue object. The message counts it in its
-        `move_count`. Raises MessageNotFound if it is not there or a transaction holds it.
+        `to` is the name of the other queue, such as 'orders;retry', or its queue object. The `move_count` of the
+        message rises by one. Raises MessageNotFound if the message is not there or a transaction holds it.
         """
         number, target = lookup_id_of(message, "move"), str(self._transport.named(to))
         identifier, begin_s = joined(transaction, self._transport)
@@ -303,11 +305,11 @@ class Queue(QueueSender, QueueSetter):
         await self._call(move, transaction)
 
     async def move_all(self, to: Name, *, progress: Callable[[int], object] | None = None) -> int:
-        """Move all messages that are there now to a subqueue, or back, and return how many were moved.
+        """Move all messages that are there now to a subqueue, or back, and return their number.
 
-        They are moved some hundred at a time, and others use both queues meanwhile: each message is in one of them,
-        also if this process or the daemon ends in the middle; whoever calls again moves the rest. What a transaction
-        holds stays. `progress` is called with the number of messages after each part.
+        It moves some hundred at a time, and others use both queues meanwhile: each message is always in one of them,
+        even if this process or the daemon ends in the middle; another call moves the rest. Messages that a transaction
+        holds stay. `progress` is called after each part with its number of messages.
         """
         wanted = MoveAll(name=self._text, to=str(self._transport.named(to)), outgoing=self._outgoing)
         part = await self._call(wanted)
@@ -321,23 +323,23 @@ class Queue(QueueSender, QueueSetter):
             moved += part.moved
 
     async def export_messages(self, file: PacketFile, messages: Iterable[Message] | None = None) -> list[Message]:
-        """Write messages into a file, as the packets that would travel, and leave them in the queue.
+        """Write messages to a file, as packets in the form of the network protocol, and leave them in the queue.
 
             orders.export_messages("orders.packets")
 
-        `file` is a name or an open binary file. `messages` are those to write, default: all of the queue. They are
-        returned. `Manager.import_messages` sends what the file holds, and `waypost decode` shows it.
+        `file` is a name or an open binary file. `messages` are the messages to write (default: all of the queue).
+        Returns them. `Manager.import_messages` sends the messages of the file, and `waypost decode` shows them.
         """
         chosen = [message async for message in self.browse()] if messages is None else list(messages)
         await asyncio.to_thread(write_packets, file, chosen)
         return chosen
 
     async def resend(self, message: Message | int, to: Name | None = None) -> Message:
-        """Take a message, or the one with this lookup id, and send it once more, in one step: both are done or neither.
+        """Receive a message, or the one with this lookup id, and send it again, in one atomic step.
 
-        It goes to the queue `to`, or to where it was sent to. The new message, which is returned, has another `id` and
-        says the same; one that was sent in a transaction is sent in one again. TransactionUsage says that a queue is of
-        the other kind: transactional, or not.
+        It goes to the queue `to` (default: its original destination). Returns the new message, with a new `id` and the
+        same content; a message that was sent in a transaction is sent in one again. Raises TransactionUsage if only one
+        of the message and the queue is transactional.
         """
         target: str | UnsetType = UNSET
         if to is not None:
@@ -349,25 +351,25 @@ class Queue(QueueSender, QueueSetter):
         return sent_message((await self._call(wanted)).messages[0])
 
     async def delete_message(self, message: Message | int) -> None:
-        """Remove a message, or the one with this lookup id, as `receive` does."""
+        """Remove a message, or the one with this lookup id, from the queue, as `receive` does."""
         number = lookup_id_of(message, "delete")
         await self._call(DeleteMessage(name=self._text, number=str(number), outgoing=self._outgoing))
 
     async def purge(self) -> None:
-        """Delete all messages. One that a transaction holds goes when the transaction gives it back."""
+        """Delete all messages. A message that a transaction holds is deleted if the transaction gives it back."""
         await self._call(PurgeQueue(name=self._text, outgoing=self._outgoing))
 
     @property
     def journal(self) -> "Queue":
-        """The journal: copies of what was received, if the queue was created with `journal=True`."""
+        """The journal queue: copies of the received messages, if the queue has `journal=True`."""
         return self.manager.queue(str(journal_name(self._name)))
 
     def subqueue(self, name: str) -> "Queue":
-        """A subqueue, which comes to be when a message is moved there or somebody reads from it."""
+        """A subqueue. The first message moved to it, or the first read from it, creates it."""
         return self.manager.queue(str(subqueue_name(self._name, name)))
 
     async def info(self) -> QueueInfo:
-        """How many messages it has, and everything else about it, at this moment."""
+        """The number of messages and all properties of the queue, at this moment."""
         return await self._call(ShowQueue(name=self._text))
 
     async def set_record(self, properties: QueueProperties) -> None:
@@ -375,11 +377,11 @@ class Queue(QueueSender, QueueSetter):
         warn_of_ignored(found.notes)
 
     async def pause(self) -> None:
-        """Let no message leave an outgoing queue until `resume`. Messages can still be sent to it, and wait there."""
+        """Stop the transfer from an outgoing queue until `resume`. It still takes messages, which wait there."""
         await self._call(PauseQueue(name=self._text))
 
     async def resume(self) -> None:
-        """Let messages leave an outgoing queue again."""
+        """Start the transfer from an outgoing queue again."""
         await self._call(ResumeQueue(name=self._text))
 
     async def delete(self) -> None:
@@ -388,9 +390,9 @@ class Queue(QueueSender, QueueSetter):
         self._forget(self._name, self)
 
     async def close(self) -> None:
-        """Close what was opened for this object. Reads that wait raise OperationCancelled; the next use opens anew.
+        """Close the queue object. Reads that wait raise OperationCancelled; the next use opens the queue again.
 
-        The object is shared by all who got it from `manager.queue(name)`, and so are the waits that end.
+        All callers of `manager.queue(name)` share the object, so this ends the waits of all of them.
         """
         with suppress(InvalidHandle, ServiceNotAvailable):
             if not self._is_exclusive:
@@ -456,7 +458,8 @@ class Queue(QueueSender, QueueSetter):
 class Cursor:
     """A place in a queue: `queue.cursor()` gives it. It is for one task at a time.
 
-    `timeout` is None to wait for ever for a message behind the last, as everywhere, and 0 not to wait: Timeout then.
+    `timeout` is the number of seconds to wait for a message after the last; None has no limit, and 0 does not wait.
+    Reads raise Timeout when the time is over.
     """
 
     __slots__ = ("_id", "_open", "_transport")
@@ -464,7 +467,7 @@ class Cursor:
     def __init__(self, transport: AioCarrier, open_cursor: Callable[[], Awaitable[str]]) -> None:
         self._transport: Final = transport
         self._open: Final = open_cursor
-        # Once it is used.
+        # None before the first use.
         self._id: str | None = None
 
     async def __aenter__(self) -> Self:
@@ -474,22 +477,22 @@ class Cursor:
         await self.close()
 
     async def peek(self, timeout: float | None = None) -> Message:
-        """Look at the message where the cursor is: at first, and after a receive, the next one that there is.
+        """Return the message at the cursor. A new cursor, and one after a receive, moves to the next message first.
 
-        Raises MessageAlreadyReceived if somebody has received it since; `peek_next` goes on.
+        Raises MessageAlreadyReceived if another reader has received it; `peek_next` then moves on.
         """
         return await self._read(CursorPeek, timeout, None)
 
     async def peek_next(self, timeout: float | None = None) -> Message:
-        """Go on, and look at the message there. Raises IllegalCursorAction before the first `peek`."""
+        """Move to the next message and return it. Raises IllegalCursorAction before the first `peek`."""
         return await self._read(CursorNext, timeout, None)
 
     async def receive(self, timeout: float | None = None, *, transaction: "Transaction | None" = None) -> Message:
-        """Receive the message where the cursor is; `Queue.receive` says what that means in a transaction."""
+        """Receive the message at the cursor. Transactions have the same effect as in `Queue.receive`."""
         return await self._read(CursorReceive, timeout, transaction)
 
     async def close(self) -> None:
-        """Forget the place: if it is used again, it starts from the first message."""
+        """Close the cursor. If it is used again, it starts from the first message."""
         identifier, self._id = self._id, None
         if identifier is not None:
             with suppress(InvalidHandle, ServiceNotAvailable):

@@ -1,4 +1,4 @@
-"""Arguments of both facades as fields of operations, and their documentation."""
+"""Checks of the arguments of both facades, which become fields of operations, and their documentation."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -30,92 +30,92 @@ _BYTES: Final = (bytes, bytearray, memoryview)
 
 
 def asked(operation: Operation[R]) -> Operation[R]:
-    """An operation that a program has made itself: Python checks nothing of what it puts there."""
+    """An operation that a program has made itself, after a check of its fields: Python does not check their types."""
     kind = type(operation)
     row = vars(kind).get("row")
     if not isinstance(row, Row):
-        raise InvalidParameter(f"an operation is a record of waypost.api, like ListQueues(), not {excerpt(operation)}")
+        raise InvalidParameter(f"operation must be a record of waypost.api like ListQueues(), not {excerpt(operation)}")
     if not row.path:
-        raise InvalidParameter(f"{row.words} is for the queue manager itself")
+        raise InvalidParameter(f"{row.words} is an operation for the queue manager only")
     try:
         # Bytes stay bytes; in JSON they would be text.
         return msgspec.convert(msgspec.to_builtins(operation, builtin_types=_BYTES), kind, builtin_types=_BYTES)
     except (msgspec.ValidationError, TypeError, RecursionError) as error:
-        raise InvalidParameter(f"{row.words} is not asked for like this: {error or type(error).__name__}") from None
+        raise InvalidParameter(f"invalid fields for {row.words}: {error or type(error).__name__}") from None
 
 
 def seconds(timeout: float | None) -> float:
-    """A time to wait; None is for ever."""
+    """Seconds to wait; infinity for None."""
     if timeout is None:
         return inf
     if not isinstance(timeout, int | float) or not timeout >= 0:
-        raise InvalidParameter(f"timeout is a number of seconds, or None to wait for ever, not {excerpt(timeout)}")
+        raise InvalidParameter(f"timeout must be a number of seconds, or None for no limit, not {excerpt(timeout)}")
     return timeout if timeout < LONGEST_TIMEOUT else inf
 
 
 def sought(lookup_id: int | None, seek: Seek | None) -> tuple[int | UnsetType, Seek | UnsetType]:
-    """The message to look up; nothing for the first one that is there or comes."""
+    """The message to look up; UNSET for the first one in the queue."""
     if seek is not None and seek not in SEEKS:
-        raise InvalidParameter(f"seek is one of {', '.join(SEEKS)}, not {excerpt(seek)}")
+        raise InvalidParameter(f"seek must be one of {', '.join(SEEKS)}, not {excerpt(seek)}")
     if lookup_id is None and seek not in (None, "first", "last"):
         raise InvalidParameter(f"seek={seek!r} needs the lookup_id of the message to start from")
     if lookup_id is not None and not isinstance(lookup_id, int):
-        raise InvalidParameter(f"a lookup_id is a number, not {excerpt(lookup_id)}")
+        raise InvalidParameter(f"lookup_id must be a number, not {excerpt(lookup_id)}")
     return UNSET if lookup_id is None else lookup_id, UNSET if seek is None else seek
 
 
 def event_id(since: Message | int | Literal["start"] | None) -> str:
-    """The event to go on behind, as the event stream has it; nothing for what comes from now on."""
+    """The id of the last event before those to read, as in the event stream; "" for events from now on."""
     if since is None or since == "start":
         return since or ""
     lookup_id = since.lookup_id if isinstance(since, Message) else since
     if isinstance(lookup_id, bool) or not isinstance(lookup_id, int) or not 0 <= lookup_id < END:
-        raise InvalidParameter(f'since is a Message, its lookup_id, "start" or None, not {excerpt(since)}')
+        raise InvalidParameter(f'since must be a Message, its lookup_id, "start" or None, not {excerpt(since)}')
     return str(lookup_id & SEQUENCE_MASK)
 
 
 def how_many(count: int) -> int:
     if not isinstance(count, int) or count < 1:
-        raise InvalidParameter(f"count is how many messages to receive at most, not {excerpt(count)}")
+        raise InvalidParameter(f"count must be a number of messages, 1 or more, not {excerpt(count)}")
     return count
 
 
 def lookup_id_of(message: Message | int, verb: str) -> int:
-    """Of a message that is named by itself or its lookup id."""
+    """The lookup id of a message that a caller gives as a Message or as its lookup id."""
     lookup_id = message.lookup_id if isinstance(message, Message) else message
     if not isinstance(lookup_id, int) or not 0 <= lookup_id < END:
-        raise InvalidParameter(f"a message to {verb} is a Message or its lookup_id, not {excerpt(message)}")
+        raise InvalidParameter(f"the message to {verb} must be a Message or its lookup_id, not {excerpt(message)}")
     return lookup_id
 
 
 def with_body_type(properties: MessageProperties, found: int) -> MessageProperties:
-    """The properties of messages whose bodies are bytes now, and were something of this type."""
+    """The properties of messages with bodies of this type, which are encoded as bytes."""
     if properties.body_type is not None or found == BYTES:
         return properties
     return replace(properties, body_type=found)
 
 
 def transaction_limit(timeout: float | None, usual: float | None) -> float:
-    """Seconds that a transaction may rest; 0 without a limit."""
+    """Seconds that a transaction may be idle; 0 without a limit."""
     if timeout is None:
         return usual or 0.0
     return _limit(timeout, "the timeout of a transaction")
 
 
 def lease_limit(lease_s: float) -> float:
-    """Seconds that messages are leased for."""
+    """Duration of a lease, in seconds."""
     return _limit(lease_s, "lease_s")
 
 
 def _limit(given: float, what: str) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= MAX_HTTP_LEASE_SECONDS:
         most = MAX_HTTP_LEASE_SECONDS
-        raise InvalidParameter(f"{what} is a number of seconds, more than 0 and at most {most}, not {excerpt(given)}")
+        raise InvalidParameter(f"{what} must be more than 0 and at most {most} seconds, not {excerpt(given)}")
     return float(given)
 
 
 def warn_of_ignored(notes: tuple[str, ...]) -> None:
-    """Say what changes nothing to the program that called the method which called the method that calls this."""
+    """Warn of properties without an effect. The warning names the line of the program, three calls up."""
     for note in notes:
         warnings.warn(note, stacklevel=4)
 

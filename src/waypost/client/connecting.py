@@ -1,4 +1,4 @@
-"""`connect`, apart from what it gives."""
+"""`connect`, in a separate module: a program that opens a folder needs no HTTP client."""
 
 import os
 
@@ -14,24 +14,24 @@ def connect(
     timeout: float = DEFAULT_TIMEOUT,
     cacert: str | os.PathLike[str] | None = None,
 ) -> Manager:
-    """Connect to the daemon at `url`, such as http://127.0.0.1:8181, and use its queue manager like one of one's own.
+    """Connect to the daemon at `url`, such as http://127.0.0.1:8181, and use its queue manager like a local one.
 
         with waypost.connect("http://127.0.0.1:8181") as manager:
             orders = manager.queue("orders")
             orders.send("42 bolts", label="order")
             print(orders.receive().text)
 
-    What it gives has the interface of waypost.open, and every thread can use it. Queues are named as seen from the
-    computer where the daemon runs. What is open there under an exclusive queue, a cursor or a transaction ends by
-    itself when it is not used for a while.
+    The manager has the same methods as that of waypost.open, and every thread can use it. Names of queues are as seen
+    from the computer of the daemon. The daemon closes exclusive queues, cursors and transactions that are not used for
+    a while.
 
-    `token` is the one that the daemon was told to expect. `timeout` is how many seconds a connection may take, and an
-    answer beyond the time that a read waits for its message; to purge or delete a queue may take an hour, as it does
-    with very many messages. `cacert` is a PEM file of the certificates to trust for https (default: those of the
+    `token` is the bearer token that the daemon expects. `timeout` is the number of seconds for a connection, and for an
+    answer beyond the time that a read waits for its message; to purge or delete a queue may take an hour, because it
+    may have very many messages. `cacert` is a PEM file of the certificates to trust for https (default: those of the
     system).
 
-    Raises CannotConnect if no daemon answers, here and whenever another connection is needed. ConnectionLost means
-    that the connection broke while the daemon worked: whether it has done what was asked is not known. A receive
-    outside a transaction can lose its message then.
+    Raises CannotConnect if no daemon answers, here and whenever it needs another connection. ConnectionLost means that
+    the connection broke before the answer: the daemon may have done the operation or not. A receive outside a
+    transaction can lose its message then.
     """
     return Manager(Http(Address.parse(url, token, timeout, cacert)))

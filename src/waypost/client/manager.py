@@ -1,6 +1,6 @@
-"""Manager, for programs that wait in threads. waypost.aio has the same as coroutines.
+"""Manager for programs that wait in threads. waypost.aio has the same with coroutines.
 
-Whatever they do is an operation of waypost.api.operations, which a transport brings to the queue manager.
+Each method makes an operation of waypost.api.operations, and a transport carries it to the queue manager.
 """
 
 from collections.abc import Iterable, Iterator
@@ -54,17 +54,16 @@ R = TypeVar("R")
 class Manager(ManagerSender, QueueCreator):
     """A queue manager: `waypost.open` gives it. Use it in a `with` statement, or close it.
 
-    Queues are named as everywhere in Waypost: 'orders' is the private queue of this computer, 'orders;retry' its
-    subqueue, 'orders;journal' its journal; 'system$;deadletter', 'system$;deadxact' and 'system$;journal' are the
-    queues of the queue manager itself; path names and format names mean what they mean to MSMQ. A queue object will do
-    for a name.
+    Names of queues: 'orders' is the private queue of this computer, 'orders;retry' its subqueue, 'orders;journal' its
+    journal; 'system$;deadletter', 'system$;deadxact' and 'system$;journal' are the queues of the queue manager itself.
+    Path names and format names have the same meaning as in MSMQ. Methods that take a name also take a queue object.
     """
 
     __slots__ = ("_queues", "_transport")
 
     def __init__(self, transport: Transport) -> None:
         self._transport: Final = transport
-        # The queue objects that were given out and not found missing.
+        # The queue objects given out so far, except those found not to exist.
         self._queues: Final[dict[FormatName, Queue]] = {}
 
     def __repr__(self) -> str:
@@ -79,26 +78,26 @@ class Manager(ManagerSender, QueueCreator):
 
     @property
     def name(self) -> str:
-        """The name of this computer, as format names and paths have it."""
+        """The name of this computer in format names and path names."""
         return self._transport.computer
 
     @property
     def guid(self) -> str:
-        """The identifier of the queue manager, made when its folder was. The ids of its messages begin with it."""
+        """The GUID of the queue manager, created with its folder. The ids of its messages begin with it."""
         return self._transport.guid
 
     @property
     def path(self) -> Path:
-        """The folder of a queue manager inside this process. That of a daemon is not known here: AttributeError."""
+        """The folder of a queue manager inside this process. Raises AttributeError for a daemon."""
         if self._transport.path is None:
-            raise AttributeError(f"the folder of {self._transport.url} is known to the daemon alone")
+            raise AttributeError(f"{self._transport.url} is a daemon, which does not report its folder")
         return self._transport.path
 
     @property
     def url(self) -> str:
-        """The address of a daemon. A queue manager inside this process has none: AttributeError."""
+        """The address of a daemon. Raises AttributeError for a queue manager inside this process."""
         if self._transport.url is None:
-            raise AttributeError(f"the queue manager in {self._transport.path} is no daemon, and has no address")
+            raise AttributeError(f"the queue manager in {self._transport.path} is not a daemon and has no address")
         return self._transport.url
 
     def create_queue_record(self, name: Name, properties: QueueProperties, *, transactional: bool = False) -> Queue:
@@ -109,11 +108,11 @@ class Manager(ManagerSender, QueueCreator):
         return self._named(format_name)
 
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
-        """The queue of that name. It is not looked for before it is used.
+        """The queue with this name. The first use of the object finds out whether the queue exists.
 
-        Who asks for the same name gets the same object, so to close it ends the waits of all who use it.
-        With `exclusive` it is an object of its own that keeps others from receiving, from its first receive until it is
-        closed; SharingViolation says that others are there already.
+        The same name gives the same object, so closing it ends the waits of all who use it.
+        With `exclusive` it is a separate object that keeps others from receiving, from its first receive until it is
+        closed; that receive raises SharingViolation if others have the queue open already.
         """
         found = self._format_name(name)
         return Queue(self, self._transport, found, self._forget, exclusive=True) if exclusive else self._named(found)
@@ -125,7 +124,7 @@ class Manager(ManagerSender, QueueCreator):
         return found
 
     def _forget(self, name: FormatName, queue: Queue) -> None:
-        """No queue has this name: who asks for it again gets another object."""
+        """Forget the object of a name without a queue: the next call with this name gets a new object."""
         if self._queues.get(name) is queue:
             del self._queues[name]
 
@@ -133,11 +132,11 @@ class Manager(ManagerSender, QueueCreator):
         return format_name(name, self._transport.computer)
 
     def queues(self, *, kind: Kind = "", pattern: str = "") -> list[Queue]:
-        """The queues that were created on this computer, in the order of their names.
+        """The queues that were created on this computer, sorted by name.
 
-        kind     "local", "outgoing", "system" or "all" for others: those of this computer, those that hold what was
-                 sent to other computers, and those of the queue manager itself
-        pattern  only those whose names it fits: * and ? are any characters
+        kind     "local" for the queues created here (default), "outgoing" for those that hold messages to other
+                 computers, "system" for those of the queue manager itself, or "all"
+        pattern  only queues with a name that matches: * stands for any characters, ? for one
         """
         found = self._transport.call(ListQueues(kind=kind, pattern=pattern)).queues
         return [self._listed(each) for each in found]
@@ -157,57 +156,57 @@ class Manager(ManagerSender, QueueCreator):
         return list(self._transport.call(ListQueues(kind=kind, pattern=pattern)).queues)
 
     def outgoing_queues(self) -> list[Queue]:
-        """The queues that hold what was sent to other computers until it is transferred.
+        """The queues that hold messages to other computers until they are transferred.
 
-        One can look into them, receive or purge what is there, and delete them.
+        A program can browse, receive and purge their messages, and delete the queues.
         """
         return self.queues(kind="outgoing")
 
     def admit_sequence_address(self, guid: str, address: str) -> int:
-        """Believe what the queue manager `guid` acknowledges from this IP address, until it is revoked.
+        """Trust acknowledgments of the queue manager `guid` from this IP address, until it is revoked.
 
-        A transactional message leaves this computer's queues only when its destination acknowledges it from an address
-        that is known: where it was dialled, or that its name resolves to. What comes from elsewhere, as behind NAT, is
-        kept; `waypost explain` and `waypost doctor` show it. Returns how many acknowledgments were kept from there and
-        are applied now.
+        A transactional message leaves this computer's queues only when its destination acknowledges it from a known
+        address: the one that was dialled, or one that its name resolves to. Acknowledgments from other addresses, as
+        behind NAT, are kept; `waypost explain` and `waypost doctor` show them. Returns the number of kept
+        acknowledgments from this address, which are applied now.
         """
         return self._transport.call(AdmitAddress(guid=guid, address=address)).believed
 
     def revoke_sequence_address(self, guid: str, address: str) -> None:
-        """Take back what `admit_sequence_address` has admitted. What was applied stays applied.
+        """Revoke an address that `admit_sequence_address` admitted. Acknowledgments applied before stay applied.
 
         Raises InvalidParameter if this address was not admitted for this queue manager.
         """
         self._transport.call(RevokeAddress(guid=guid, address=address))
 
     def admitted_sequence_addresses(self) -> list[tuple[str, str]]:
-        """The GUIDs and addresses that were admitted. Those of the configuration are not among them."""
+        """The GUIDs and addresses that `admit_sequence_address` admitted, without those of the configuration."""
         return [(each.guid, each.address) for each in self._transport.call(ListAdmitted()).addresses]
 
     def explain(self, subject: str) -> Explanation:
-        """Say why a message is where it is, by its `id`, or what keeps the messages of a queue where they are.
+        """Explain why a message is where it is, by its `id`, or why the messages of a queue do not leave it.
 
-        A message is found in whatever queue it is. Of one that came and was not taken, or that was handed to another
-        host, the reason or the host is remembered for a while.
+        The message may be in any queue. For a message that came and was refused, the queue manager remembers the reason
+        for a while; for one that was handed to another host, it remembers the host.
         """
         return self._transport.call(Explain.of(subject))
 
     def status(self, *, turns_s: float = 60.0) -> StatusInfo:
-        """The queue manager at this moment: name, version, queues, sessions, and why it does not take new messages.
+        """The queue manager at this moment: name, version, queues, sessions, and why it refuses new messages, if so.
 
-        A daemon also says where it listens, and what held it up for the longest time in the last `turns_s` seconds.
+        A daemon also reports its listeners, and the work that delayed it most in the last `turns_s` seconds.
         """
         return self._transport.call(Status(turns_s=turns_s))
 
     def doctor(self) -> list[Check]:
-        """Look for what is wrong, as `waypost doctor` does. Where a check is not `ok`, its `hint` says what to do.
+        """Look for problems, as `waypost doctor` does. If a check is not `ok`, its `hint` says what to do.
 
-        A daemon looks at its network and its ports too.
+        A daemon also checks its network and its ports.
         """
         return list(self._transport.call(Doctor()).checks)
 
     def delete_queue(self, name: Name) -> None:
-        """Delete a queue: see `Queue.delete`."""
+        """Delete a queue, as `Queue.delete` does."""
         self.queue(name).delete()
 
     def send_record(
@@ -225,11 +224,11 @@ class Manager(ManagerSender, QueueCreator):
         return self.queue(queue).send_records(bodies, properties, transaction)
 
     def import_messages(self, queue: Name, file: PacketFile, *, progress: Counted | None = None) -> list[Message]:
-        """Send the messages of a file that `Queue.export_messages` wrote to a queue. Each gets a new id.
+        """Send the messages of a file, which `Queue.export_messages` wrote, to a queue. Each gets a new id.
 
         To a transactional queue they are sent in one transaction. `file` is a name or an open binary file. `progress`
-        is called with the number of messages so far, after each. Raises InvalidParameter if the file holds something
-        else, or too many for a transaction.
+        is called after each message with the number of messages so far. Raises InvalidParameter if the file holds
+        something else, or too many messages for a transaction.
         """
         found, target = read_packets(file), self.queue(queue)
         if not found:
@@ -248,13 +247,13 @@ class Manager(ManagerSender, QueueCreator):
         source: str | None = None,
         address: str | None = None,
     ) -> Iterator[SequenceInfo]:
-        """The transactional sequences that are known, one after the other: there may be a million.
+        """The known transactional sequences, one after the other: there may be a million.
 
-        direction  "out" for those of what is sent from here, "in" for what comes from others, "refused" for what came
-                   and was not taken lately; None for all of them
-        queue      only those of this queue, which may be an outgoing one
-        source     only those of the queue manager with this GUID
-        address    only those that come from this IP address
+        direction  "out" for sequences of sent messages, "in" for those of messages from other queue managers,
+                   "refused" for those refused lately; None for all of them
+        queue      only sequences of this queue, which may be an outgoing one
+        source     only sequences of the queue manager with this GUID
+        address    only sequences that come from this IP address
         """
         name = "" if queue is None else str(self._format_name(queue))
         for each in (direction,) if direction is not None else DIRECTIONS:
@@ -274,14 +273,14 @@ class Manager(ManagerSender, QueueCreator):
         older_than: float | None = None,
         trial: bool = False,
     ) -> SequenceReset:
-        """Begin transactional sequences again. Messages may come twice then: the `warning` of the result says which.
+        """Restart transactional sequences. Messages may come twice then: the `warning` of the result says which.
 
         For an outgoing `queue`, its messages that are not acknowledged get new numbers in a new sequence that begins
-        now. For others, what was taken of the sequences that fit all that is given is forgotten: of a queue, of the
-        `source` with this GUID, from this IP `address`, or without a message for `older_than` seconds. The next message
-        of a source that is named is taken whatever comes before it.
+        now. Otherwise the queue manager forgets the incoming sequences that match every argument: of the `queue`, of
+        the `source` with this GUID, from this IP `address`, or without a message for `older_than` seconds. It accepts
+        the next message of a named source, even if earlier ones are missing.
 
-        With `trial` nothing happens, and the result says what would.
+        With `trial` it is a dry run: nothing changes, and the result says what would.
         """
         name = None if queue is None else str(self._format_name(queue))
         wanted = ResetSequences(queue=name, source=source, address=address, older_than_s=older_than, trial=trial)
@@ -291,9 +290,9 @@ class Manager(ManagerSender, QueueCreator):
         return reset
 
     def damaged_messages(self, *, with_bytes: bool = False) -> list[DamagedInfo]:
-        """The messages that were damaged on disk and set aside; `with_bytes` with what was found in their place.
+        """The messages that were damaged on disk and set aside; `with_bytes` adds the bytes found in their place.
 
-        They are in no queue any more. `forget_damaged_messages` lets them go.
+        They are in no queue any more. `forget_damaged_messages` deletes their records.
         """
         page = self._transport.call(ListDamaged(with_bytes=with_bytes))
         found = list(page.messages)
@@ -303,65 +302,65 @@ class Manager(ManagerSender, QueueCreator):
         return found
 
     def forget_damaged_messages(self) -> int:
-        """Let go what is kept of damaged messages. Returns how many there were."""
+        """Delete the records of damaged messages. Returns the number of messages."""
         return self._transport.call(ForgetDamaged()).forgotten
 
     def verify_store(self, *, progress: "Progress | None" = None) -> StoreReport:
-        """Look at everything that is stored: the pages of the file, every record, and the counts. Nothing is changed.
+        """Verify the whole store: the pages of the file, every record, and the counts. Changes nothing.
 
-        Another process does it, while this queue manager goes on. `progress` is called with the pages that were looked
-        at, and how many there are. `is_whole` of the report says whether nothing is wrong, and `damage` what is.
+        A separate process does it, while this queue manager goes on. `progress` is called with the number of pages
+        verified and the number of all pages. `is_whole` of the report is True without damage, and `damage` lists it.
         `waypost.verify` does the same with a folder that no queue manager uses.
         """
         return self._transport.verify(progress)
 
     def backup(self, target: "Target", *, progress: "Progress | None" = None) -> "BackupInfo":
-        """Copy everything that is durable, as of one moment, while the queue manager works on.
+        """Copy the durable state as of one moment, while the queue manager goes on.
 
             manager.backup("/backups/2026-11-17")
 
-        `target` is a folder, which is made, or an open binary file, which gets the stream. Everything that was
-        acknowledged before is in the backup; express messages are not. `progress` is called with the bytes that were
-        written so far, and about how many there will be. `waypost.restore` makes a data folder of a backup.
+        `target` is a new folder, which the backup creates, or an open binary file, which gets the stream. The backup
+        has everything that was acknowledged before; express messages are not in it. `progress` is called with the
+        number of bytes so far and an estimate of the total. `waypost.restore` makes a data folder from a backup.
 
-        Raises BackupUnderWay if another backup is being made, and BackupError if this one broke off: then nothing of
-        it is in the folder.
+        Raises BackupUnderWay if another backup is being made, and BackupError if this one failed: then it leaves
+        nothing in the folder.
         """
         return self._transport.backup(target, progress)
 
     def transaction(self, timeout: float | None = None) -> "Transaction":
-        """Begin a transaction over any queues of this manager: what is sent and received in it happens together.
+        """Begin a transaction over any queues of this manager: all its sends and receives take effect together.
 
             with manager.transaction() as transaction:
                 order = orders.receive(transaction=transaction)
                 invoices.send(order.body, transaction=transaction)
 
-        The end of the `with` statement commits; an exception that leaves it aborts. It is aborted when it is not used
-        for `timeout` seconds, and TransactionSequence says so at its next use. Default: 60 at a daemon, and no limit
-        inside this process.
+        The end of the `with` statement commits; an exception that leaves it aborts. A transaction that the program does
+        not use for `timeout` seconds aborts, and its next use raises TransactionSequence. Default: 60 at a daemon, and
+        no limit inside this process.
         """
         self._transport.check()
         return Transaction(self._transport, transaction_limit(timeout, self._transport.transaction_s))
 
     def call(self, operation: Operation[R], /) -> R:
-        """Have an operation done that no other method asks for, such as those of waypost.api.bulk, and get its reply.
+        """Run an operation that has no method here, such as one of waypost.api.bulk, and return its reply.
 
         plan = manager.call(PlanRange(name="orders", parts=4))
         """
         return self._transport.call(asked(operation))
 
     def close(self) -> None:
-        """Let the queue manager go. Reads that wait raise OperationCancelled, and transactions under way abort.
+        """Close the queue manager. Reads that wait raise OperationCancelled, and open transactions abort.
 
-        One inside this process stops and lets its folder go; what is pending is written first, and express messages are
-        gone. It raises a StoreError if something could not be written. A daemon runs on.
-        A second time it does nothing, unless the first was interrupted: then it goes on.
+        A queue manager inside this process writes pending changes, stops and frees its folder; express messages are
+        lost. Raises a StoreError if a write failed. A daemon runs on.
+        A second call does nothing, unless the first was interrupted: then it finishes the work.
         """
         self._transport.close()
 
 
 def _is_transactional(queue: Queue, message: Message) -> bool:
-    """Of a queue elsewhere nobody here knows it; what was sent in a transaction is sent in one again."""
+    """Whether to send in a transaction. Unknown for a queue elsewhere: then as the message was sent."""
     try:
         info = queue.info()
     except QueueNotFound:

@@ -1,4 +1,4 @@
-"""Message: what a reader gets and a sender gets back."""
+"""Message, as readers and senders get it."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -37,8 +37,8 @@ _CLASSES: Final = {int(each): each.name for each in MessageClass}
 class Message(ShownProperties):
     """A message that was sent, peeked at or received.
 
-    Its attributes are looked up when they are asked for, so a message that is only passed on costs next to nothing.
-    Those of ShownProperties come from the table.
+    Attributes are decoded on access, so a message that is only passed on costs next to nothing.
+    Those of ShownProperties come from the table of properties.
     Every name of a queue is a format name, which `manager.queue` and `manager.send` take.
     """
 
@@ -53,22 +53,22 @@ class Message(ShownProperties):
 
     @property
     def id(self) -> str:
-        """The identifier, ``{guid}\\number``: the same wherever the message goes, also in its acknowledgments."""
+        """The identifier, ``{guid}\\number``. It stays the same on every computer, and acknowledgments repeat it."""
         return str(self._core.identifier)
 
     @property
     def lookup_id(self) -> int:
         """Its place in this queue, for `receive(lookup_id=...)`, `peek(lookup_id=...)` and `move`.
 
-        0 in what comes back from a send to several queues at once, where each of `copies` has its own.
+        0 in the result of a send to several queues at once, where each of `copies` has a separate one.
         """
         return self._core.lookup_identifier
 
     @property
     def copies(self) -> "tuple[Message, ...]":
-        """In what comes back from a send to several queues at once, the message in each of them.
+        """The message in each queue, in the result of a send to several queues at once.
 
-        All have the same `id`, and each its own `destination_queue`, `lookup_id` and `packet`. Empty for others.
+        All have the same `id`, and each its own `destination_queue`, `lookup_id` and `packet`. Empty otherwise.
         """
         return ()
 
@@ -87,7 +87,7 @@ class Message(ShownProperties):
 
     @property
     def body_text(self) -> str | None:
-        """The same, None if the body is not text."""
+        """The body as text, like `text`; None if the body is not text."""
         try:
             return self.text
         except DecodeError:
@@ -95,52 +95,52 @@ class Message(ShownProperties):
 
     @property
     def headers(self) -> dict[str, str] | None:
-        """The headers that NServiceBus or Rebus has put into the extension, or MassTransit into the body; else None."""
+        """The headers of NServiceBus or Rebus in the extension, or of MassTransit in the body; None without them."""
         return message_headers(self._core.extension, self._core.body)
 
     @property
     def class_name(self) -> str:
-        """The name of the class, such as MQMSG_CLASS_NORMAL; "" if the application made it up."""
+        """The name of the class, such as MQMSG_CLASS_NORMAL; "" for a class that the application defines."""
         return _CLASSES.get(self._core.message_class, "")
 
     @property
     def class_meaning(self) -> str:
-        """What the class says, in half a sentence: of a dead letter, why it could not be delivered."""
+        """The meaning of the class, in a few words: for a dead-letter message, the reason of the failure."""
         return meaning(self._core.message_class)
 
     @property
     def priority(self) -> int:
-        """0 to 7; messages of a transaction have 0."""
+        """The priority, 0 to 7; messages of a transaction have 0."""
         return self._core.effective_priority
 
     @property
     def delivery(self) -> str:
-        """ "recoverable" if the message survives that the queue manager stops, else "express"."""
+        """ "recoverable" if the message survives a restart of the queue manager, else "express"."""
         return "recoverable" if self._core.delivery_guarantee is DeliveryGuarantee.RECOVERABLE else "express"
 
     @property
     def transactional(self) -> bool:
-        """Whether it was sent in a transaction."""
+        """True if the message was sent in a transaction."""
         return self._core.is_transactional
 
     @property
     def sent_time(self) -> datetime:
-        """When it was sent, in UTC, to the second."""
+        """The time of sending, in UTC, to the second."""
         return datetime.fromtimestamp(self._core.sent_time, UTC)
 
     @property
     def arrived_time(self) -> datetime:
-        """When it came to this queue manager, in UTC, to the second."""
+        """The time of arrival at this queue manager, in UTC, to the second."""
         return datetime.fromtimestamp(self._core.arrival_time, UTC)
 
     @property
     def source_machine(self) -> str:
-        """The GUID of the queue manager that it was sent from."""
+        """The GUID of the queue manager that sent the message."""
         return guid_text(self._core.source_machine_identifier)
 
     @property
     def sender_sid(self) -> str | None:
-        """Who claims to have sent it, in the form S-1-5-...; None if nobody does. See `sender_verified`."""
+        """The SID of the sender that the message names, in the form S-1-5-..., or None. See `sender_verified`."""
         core = self._core
         if core.sender_identifier_type is SenderIdentifierType.SID and core.sender_identifier:
             with suppress(DecodeError):
@@ -149,17 +149,17 @@ class Message(ShownProperties):
 
     @property
     def sender_verified(self) -> bool:
-        """Whether the queue manager has verified that `sender_sid` sent it. Waypost does not verify senders yet."""
+        """True if the queue manager has verified that `sender_sid` sent it. Waypost does not verify senders yet."""
         return self.authenticated and self.sender_sid is not None
 
     @property
     def authenticated(self) -> bool:
-        """Whether the queue manager has verified its signature. Waypost does not verify signatures yet."""
+        """True if the queue manager has verified its signature. Waypost does not verify signatures yet."""
         return self._core.authentication_level is not AuthenticationLevel.NONE
 
     @property
     def encrypted(self) -> bool:
-        """Whether its body was encrypted when it came. Then `body` is what came: Waypost does not decrypt yet."""
+        """True if the body arrived encrypted. Then `body` has the encrypted bytes: Waypost does not decrypt yet."""
         packet = self.packet
         if not int.from_bytes(packet[_USER_FLAGS], "little") & user_header.SH:
             return False
@@ -168,33 +168,33 @@ class Message(ShownProperties):
 
     @property
     def correlation_id(self) -> str | None:
-        """The identifier of the message that this one answers: that of a request, or of what is acknowledged."""
+        """The `id` of the message that this one answers: a request, or the message that it acknowledges."""
         identifier = self._core.correlation_identifier
         return None if identifier == NO_IDENTIFIER else str(identifier)
 
     @property
     def acknowledge(self) -> str:
-        """Which acknowledgments were asked for, in the words of `send`."""
+        """The acknowledgments that the sender requested, as in the argument of `send`."""
         return acknowledge_text(self._core.acknowledgements_requested)
 
     @property
     def admin_queue(self) -> str | None:
-        """Where acknowledgments go; the first queue if there are several.
+        """The queue for acknowledgments; the first one of several.
 
-        UNKNOWN= and what the packet has if that is not understood: then none are sent.
+        "UNKNOWN=" and the bytes of the packet if Waypost does not understand the name: then it sends none.
         """
         return _text(self._core.administration_queue_format_name)
 
     @property
     def admin_queues(self) -> tuple[str, ...]:
-        """All queues that acknowledgments go to."""
+        """All queues for acknowledgments."""
         return tuple(map(str, self._core.administration_queues))
 
     @property
     def response_queue(self) -> str | None:
-        """Where the sender waits for an answer; the first queue if there are several.
+        """The queue where the sender waits for an answer; the first one of several.
 
-        UNKNOWN= and what the packet has if that is not understood.
+        "UNKNOWN=" and the bytes of the packet if Waypost does not understand the name.
         """
         return _text(self._core.response_queue_format_name)
 
@@ -205,12 +205,12 @@ class Message(ShownProperties):
 
     @property
     def destination_queue(self) -> str | None:
-        """Where it was sent to; format names joined with commas in what comes back from a send to several queues."""
+        """The destination. In the result of a send to several queues: their format names, joined with commas."""
         return _text(self._core.destination_queue_format_name)
 
     @property
     def trace(self) -> str | None:
-        """The queue that gets reports on its way; "" if it is traced and no queue is named."""
+        """The queue for reports on its route; "" if the message is traced without a queue, None if it is not."""
         guid = self._core.tracing_queue_identifier
         if guid != NULL_GUID:
             return str(PublicFormatName(guid))
@@ -218,33 +218,33 @@ class Message(ShownProperties):
 
     @property
     def connector_type(self) -> str | None:
-        """The GUID of the connector that it goes through to another system; None without one."""
+        """The GUID of the connector to another system that it goes through; None without one."""
         guid = self._core.connector_type_identifier
         return None if guid == NULL_GUID else guid_text(guid)
 
     @property
     def time_to_reach_queue(self) -> int | None:
-        """Seconds that it had to reach its queue; None for ever, which other queue managers may allow."""
+        """Seconds to reach its queue, from sending; None without a limit, which other queue managers may allow."""
         return _span(self._core.time_to_reach_queue)
 
     @property
     def time_to_be_received(self) -> int | None:
-        """Seconds that it had to be received, from its sending; None for ever."""
+        """Seconds to be received, from sending; None without a limit."""
         return _span(self._core.time_to_be_received)
 
     @property
     def time_to_reach_queue_ends(self) -> datetime | None:
-        """When `time_to_reach_queue` ends, in UTC; None without a limit."""
+        """The end of `time_to_reach_queue`, in UTC; None without a limit."""
         return _end(self._core.sent_time, self._core.time_to_reach_queue)
 
     @property
     def time_to_be_received_ends(self) -> datetime | None:
-        """When `time_to_be_received` ends, in UTC; None without a limit."""
+        """The end of `time_to_be_received`, in UTC; None without a limit."""
         return _end(self._core.sent_time, self._core.time_to_be_received)
 
     @property
     def first_in_transaction(self) -> bool:
-        """Whether it is the first that its transaction sent to its queue."""
+        """True for the first message that its transaction sent to its queue."""
         return self._core.first_in_transaction
 
     @property
@@ -253,17 +253,17 @@ class Message(ShownProperties):
 
     @property
     def abort_count(self) -> int:
-        """How many transactions have received it and then aborted."""
+        """Number of transactions that have received the message and then aborted."""
         return self._core.abort_count
 
     @property
     def move_count(self) -> int:
-        """How often it was moved between a queue and its subqueues."""
+        """Number of moves between a queue and its subqueues."""
         return self._core.move_count
 
     @property
     def size(self) -> int:
-        """Bytes that it counts in quotas: headers and body."""
+        """Number of bytes of headers and body, as quotas count them."""
         return size_in_bytes(self._core)
 
     @property
@@ -274,7 +274,7 @@ class Message(ShownProperties):
     def to_dict(self) -> dict[str, object]:
         """The message object of the command line and HTTP, ready for json.
 
-        It has `admin_queues` and `response_queues` if there are several, and `copies` if it was sent to several queues.
+        It has `admin_queues` and `response_queues` if there are several, and `copies` after a send to several queues.
         """
         found: dict[str, object] = to_builtins(message_object(self))
         return found
@@ -282,11 +282,11 @@ class Message(ShownProperties):
 
 for _row in MESSAGE_ROWS:
     if _row.name in ShownProperties.__annotations__:
-        setattr(Message, _row.name, property(attrgetter(f"_core.{_row.attribute}"), doc=f"As it was sent: {_row.help}"))
+        setattr(Message, _row.name, property(attrgetter(f"_core.{_row.attribute}"), doc=f"As sent: {_row.help}"))
 
 
 class SentToSeveral(Message):
-    """A message that was sent to several queues at once. What the copies do not share is that of the first."""
+    """A message that was sent to several queues at once. Its other attributes are those of the first copy."""
 
     __slots__ = ("_several",)
 
@@ -322,12 +322,12 @@ def copy_objects(message: Message) -> list[CopyObject]:
 
 
 def sent_message(sent: CoreMessage | Copies) -> Message:
-    """What a sender gets back."""
+    """The Message that a send returns."""
     return SentToSeveral(sent) if isinstance(sent, Copies) else Message(sent)
 
 
 def sent_together(sent: Sequence[CoreMessage | Copies]) -> list[Message]:
-    """The same for all messages of one send."""
+    """The Messages that `send_many` returns."""
     return [SentToSeveral(each) if isinstance(each, Copies) else Message(each) for each in sent]
 
 
@@ -352,9 +352,9 @@ def _several(names: tuple[str, ...]) -> list[str] | UnsetType:
     return list(names) if len(names) > 1 else UNSET
 
 
-# The attributes of Message that keys of other names have.
+# Keys of the message object that differ from the names of the attributes.
 _SOURCES: Final = {"body_base64": "body", "extension_base64": "extension"}
-# The keys that a message gives; the others are for MessagePack, or not those of an attribute.
+# Keys that come from an attribute of Message; the others are for MessagePack, or computed.
 _KEYS: Final = tuple(
     (name, _SOURCES.get(name, name))
     for name in MessageObject.__struct_fields__

@@ -1,4 +1,4 @@
-"""Messages in files, as the packets that would travel: what is exported, and sent again by an import."""
+"""Files of messages as packets, which an export writes and an import sends again."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -17,10 +17,10 @@ from waypost.wire.user_message import UserMessage
 
 # A name, or an open binary file.
 PacketFile: TypeAlias = str | os.PathLike[str] | BinaryIO
-# Hears of every message, with the number of them so far.
+# Called after every message with the number so far.
 Counted: TypeAlias = Callable[[int], object]
 
-# Those that a message says in another way, or not any more when it is sent again.
+# Properties with another attribute of the message, or that a message sent again does not keep.
 _NOT_TAKEN: Final = frozenset({"recoverable", "acknowledge", "admin_queue", "response_queue", "trace", "message_class"})
 
 
@@ -34,7 +34,7 @@ def write_packets(file: PacketFile, messages: Iterable[Message]) -> None:
 
 
 def read_packets(file: PacketFile) -> list[Message]:
-    """Raises InvalidParameter for what is not a file of packets."""
+    """Read the messages of a file. Raises InvalidParameter if it is not a file of packets."""
     if isinstance(file, str | os.PathLike):
         name, data = os.fspath(file), Path(file).read_bytes()
     else:
@@ -56,17 +56,17 @@ def check_count(messages: list[Message]) -> None:
     """Raise InvalidParameter for more messages than one transaction can have."""
     if len(messages) > MAX_TRANSACTION_OPERATIONS:
         error = InvalidParameter(
-            f"{len(messages)} messages are more than the {MAX_TRANSACTION_OPERATIONS} that one transaction can have"
+            f"{len(messages)} messages are too many for one transaction, which has at most {MAX_TRANSACTION_OPERATIONS}"
         )
         error.add_note("export and import them in several files")
         raise error
 
 
 def properties_to_send(message: Message) -> MessageProperties:
-    """The properties that make the same message once more, under another id.
+    """The properties to send the same message again, with another id.
 
-    The class of a dead letter or an acknowledgment stays behind: only the system gives those. So does a queue name that
-    is not understood, and so does tracing: it was for the way that the message has gone.
+    They lack the class of a dead-letter message or an acknowledgment, which only the system gives, names of queues that
+    are not understood, and tracing, which was for the route of the old message.
     """
     properties: dict[str, Any] = {
         row.name: getattr(message, row.name) for row in MESSAGE_ROWS if row.name not in _NOT_TAKEN
@@ -86,6 +86,6 @@ def _understood(names: tuple[str, ...]) -> list[str]:
 
 
 def _no_packets(name: str, reason: str) -> InvalidParameter:
-    error = InvalidParameter(f"{name} holds something that is no message: {reason}")
-    error.add_note(f"`waypost decode {name}` shows what it is")
+    error = InvalidParameter(f"{name} holds something that is not a message: {reason}")
+    error.add_note(f"`waypost decode {name}` shows its content")
     return error

@@ -13,7 +13,7 @@ from waypost.wire.property_values import UNLIMITED
 
 
 def status_of(node: Node, path: Path, started: float, now: float) -> StatusInfo:
-    """`path` is the data folder; both times are those of the wall clock."""
+    """The status of a queue manager. `path` is the data folder; both times are in seconds since 1970."""
     core, network, remote = node.manager, node.network, node.remote
     return StatusInfo(
         name=core.identity.computer_name,
@@ -36,5 +36,5 @@ def status_of(node: Node, path: Path, started: float, now: float) -> StatusInfo:
 
 
 def second_of(time: float) -> datetime:
-    """The whole second of a time since 1970."""
+    """A time in seconds since 1970, rounded down to a whole second."""
     return datetime.fromtimestamp(int(time), UTC)

@@ -1,4 +1,4 @@
-"""Transaction, for programs that wait in threads."""
+"""Transaction for programs that wait in threads."""
 
 from contextlib import suppress
 from typing import Final, Self, TypeVar
@@ -26,15 +26,15 @@ from waypost.guid import guid_text
 
 R = TypeVar("R")
 
-# How a transaction ended whose commit got no answer.
+# Outcome of a transaction without an answer to its commit.
 _IN_DOUBT: Final = "in doubt"
 
 
 class Transaction:
-    """A transaction: `manager.transaction()` begins it. Give it to what shall be part of it as `transaction=`.
+    """A transaction: `manager.transaction()` begins it. Pass it as `transaction=` to each send and receive of it.
 
-    It is atomic: others see what it sent, and no more what it received, when it is committed, and never a part of it.
-    The queue manager hears of it when it is used first.
+    It is atomic: a commit makes the sent messages visible and removes the received ones, all at the same time.
+    The first send or receive begins it at the queue manager.
     """
 
     __slots__ = ("_begin_s", "_id", "_is_told", "_is_used", "_outcome", "_transport")
@@ -42,10 +42,10 @@ class Transaction:
     def __init__(self, transport: Carrier, begin_s: float) -> None:
         self._transport: Final = transport
         self._id: Final = guid_text(new_guid())
-        # With what it begins, until the queue manager has answered.
+        # Time limit to begin it with; UNSET after the first answer of the queue manager.
         self._begin_s: float | UnsetType = begin_s
         self._is_told = False
-        # Whether anything was done in it, or may have been.
+        # True if an operation in it was done, or may have been.
         self._is_used = False
         self._outcome = ""
 
@@ -69,30 +69,30 @@ class Transaction:
 
     @property
     def id(self) -> str:
-        """Its GUID."""
+        """The GUID of the transaction."""
         return self._id
 
     @property
     def is_open(self) -> bool:
-        """Whether it can still be used: it is neither committed nor aborted."""
+        """True if the transaction is neither committed nor aborted."""
         return not self._outcome
 
     def commit(self) -> None:
-        """Do all of it, and return when it is on disk.
+        """Commit the transaction, and return when it is on disk.
 
-        Raises TransactionSequence if a daemon has aborted it, and ConnectionLost or OutcomeUnknown if nobody knows how
-        it ended. If StoreFull leaves it open, `is_open` says so: commit again when there is room, or abort.
+        Raises TransactionSequence if a daemon has aborted it, and ConnectionLost or OutcomeUnknown if the outcome is
+        unknown. After StoreFull it may still be open (`is_open`): commit again when there is room, or abort.
         """
         self._check()
         if self._is_told:
-            # Of a commit that is interrupted nobody knows how it ended.
+            # The outcome of an interrupted commit is unknown.
             self._outcome = _IN_DOUBT
             try:
                 self._transport.call(CommitTransaction(identifier=self._id))
             except (ConnectionLost, OutcomeUnknown):
                 raise
             except TransactionSequence:
-                # If all that was asked for was refused, nothing had begun.
+                # If all operations were refused, the transaction has not begun.
                 self._outcome = "aborted" if self._is_used else "committed"
                 if self._is_used:
                     raise
@@ -104,11 +104,11 @@ class Transaction:
         self._outcome = "committed"
 
     def abort(self) -> None:
-        """Do nothing of it. What was received goes back to its place, with its `abort_count` raised."""
+        """Abort the transaction. Received messages go back to their places, with their `abort_count` raised."""
         self._check()
         self._outcome = "aborted"
         if self._is_told:
-            # Where nobody hears of it, or it has ended before, it ends in the same way.
+            # If the queue manager is gone, or has ended the transaction, the result is the same.
             with suppress(TransactionSequence, ServiceNotAvailable):
                 self._transport.start(AbortTransaction(identifier=self._id))
 
@@ -118,28 +118,28 @@ class Transaction:
 
 
 def joined(transaction: Transaction | None, transport: Carrier) -> tuple[str | UnsetType, float | UnsetType]:
-    """The fields that put an operation into a transaction: its GUID, and the limit that it begins with."""
+    """The fields that put an operation into a transaction: its GUID, and its time limit if it begins."""
     if transaction is None:
         return UNSET, UNSET
     if transport.without_transactions:
         raise TransactionUsage(transport.without_transactions)
     if not isinstance(transaction, Transaction):
-        raise InvalidParameter(f"a transaction is what manager.transaction() gives, not {excerpt(transaction)}")
+        raise InvalidParameter(f"transaction must come from manager.transaction(), not {excerpt(transaction)}")
     if transaction._transport is not transport:  # noqa: SLF001, of this module
-        raise InvalidParameter("the transaction is one of another queue manager")
+        raise InvalidParameter("the transaction belongs to another queue manager")
     transaction._check()  # noqa: SLF001, of this module
     transaction._is_told = True  # noqa: SLF001, of this module
     return transaction._id, transaction._begin_s  # noqa: SLF001, of this module
 
 
 def call_in(transaction: Transaction | None, transport: Carrier, operation: Operation[R]) -> R:
-    """Have an operation done, which has been joined to the transaction."""
+    """Call an operation that `joined` has put into the transaction."""
     if transaction is None:
         return transport.call(operation)
     try:
         reply = transport.call(operation)
     except BaseException as error:
-        # One that was refused may not have begun it: then the next one does.
+        # A refused operation may not have begun the transaction: then the next one does.
         if not isinstance(error, WaypostError) or isinstance(error, ConnectionLost | OutcomeUnknown):
             transaction._is_used = True  # noqa: SLF001, of this module
         raise

@@ -1,6 +1,6 @@
-"""The methods that take each property of a message or a queue by its name, for threads.
+"""Methods that take each property of a message or a queue by its name, for threads.
 
-waypost.api.properties is the list; a test compares the parameters here with it.
+waypost.api.properties has the list of properties; a test compares the parameters here with it.
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class QueueSender(ABC):
-    """A queue that can be sent to."""
+    """A queue that takes messages."""
 
     __slots__ = ()
 
@@ -31,13 +31,13 @@ class QueueSender(ABC):
     def send_record(
         self, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
-        """Send one message with the properties of a record, which `send` makes of its arguments."""
+        """Send one message with the properties of a record, which `send` makes from its arguments."""
 
     @abstractmethod
     def send_records(
         self, bodies: Iterable[Body], properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> list[Message]:
-        """Send messages that differ in their bodies with the properties of a record: see `send_many`."""
+        """Send messages that differ in their bodies with the properties of a record, as `send_many` does."""
 
     @with_table(MESSAGE_ROWS)
     def send(
@@ -66,13 +66,13 @@ class QueueSender(ABC):
         """Send one message, and return it with its `id` and `lookup_id` when it is safe.
 
         A recoverable message, the default, is safe when it is on disk. With `recoverable=False` it is express: much
-        faster, kept in memory, and lost when its queue manager stops. Those who send at the same time share the disk.
-        In a transaction nothing is waited for: the message is sent, and on disk, when the transaction commits. To a
-        transactional queue one sends in a transaction, and to others without.
+        faster, kept in memory, and lost when its queue manager stops. Concurrent senders share one flush to disk.
+        In a transaction `send` does not wait: the message is sent, and on disk, when the transaction commits. A
+        transactional queue takes messages only in a transaction, and other queues only without one.
 
         `body` is bytes or text. Text arrives as a string at the ActiveXMessageFormatter of .NET and at COM, bytes as
-        an array of bytes. A message, with all that belongs to it, has at most 4 MiB; text takes two bytes for a
-        character. A queue of `waypost.msmq` differs as the host that it gives says. The properties:
+        an array of bytes. A message with all its properties has at most 4 MiB; text takes two bytes for a character.
+        Queues of `waypost.msmq` differ: see its `Host`. The properties:
         """
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
@@ -121,7 +121,7 @@ class QueueSender(ABC):
     ) -> list[Message]:
         """Send messages that differ in their bodies, all of them or none, with one flush to disk.
 
-        The bodies are all text or all bytes. The properties are those of `send`, and hold for each message.
+        The bodies are all text or all bytes. The properties are those of `send`, and apply to each message.
         """
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
@@ -155,7 +155,7 @@ class ManagerSender(ABC):
     def send_record(
         self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
-        """Send one message with the properties of a record, which `send` makes of its arguments."""
+        """Send one message with the properties of a record, which `send` makes from its arguments."""
 
     @abstractmethod
     def send_records(
@@ -165,7 +165,7 @@ class ManagerSender(ABC):
         properties: MessageProperties,
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
-        """Send messages that differ in their bodies with the properties of a record: see `send_many`."""
+        """Send messages that differ in their bodies with the properties of a record, as `send_many` does."""
 
     def send(
         self,
@@ -191,9 +191,9 @@ class ManagerSender(ABC):
         connector_type: str | None = None,
         transaction: "Transaction | None" = None,
     ) -> Message:
-        """Send one message to any queue, here or elsewhere, or to several, whose format names are joined with commas.
+        """Send one message to any queue, here or elsewhere, or to several: join their format names with commas.
 
-        What goes to another computer waits in an outgoing queue until it can be transferred. The arguments are those of
+        A message to another computer waits in an outgoing queue until its transfer. The arguments are those of
         `Queue.send`.
         """
         # In the order of the table: by name it would take six times as long.
@@ -242,7 +242,7 @@ class ManagerSender(ABC):
         connector_type: str | None = None,
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
-        """Send messages that differ in their bodies, with the properties of `Queue.send`: see `Queue.send_many`."""
+        """Send messages that differ in their bodies, with the properties of `Queue.send`, as `Queue.send_many` does."""
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
             label,
@@ -267,13 +267,13 @@ class ManagerSender(ABC):
 
 
 class QueueSetter(ABC):
-    """A queue whose properties can be changed."""
+    """A queue with properties that a program can change."""
 
     __slots__ = ()
 
     @abstractmethod
     def set_record(self, properties: QueueProperties) -> None:
-        """Change the properties that a record has, which `set` makes of its arguments."""
+        """Change the properties in a record, which `set` makes from its arguments."""
 
     @with_table(QUEUE_ROWS)
     def set(
@@ -289,7 +289,7 @@ class QueueSetter(ABC):
         type_id: str | UnsetType = UNSET,
         multicast: str | UnsetType = UNSET,
     ) -> None:
-        """Change properties of the queue; those that are not given stay:"""
+        """Change properties of the queue; the others stay as they are:"""
         properties = QueueProperties(
             label,
             journal,
@@ -305,13 +305,13 @@ class QueueSetter(ABC):
 
 
 class QueueCreator(ABC):
-    """A queue manager that queues can be created on."""
+    """A queue manager that can create queues."""
 
     __slots__ = ()
 
     @abstractmethod
     def create_queue_record(self, name: Name, properties: QueueProperties, *, transactional: bool = False) -> "Queue":
-        """Make a queue with the properties of a record, which `create_queue` makes of its arguments."""
+        """Create a queue with the properties of a record, which `create_queue` makes from its arguments."""
 
     @with_table(QUEUE_ROWS)
     def create_queue(
@@ -329,10 +329,10 @@ class QueueCreator(ABC):
         type_id: str | UnsetType = UNSET,
         multicast: str | UnsetType = UNSET,
     ) -> "Queue":
-        """Make a queue. Raises QueueExists if it is there already.
+        """Create a queue. Raises QueueExists if it exists already.
 
-        A transactional queue takes messages in transactions only. That cannot be changed later; the other
-        properties can, with `Queue.set`:
+        A transactional queue takes messages in transactions only. This property cannot change later. `Queue.set`
+        changes the other properties:
         """
         properties = QueueProperties(
             label,

@@ -1,1 +1,1 @@
-"""What runs an engine: one driver, and the shells for threads and for an event loop."""
+"""Code that runs an engine: one driver, and the shells for threads and for an event loop."""

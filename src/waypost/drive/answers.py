@@ -1,4 +1,4 @@
-"""What is awaited of an engine."""
+"""Answers of an engine that callers wait for."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class Answer:
-    """What became of one request. Whoever waits for it leaves a `wake`, which is called once, when it is there."""
+    """The result of one request. A caller that waits sets `wake`, which is called once, when the result is there."""
 
     __slots__ = ("error", "is_done", "operation", "request", "value", "waits", "wake")
 
     def __init__(self, request: int, operation: Operation[object]) -> None:
         self.request: Final = request
         self.operation: Final = operation
-        # Whether it is a read, which can be cancelled.
+        # True for a read, which can be cancelled.
         self.waits: Final = operation.row.waits
         self.value: object = None
         self.error: WaypostError | None = None
@@ -26,7 +26,7 @@ class Answer:
         self.wake: Callable[[], None] | None = None
 
     def result(self) -> object:
-        """Raises what it failed with."""
+        """The result. Raises the error of a failed request."""
         if self.error is not None:
             raise self.error
         return self.value

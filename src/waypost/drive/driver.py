@@ -1,11 +1,11 @@
-"""The queue manager and its store, driven by whoever calls, and the answers that are awaited.
+"""The queue manager with its store, driven by its caller, and the answers that callers wait for.
 
-A driver has one caller at a time and never waits: `start` asks for something, `tell` brings a fact of the network,
-`settle` carries out what that led to, `poll` takes in what has become durable. How to wait for an Answer is the
-business of a shell (threads, loop), and what is to happen on the network that of an Outside.
+A driver has one caller at a time and never waits: `start` starts an operation, `tell` brings a fact of the network,
+`settle` carries out the effects, `poll` takes in batches that have become durable. A shell (threads, loop) waits for
+Answers, and an Outside carries out effects on the network.
 
-When anything but a WaypostError interrupts the queue manager in the middle of its work, such as Ctrl-C, nobody can tell
-what is half done. Then nothing more is written, and it has to be opened anew: what was answered is durable.
+When anything but a WaypostError interrupts the queue manager in the middle of its work, such as Ctrl-C, its state may
+be half changed. Then it writes nothing more, and the program has to open it again: all answered operations are durable.
 """
 
 import time
@@ -50,15 +50,15 @@ from waypost.store.port import Room
 from waypost.store.progress import Progress, unheard
 
 _INTERRUPTED: Final = "the queue manager was interrupted in the middle of its work; close it and open it again"
-# To look at the timers costs a tenth of a send, and what expires does so by whole seconds.
+# A check of the timers costs a tenth of a send, and messages expire by whole seconds.
 _TICK_SECONDS: Final = 0.1
-# How long a batch may wait for another one, and with how many operations.
+# Longest time that a batch waits for another one, and most operations in it.
 _LEAVE_SECONDS: Final = 0.01
 _LEAVE_OPERATIONS: Final = 1000
 _CLOSED: Final = "the queue manager is closed"
 _OPEN_OUTCOME: Final = (
-    "; what was asked for is kept in memory and stored when the disk works again, unless the process ends before, "
-    "so look whether it was done before you ask again"
+    "; the operation is kept in memory and stored when the disk works again, unless the process ends before, "
+    "so check whether it was done before you repeat it"
 )
 
 R = TypeVar("R")
@@ -91,20 +91,20 @@ class Driver:
     )
 
     def __init__(self, store: LmdbStore, node: Node, outside: Outside | None = None, *, is_alone: bool = False) -> None:
-        """`is_alone` if nobody else could ask for anything while this thread waits for the disk, but for a moment."""
+        """`is_alone` if no other caller has to wait while this thread waits for the disk, except for a moment."""
         self._store: Final = store
         self._is_alone = is_alone
-        # Until when a batch that nobody waits for is left open.
+        # The time until which a batch without a waiting caller stays open.
         self._leave_until: float | None = None
         self._outside: Final[Outside] = Nowhere() if outside is None else outside
         self.node: Final = node
         self.handlers: Final = Handlers(node)
-        # What the start did because the store is of a backup; None if it is not.
+        # Changes of the start to a store from a backup; None for other stores.
         self.restored: Restored | None = None
-        # How many batches are not durable yet, and the bytes in them.
+        # Number of batches that are not durable yet, and their bytes.
         self.unwritten = 0
         self.unwritten_bytes = 0
-        # The size of each, and when it was submitted.
+        # The size of each, and the time of its submission.
         self._submitted: deque[tuple[int, float]] = deque()
         # Gets the seconds that each batch took to become durable.
         self.on_durable: Callable[[float], None] | None = None
@@ -112,14 +112,14 @@ class Driver:
         self._on_room: Callable[[Room], None] | None = None
         self._told_trouble = ""
         self._answers: dict[int, Answer] = {}
-        # Of queues and cursors being opened for nobody: they are closed when they are open.
+        # Queues and cursors that are being opened for a caller that is gone: they are closed once open.
         self._abandoned: dict[int, Answer] = {}
         self._last_request = 0
-        # When another request than a read, which always does, looks at the timers.
+        # The time of the next check of the timers by a request; a read always checks them.
         self._next_tick = 0.0
-        # Why nothing more can be asked for.
+        # The reason why operations are refused.
         self._ended: WaypostError | None = None
-        # Whether the node must not even be touched.
+        # True if the node must not be used at all.
         self.is_broken = False
 
     @classmethod
@@ -136,10 +136,10 @@ class Driver:
         on_walk: Progress = unheard,
         on_upgrade: Progress = unheard,
     ) -> "Driver":
-        """Open the store and start. Blocks until what the start changes is durable; a full disk does not prevent it.
+        """Open the store and start. Blocks until the changes of the start are durable; a full disk does not prevent it.
 
-        Two things take a while if the store is large. After an unclean end its pages are looked at first, and `on_walk`
-        hears of it; a store of an older format is upgraded, and `on_upgrade` hears of it.
+        Two steps take a while if the store is large. After an unclean end its pages are checked first, with progress
+        calls of `on_walk`; a store of an older format is upgraded, with progress calls of `on_upgrade`.
         """
         size = MAX_STORE_SIZE if max_size is None else max_size
         store = LmdbStore(path, notify, max_size=size, reserve=reserve, on_walk=on_walk, on_upgrade=on_upgrade)
@@ -159,17 +159,17 @@ class Driver:
         return driver
 
     def backup_ended(self) -> None:
-        """A process that read the store has ended, or was killed. Any thread can call it."""
+        """Note that a process that read the store has ended, or was killed. Any thread can call it."""
         if not self._store.is_closed:
             self._store.forget_lost_readers()
 
     def check(self) -> None:
-        """Raise why nothing can be asked for any more, if that is so."""
+        """Raise the reason if operations are refused."""
         if self._ended is not None:
             raise _again(self._ended)
 
     def start(self, operation: Operation[object]) -> Answer:
-        """Ask for something. What the operation refuses is raised; `settle` has to follow in either case."""
+        """Start an operation. Raises its error if it is refused; call `settle` afterwards in either case."""
         if self._ended is not None:
             raise _again(self._ended)
         now = _now()
@@ -191,7 +191,7 @@ class Driver:
         return answer
 
     def tell(self, fact: Callable[[Now], R]) -> R | None:
-        """Bring a fact of the network; `settle` has to follow. None if the queue manager is broken."""
+        """Bring a fact of the network; call `settle` afterwards. Returns None if the queue manager is broken."""
         if self.is_broken:
             return None
         try:
@@ -202,18 +202,18 @@ class Driver:
 
     @property
     def has_something_to_write(self) -> bool:
-        """Whether `settle` would end a batch that others might share."""
+        """True if `settle` would end a batch that others might share."""
         return bool(self.node.messages.batch.operations)
 
     def settle(self) -> None:
-        """Carry out what was asked for so far, as one batch."""
+        """Carry out the effects of all operations so far, as one batch."""
         if self.is_broken:
             return
         while self._carry_out():
             pass
 
     def _carry_out(self) -> bool:
-        """Whether something has become durable meanwhile, so that there is more to do."""
+        """Carry out the effects. Returns True if a batch has become durable meanwhile: then there is more to do."""
         answers = self._answers
         unused = []
         durable: list[int] = []
@@ -251,13 +251,13 @@ class Driver:
             self._persisted(durable)
             self._report_troubles()
         if self.node.kernel.failure is not None:
-            # What the others wait for will not be written.
+            # The batch of the others will not be written.
             self._break(self.node.kernel.failure)
             return False
         return bool(unused or durable)
 
     def _ends_batch(self) -> bool:
-        """A small batch that nobody waits for is left open for a moment, so that it shares the next flush."""
+        """Whether to end the batch: a small one without a waiting caller stays open for a moment, to share a flush."""
         batch = self.node.messages.batch
         if not self._is_alone or not batch.operations:
             return True
@@ -270,7 +270,7 @@ class Driver:
         return ends
 
     def poll(self) -> None:
-        """Take in what has become durable, or why it cannot."""
+        """Take in the batches that have become durable, or the error of the store."""
         if self.is_broken:
             return
         try:
@@ -287,9 +287,9 @@ class Driver:
             self._tell_trouble(trouble)
 
     def watch_store(self, tell: Callable[[StoreError | None], None], tell_room: Callable[[Room], None]) -> None:
-        """`tell` gets what keeps the store from writing, once when it comes up, and None when it writes again.
+        """Report troubles of the store: `tell` gets the error once when writes fail, and None when they work again.
 
-        `tell_room` gets the room when nothing new is stored any more, and when something is again.
+        `tell_room` gets the room when the store begins to refuse new messages, and when it takes them again.
         """
         self._on_trouble = tell
         self._on_room = tell_room
@@ -303,7 +303,7 @@ class Driver:
             self._on_room(self.node.kernel.room)
 
     def _report_troubles(self) -> None:
-        """Tell of every change, however short it was."""
+        """Report every change, however short it was."""
         if self._on_trouble is None:
             return
         for trouble in self._store.take_troubles():
@@ -315,7 +315,7 @@ class Driver:
             self._on_trouble(None)
 
     def tick(self) -> float | None:
-        """Fire the timers that are due. The time of the monotonic clock at which the next one is."""
+        """Fire the timers that are due. Returns the time of the next one on the monotonic clock."""
         if self.is_broken:
             return None
         now = _now()
@@ -328,30 +328,30 @@ class Driver:
         return self._soonest(deadline)
 
     def catch_up(self) -> None:
-        """Fire the timers that are due, for somebody who looks. Work in parts has turns of its own."""
+        """Fire the timers that are due, before a look at the queue manager. Work in parts waits for its own turns."""
         if not self.is_broken and not self.node.long_work:
             self.tick()
 
     @property
     def long_work(self) -> str:
-        """What is done in parts now, one with every tick; "" if nothing is."""
+        """Name of the work that is done in parts, one with every tick; "" for none."""
         return self.node.long_work
 
     def wake_at(self) -> float | None:
-        """When `tick` has something to do."""
+        """The time when `tick` has something to do, on the monotonic clock."""
         if self.is_broken:
             return None
         deadline = self.node.next_deadline(_now())
         return deadline if self._leave_until is None else self._soonest(deadline)
 
     def _soonest(self, deadline: float | None) -> float | None:
-        """Of this deadline and the end of a batch that was left open."""
+        """The earlier of this deadline and the end of an open batch."""
         if self._leave_until is None:
             return deadline
         return self._leave_until if deadline is None else min(deadline, self._leave_until)
 
     def cancel(self, answer: Answer) -> None:
-        """Nobody waits for the answer any more. A read that waits for a message ends, and what was opened is closed."""
+        """Cancel a request. A read that waits for a message ends, and a handle that it opened is closed."""
         is_under_way = self._answers.pop(answer.request, None) is not None
         if self.is_broken:
             return
@@ -364,7 +364,7 @@ class Driver:
         self.settle()
 
     def stop(self) -> None:
-        """End the reads that wait and the transactions, and let nothing more be asked for."""
+        """End the reads that wait and the transactions, and refuse all further operations."""
         self._ended = ServiceNotAvailable(_CLOSED)
         self._is_alone = False
         self._leave_until = None
@@ -380,26 +380,26 @@ class Driver:
         self.settle()
 
     def end_reads(self) -> None:
-        """End the reads that wait, before `stop`: whoever asked for them hears that they were cancelled."""
+        """End the reads that wait, before `stop`: their callers get OperationCancelled."""
         if self.is_broken:
             return
         self._cancel_reads(_now())
         self.settle()
 
     def close_store(self) -> list[int]:
-        """After `stop`: wait until all is written, and let the folder go. For `finish`: what has become durable.
+        """Wait until all is written, and free the folder, after `stop`. Returns the durable batches, for `finish`.
 
-        It touches nothing else, so that others may look at their answers meanwhile.
+        It uses nothing else, so that callers may read their answers meanwhile.
         """
         return self._store.close()
 
     @property
     def is_store_closed(self) -> bool:
-        """Whether `close_store` came to its end."""
+        """True when `close_store` has ended."""
         return self._store.is_closed
 
     def finish(self, tokens: list[int]) -> None:
-        """Give the last answers. Who gets none hears that the queue manager is closed."""
+        """Give the last answers. Callers without an answer get the error that the queue manager is closed."""
         if not self.is_broken:
             self._persisted(tokens)
             self.settle()
@@ -411,7 +411,7 @@ class Driver:
                 self.handlers.cancel(now, answer.request, answer.operation)
 
     def _tell_trouble(self, trouble: StoreError) -> None:
-        """Nobody knows when there will be room. Only a receive waits for it: what it has taken must not be lost."""
+        """End the waits with the error, since they may take long. Only receives go on: they must not lose messages."""
         for answer in tuple(self._answers.values()):
             if not answer.waits:
                 self._end(answer.request, OutcomeUnknown(f"{trouble}{_OPEN_OUTCOME}"))
@@ -426,7 +426,7 @@ class Driver:
             self._abandoned[answer.request] = answer
 
     def _close(self, answer: Answer) -> None:
-        """Close what was opened for nobody."""
+        """Close a queue or cursor that was opened for a caller that is gone."""
         if not isinstance(answer.value, Handle):
             return
         identifier = answer.value.id
@@ -464,7 +464,7 @@ class Driver:
             answer.end()
 
     def _break(self, error: WaypostError) -> None:
-        """Nothing can be done any more but to close."""
+        """Refuse all further operations except to close."""
         self._ended = error
         self.is_broken = True
         for request in tuple(self._answers):
@@ -473,13 +473,13 @@ class Driver:
 
 
 def _started(store: LmdbStore, settings: Settings, path: str | Path) -> tuple[Node, Restored | None]:
-    """Half a queue manager would do harm: what it is made of is whole, or it does not start."""
+    """Start the queue manager of a store. With damaged records it does not start: half a queue manager does harm."""
     try:
         restored = begin_again(store, _now())
         return Node(store, settings, new_guid, _now()), restored
     except StoreDamaged as error:
         raise StoreDamaged(
-            f"{path} cannot be opened: {error}; `waypost store salvage` brings what is whole into a new folder"
+            f"cannot open {path}: {error}; `waypost store salvage` copies all whole records to a new folder"
         ) from error
 
 
@@ -488,5 +488,5 @@ def _now() -> Now:
 
 
 def _again(error: WaypostError) -> WaypostError:
-    """An error of one's own for everybody who gets it, so that tracebacks do not mix."""
+    """A copy of an error for each caller, so that tracebacks do not mix."""
     return type(error)(*error.args)

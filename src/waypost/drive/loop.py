@@ -1,4 +1,4 @@
-"""Waiting in an event loop: the engine runs in the loop's thread, and takes what came in one turn as one batch."""
+"""The shell for an event loop: the engine runs in the loop's thread, and commits the work of one turn as one batch."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 class Loop:
-    """A shell around a driver, for one event loop. It has the methods of Threads, with coroutines for what waits."""
+    """A shell around a driver, for one event loop, with the methods of Threads: those that wait are coroutines."""
 
     __slots__ = ("_alarm", "_is_closed", "_is_settling", "_loop", "_timer", "_written", "driver", "on_written", "watch")
 
@@ -44,11 +44,11 @@ class Loop:
         self._is_settling = False
         self._timer: asyncio.TimerHandle | None = None
         self._alarm = inf
-        # Whoever closes waits for it.
+        # The caller of `close` waits for it.
         self._written: asyncio.Future[None] | None = None
-        # Is told of all that is done here.
+        # Measures all work of this shell.
         self.watch: LoopWatch | NoWatch = NoWatch()
-        # Called when something has become durable.
+        # Called when a batch has become durable.
         self.on_written: Callable[[], None] = lambda: None
         self.driver: Final = Driver.open(
             path,
@@ -69,7 +69,7 @@ class Loop:
         self._start(operation)
 
     def tell(self, fact: Callable[[Now], R]) -> R | None:
-        """Bring a fact of the network. What the facts of one turn of the loop lead to is one batch."""
+        """Bring a fact of the network. All facts of one turn of the loop share one batch."""
         began = self.watch.begin()
         try:
             return self.driver.tell(fact)
@@ -115,7 +115,7 @@ class Loop:
             loop = None
         if loop is not self._loop:
             raise InvalidParameter(
-                "the queue manager belongs to another event loop; use it there, and open one in each loop"
+                "the queue manager belongs to another event loop; use it there, or open another folder in this loop"
             )
 
     def _start(self, operation: Operation[object]) -> Answer:
@@ -162,7 +162,7 @@ class Loop:
         if self._timer is not None:
             self._timer.cancel()
         self._alarm = deadline
-        # uvloop counts whole milliseconds, and would come too early, again and again until the last one is over.
+        # uvloop counts whole milliseconds, and would fire too early, again and again until the last one is over.
         delay = ceil(max(deadline - time.monotonic(), 0.0) * 1000) / 1000
         self._timer = self._loop.call_later(delay, self._tick)
 
@@ -184,13 +184,13 @@ class Loop:
 
     def _notify(self) -> None:
         """Called by the commit thread."""
-        # A loop that has ended without closing the queue manager has nobody who waits.
+        # If the loop ended without closing the queue manager, no caller waits.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._poll)
 
 
 class _Read(asyncio.Future[None]):
-    """A read that waits. Whoever is cancelled takes no message from then on, and not only from its next turn on."""
+    """A read that waits. A cancelled read takes no message from that moment on, not only from the next turn on."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:
         super().__init__(loop=loop)

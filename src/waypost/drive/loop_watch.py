@@ -1,8 +1,8 @@
-"""How long the turns of an event loop take, and what takes so long: for everybody who waits for the next turn.
+"""Durations of the turns of an event loop, and the work that delays the next turn.
 
-A turn is one round of the loop: everything that is done between two moments in which it looks at its sockets. Nobody
-can be told of the rounds, so whoever works in the loop says so, and while somebody does, a mark is left in the loop
-with every round; it comes back one round later. A loop at rest has no marks. Work that took long says its name.
+A turn is one round of the loop: all work between two checks of its sockets. A loop does not report its rounds, so each
+piece of work reports itself, and meanwhile a mark is scheduled in the loop with every round; it runs one round later. A
+loop at rest has no marks. Work that took long is noted by name.
 """
 
 import asyncio
@@ -15,23 +15,23 @@ from typing import Final
 
 from waypost.limits import LONG_TURN_SECONDS, MAX_WATCHED_SECONDS
 
-# Upper ends of what turns are counted by; the first is that of almost all of them.
+# Upper bounds of the classes of turns; almost all turns are in the first.
 BOUNDS: Final = (0.01, 0.025, 0.05, LONG_TURN_SECONDS, 0.25, 0.5, 1.0, 2.5)
-# Work that took so long has a name that may be told.
+# Work that takes longer than this is noted by name.
 _NAMED_SECONDS: Final = 0.005
-# How exactly work is told apart from waiting.
+# Precision of the split between work and waiting.
 _LOOK_SECONDS: Final = 0.002
 _OTHERS: Final = "other work"
 CLEARING_UP: Final = "clearing up memory"
-# Names that are counted one by one; there are fewer, unless somebody makes them up.
+# Most names that are counted separately; the code has fewer.
 _MAX_NAMES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class LoopTurn:
-    """A long turn: when it ended in Unix time, how long it took, how much of that was work, and what took most of it.
+    """A long turn: its end in Unix time, its duration, the part of it that was work, and the longest work.
 
-    The rest of the time this process waited: for the disk, for another thread, or because the computer was busy.
+    For the rest of the time this process waited: for the disk, for another thread, or because the computer was busy.
     """
 
     at: float
@@ -41,10 +41,10 @@ class LoopTurn:
 
 
 class LoopWatch:
-    """Of one event loop, which `clock` and `work_clock` measure.
+    """The watch of one event loop, which `clock` and `work_clock` measure.
 
     `count` and `seconds` are of all turns since the start. `over` counts those that took longer than each of BOUNDS,
-    `slow` those that took longer than LONG_TURN_SECONDS, by what they did.
+    `slow` those that took longer than LONG_TURN_SECONDS, by the name of their work.
     """
 
     __slots__ = (
@@ -75,12 +75,12 @@ class LoopWatch:
         self._work_clock: Final = work_clock
         self._is_marked = False
         self._has_worked = False
-        # When the turn began.
+        # The start of the turn.
         self._since = 0.0
-        # The other clock, which takes as long to read as all else here, and how long turns took since it was read.
+        # The work clock, which is slow to read, and the duration of the turns since its last reading.
         self._worked = work_clock()
         self._unlooked = 0.0
-        # What took long in this turn, the innermost first.
+        # Long work of this turn, the innermost first.
         self._found: list[tuple[float, str]] = []
         # The longest turn of each second.
         self._longest: deque[LoopTurn] = deque(maxlen=MAX_WATCHED_SECONDS)
@@ -90,7 +90,7 @@ class LoopWatch:
         self.slow: Final[Counter[str]] = Counter()
 
     def begin(self) -> float:
-        """Somebody begins to work. Returns what `end` wants to know."""
+        """Note the start of work. Returns the argument for `end`."""
         self._has_worked = True
         now = self._clock()
         if not self._is_marked:
@@ -100,22 +100,22 @@ class LoopWatch:
         return now
 
     def end(self, began: float, what: object) -> None:
-        """The work has ended that began then. `what` is a name, or what is called by one."""
+        """Note the end of work that began then. `what` is its name, or a callable with a name."""
         seconds = self._clock() - began
         if seconds >= _NAMED_SECONDS:
             self._found.append((seconds, what if isinstance(what, str) else _name(what)))
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether nobody has worked since the last round."""
+        """True without work since the last round."""
         return not self._is_marked
 
     def longest(self, seconds: float, now: float) -> LoopTurn | None:
-        """The longest turn of the last seconds before this Unix time; None if none took long enough to be known."""
+        """The longest turn of the last seconds before this Unix time; None if no turn was long enough to be noted."""
         return max((turn for turn in self._longest if turn.at > now - seconds), key=_seconds, default=None)
 
     def watch_collections(self) -> Callable[[], None]:
-        """Know the turns in which memory is cleared up, too. To be called to end that."""
+        """Watch garbage collections too. Call the returned function to end that."""
         began = 0.0
 
         def told(phase: str, _: dict[str, int]) -> None:
@@ -150,7 +150,7 @@ class LoopWatch:
 
     def _note(self, seconds: float) -> None:
         worked = min(self._work_clock() - self._worked, seconds)
-        # Of work within work the inner one tells more.
+        # Of nested work, the name of the inner one says more.
         what = next((name for taken, name in self._found if 2 * taken >= seconds), None)
         if what is None:
             what = max(self._found)[1] if self._found else _OTHERS
@@ -167,7 +167,7 @@ class LoopWatch:
 
 
 class NoWatch:
-    """What a loop has that nobody watches."""
+    """The watch of a loop that is not measured."""
 
     __slots__ = ()
 
@@ -178,7 +178,7 @@ class NoWatch:
 
 
 def loop_watch() -> LoopWatch:
-    """That of the event loop that is running."""
+    """A watch of the running event loop."""
     return LoopWatch(asyncio.get_running_loop().call_soon)
 
 
@@ -187,7 +187,7 @@ def _seconds(turn: LoopTurn) -> float:
 
 
 def _name(called: object) -> str:
-    """What people would call it: the words of the method's name."""
+    """The name of work for people: the words of the method's name."""
     called = getattr(called, "func", called)
     name = getattr(called, "__name__", None) or type(called).__name__
     return str(name).strip("_").replace("_", " ").lower()

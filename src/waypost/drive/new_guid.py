@@ -1,4 +1,4 @@
-"""GUIDs for whatever a client names itself."""
+"""New GUIDs for objects that a client names itself."""
 
 import os
 

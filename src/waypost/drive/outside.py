@@ -1,4 +1,4 @@
-"""What an engine asks of the world beyond its store and the answers: the network and the log."""
+"""The outside of an engine, beyond its store and the answers: the network and the log."""
 
 from typing import Protocol
 
@@ -7,12 +7,12 @@ from waypost.node.effects import OutsideEffect
 
 
 class Outside(Protocol):
-    """It is called while the engine settles, so it raises nothing and comes back with facts through `tell` only."""
+    """The outside of an engine. It is called while the engine settles, so it raises nothing and reports by `tell`."""
 
     def carry_out(self, effect: OutsideEffect) -> None: ...
 
     def broken(self, error: WaypostError) -> None:
-        """Nothing can be done with the engine any more but to close it. A closed one says so too."""
+        """Note that the engine refuses all operations except to close, or is closed."""
 
 
 class Nowhere:

@@ -1,6 +1,6 @@
 """The security packages of RPC: pyspnego behind the port of waypost.rpc.authentication, for clients and servers.
 
-NTLM and SPNEGO work everywhere; Kerberos needs the extra `kerberos` and what the system knows of its realm. The
+NTLM and SPNEGO work everywhere; Kerberos needs the extra `kerberos` and the system's configuration of its realm. The
 acceptors of a server are in waypost.daemon.rpc_acceptors.
 """
 
@@ -17,14 +17,14 @@ from waypost.rpc.authentication import AuthLevel, AuthType, Parts, SecurityConte
 
 _PROTOCOLS: Final = {AuthType.NTLM: "ntlm", AuthType.SPNEGO: "negotiate", AuthType.KERBEROS: "kerberos"}
 
-# pyspnego's own NTLM and SPNEGO on every system, so that there is one to know.
+# pyspnego's own NTLM and SPNEGO on every system, for the same behaviour everywhere.
 _OPTIONS: Final = {
     AuthType.NTLM: spnego.NegotiateOptions.use_ntlm,
     AuthType.SPNEGO: spnego.NegotiateOptions.use_negotiate,
     AuthType.KERBEROS: spnego.NegotiateOptions.none,
 }
 
-# MS-RPCE 2.2.2.12 asks for the DCE style. A context that signs is built at each level: SPNEGO signs what it negotiated.
+# MS-RPCE 2.2.2.12 requires the DCE style. Each level uses a context that signs: SPNEGO signs its negotiation.
 REQUIREMENTS: Final = (
     spnego.ContextReq.dce_style
     | spnego.ContextReq.mutual_auth
@@ -36,14 +36,14 @@ REQUIREMENTS: Final = (
 # MS-NLMP 2.2.2.9.
 _NTLM_SIGNATURE: Final = 16
 
-# RFC 4121 4.2.4 and 4.2.6: what the token of a sealed message in DCE style has more than that of a signed one with AES
-# keys: a confounder, filler of a block, and a copy of the token's header.
+# RFC 4121 4.2.4 and 4.2.6: extra bytes of the token of a sealed message in DCE style, compared to a signed one, with
+# AES keys: a confounder, filler of a block, and a copy of the token's header.
 _KERBEROS_SEAL: Final = 48
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who a client is: DOMAIN\\user or user@REALM. Without a password, whom Kerberos knows in its cache."""
+    """The user of a client: DOMAIN\\user or user@REALM. Without a password, the user of the Kerberos cache."""
 
     user: str | None = None
     password: str | None = field(default=None, repr=False)
@@ -64,8 +64,8 @@ def initiator(auth_type: AuthType, level: AuthLevel, host: str, credentials: Cre
             options=_OPTIONS[auth_type],
         )
     except ImportError:
-        raise InvalidParameter("Kerberos needs the extra of its name: pip install 'waypost[kerberos]'") from None
-    except Exception as error:  # noqa: BLE001, Kerberos asks its server now, with errors of its own
+        raise InvalidParameter("Kerberos needs an extra: pip install 'waypost[kerberos]'") from None
+    except Exception as error:  # noqa: BLE001, Kerberos asks its server now, with its own errors
         raise SecurityContextFailed(f"{_PROTOCOLS[auth_type]}: {error}") from None
     return Context(auth_type, proxy)
 
@@ -95,7 +95,7 @@ class Context:
 
     def step(self, token: bytes | None) -> bytes | None:
         if self._is_complete:
-            raise SecurityContextFailed("the authentication is over and another token came")
+            raise SecurityContextFailed("the authentication is over, but another token came")
         with self._guarded():
             answer = self._proxy.step(token)
             if self._proxy.complete:
@@ -103,11 +103,11 @@ class Context:
             return answer
 
     def _complete(self) -> None:
-        # SPNEGO calls itself complete when the other side says so; the package inside has sizes only when it is.
+        # SPNEGO is complete when the other side says so; the inner package has sizes only when it is complete.
         self._proxy.query_message_sizes()
         self._principal = self._proxy.client_principal
         if self._proxy.usage == "accept" and not self._principal:
-            raise SecurityContextFailed("the authentication is over and says not of whom")
+            raise SecurityContextFailed("the authentication is over, but does not name the user")
         self._is_complete = True
 
     def signature_size(self, level: AuthLevel) -> int:
@@ -132,7 +132,7 @@ class Context:
         with self._guarded():
             self._demand(level)
             size = self.signature_size(level)
-            # MS-RPCE 2.2.2.11: who has reserved more room than the token takes fills it with zeros.
+            # MS-RPCE 2.2.2.11: a sender that has reserved more room than the token takes fills it with zeros.
             token = auth_value if any(auth_value[size:]) else auth_value[:size]
             if level is not AuthLevel.PRIVACY:
                 self._proxy.verify(self._signed(parts), token)
@@ -143,20 +143,20 @@ class Context:
             return _data(result.buffers, BufferType.data)
 
     def _signed(self, parts: Parts) -> bytes:
-        """What is signed at the levels that do not seal.
+        """The bytes that are signed at the levels that do not seal.
 
-        NTLM signs the whole fragment, agreed or not, as impacket does, which never agrees: MS-RPCE 3.3.1.5.2.2 gives it
-        header and sec_trailer as buffers to be read only, and it signs these too.
+        NTLM signs the whole fragment, negotiated or not, as impacket does, which never negotiates it: MS-RPCE
+        3.3.1.5.2.2 gives it header and sec_trailer as read-only buffers, and it signs these too.
         """
         return parts.header + parts.body + parts.trailer if parts.sign_header or self._is_ntlm else parts.body
 
     def _demand(self, level: AuthLevel) -> None:
-        """NTLM that did not agree to sign makes and takes the same signature for everything."""
+        """Require signing: NTLM without it makes and accepts the same signature for everything."""
         wanted = spnego.ContextReq.integrity
         if level is AuthLevel.PRIVACY:
             wanted |= spnego.ContextReq.confidentiality
         if wanted & ~self._proxy.context_attr:
-            raise SecurityContextFailed(f"the authentication was not made for the level {level.name}")
+            raise SecurityContextFailed(f"the authentication does not support the level {level.name}")
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
@@ -164,12 +164,12 @@ class Context:
             yield
         except SecurityContextFailed:
             raise
-        except Exception as error:  # noqa: BLE001, its parsers raise what they trip over
+        except Exception as error:  # noqa: BLE001, its parsers raise many kinds of errors
             raise SecurityContextFailed(f"{_PROTOCOLS[self.auth_type]}: {error}") from None
 
 
 def _buffers(parts: Parts, token: IOVBuffer | BufferType) -> list[IOVBuffer | BufferType]:
-    """MS-RPCE 3.3.1.5.2.2: the segments in their order, and the token, or the type alone of one to be made."""
+    """MS-RPCE 3.3.1.5.2.2: the segments in their order, and the token, or only the type of a token to make."""
     beside = BufferType.sign_only if parts.sign_header else BufferType.data_readonly
     return [
         IOVBuffer(beside, parts.header),

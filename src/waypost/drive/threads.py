@@ -1,9 +1,9 @@
-"""Waiting in threads: the caller runs the engine, and one of those who wait serves the others.
+"""The shell for threads: the caller runs the engine, and one of the waiting threads serves the others.
 
-One lock guards the engine; nobody holds it while waiting. Every thread that waits sleeps on a lock of its own. One of
-them is the leader: the commit thread wakes it when something has become durable, and the clock when a timer is due; it
-then lets the engine go on, which wakes exactly those whose answers are there. A leader that leaves names another.
-Because the commit thread writes whatever is pending, threads that send at the same time share one flush to disk.
+One lock guards the engine; no thread holds it while waiting. Every thread that waits sleeps on a separate lock. One of
+them is the leader: the commit thread wakes it when a batch has become durable, and the clock when a timer is due; it
+then runs the engine, which wakes exactly the threads with an answer. A leader that leaves names another.
+Because the commit thread writes all pending batches, threads that send at the same time share one flush to disk.
 """
 
 import os
@@ -36,24 +36,24 @@ class Threads:
         self._lock: Final = allocate_lock()
         self._process: Final = os.getpid()
         self._is_closed = False
-        # The commit thread sets it and then looks for the leader; a leader looks at it before it sleeps.
+        # The commit thread sets it and then looks for the leader; a leader checks it before it sleeps.
         self._has_news = False
         self._leader: LockType | None = None
         self._waiting: dict[LockType, None] = {}
-        # When the leader wakes by itself, on the monotonic clock.
+        # The time when the leader wakes by itself, on the monotonic clock.
         self._alarm = inf
         self.driver: Final = Driver.open(path, settings, self._notify, max_size=max_size)
 
     def call(self, operation: Operation[R]) -> R:
-        """Have an operation done, and wait for its reply, which says nothing that is not durable."""
+        """Call an operation, and wait for its reply. Everything that the reply reports is durable."""
         return checked(operation, self._wait(self._start(operation)))
 
     def start(self, operation: Operation[object]) -> None:
-        """Have an operation done that nobody needs to wait for."""
+        """Call an operation, without a wait for its reply."""
         self._start(operation)
 
     def look(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Look at the queue manager while nobody changes it."""
+        """Call a function that reads the queue manager, while no other thread changes it."""
         self._check_process()
         with self._lock:
             self.driver.check()
@@ -62,9 +62,9 @@ class Threads:
             return function(*args, **kwargs)
 
     def close(self) -> None:
-        """End what waits, write what is pending and let the folder go. A second time it does nothing.
+        """End the waits, write pending changes and free the folder. A second call does nothing.
 
-        If it is interrupted before the folder is let go, the next time goes on.
+        If it is interrupted before it frees the folder, the next call finishes the work.
         """
         if self._process != os.getpid():
             return
@@ -78,7 +78,7 @@ class Threads:
                 with self._lock:
                     self.driver.stop()
             finally:
-                # Without the lock: the commit thread, which has to end, may be about to wake somebody.
+                # Without the lock: the commit thread, which has to end, may be about to wake a thread.
                 tokens = self.driver.close_store()
         finally:
             with self._lock:
@@ -88,7 +88,7 @@ class Threads:
     def _check_process(self) -> None:
         if self._process != os.getpid():
             raise ServiceNotAvailable(
-                f"the queue manager belongs to process {self._process}, which forked this one; open another here"
+                f"the queue manager belongs to process {self._process}, which forked this one; open another folder here"
             )
 
     def _start(self, operation: Operation[object]) -> Answer:
@@ -121,7 +121,7 @@ class Threads:
         return answer.result()
 
     def _serve(self, answer: Answer, sleep: LockType) -> float | None:
-        """Do what a leader does, if this is one. How long to sleep, -1 until woken; None if the answer is there."""
+        """Do the work of a leader, if this is one. Returns seconds to sleep, -1 until woken; None with the answer."""
         with self._lock:
             answer.wake = partial(_wake, sleep)
             self._waiting[sleep] = None
@@ -149,7 +149,7 @@ class Threads:
                 _wake(self._leader)
 
     def _hurry(self, leader: LockType) -> None:
-        """Wake a leader that would oversleep a timer which has just been started."""
+        """Wake a leader that would oversleep a timer that has just started."""
         deadline = self.driver.wake_at()
         if deadline is not None and deadline < self._alarm:
             _wake(leader)
@@ -163,6 +163,6 @@ class Threads:
 
 
 def _wake(sleep: LockType) -> None:
-    # It may have been woken by somebody else.
+    # Another thread may have woken it.
     with suppress(RuntimeError):
         sleep.release()

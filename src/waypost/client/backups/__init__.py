@@ -1,1 +1,1 @@
-"""Backups of a running queue manager, and what is made of them (ADR 32)."""
+"""Backups of a running queue manager, and their restore (ADR 32)."""

@@ -1,4 +1,4 @@
-"""`waypost.aio.restore`: waypost.client.backups.restoring for an event loop, which documents it."""
+"""`waypost.aio.restore`: `waypost.restore` for an event loop."""
 
 import asyncio
 import os

@@ -2,12 +2,12 @@
 
 | bytes | content                                                                                              |
 |-------|------------------------------------------------------------------------------------------------------|
-| 4096  | a line that says what it is, a line of JSON (BackupInfo), and spaces                                  |
-| any   | an LMDB file, as `data.mdb` of a data folder is                                                       |
-| 64    | a line that says that this is the end, the length of the LMDB file u64, XXH3 with 128 bits of all before |
+| 4096  | a line that identifies a backup, a line of JSON (BackupInfo), and spaces                              |
+| any   | an LMDB file, like `data.mdb` of a data folder                                                        |
+| 64    | a line that marks the end, the length of the LMDB file u64, XXH3 with 128 bits of all before          |
 
-A stream that ends without the trailer, or with a wrong one, is not a backup: nobody takes a part for the whole. One
-that its maker broke off ends with a line that says so, and a line with the reason.
+A stream that ends without the trailer, or with a wrong one, is not a backup, so a part never passes for the whole. If
+the backup fails, the stream ends with a line that says so, and a line with the reason.
 """
 
 import json
@@ -20,14 +20,14 @@ from xxhash import xxh3_128
 from waypost.errors import BackupDamaged, StoreTooNew
 
 FORMAT: Final = 1
-# The pages of the copy stay where they would be in a file of pages.
+# A multiple of the page size: the pages of the copy stay aligned.
 HEADER_SIZE: Final = 4096
 MEDIA_TYPE: Final = "application/vnd.waypost.backup"
 
 _BEGIN: Final = b"Waypost backup\n"
 _END: Final = b"Waypost backup end\n"
 _BROKEN: Final = b"Waypost backup broke off\n"
-# The longest end of that kind.
+# Longest end of a stream with a reason, in bytes.
 _MOST_REASON: Final = 2000
 _TRAILER: Final = Struct("<24sQ16s16x")
 TRAILER_SIZE: Final = _TRAILER.size
@@ -35,9 +35,9 @@ TRAILER_SIZE: Final = _TRAILER.size
 
 @dataclass(frozen=True, slots=True)
 class BackupInfo:
-    """The description of a backup. `bytes` is the size of the store in it, `about_bytes` what was expected of it.
+    """The description of a backup. `bytes` is the size of the store in it, `about_bytes` the expected size.
 
-    `time` is when it began, in ISO 8601; everything that was acknowledged before that is in it.
+    `time` is its start in ISO 8601; everything that was acknowledged before is in it.
     """
 
     name: str
@@ -49,12 +49,12 @@ class BackupInfo:
     bytes: int = 0
 
     def to_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """The description as JSON."""
         return asdict(self)
 
 
 class BackupWriter:
-    """Makes the stream: `begin`, every part of the copy through `add`, `end`."""
+    """Writer of the stream: call `begin`, then `add` with every part of the copy, then `end`."""
 
     __slots__ = ("_digest", "_size")
 
@@ -79,13 +79,13 @@ class BackupWriter:
 
 
 def broken_off(reason: str) -> bytes:
-    """The end of a stream that does not go on."""
+    """The end of a stream whose backup failed."""
     line = " ".join(reason.split()).encode()[: _MOST_REASON - len(_BROKEN) - 1]
     return _BROKEN + line.decode("utf-8", "ignore").encode() + b"\n"
 
 
 class BackupReader:
-    """Reads the stream as it comes. `info` is there when the header is."""
+    """Reader of the stream as it comes. `info` is set when the header is complete."""
 
     __slots__ = ("_digest", "_held", "_last", "_size", "info")
 
@@ -97,12 +97,12 @@ class BackupReader:
         self.info: BackupInfo | None = None
 
     def feed(self, data: bytes) -> bytes:
-        """The part of the copy that is known to be one: the last bytes may be the trailer. Raises BackupDamaged."""
+        """The next bytes of the copy, without the last ones, which may be the trailer. Raises BackupDamaged."""
         self._last = (self._last + data[-_MOST_REASON:])[-_MOST_REASON:]
         data = self._held + data
         if self.info is None:
             if not data.startswith(_BEGIN[: len(data)]):
-                raise BackupDamaged("it is not a backup of Waypost: it begins in another way")
+                raise BackupDamaged("not a backup of Waypost: it begins with other bytes")
             if len(data) < HEADER_SIZE:
                 self._held = data
                 return b""
@@ -116,17 +116,17 @@ class BackupReader:
 
     @property
     def reason(self) -> str:
-        """Why the stream was broken off, as far as it says so."""
+        """The reason why the backup failed, if the stream has one."""
         _, found, line = self._last.rpartition(_BROKEN)
         return line.decode("utf-8", "replace").strip() if found and line.endswith(b"\n") else ""
 
     def end(self) -> BackupInfo:
-        """The stream has ended. Raises BackupDamaged if the backup is not whole."""
+        """The description, at the end of the stream. Raises BackupDamaged if the backup is incomplete."""
         if self.info is None or not self._held.startswith(_END):
-            raise BackupDamaged("the backup is not whole: its end is missing")
+            raise BackupDamaged("the backup is incomplete: its end is missing")
         _, size, digest = _TRAILER.unpack(self._held)
         if (size, digest) != (self._size, self._digest.digest()):
-            raise BackupDamaged("the backup is damaged: its checksum is another than that of its content")
+            raise BackupDamaged("the backup is damaged: its checksum does not match its content")
         return replace(self.info, bytes=size)
 
 

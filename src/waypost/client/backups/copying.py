@@ -1,13 +1,13 @@
 """A program that writes a backup of the store in a folder to standard output, while a queue manager uses the folder.
 
 It is a separate process (`python -m waypost.client.backups.copying FOLDER ...`) for three reasons: a queue manager
-grows the map of its store only while nobody reads in its process; a damaged page that LMDB cannot read ends this
+grows the map of its store only without readers in its process; a damaged page that LMDB fails to read ends this
 process and not the queue manager; and the copy runs at a lower priority.
 
 It reads the newest transaction that was committed before it began. Everything that was acknowledged before is durable,
-so it is in the copy. As long as it reads, the queue manager cannot use the room again that messages leave, so it ends
-when nobody takes what it writes for `stall_seconds`, after `most_seconds` in all, and before the disk of the queue
-manager is so full that senders are refused.
+so it is in the copy. As long as it reads, the queue manager does not reuse the space of removed messages. So it ends if
+the reader of its output takes nothing for `stall_seconds`, after `most_seconds` in all, and before the disk of the
+queue manager is so full that the queue manager refuses senders.
 """
 
 import json
@@ -34,13 +34,13 @@ from waypost.store.queue_records import QueueManagerRecord
 
 _PART: Final = 1 << 18
 _NICENESS: Final = 10
-# How often the disk is looked at, and how much less room on it is not worth a word.
+# Interval of checks of the disk, and the loss of free space that is ignored.
 _WATCH_SECONDS: Final = 0.02
 _UNNOTICED: Final = 1 << 16
 
 
 class _Watch:
-    """Looks after the disk of the queue manager, which gets fuller while somebody reads."""
+    """Watch over the disk of the queue manager, which fills up while the backup reads."""
 
     def __init__(self, snapshot: StoreSnapshot, folder: Path, max_size: int, reserve: int | None) -> None:
         self._snapshot: Final = snapshot
@@ -51,7 +51,7 @@ class _Watch:
         self._due = 0.0
 
     def check(self) -> None:
-        """Raise BackupError if the room is as good as used up, and has become less since the backup began."""
+        """Raise BackupError if the disk is nearly full, and has less free space than at the start."""
         now = time.monotonic()
         if now < self._due:
             return
@@ -59,14 +59,14 @@ class _Watch:
         left, reserve = self._snapshot.room(self._max_size, self._reserve)
         if left < reserve and left < self._first - _UNNOTICED:
             raise BackupError(
-                f"the disk of {self._folder} is nearly full, with {megabytes(max(left, 0))} beside its reserve, and "
-                "while a backup is made the room that messages leave is not used again: it ended before senders are "
-                "refused; make room on the disk, or back up to another disk when less is sent"
+                f"the disk of {self._folder} is nearly full, with {megabytes(max(left, 0))} beside its reserve; "
+                "a backup keeps the store from reusing space, so it ended before the queue manager had to refuse "
+                "senders; free space on the disk, or back up to another disk at a time with less traffic"
             )
 
 
 class _Output:
-    """Standard output, which others may be slow to read, or at most so quick."""
+    """Standard output with a limit of its speed, and of the time that its reader may pause."""
 
     def __init__(self, watch: _Watch, stall_seconds: float, most_seconds: float, bytes_per_second: int) -> None:
         self._file: Final = sys.stdout.fileno()
@@ -79,7 +79,7 @@ class _Output:
         os.set_blocking(self._file, False)
 
     def write(self, data: bytes) -> None:
-        """Raises BackupError for a reader that is too slow, and BrokenPipeError for one that is gone."""
+        """Write all of `data`. Raises BackupError if the reader is too slow, and BrokenPipeError if it is gone."""
         view = memoryview(data)
         taken = time.monotonic()
         while view:
@@ -89,7 +89,7 @@ class _Output:
                     view = view[os.write(self._file, view) :]
                     taken = time.monotonic()
             elif time.monotonic() - taken >= self._stall_seconds:
-                raise BackupError(f"nobody has read the backup for {self._stall_seconds:g} seconds")
+                raise BackupError(f"the receiver has not read the backup for {self._stall_seconds:g} seconds")
         self._written += len(data)
         self._check_time()
         while self._rate and (ahead := self._written / self._rate - (time.monotonic() - self._begun)) > 0:
@@ -98,11 +98,11 @@ class _Output:
 
     def _check_time(self) -> None:
         if time.monotonic() - self._begun > self._most_seconds:
-            raise BackupError(f"the backup took longer than the {self._most_seconds:g} seconds of store.backup_limit_s")
+            raise BackupError(f"the backup took longer than {self._most_seconds:g} seconds, store.backup_limit_s")
 
 
 def main() -> int:
-    """0 if standard output has a whole backup; else standard error has the error, as JSON."""
+    """Write the backup. Returns 0 if standard output has it whole; else standard error has the error as JSON."""
     folder, *limits = sys.argv[1:]
     stall_seconds, most_seconds, bytes_per_second, max_size, reserve = map(float, limits)
     with suppress(OSError):
@@ -121,7 +121,7 @@ def main() -> int:
 
 
 def _back_up(folder: Path, snapshot: StoreSnapshot, output: _Output) -> None:
-    # Nothing is made in the folder before the snapshot shows that it is one of a store.
+    # The snapshot shows that the folder has a store; before, nothing is created in it.
     lock = lock_backup(folder)
     try:
         writer = BackupWriter()
@@ -133,7 +133,7 @@ def _back_up(folder: Path, snapshot: StoreSnapshot, output: _Output) -> None:
 
 
 def _copy(snapshot: StoreSnapshot, writer: BackupWriter, output: _Output) -> None:
-    """LMDB writes into a pipe, in a thread, and everything that comes out of it is counted and passed on."""
+    """Copy the store: LMDB writes to a pipe in a thread, and this thread passes the bytes on."""
     out, into = os.pipe()
     failures: list[StoreError] = []
 
@@ -152,7 +152,7 @@ def _copy(snapshot: StoreSnapshot, writer: BackupWriter, output: _Output) -> Non
             writer.add(part)
             output.write(part)
     finally:
-        # LMDB cannot write any more, and comes to its end.
+        # The writes of LMDB fail now, and its thread ends.
         os.close(out)
         thread.join()
     if failures:
@@ -162,7 +162,7 @@ def _copy(snapshot: StoreSnapshot, writer: BackupWriter, output: _Output) -> Non
 def _info_of(snapshot: StoreSnapshot, folder: Path) -> BackupInfo:
     value = snapshot.get(Table.COUNTERS, QUEUE_MANAGER_KEY)
     if value is None:
-        raise StoreDamaged(f"{folder} does not say whose store it is")
+        raise StoreDamaged(f"the store in {folder} does not have the identity of its queue manager")
     record = QueueManagerRecord.decode(value)
     begun = iso_8601(datetime.now(UTC), timespec="milliseconds")
     guid, size = guid_text(record.identifier), snapshot.bytes_in_use

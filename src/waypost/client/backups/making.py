@@ -14,14 +14,14 @@ from waypost.client.transports.http.streaming import stream
 def backup_of_folder(
     folder: Path, target: Target, progress: Progress | None = None, limits: BackupLimits | None = None
 ) -> BackupInfo:  # fmt: skip
-    """Of the store in a folder, whether a queue manager uses it or not."""
+    """Back up the store in a folder, which a queue manager may use meanwhile."""
     check_target(target)
     with BackupSource(folder, limits) as source:
         return store_backup(source, target, progress)
 
 
 def backup_of_daemon(address: Address, target: Target, progress: Progress | None = None) -> BackupInfo:
-    """Of a daemon, over HTTP."""
+    """Back up a daemon, over HTTP."""
     check_target(target)
     answer: Any = stream(address, "/api/store/backup")
     with closing(answer):

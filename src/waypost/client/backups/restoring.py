@@ -1,4 +1,4 @@
-"""`waypost.restore`: a data folder out of a backup."""
+"""`waypost.restore`: a data folder from a backup."""
 
 import os
 from collections.abc import Iterator
@@ -26,10 +26,10 @@ Backup = str | os.PathLike[str] | BinaryIO
 
 @dataclass(frozen=True, slots=True)
 class RestoreInfo:
-    """The folder that was made. `guid` is that of its queue manager, `backup_guid` that of the one in the backup.
+    """The result of a restore. `guid` is that of the new queue manager, `backup_guid` that of the one in the backup.
 
     With a new identity, `set_aside` messages of outgoing queues are dead-letter messages now, and `dropped` messages,
-    which were delivered or acknowledgments, are gone. `damaged` records were so in the store before it was backed up.
+    which were delivered or acknowledgments, are gone. `damaged` records were damaged in the store before the backup.
     """
 
     path: str
@@ -43,7 +43,7 @@ class RestoreInfo:
     damaged: int = 0
 
     def to_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """The result as JSON."""
         return asdict(self)
 
 
@@ -55,21 +55,21 @@ def restore(
     new_identity: bool = False,
     progress: Progress | None = None,
 ) -> RestoreInfo:
-    """Make the data folder `path` out of a backup: the folder of one, its file, or an open file.
+    """Make the data folder `path` from a backup: the folder of a backup, its file, or an open file.
 
-    Say which queue manager it is to be, because two with one identity lose and double each other's messages:
+    Choose an identity, because two queue managers with one identity lose and duplicate each other's messages:
 
-    same_identity  The one that was backed up, which is gone and never starts again. It sends what waits.
-    new_identity   Another one beside it, with a new GUID: it has the queues and the messages in them. Messages that
-                   the original is about to send go to the dead-letter queues of the new one.
+    same_identity  Replace the queue manager of the backup, which must never start again. Waiting messages are sent.
+    new_identity   Add another queue manager, with a new GUID and the same queues and messages. Messages that the
+                   original is about to send go to the dead-letter queues of the new one.
 
-    The whole backup is read and checked before anything is made of it. Nothing is overwritten: `path` may be an empty
-    folder at most. `progress` is called with the bytes that were read so far, and about how many there are.
+    It reads and checks the whole backup before it makes the folder. It overwrites nothing: `path` must be new or an
+    empty folder. `progress` is called with the number of bytes read so far and an estimate of the total.
 
-    Raises BackupDamaged if there is no backup that is whole, and BackupError if the folder cannot be made.
+    Raises BackupDamaged if the backup is missing or incomplete, and BackupError if it fails to make the folder.
     """
     if bool(same_identity) == bool(new_identity):
-        raise InvalidParameter("one of same_identity and new_identity has to be given")
+        raise InvalidParameter("exactly one of same_identity and new_identity must be True")
     folder = Path(os.path.abspath(path))
     identifier = new_guid() if new_identity else None
     try:
@@ -80,7 +80,7 @@ def restore(
                 cloned = Cloned() if identifier is None else change_identity(store, identifier)
                 mark_restored(store)
     except OSError as error:
-        raise BackupError(f"{folder} cannot be made: {error.strerror or error}") from None
+        raise BackupError(f"cannot make {folder}: {error.strerror or error}") from None
     return RestoreInfo(
         str(folder),
         info.name,
@@ -104,16 +104,16 @@ def _opened(backup: Backup) -> Iterator[BinaryIO]:
         if place.is_dir():
             place /= NAME
             if not place.exists():
-                raise BackupDamaged(f"{place.parent} does not hold a backup: it has no file {NAME}")
+                raise BackupDamaged(f"{place.parent} is not a backup: it has no file {NAME}")
         file = place.open("rb")
     except OSError as error:
-        raise BackupDamaged(f"{place} cannot be read: {error.strerror or error}") from None
+        raise BackupDamaged(f"cannot read {place}: {error.strerror or error}") from None
     with file:
         yield file
 
 
 def _copy(stream: BinaryIO, file: Path, progress: Progress | None) -> BackupInfo:
-    """Write the copy of the store, and check all of it."""
+    """Write the copy of the store, and check the whole backup."""
     reader = BackupReader()
     come = 0
     with file.open("xb") as copy:
@@ -133,4 +133,4 @@ def _read(stream: BinaryIO) -> bytes:
     try:
         return stream.read(_PART)
     except OSError as error:
-        raise BackupDamaged(f"the backup cannot be read: {error.strerror or error}") from None
+        raise BackupDamaged(f"cannot read the backup: {error.strerror or error}") from None

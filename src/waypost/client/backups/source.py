@@ -21,9 +21,9 @@ _PART: Final = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class BackupLimits:
-    """The seconds that a backup may take, and the bytes of it that are made in a second; 0 for as many as possible.
+    """Limits of a backup: its seconds, and its bytes per second; 0 for no limit of the speed.
 
-    `max_size` and `reserve` are those of the store, in bytes: a backup ends before they make it refuse senders.
+    `max_size` and `reserve` are those of the store, in bytes: a backup ends before they make the store refuse senders.
     """
 
     seconds: float = BACKUP_SECONDS
@@ -33,7 +33,7 @@ class BackupLimits:
 
 
 class BackupSource:
-    """Read it until there is nothing more. Close it, in any thread, or use it in a `with` statement."""
+    """A backup as a stream: read it to its end. Close it, in any thread, or use it in a `with` statement."""
 
     __slots__ = ("_is_over", "_process", "_reading")
 
@@ -44,7 +44,7 @@ class BackupSource:
         reserve = -1 if limits.reserve is None else limits.reserve
         numbers = BACKUP_STALL_SECONDS, limits.seconds, limits.bytes_per_second, limits.max_size, reserve
         try:
-            # -P keeps the working folder out of the path that modules are looked for in.
+            # -P keeps the working folder out of the module search path.
             self._process: Final = subprocess.Popen(
                 [sys.executable, "-P", "-m", "waypost.client.backups.copying", str(folder), *map(str, numbers)],
                 stdin=subprocess.DEVNULL,
@@ -54,7 +54,7 @@ class BackupSource:
                 env=os.environ | {"PYTHONPATH": os.pathsep.join([home, *([others] if others else [])])},
             )
         except OSError as error:
-            raise BackupError(f"the process that makes a backup does not start: {error.strerror or error}") from None
+            raise BackupError(f"cannot start the process for the backup: {error.strerror or error}") from None
         self._is_over = False
         self._reading: Final = Lock()
 
@@ -69,7 +69,7 @@ class BackupSource:
             yield part
 
     def read(self) -> bytes:
-        """The next bytes, or b"" at the end of a whole backup. Raises a StoreError if the backup broke off."""
+        """The next bytes, or b"" at the end of a whole backup. Raises a StoreError if the backup failed."""
         with self._reading:
             if self._is_over:
                 return b""
@@ -85,9 +85,9 @@ class BackupSource:
             return b""
 
     def close(self) -> None:
-        """Nothing more is wanted."""
+        """End the backup."""
         if self._process.poll() is None:
-            # A read in another thread comes to its end with that.
+            # This also ends a read in another thread.
             self._process.kill()
         self._process.wait()
         with self._reading:
@@ -97,7 +97,7 @@ class BackupSource:
                     pipe.close()
 
     def __del__(self) -> None:
-        # Somebody who was asked for a backup and is gone has not closed it.
+        # A caller that is gone has not closed it.
         process = getattr(self, "_process", None)
         if process is not None and process.poll() is None:
             process.kill()
@@ -111,5 +111,5 @@ def _error(told: bytes) -> StoreError:
         error: StoreError = kind(found["message"])
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError):
         last = told.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        return BackupError("the process that makes the backup has ended" + (f": {last}" if last else ""))
+        return BackupError("the process for the backup has ended" + (f": {last}" if last else ""))
     return error

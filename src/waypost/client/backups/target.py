@@ -1,6 +1,6 @@
-"""The place that a backup goes to: a folder, or an open file that takes the stream.
+"""The target of a backup: a folder, or an open file that takes the stream.
 
-A folder has one file, `waypost.backup`. It gets that name when all of it is on disk, so a backup that breaks off leaves
+A folder has one file, `waypost.backup`. It gets that name when all of it is on disk, so a backup that fails leaves
 nothing that looks like one.
 """
 
@@ -19,21 +19,21 @@ from waypost.store.folder import flush_folder
 NAME: Final = "waypost.backup"
 _PART: Final = "waypost.backup.part"
 
-# Gets how many bytes have come, and about how many there will be.
+# Called with the number of bytes so far and an estimate of the total.
 Progress = Callable[[int, int], None]
 Target = str | os.PathLike[str] | BinaryIO
 
 
 def check_target(target: Target) -> None:
-    """Raise what speaks against a place before a backup is asked for."""
+    """Raise an error for an unsuitable target, before the backup begins."""
     if isinstance(target, str | os.PathLike):
         _is_missing(Path(target))
     elif not hasattr(target, "write"):
-        raise InvalidParameter(f"a backup goes to a folder or an open file, not to {excerpt(target)}")
+        raise InvalidParameter(f"target must be a folder or an open file, not {excerpt(target)}")
 
 
 def store_backup(stream: Iterable[bytes], target: Target, progress: Progress | None = None) -> BackupInfo:
-    """Write what comes to its place. Raises a BackupError if it is not whole; then nothing of it is in the folder."""
+    """Write a stream to the target. Raises a BackupError if it is incomplete, and leaves nothing in the folder then."""
     check_target(target)
     if isinstance(target, str | os.PathLike):
         with _file_in(Path(target)) as file:
@@ -53,7 +53,7 @@ def _pass_on(stream: Iterable[bytes], file: BinaryIO, progress: Progress | None)
                 progress(come, reader.info.about_bytes)
     except ConnectionLost as error:
         reason = reader.reason or f"{error}; the log of the daemon says more"
-        raise BackupError(f"the backup broke off: {reason}") from None
+        raise BackupError(f"the backup failed: {reason}") from None
     return reader.end()
 
 
@@ -61,17 +61,17 @@ def _write(file: BinaryIO, data: bytes) -> None:
     view = memoryview(data)
     try:
         while view:
-            # A file without a buffer may take a part.
+            # A file without a buffer may take only a part.
             view = view[file.write(view) or len(view) :]
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise BackupError(f"the backup cannot be written: {error.strerror or error}") from None
+        raise BackupError(f"cannot write the backup: {error.strerror or error}") from None
 
 
 @contextmanager
 def _file_in(folder: Path) -> Iterator[BinaryIO]:
-    """A new file that becomes the backup of the folder if the block ends well."""
+    """A new file that becomes the backup of the folder if the block ends without an error."""
     is_new = _is_missing(folder)
     part = folder / _PART
     try:
@@ -93,20 +93,20 @@ def _file_in(folder: Path) -> Iterator[BinaryIO]:
             with suppress(OSError):
                 folder.rmdir()
         if isinstance(error, OSError):
-            raise BackupError(f"{folder} cannot be written: {error.strerror or error}") from None
+            raise BackupError(f"cannot write to {folder}: {error.strerror or error}") from None
         raise
 
 
 def _is_missing(folder: Path) -> bool:
-    """Raises BackupError if there is something that would have to go."""
+    """Whether the folder does not exist. Raises BackupError if it is not empty."""
     try:
         names = os.listdir(folder)
     except FileNotFoundError:
         return True
     except OSError as error:
-        raise BackupError(f"{folder} cannot be used: {error.strerror or error}") from None
+        raise BackupError(f"cannot use {folder}: {error.strerror or error}") from None
     if _PART in names:
-        raise BackupError(f"{folder} holds a backup that is being made, or one that was broken off; delete that first")
+        raise BackupError(f"{folder} holds an unfinished backup, which may be in progress; delete an interrupted one")
     if names:
         raise BackupError(f"{folder} is not empty; name a new folder")
     return False

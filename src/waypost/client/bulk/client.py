@@ -1,7 +1,7 @@
-"""A client of the bulk interface, for threads: see waypost.api.bulk for what the operations and replies mean.
+"""A client of the bulk interface, for threads. waypost.api.bulk explains the operations and replies.
 
-It uses the connections of the HTTP transport, one for each thread that asks at the same time. Whatever the bulk
-interface offers can be asked for twice, so a request whose answer was lost is asked again on another connection.
+It uses the connections of the HTTP transport, one for each thread with a request. All operations of the bulk interface
+can be repeated safely, so the client sends a request again, on another connection, if its answer was lost.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,17 +39,17 @@ R = TypeVar("R")
 
 
 class BulkClient(BulkReading):
-    """Thousands of messages at once, from the daemon at `url`. Close it, or use it in a `with` statement.
+    """Bulk access to the daemon at `url`: thousands of messages at once. Close it, or use it in a `with` statement.
 
         with BulkClient("http://127.0.0.1:8181") as client:
             end = client.queue("orders").stable
             for frame in client.read_all(ReadRange(name="orders", up_to=end)):
                 print(frame.count, len(frame.packets))
 
-    A queue is named in any way that `waypost.connect` knows; the format name of an outgoing queue means that one.
-    `token` is what the daemon expects, and `timeout` how many seconds a connection or an answer may take.
+    Names of queues are those of `waypost.connect`; the format name of an outgoing queue means that queue. `token` is
+    the bearer token for the daemon, and `timeout` the number of seconds for a connection or an answer.
 
-    Raises CannotConnect if no daemon answers, and the WaypostError that the daemon had.
+    Raises CannotConnect if no daemon answers, and the WaypostError that the daemon reports.
     """
 
     __slots__ = ("_transport", "url")
@@ -62,7 +62,7 @@ class BulkClient(BulkReading):
         return f"<BulkClient of {self.url}>"
 
     def close(self) -> None:
-        """Let the connections go. A second time it does nothing."""
+        """Close the connections. A second call does nothing."""
         self._transport.close()
 
     def call(self, operation: Operation[R], /) -> R:
@@ -72,39 +72,39 @@ class BulkClient(BulkReading):
         return frames_ahead(self.read, wanted)
 
     def remove(self, wanted: RemoveRange) -> Removed:
-        """Take messages of a range out of the queue, as a receive does."""
+        """Remove the messages of a range from the queue, as a receive does."""
         return self.call(wanted)
 
     # Claims.
 
     def claim(self, wish: Claim) -> Claimed:
-        """Say which parts are processed, and get the next one; its number is that of the answer, whichever it is.
+        """Report the processed parts, and claim the next part. The answer has its number.
 
-        Raises TransactionSequence if the part that was processed is not claimed any more: its messages are for others.
+        Raises TransactionSequence if the claim of a processed part has ended: other readers can claim its messages.
         """
         return self.call(wish)
 
     def settle(self, name: str, claim: str, after: int, *, epoch: str = "") -> None:
-        """Take the parts up to number `after` out of the queue for good, and claim nothing more.
+        """Remove the parts up to number `after` from the queue, and claim no other part.
 
-        If there is a part behind them already, it stays claimed.
+        A later part that is claimed already stays claimed.
         """
         self.call(Claim(name=name, claim=claim, after=after, max_messages=0, epoch=epoch))
 
     def read_claim(self, wanted: ReadClaim) -> Frame:
-        """Messages of a part, as many as the limits allow."""
+        """The messages of a part, as many as the limits allow."""
         return self.call(wanted)
 
     def read_claim_all(self, wanted: ReadClaim) -> Iterator[Frame]:
-        """All of the places, in frames that have one message at least."""
+        """All messages of the places, in frames of at least one message."""
         return frames_ahead(self.read_claim, wanted)
 
     def return_claim(self, name: str, claim: str) -> int:
-        """Give back what is claimed; how many messages that were."""
+        """Give back the messages of a claim. Returns their number."""
         return self.call(ReturnClaim(name=name, claim=claim)).count
 
     def claims(self, name: str) -> list[ClaimObject]:
-        """The parts of the queue that readers have."""
+        """The parts of the queue that readers have claimed."""
         return self.call(ListClaims(name=name)).claims
 
     # Stages.
@@ -119,24 +119,24 @@ class BulkClient(BulkReading):
         run: str = "",
         lease_s: float = DEFAULT_LEASE_S,
     ) -> str:
-        """Write messages that nobody sees yet; the id of the stage, or "" if another run has committed the batch.
+        """Write messages that readers do not see yet. Returns the id of the stage, or "" if another run has committed
+        the batch.
 
-        A request whose answer was lost leaves a stage behind that nobody knows, and that goes with the commit of the
-        batch, or after its lease. Raises TransactionSequence if the batch is committed by this run, or this one has no
-        name.
+        A request with a lost answer leaves an unknown stage, which ends with the commit of the batch or with its lease.
+        Raises TransactionSequence if this run has committed the batch, or has no name.
         """
         to = UNSET if destination is None else destination
         wish = Stage(query=query, batch=batch, destination=to, run=run, groups=list(groups), lease_s=lease_s)
         return self.call(wish).stage
 
     def drop(self, stages: Sequence[str], batch: BatchOfQuery | None = None) -> None:
-        """Let nothing be left of stages, whether they are there or not, and of others that a run has for its batch."""
+        """Delete stages, if they exist, and other stages of the run for its batch."""
         self.call(DropStages(stages=list(stages), batch=UNSET if batch is None else batch))
 
     def commit(
         self, query: str, batch: int, stages: Sequence[str], *, destination: str | None = None, run: str = ""
     ) -> Committed:
-        """Make stages seen in one moment, unless the batch was committed before; drop its other stages.
+        """Make staged messages visible in one step, unless the batch was committed before; drop its other stages.
 
         Raises QueueDeleted if messages went with their queue, and TransactionSequence for a second write of the batch.
         """
@@ -145,5 +145,5 @@ class BulkClient(BulkReading):
         return self.call(CommitStages(query=query, batch=batch, destination=to, run=run, stages=named))
 
     def batches(self, query: str) -> list[int]:
-        """The last batches of the query that were committed, ascending."""
+        """The last committed batches of the query, in ascending order."""
         return self.call(ListBatches(query=query)).batches

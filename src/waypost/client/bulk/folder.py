@@ -1,7 +1,7 @@
-"""The store in a folder, read in bulk without a daemon, also while one writes to it.
+"""Bulk reads of the store in a folder, without a daemon, also while one writes to it.
 
-A queue manager starts on a snapshot of the store, and nothing that it does is written. So it sees what was on disk in
-that moment: no express messages, and nothing of what readers have locked since the last start.
+A queue manager starts on a snapshot of the store, and writes nothing. So it sees the disk as of that moment, without
+express messages, and without the locks of readers since the last start.
 """
 
 import time
@@ -31,9 +31,9 @@ _READS: Final = frozenset(kind for kind in BULK_OPERATIONS if kind.row.asks is R
 
 
 class FolderReader(BulkReading):
-    """What BulkClient reads, from the folder of a queue manager. Close it, or use it in a `with` statement.
+    """The reads of BulkClient, from the folder of a queue manager. Close it, or use it in a `with` statement.
 
-    Raises NotAStore and other StoreErrors if the folder cannot be read.
+    Raises NotAStore and other StoreErrors if it fails to read the folder.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -45,7 +45,7 @@ class FolderReader(BulkReading):
         self._store.close()
 
     def renew(self) -> None:
-        """See what is on disk by now."""
+        """Read the disk again: take a new snapshot."""
         self.close()
         self._open()
 
@@ -60,16 +60,16 @@ class FolderReader(BulkReading):
         self._handlers = Handlers(self._node)
 
     def call(self, operation: Operation[R], /) -> R:
-        """Have an operation of waypost.api.bulk done that changes nothing. Raises StoreReadOnly for another."""
+        """Run an operation of waypost.api.bulk that changes nothing. Raises StoreReadOnly for others."""
         if type(operation) not in _READS:
-            raise StoreReadOnly(f"{self._folder} is only read: ask the daemon for {operation.row.words}")
+            raise StoreReadOnly(f"{self._folder} is open for reading only: use the daemon for {operation.row.words}")
         self._request += 1
         self._handlers.start(Call(self._request, _now()), operation)
         while True:
             for effect in self._node.kernel.take_effects():
                 match effect:
                     case Commit(token=token):
-                        # It never happens, but whoever waits for it need not wait.
+                        # The batch is never written, but its waiters need not wait.
                         self._node.persisted(token, _now())
                     case Notice("message damaged", facts):
                         warnings.warn(f"{self._folder}: {facts['reason']}, and is left out", stacklevel=3)
@@ -80,14 +80,14 @@ class FolderReader(BulkReading):
 
 
 def _computer_name(store: StoreSnapshot, folder: str | Path) -> str:
-    """As it was when the queues were written last: every queue manager has queues of its own."""
+    """The computer name at the last write of the queues: every queue manager has system queues with its name."""
     found = store.first(Table.QUEUES)
     if found is None:
-        raise NotAStore(f"{folder} is the store of a queue manager that was never started")
+        raise NotAStore(f"the queue manager in {folder} has never started")
     try:
         return PathName.parse(QueueRecord.decode(found[1]).pathname).computer
     except DecodeError:
-        raise NotAStore(f"{folder} does not say whose store it is") from None
+        raise NotAStore(f"the store in {folder} does not have the name of its computer") from None
 
 
 def _now() -> Now:

@@ -1,4 +1,4 @@
-"""All of a range or of a part of a claim, frame after frame."""
+"""Frames of a whole range, or of a part of a claim, one after the other."""
 
 from collections.abc import Callable, Generator
 from queue import SimpleQueue
@@ -15,7 +15,7 @@ W = TypeVar("W", ReadRange, ReadClaim)
 
 
 def frames(read: Callable[[W], Frame], wanted: W) -> Generator[Frame, None, None]:
-    """Frames that have one message at least. The queue has to stay the same one meanwhile."""
+    """Frames of at least one message. The read fails if the queue is deleted and created again meanwhile."""
     while True:
         frame = read(wanted)
         if frame.count:
@@ -26,9 +26,9 @@ def frames(read: Callable[[W], Frame], wanted: W) -> Generator[Frame, None, None
 
 
 def frames_ahead(read: Callable[[W], Frame], wanted: W) -> Generator[Frame, None, None]:
-    """The same, but while the caller is busy with one frame, the next is read in another thread.
+    """The frames of `frames`, but another thread reads the next one while the caller is busy with one.
 
-    Nobody waits for that thread: who has enough of the frames goes on at once, and a program can end.
+    The caller never waits for that thread to end: it may stop at any frame, and the program may end.
     """
     requests: SimpleQueue[W | None] = SimpleQueue()
     answers: SimpleQueue[Frame | BaseException] = SimpleQueue()
@@ -61,6 +61,6 @@ def _answer(
 
 
 def _behind(frame: Frame, wanted: W) -> W:
-    """What to ask for when this much has come."""
+    """The request for the rest, after this frame."""
     start = "after" if isinstance(wanted, ReadRange) else "start"
     return msgspec.structs.replace(wanted, **{start: frame.end, "epoch": guid_text(frame.epoch)})

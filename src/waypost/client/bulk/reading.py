@@ -1,4 +1,4 @@
-"""What can be read in bulk of a daemon and of the folder of a store alike."""
+"""Bulk reads that a daemon and the folder of a store have in common."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -24,13 +24,13 @@ R = TypeVar("R")
 
 
 class BulkReading(ABC):
-    """Close it, or use it in a `with` statement. Queues are named in any way that `waypost.connect` knows."""
+    """Bulk reads. Close it, or use it in a `with` statement. Names of queues are those of `waypost.connect`."""
 
     __slots__ = ()
 
     @abstractmethod
     def call(self, operation: Operation[R], /) -> R:
-        """Have an operation of waypost.api.bulk done, and wait for its reply."""
+        """Run an operation of waypost.api.bulk, and wait for its reply."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -42,29 +42,29 @@ class BulkReading(ABC):
         self.close()
 
     def queues(self, pattern: str = "", kind: BulkKind = "") -> list[BulkQueue]:
-        """Those that applications have created, or of one kind: see ListBulkQueues."""
+        """The queues that applications have created, or those of one kind: see ListBulkQueues."""
         return self.call(ListBulkQueues(kind=kind, pattern=pattern)).queues
 
     def queue(self, name: str) -> BulkQueue:
-        """How far a queue can be read."""
+        """The queue at this moment, with the numbers of its first and last messages."""
         return self.call(ShowBulkQueue(name=name))
 
     def plan(self, wanted: PlanRange) -> PlannedRange:
-        """Divide the messages behind a number into ranges of about the same count."""
+        """Divide the messages after a number into ranges of about the same count."""
         return self.call(wanted)
 
     def read(self, wanted: ReadRange) -> Frame:
-        """Messages of a range, as many as its limits allow."""
+        """The messages of a range, as many as its limits allow."""
         return self.call(wanted)
 
     def read_all(self, wanted: ReadRange) -> Iterator[Frame]:
-        """All of the range, in frames that have one message at least. The queue has to stay the same one meanwhile."""
+        """All messages of a range, in frames of at least one. It fails if the queue is created again meanwhile."""
         return frames(self.read, wanted)
 
     def seq_at(self, name: str, time: datetime | float) -> int:
-        """The number behind which messages are that arrived at this time or later. A datetime needs its time zone."""
+        """The number before the first message that arrived at this time or later. A datetime needs its time zone."""
         if isinstance(time, datetime):
             if time.tzinfo is None:
-                raise InvalidParameter(f"{time} may be any hour of a day; give the time with its time zone")
+                raise InvalidParameter(f"the time {time} has no time zone")
             time = time.timestamp()
         return self.call(FindSeq(name=name, time=time)).seq

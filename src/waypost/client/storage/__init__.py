@@ -1,1 +1,1 @@
-"""Looking after the folder of a queue manager: is everything whole, and what can be brought out of it if not."""
+"""Maintenance of the folder of a queue manager: verify its store, and salvage a damaged one."""

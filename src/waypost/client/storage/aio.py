@@ -1,4 +1,4 @@
-"""`waypost.aio.verify` and `waypost.aio.salvage`: the same for an event loop, which the other side documents."""
+"""`waypost.aio.verify` and `waypost.aio.salvage`: `waypost.verify` and `waypost.salvage` for an event loop."""
 
 import asyncio
 from pathlib import Path

@@ -1,7 +1,7 @@
 """A program that verifies the store in a folder: `python -m waypost.client.storage.child FOLDER`.
 
-It is a process of its own so that the queue manager that uses the folder goes on as quickly as before: the work is
-computing, and runs at a lower priority. A line of standard output is JSON: {"done": N, "total": N} while it goes on,
+It is a separate process so that it does not slow down the queue manager that uses the folder: the work needs the
+processor, and runs at a lower priority. Each line of standard output is JSON: {"done": N, "total": N} for progress,
 then {"report": ...}, or {"error": CLASS, "message": SENTENCE}.
 """
 

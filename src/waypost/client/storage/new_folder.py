@@ -1,7 +1,7 @@
-"""A data folder that comes into being out of a backup or of a damaged store.
+"""A new data folder from a backup or from a damaged store.
 
-It is made beside its place, where no queue manager opens it, and takes its place when it is whole and on disk. So an
-interruption leaves nothing that a queue manager would start on.
+It is made beside its place, where no queue manager opens it, and is renamed when it is whole and on disk. So an
+interruption leaves no folder on which a queue manager would start.
 """
 
 import os
@@ -22,9 +22,9 @@ _SUFFIXES: Final[dict[Work, str]] = {"restore": ".restoring", "salvage": ".salva
 
 @contextmanager
 def being_made(place: str | os.PathLike[str], work: Work, error: type[WaypostError]) -> Iterator[Path]:
-    """A folder that becomes the one at `place` if the block ends well, and goes if not.
+    """A folder that moves to `place` if the block ends without an error, and is deleted otherwise.
 
-    Raises `error` if something is there already, and OSError.
+    Raises `error` if the place is not free, and OSError.
     """
     folder = Path(os.path.realpath(place))
     _check(folder, error)
@@ -33,7 +33,7 @@ def being_made(place: str | os.PathLike[str], work: Work, error: type[WaypostErr
         unfinished.mkdir(mode=0o700)
     except FileExistsError:
         raise error(
-            f"{unfinished} is there already: another {work} is at work, or one was interrupted; delete it then"
+            f"{unfinished} exists already: another {work} is running, or was interrupted; delete the folder then"
         ) from None
     try:
         (unfinished / UNFINISHED).touch(mode=0o600)
@@ -41,7 +41,7 @@ def being_made(place: str | os.PathLike[str], work: Work, error: type[WaypostErr
         yield unfinished
         (unfinished / UNFINISHED).unlink()
         _flush(unfinished)
-        # A folder that somebody has put something into since stays what it is.
+        # A folder that is not empty any more stays as it is.
         unfinished.rename(folder)
         _flush(folder.parent)
     except BaseException:
@@ -52,13 +52,13 @@ def being_made(place: str | os.PathLike[str], work: Work, error: type[WaypostErr
 
 def _check(folder: Path, error: type[WaypostError]) -> None:
     if os.path.ismount(folder):
-        raise error(f"{folder} is a mount point, whose place nothing can take; name a folder in it")
+        raise error(f"{folder} is a mount point, which a new folder does not replace; name a folder in it")
     try:
         is_empty = not os.listdir(folder)
     except FileNotFoundError:
         return
     if not is_empty:
-        raise error(f"{folder} is not empty, and nothing is overwritten; name a new folder")
+        raise error(f"{folder} is not empty; name a new folder")
 
 
 def _flush(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""A verification in a process of its own (waypost.client.storage.child), and how to wait for it."""
+"""A verification in a separate process (waypost.client.storage.child), and the wait for it."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from waypost.store.progress import Progress, unheard
 
 
 class Verification:
-    """One that is under way. `wait` may be called in one thread and `stop` in another."""
+    """A running verification. One thread may call `wait`, and another `stop`."""
 
     __slots__ = ("_process",)
 
@@ -25,7 +25,7 @@ class Verification:
         home = str(Path(waypost.__file__).parents[1])
         others = os.environ.get("PYTHONPATH")
         try:
-            # -P keeps the working folder out of the path that modules are looked for in.
+            # -P keeps the working folder out of the module search path.
             self._process: Final = subprocess.Popen(
                 [sys.executable, "-P", "-m", "waypost.client.storage.child", str(folder)],
                 stdin=subprocess.DEVNULL,
@@ -34,10 +34,10 @@ class Verification:
                 env=os.environ | {"PYTHONPATH": os.pathsep.join([home, *([others] if others else [])])},
             )
         except OSError as error:
-            raise StoreError(f"the process that verifies the store does not start: {error.strerror or error}") from None
+            raise StoreError(f"cannot start the process that verifies the store: {error.strerror or error}") from None
 
     def wait(self, progress: Progress) -> StoreReport:
-        """The report. Raises what the other process raised, and StoreError if it came to no end."""
+        """The report. Raises the error of the other process, and StoreError if it ended without a report."""
         process = self._process
         with process:
             assert process.stdout is not None
@@ -54,7 +54,7 @@ class Verification:
         raise StoreError("the process that verifies the store has ended" + (f": {told}" if told else ""))
 
     def stop(self) -> None:
-        """Nobody wants the report any more: whoever waits hears that the process has ended."""
+        """Stop the process. A `wait` in another thread then raises StoreError."""
         self._process.kill()
 
 

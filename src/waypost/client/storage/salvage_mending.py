@@ -1,8 +1,8 @@
-"""Records out of a damaged file, and what makes a queue manager of them again.
+"""Records from a damaged file, and repairs that make them a store of a queue manager again.
 
-Messages go into the new store at once, and of each only its number is kept; the other tables fit into memory. When all
-are there, totals, positions and counters are made to agree with the messages, and queues whose records are lost are
-made for the messages that they had.
+Messages go to the new store immediately, and only their numbers stay in memory; the other tables fit into memory. When
+all are there, totals, positions and counters are made to agree with the messages, and queues with lost records are
+created again for their messages.
 """
 
 from array import array
@@ -24,7 +24,7 @@ from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueReco
 from waypost.store.records import EXPIRES, CounterRecord, PositionRecord, TotalsRecord, decode_message
 from waypost.wire.codec import INFINITE
 
-# Counters whose records are lost go on this far behind everything that is known to have been given.
+# Distance from the last known number at which a counter with a lost record continues.
 _FAR: Final = 16 * BLOCK
 
 Put = Callable[[Table, bytes, bytes], None]
@@ -32,7 +32,7 @@ Get = Callable[[Table, bytes], bytes | None]
 
 
 class Recovered:
-    """What was brought back. `put` writes to the new store, and `get` reads what was put."""
+    """The recovered records. `put` writes to the new store, and `get` reads from it."""
 
     def __init__(self, put: Put, get: Get) -> None:
         self._put: Final = put
@@ -40,20 +40,20 @@ class Recovered:
         self._older: Final[dict[Table, dict[bytes, bytes]]] = defaultdict(dict)
         self._bytes: Final[Tally[int]] = Tally()
         self._orphans: Final[set[bytes]] = set()
-        # All records but the messages.
+        # All records except the messages.
         self.tables: Final[dict[Table, dict[bytes, bytes]]] = {
             table: {} for table in Table if table is not Table.MESSAGES
         }
-        # Of the messages, by the ids of their queues.
+        # Numbers of the messages, by the ids of their queues.
         self.lookup_ids: Final[dict[int, array[int]]] = defaultdict(lambda: array("Q"))
-        # How many of them may have been received already, and how many the old store had counted.
+        # Numbers of messages that may have been received already, and that the old store counted.
         self.uncertain: Final[Tally[int]] = Tally()
         self.counted: Final[dict[int, int]] = {}
-        # Queues whose records are lost.
+        # Queues with lost records.
         self.made: Final[set[int]] = set()
 
     def take(self, found: Found) -> None:
-        """A record that the trees lead to."""
+        """Take a record that the trees lead to."""
         if found.table is not Table.MESSAGES:
             _keep_later(self.tables[found.table], found)
             return
@@ -67,7 +67,7 @@ class Recovered:
         self._put(Table.MESSAGES, found.key, found.value)
 
     def take_orphan(self, found: Found) -> None:
-        """A record that they do not lead to any more. It may be there twice where free pages are not known."""
+        """Take a record that the trees no longer lead to. It may come twice if the free pages are unknown."""
         if found.table is Table.MESSAGES:
             if found.key in self._orphans:
                 return
@@ -77,12 +77,12 @@ class Recovered:
         self.take(found)
 
     def take_older(self, found: Found) -> None:
-        """A record from before the last moment: better than none, for a queue that has messages and for counters."""
+        """Take a record from before the last moment: better than none, for a queue with messages and for counters."""
         _keep_later(self._older[found.table], found)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was found, of any moment."""
+        """True if no record was found, of any moment."""
         return not (self.lookup_ids or any(self.tables.values()) or any(self._older.values()))
 
     @property
@@ -102,7 +102,7 @@ class Recovered:
             del bulk[key]
 
     def _mend_queues(self) -> None:
-        """Every queue with messages has a record, and so has every parent."""
+        """Make sure that every queue with messages has a record, and every parent too."""
         wanted = [queue for queue, ids in sorted(self.lookup_ids.items()) if ids]
         wanted += [record.parent for record in self.queues.values() if record.parent]
         records = self.tables[Table.QUEUES]
@@ -125,7 +125,7 @@ class Recovered:
             identifier=new_guid(),
             pathname=f".\\private$\\salvaged-{queue}",
             qualified_pathname=f".\\private$\\salvaged-{queue}",
-            label="Messages of a queue whose record is lost",
+            label="Messages of a queue with a lost record",
         )
 
     def _mend_counters(self, *, is_damaged: bool) -> None:
@@ -142,7 +142,7 @@ class Recovered:
             counters[keys.totals_key(queue)] = totals.encode()
 
     def _mend_counter(self, counter: Counter, older: bytes | None) -> None:
-        """One whose record is lost goes on far behind all that it has given, as far as that is known."""
+        """Let a counter with a lost record continue far after the last number that it is known to have given."""
         counters = self.tables[Table.COUNTERS]
         known = max(0 if older is None else CounterRecord.decode(older).value, self._least(counter))
         if counter.value not in counters and known:
@@ -150,7 +150,7 @@ class Recovered:
             counters[counter.value] = CounterRecord(known if is_time else known + _FAR).encode()
 
     def _least(self, counter: Counter) -> int:
-        """What this counter has given at least, by what there is."""
+        """The last number of this counter that appears in a record."""
         if counter is Counter.QUEUE_ID:
             return max(self.queues, default=0)
         if counter is Counter.PRIVATE_QUEUE_NUMBER:
@@ -160,7 +160,7 @@ class Recovered:
         return 0
 
     def _mend_positions(self, *, is_damaged: bool) -> None:
-        """Only messages have positions, and those that expire all have one."""
+        """Make sure that only messages have positions, and that every message that expires has one."""
         positions = self.tables[Table.POSITIONS]
         sets: dict[int, set[int]] = {}
         for key in list(positions):
@@ -180,14 +180,14 @@ class Recovered:
 
 
 def _keep_later(records: dict[bytes, bytes], found: Found) -> None:
-    """Of two records under one key, the later one, as far as they say."""
+    """Keep the later of two records with one key, by their content."""
     before = records.get(found.key)
     if before is None or _age(found.table, found.key, found.value) >= _age(found.table, found.key, before):
         records[found.key] = found.value
 
 
 def _age(table: Table, key: bytes, value: bytes) -> int:
-    """Grows with time: queues say when they were changed, and counters only grow."""
+    """A number that grows with time: the time of the last change of a queue, or the value of a counter."""
     try:
         if table is Table.QUEUES:
             return QueueRecord.decode(value).modify_time
@@ -203,7 +203,7 @@ def _last_number(key: bytes) -> int:
 
 
 def _expiry(value: bytes, lookup_id: int) -> int | None:
-    """When the message expires, in seconds since 1970; None if it does not, or cannot be read."""
+    """The time when the message expires, in seconds since 1970; None if it does not, or is malformed."""
     try:
         message = message_of(value, lookup_id)
         waits = message.time_to_be_received

@@ -1,7 +1,7 @@
-"""Which moment of a damaged file is the last one, and which of its pages were free then.
+"""The last moment of a damaged file, and the pages that were free then.
 
-The meta pages say so where they are whole. Else the file itself does: every transaction that changes something gives
-back pages, and the list of these has its number. The newest list is therefore of the last transaction, and the leaf
+Whole meta pages have both. Otherwise the rest of the file shows them: every transaction that changes something gives
+back pages, and the list of these has its number. So the newest list belongs to the last transaction, and the leaf
 with the tables that is not free by then is the one of that transaction.
 """
 
@@ -31,13 +31,13 @@ from waypost.store.progress import Progress
 from waypost.store.start_check import STORE_TABLE
 from waypost.store.walk import check_metas, newest_free
 
-# More transactions than there can be: a key that is larger is not one.
+# More transactions than any store has: a larger key is not the number of one.
 _MOST_TRANSACTIONS: Final = 1 << 48
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """`meta` is None if no tree can be found. `free` are the free pages where `meta` does not lead to them."""
+    """The last moment. `meta` is None without a tree. `free` has the free pages if `meta` does not lead to them."""
 
     meta: Meta | None
     free: frozenset[int] | None = None
@@ -59,7 +59,7 @@ def last_moment(file: PageFile, progress: Progress) -> Moment:
     newest = lists[0].last if lists else 0
     by_meta = {_newest_free(file, meta): meta for meta in file.metas.values()}
     if by_meta and max(by_meta) >= newest:
-        # A transaction whose number is damaged still has its tree of free pages.
+        # A transaction with a damaged number still has its tree of free pages.
         return Moment(by_meta[max(by_meta)])
     free: set[int] = set()
     before = newest + 1
@@ -68,13 +68,13 @@ def last_moment(file: PageFile, progress: Progress) -> Moment:
             free |= each.pages
             before = each.first
     left = [(page, count) for page, count in roots if page not in free]
-    # Without a list, or with two leaves of tables, the one of an older moment might be taken for the last.
+    # Without a list, or with two leaves of tables, an older moment might look like the last.
     is_known = lists and len(left) == 1
     return Moment(_meta_of(file, *left[0], newest) if is_known else None, frozenset(free))
 
 
 def leaves(file: PageFile, progress: Progress) -> Iterator[tuple[int, bytes]]:
-    """All pages of the file that are leaves by their own account."""
+    """All pages of the file that are leaves by their headers."""
     for number in range(FIRST_PAGE, file.count):
         if not number % 1024:
             progress(number, file.count)
@@ -87,7 +87,7 @@ def leaves(file: PageFile, progress: Progress) -> Iterator[tuple[int, bytes]]:
 
 
 def _structure(file: PageFile, progress: Progress) -> tuple[list[_FreeLeaf], list[tuple[int, int]]]:
-    """The leaves with lists of free pages, and those with the tables and how many they have, of all moments."""
+    """The leaves with lists of free pages, and those with the tables and their number, of all moments."""
     lists: list[_FreeLeaf] = []
     roots: list[tuple[int, int]] = []
     for number, page in leaves(file, progress):

@@ -1,8 +1,8 @@
-"""Every record of a damaged file that is whole, with what is known of the pages that it lies on.
+"""Search for every whole record of a damaged file.
 
-The trees are walked as far as they go. Where a page breaks off a part of a table, the keys of that part are looked for
-in all pages that are neither reached nor free: no page of the last moment is anything else. A free page has records
-that are older, whole by their checksums and gone since, so it is not looked at.
+The search walks the trees as far as they go. If a damaged page cuts off a part of a table, it looks for the keys of
+that part in all pages that are neither reached nor free: no page of the last moment is elsewhere. A free page has
+older records, with whole checksums but deleted since, so the search skips it.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from waypost.store.sealed_tables import CHECKSUM_SIZE, is_whole
 from waypost.store.walk import FREE, FREE_PAGES, MAIN, UNKNOWN, Damage, Hole, Walked, Walker
 
 TABLES: Final = {table.name.lower(): table for table in Table}
-# The order in which a record of format 1 is tried: what is told from others by its length or by fixed bytes first.
+# The order to try tables for a record of format 1: those with a fixed length or fixed bytes first.
 _TRIED: Final = (
     *(Table.QUEUES, Table.POSITIONS, Table.COUNTERS, Table.SEQUENCES, Table.TRANSACTIONS, Table.DUPLICATES),
     *(Table.BULK, Table.DIRECTORY, Table.MESSAGES),
@@ -28,7 +28,7 @@ _TRIED: Final = (
 
 
 class Found(NamedTuple):
-    """A record that is whole. `is_sure` says that it was there in the last moment, and not before it only."""
+    """A whole record. `is_sure` says that the store had it in the last moment, and not only before."""
 
     table: Table
     key: bytes
@@ -38,17 +38,17 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class Losses:
-    """What is not whole: pages, and records on pages that are. `holes` are the keys that were looked for elsewhere."""
+    """Damaged pages, and damaged records on whole pages. `holes` are the key ranges that were searched elsewhere."""
 
     pages: list[Damage] = field(default_factory=list)
     records: list[tuple[Table, bytes, int]] = field(default_factory=list)
     holes: dict[Table, list[Hole]] = field(default_factory=dict)
-    # Whether the list of the free pages is known: else records that are gone may come back.
+    # True if the list of the free pages is known: otherwise deleted records may come back.
     knows_free: bool = True
 
     @property
     def tables(self) -> set[Table]:
-        """Those of which something may be missing."""
+        """The tables with records that may be missing."""
         return {*self.holes, *(table for table, _, _ in self.records)}
 
 
@@ -65,7 +65,7 @@ class Search:
         self.losses: Final = Losses()
 
     def reached(self, take: Callable[[Found], None]) -> None:
-        """Give everything that the trees lead to."""
+        """Give every record that the trees lead to."""
 
         def visit(name: str, number: int, page: bytes, nodes: list[Node]) -> None:
             table = TABLES.get(name)
@@ -100,11 +100,11 @@ class Search:
                 losses.holes[table] = [Hole()]
 
     def orphans(self, take: Callable[[Found], None]) -> None:
-        """After `reached`: give what lies on pages that no tree leads to any more."""
+        """Give the records on pages that no tree leads to any more. Call it after `reached`."""
         holes = self.losses.holes
         if not holes:
             return
-        # A value may hold what looks like a page, and is read first, so that nobody can send records.
+        # A value may look like a page. It is read first, so that a sender does not inject records.
         inside = bytearray(self._file.count)
         for _, page in self._orphan_pages():
             for _, run in self._records_of(page):
@@ -116,7 +116,7 @@ class Search:
                         take(record)
 
     def older(self, tables: set[Table]) -> Iterator[Found]:
-        """After `reached`: records of these tables from before the last moment, which may be gone or others since."""
+        """Records of these tables from before the last moment, deleted or changed since. Call it after `reached`."""
         for number, page in leaves(self._file, self._progress):
             if self._walked.pages[number] in (FREE, UNKNOWN):
                 for record, _ in self._records_of(page):
@@ -128,7 +128,7 @@ class Search:
         for number, page in leaves(self._file, self._progress):
             if pages[number] == UNKNOWN:
                 yield number, page
-        # What is left of a page that was reached.
+        # The remains of a reached page.
         for number in {hole.page for holes in self.losses.holes.values() for hole in holes}:
             if FIRST_PAGE <= number < self._file.count:
                 try:
@@ -137,7 +137,7 @@ class Search:
                     continue
 
     def _records_of(self, page: bytes) -> Iterator[tuple[Found, range]]:
-        """The records of a page that are whole, and the overflow pages of each."""
+        """The whole records of a page, and the overflow pages of each."""
         for node in loose_nodes(page):
             if node.flags & TABLE:
                 continue
@@ -147,7 +147,7 @@ class Search:
                 yield found, range(node.at, node.at + length)
 
     def _found(self, node: Node, page: bytes) -> Found | None:
-        """The record of a node whose table is not known. The records of a page are of one table."""
+        """The record of a node of an unknown table. The records of a page are of one table."""
         order = (self._last, *(table for table in Table if table is not self._last)) if self._version > 1 else _TRIED
         for table in order:
             value = self._value(table, node, page)
@@ -157,7 +157,7 @@ class Search:
         return None
 
     def _value(self, table: Table, node: Node, page: bytes) -> bytes | None:
-        """The value of a record if it is whole, and of this table. Format 1 has no checksums: it has to make sense."""
+        """The value of a record if it is whole, and of this table. Format 1 has no checksums: it must decode."""
         try:
             value = value_of(self._file, node, page)
         except PageDamaged:

@@ -1,4 +1,4 @@
-"""What `waypost store salvage` has to say."""
+"""The report of `waypost store salvage`."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 class SalvagedQueue:
     """The messages of one queue.
 
-    `counted` is how many the old folder says it had, None if that is lost. `missing` is how many of these were not
-    brought back. `uncertain` of those that were may have been received already.
+    `counted` is their number by the records of the old folder, None if that is lost. `missing` is the number of these
+    that were not recovered. `uncertain` of the recovered ones may have been received already.
     """
 
     queue: str
@@ -17,22 +17,22 @@ class SalvagedQueue:
     counted: int | None = None
     missing: int = 0
     uncertain: int = 0
-    # Whether its record is lost: the queue has been made for its messages.
+    # True if its record is lost: the queue was created for its messages.
     is_made: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SalvageReport:
-    """The result of a salvage: what is in the new folder, and what is not.
+    """The result of a salvage: the content of the new folder, and the losses.
 
-    `records` has how many records of each table were brought back. `lost` names records that were found and are not
-    whole, and `damage` pages: the first thousand of each, with how many there are.
+    `records` has the number of recovered records of each table. `lost` names damaged records, and `damage` damaged
+    pages: the first thousand of each, with the number of all.
     """
 
     path: str
     new_path: str
     format: int
-    # Whether the new folder is the queue manager that the old one was: with its GUID.
+    # True if the new folder has the GUID of the old one: it is the same queue manager.
     same_identity: bool
     records: Mapping[str, int] = field(default_factory=dict)
     queues: tuple[SalvagedQueue, ...] = ()
@@ -40,17 +40,17 @@ class SalvageReport:
     damage_count: int = 0
     lost: tuple[str, ...] = ()
     lost_count: int = 0
-    # Whether the list of free pages was found: else messages that were received already may be back.
+    # True if the list of free pages was found: otherwise messages that were received already may be back.
     knows_free_pages: bool = True
 
     @property
     def brought_back(self) -> int:
-        """How many messages."""
+        """Number of recovered messages."""
         return sum(queue.brought_back for queue in self.queues)
 
     @property
     def missing(self) -> int:
-        """How many messages are counted in the old folder and are not in the new one."""
+        """Number of messages that the old folder counts and the new one does not have."""
         return sum(queue.missing for queue in self.queues)
 
     def to_dict(self) -> dict[str, object]:

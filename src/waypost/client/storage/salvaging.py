@@ -1,6 +1,6 @@
-"""The salvage of a damaged folder: everything that is whole in its file goes into a new folder that opens and serves.
+"""The salvage of a damaged folder: all whole records of its file go into a new folder, which a queue manager opens.
 
-The old folder is only read, so it may be on a disk that nobody can write to.
+The salvage only reads the old folder, so it may be on a read-only disk.
 """
 
 from collections.abc import Iterator
@@ -29,20 +29,20 @@ from waypost.store.sealed_tables import is_whole
 
 _MOST: Final = 1000
 _BATCH_BYTES: Final = 1 << 23
-# Of these an older record is better than none: they are few and change seldom.
+# Tables of which an older record is better than none: they have few records, which seldom change.
 _FROM_OLDER: Final = {Table.QUEUES, Table.COUNTERS}
 
 
 def salvage(
     folder: str | Path, new_folder: str | Path, *, progress: Progress = unheard
 ) -> SalvageReport:  # fmt: skip
-    """Bring everything that is whole in a folder into a new one. The folder is only read, and nobody may use it.
+    """Copy all whole records of a damaged folder into a new one. The folder must not be in use, and does not change.
 
     The new folder is the same queue manager: use one of the two from then on, never both. Its outgoing sequences begin
-    again, as after a restore. `progress` hears how many pages are looked at, and of how many.
+    again, as after a restore. `progress` is called with the number of pages searched and the number of all pages.
 
-    Raises StoreInUse, StoreFull, NotAStore if there is nothing that could be brought back, and InvalidParameter if the
-    new folder holds something.
+    Raises StoreInUse, StoreFull, NotAStore if the folder has no whole record, and InvalidParameter if the new folder is
+    not empty.
     """
     old, new = Path(folder), Path(new_folder)
     with _held(old) as file:
@@ -55,7 +55,7 @@ def salvage(
 
 @contextmanager
 def _held(folder: Path) -> Iterator[PageFile]:
-    """The file of the folder. Nobody else uses the folder meanwhile."""
+    """The file of the folder, locked against other users."""
     try:
         require_store(folder)
         lock = hold_folder(folder)
@@ -100,7 +100,7 @@ class _Writer:
 def _salvage(file: PageFile, new: Path, place: Path, progress: Progress) -> SalvageReport:
     moment = last_moment(file, progress)
     version = 0 if moment.meta is None else format_of(file, moment.meta)
-    # There is no format 0: what says so is damaged.
+    # Format 0 never existed: the record of the format is damaged.
     version = version or _guess_format(file, progress)
     search = Search(file, moment, version, progress)
     with LmdbStore(place, finishes=True) as store:
@@ -112,23 +112,23 @@ def _salvage(file: PageFile, new: Path, place: Path, progress: Progress) -> Salv
             for found in search.older(_FROM_OLDER):
                 recovered.take_older(found)
         if recovered.is_empty:
-            raise NotAStore(f"{file.path.parent} holds no record of a store that is whole: there is nothing to salvage")
+            raise NotAStore(f"{file.path.parent} has nothing to salvage: it holds no whole record of a store")
         recovered.mend(search.losses)
         for table, records in recovered.tables.items():
             for key, value in sorted(records.items()):
                 writer.put(table, key, value)
         writer.flush()
-        # What was sent and received since the records that are lost is not known: the next start begins again.
+        # Sends and receives after the lost records are unknown, so the next start begins new sequences.
         mark_restored(store)
     checked = verify(place, progress=progress)
     if not checked.is_whole:
-        raise StoreDamaged(f"what was brought back is not whole: {checked.damage[0].reason}")
+        raise StoreDamaged(f"the salvaged store is damaged: {checked.damage[0].reason}")
     pages = [str(error) for error in file.damaged_metas] + [str(each) for each in search.losses.pages]
     return _report(file.path.parent, new, version, recovered, search.losses, pages)
 
 
 def _guess_format(file: PageFile, progress: Progress) -> int:
-    """The present format, unless no record of the file has a checksum that is whole."""
+    """The current format; format 1 if no record of the file has a valid checksum."""
     for _, page in leaves(file, progress):
         for node in loose_nodes(page):
             try:
@@ -182,4 +182,4 @@ def _lost(table: Table, key: bytes, page: int, names: dict[int, str]) -> str:
     if table is Table.MESSAGES and len(key) == len(keys.message_key(0, 0)):
         queue = keys.queue_id_of(key)
         words = f"message {keys.lookup_id_of(key)} of {names.get(queue, f'queue {queue}')}"
-    return f"{words} on page {page} is not whole"
+    return f"{words} on page {page} is damaged"

@@ -1,7 +1,7 @@
 """The verification of a store: its pages, then every record, then the records against each other.
 
-It reads the file without LMDB, which would end the process on some kinds of damage. LMDB only keeps the moment that is
-looked at: while a reader stands in its table, no page of that moment is written over, whoever uses the store meanwhile.
+It reads the file without LMDB, which would end the process on some kinds of damage. LMDB only holds the moment to
+verify: while its table has a reader, no writer overwrites a page of that moment.
 """
 
 from array import array
@@ -35,15 +35,15 @@ from waypost.store.start_check import STORE_TABLE
 from waypost.store.walk import FREE, MAIN, Damage, Walked, Walker, check_metas
 
 _MOST: Final = 1000
-# How many moments are tried while somebody writes.
+# Number of attempts to hold a moment while another process writes.
 _TRIES: Final = 1000
 _TABLES: Final = {table.name.lower(): table for table in Table}
 
 
 def verify(folder: str | Path, *, progress: Progress = unheard) -> StoreReport:
-    """Look at everything in the folder, which may be in use. `progress` hears of pages.
+    """Verify the whole store in a folder, which may be in use. `progress` is called with numbers of pages: done, all.
 
-    Raises NotAStore, StoreTooNew and other StoreErrors if there is nothing that can be looked at.
+    Raises NotAStore, StoreTooNew and other StoreErrors if the folder has no store to verify.
     """
     path = Path(folder)
     try:
@@ -56,10 +56,10 @@ def verify(folder: str | Path, *, progress: Progress = unheard) -> StoreReport:
 
 @contextmanager
 def _moment(folder: Path) -> Iterator[tuple[PageFile, Meta | None]]:
-    """The file, and the meta page of a moment that stays as it is; None if it has none."""
+    """The file, and the meta page of a moment that is held; None without a whole meta page."""
     with PageFile(folder / DATA) as file:
         if file.damaged_metas:
-            # LMDB opens it for nobody, so nobody writes to it.
+            # LMDB refuses to open it, so no process writes to it.
             yield file, file.newest
             return
     try:
@@ -68,13 +68,13 @@ def _moment(folder: Path) -> Iterator[tuple[PageFile, Meta | None]]:
         raise store_error(error, folder) from error
     with env:
         for _ in range(_TRIES):
-            # There are two meta pages: after two more commits that of the reader is gone, and another one has to begin.
+            # Of two meta pages, that of the reader is overwritten after two more commits: try again then.
             with env.begin() as reader, PageFile(folder / DATA) as file:
                 found = [meta for meta in file.metas.values() if meta.transaction == reader.id()]
                 if found:
                     yield file, found[0]
                     return
-        raise StoreError(f"{folder} is written to so quickly that no moment of it can be looked at")
+        raise StoreError(f"{folder} changes too fast for a verification; try again at a time with less traffic")
 
 
 class _Verification:
@@ -86,7 +86,7 @@ class _Verification:
         self._format = FORMAT_VERSION
         self._damage: Final[list[StoreDamage]] = []
         self._damage_count = 0
-        # What the records say, to be compared: by the ids of queues.
+        # Facts of the records to compare, by the ids of queues.
         self._lookup_ids: Final[dict[int, array[int]]] = defaultdict(lambda: array("Q"))
         self._bytes: Final[dict[int, int]] = defaultdict(int)
         self._positions: Final[dict[int, array[int]]] = defaultdict(lambda: array("Q"))
@@ -96,7 +96,7 @@ class _Verification:
         # Queues that a record of another table names, with the words for that record.
         self._named: Final[list[tuple[int, Table, str]]] = []
         self._unread: Final[set[Table]] = set()
-        # Damage to records, by table and key: its words come last, when the names of the queues are known.
+        # Damage to records, by table and key: described at the end, when the names of the queues are known.
         self._records: Final[list[tuple[Table, bytes, int | None, str]]] = []
 
     def report(self) -> StoreReport:
@@ -108,7 +108,7 @@ class _Verification:
             damage += walked.damage
             if walked.unused and not walked.damage:
                 damage.append(
-                    Damage("", meta.last_page, f"ends a file with {walked.unused} pages that belong to nothing")
+                    Damage("", meta.last_page, f"ends a file with {walked.unused} pages that belong to no table")
                 )
         for each in damage:
             self._found(StoreDamage(each.table, str(each), each.page))
@@ -129,11 +129,11 @@ class _Verification:
         )
 
     def _walk(self, meta: Meta) -> Walked:
-        """All trees. The format decides how records are read, so its table is walked first and alone."""
+        """Walk all trees. The format decides how to read records, so its table comes first and alone."""
         self._format = format_of(self._file, meta)
         if not self._format:
             self._format = FORMAT_VERSION
-            self._found(StoreDamage(STORE_TABLE, "the store says that it has format 0, which no Waypost has written"))
+            self._found(StoreDamage(STORE_TABLE, "the store has format 0, which no version of Waypost writes"))
         walked = Walker(self._file, meta, visit=self._visit, progress=self._progress).walk()
         if STORE_TABLE not in walked.tables and MAIN not in walked.holes:
             raise NotAStore(f"{self._folder} holds an LMDB database that is not a store of Waypost")
@@ -151,13 +151,13 @@ class _Verification:
             try:
                 value = value_of(self._file, node, page)
             except PageDamaged:
-                # The walk has said so.
+                # The walk has reported it.
                 self._unread.add(table)
                 continue
             if self._format > 1:
                 if not is_whole(table, node.key, value):
                     self._unread.add(table)
-                    self._records.append((table, node.key, number, "has a checksum that is not its own"))
+                    self._records.append((table, node.key, number, "does not match its checksum"))
                     continue
                 value = value[:-CHECKSUM_SIZE]
             try:
@@ -169,7 +169,7 @@ class _Verification:
                 continue
             except (DecodeError, StoreDamaged, StoreTooNew) as error:
                 self._unread.add(table)
-                self._records.append((table, node.key, number, f"cannot be read: {error}"))
+                self._records.append((table, node.key, number, f"is malformed: {error}"))
 
     def _take(self, table: Table, key: bytes, record: object) -> None:
         if isinstance(record, MessageRecord):
@@ -189,7 +189,7 @@ class _Verification:
         elif isinstance(record, ClaimRecord):
             self._named.append((int.from_bytes(key[1:9], "big"), table, describe(table, key)))
 
-    # What records say of each other. What a table that could not be read as a whole would say is left out.
+    # Comparisons of records with each other. Tables that are not whole are left out.
 
     def _compare(self) -> None:
         if not self._unread & {Table.MESSAGES, Table.COUNTERS}:
@@ -206,8 +206,8 @@ class _Verification:
             count, size = len(self._lookup_ids[queue]), self._bytes[queue]
             if (count, size) != (totals.message_count, totals.total_bytes):
                 sentence = (
-                    f"{self._name(queue)} holds {count} messages of {size} bytes, and {totals.message_count} of "
-                    f"{totals.total_bytes} were counted"
+                    f"{self._name(queue)} holds {count} messages of {size} bytes, but its totals say "
+                    f"{totals.message_count} messages of {totals.total_bytes} bytes"
                 )
                 self._found(StoreDamage("counters", sentence, queue=self._name(queue)))
 
@@ -219,28 +219,28 @@ class _Verification:
     def _compare_counter(self, counter: Counter, last: int, words: str) -> None:
         found = self._counters.get(counter.value, 0)
         if found < last:
-            sentence = f"the counter {counter.name.lower()} is at {found}, and {words} {last}"
+            sentence = f"the counter {counter.name.lower()} is at {found}, but {words} {last}"
             self._found(StoreDamage("counters", sentence))
 
     def _compare_positions(self) -> None:
         for queue, positions in self._positions.items():
             for lookup_id in sorted(set(positions) - set(self._lookup_ids[queue])):
-                sentence = f"there is a position of message {lookup_id} of {self._name(queue)}, and no such message"
+                sentence = f"message {lookup_id} of {self._name(queue)} has a position, but does not exist"
                 self._found(StoreDamage("positions", sentence, None, self._name(queue), str(lookup_id)))
 
     def _compare_queues(self) -> None:
         for queue, ids in sorted(self._lookup_ids.items()):
             if ids and queue not in self._queues:
                 self._found(
-                    StoreDamage("messages", f"there are {len(ids)} messages of queue {queue}, and no such queue")
+                    StoreDamage("messages", f"{len(ids)} messages belong to queue {queue}, which does not exist")
                 )
         for queue, record in self._queues.items():
             if record.parent and record.parent not in self._queues:
-                sentence = f"{self._name(queue)} belongs to queue {record.parent}, which there is not"
+                sentence = f"{self._name(queue)} belongs to queue {record.parent}, which does not exist"
                 self._found(StoreDamage("queues", sentence, queue=self._name(queue)))
         for queue, table, words in self._named:
             if queue not in self._queues:
-                self._found(StoreDamage(table.name.lower(), f"there is {words}, and no such queue"))
+                self._found(StoreDamage(table.name.lower(), f"{words} belongs to a queue that does not exist"))
 
     def _of_record(self, table: Table, key: bytes, page: int | None, reason: str) -> StoreDamage:
         words = describe(table, key)
@@ -268,7 +268,7 @@ def queue_name(record: QueueRecord) -> str:
 
 
 def format_of(file: PageFile, meta: Meta) -> int:
-    """The format that the store says it has; the present one if it cannot say so. Raises StoreTooNew."""
+    """The format that the store records; the current one if its record is damaged. Raises StoreTooNew."""
     found: list[bytes] = []
 
     def visit(_: str, __: int, page: bytes, nodes: list[Node]) -> None:

@@ -1,7 +1,7 @@
-"""Transports bring operations to a queue manager: one inside the process (embedded), a daemon (http), any host (msmq).
+"""Transports carry operations to a queue manager inside the process (embedded), a daemon (http) or any host (msmq).
 
-A transport has one method that asks for an operation and one that ends the reads which wait. The facades of
-waypost.client know nothing else of it.
+A transport has a method that calls an operation, and one that ends the reads that wait. The facades of waypost.client
+know nothing else about it.
 """
 
 from collections.abc import AsyncGenerator, Generator
@@ -27,62 +27,62 @@ class HasQueues(Protocol):
 
     @property
     def computer(self) -> str:
-        """The name of the computer whose queues have short names; "" if none have."""
+        """The name of the computer with the short names of queues; "" without short names."""
 
     @property
     def browses_by_cursor(self) -> bool:
-        """Whether the `next` of a page of Browse is a cursor, to be closed by a program that stops before the last."""
+        """True if the `next` of a page of Browse is a cursor: a program that stops before the last page closes it."""
 
     @property
     def without_transactions(self) -> str:
-        """Why nothing can be done in a transaction; "" if it can."""
+        """The reason why the transport has no transactions; "" if it has."""
 
     def named(self, name: Name, /) -> FormatName:
-        """The queue that a name means there."""
+        """The format name of a queue, from the point of view of the queue manager."""
 
     def check(self) -> None:
-        """Raise why nothing can be asked for, if that is known here."""
+        """Raise an error if the transport is known to be unusable, such as closed."""
 
 
 class Known(HasQueues, Protocol):
-    """Facts that a transport knows of its queue manager."""
+    """Facts that a transport knows about its queue manager."""
 
     @property
     def guid(self) -> str: ...
 
     @property
     def path(self) -> Path | None:
-        """Its folder, if it is inside this process."""
+        """The folder of a queue manager inside this process."""
 
     @property
     def url(self) -> str | None:
-        """Its address, if it is a daemon."""
+        """The address of a daemon."""
 
     @property
     def transaction_s(self) -> float | None:
-        """Seconds that a transaction may rest if its program gives no limit; None without a limit."""
+        """Default limit for idle transactions, in seconds; None without a limit."""
 
 
 class Carrier(HasQueues, Protocol):
-    """For threads that use queues and cursors."""
+    """A transport for threads that use queues and cursors."""
 
     def call(self, operation: Operation[R], /) -> R:
-        """Have an operation done, and wait for its reply, which says nothing that is not durable."""
+        """Call an operation, and wait for its reply. Everything that the reply reports is durable."""
 
     def start(self, operation: Operation[None], /) -> None:
-        """Have an operation done. Nobody wants to know when it is durable."""
+        """Call an operation, without a wait until it is durable."""
 
     def cancel(self, name: str, /) -> None:
-        """End the reads that wait on the queue of this name, and close what is open there for all."""
+        """End the reads that wait on the queue of this name, and close its shared handles."""
 
     def events(self, wanted: Events, timeout_s: float, /) -> Generator[Message, None, None]:
-        """Follow a queue from this moment on, until no message has come for so long."""
+        """Follow a queue from this moment on, until no message has come for `timeout_s`."""
 
     def close(self) -> None: ...
 
 
 class Transport(Carrier, Known, Protocol):
-    """For threads that use a queue manager."""
+    """A transport for threads that use a queue manager."""
 
     def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo": ...
 
@@ -90,7 +90,7 @@ class Transport(Carrier, Known, Protocol):
 
 
 class AioCarrier(HasQueues, Protocol):
-    """The same for an event loop."""
+    """A transport for an event loop that uses queues and cursors, with the methods of Carrier."""
 
     async def call(self, operation: Operation[R], /) -> R: ...
 
@@ -104,7 +104,7 @@ class AioCarrier(HasQueues, Protocol):
 
 
 class AioTransport(AioCarrier, Known, Protocol):
-    """The same for an event loop."""
+    """A transport for an event loop that uses a queue manager, with the methods of Transport."""
 
     async def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo": ...
 

@@ -1,4 +1,4 @@
-"""Operations for a queue manager inside the process."""
+"""Transports to a queue manager inside the process."""
 
 import asyncio
 import time
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-# More than the node knows.
+# Operations that need more than the node knows.
 _OF_SHELL: Final = frozenset(STATUS_OPERATIONS)
 
 
 class _Embedded:
-    """The part that both sides share."""
+    """Common part of both transports."""
 
     __slots__ = ("_followers", "_started", "computer", "driver", "guid", "path")
 
@@ -58,7 +58,7 @@ class _Embedded:
         self.guid: Final = guid_text(identity.identifier)
 
     def _looked(self, operation: Operation[object]) -> object:
-        """The answer to an operation that asks for more than the node knows."""
+        """The reply to an operation that needs more than the node knows."""
         now = Now(time.monotonic(), time.time())
         if isinstance(operation, Status):
             return status_of(self.driver.node, self.path, self._started, now.wall)
@@ -66,7 +66,7 @@ class _Embedded:
             node = self.driver.node
             found = tuple(look_at(node, now.wall, queues_to_look_at(node)))
             return Checks((*examine_node(node, self.path, now), *queue_checks(node, found)))
-        raise InvalidParameter(f"only a daemon can {operation.row.words}; here verify_store does all of it")
+        raise InvalidParameter(f"only a daemon can {operation.row.words}; use verify_store here")
 
     def named(self, name: Name) -> FormatName:
         return format_name(name, self.computer)
@@ -81,7 +81,7 @@ class _Embedded:
             if follower.wanted.name == name:
                 follower.is_cancelled = True
 
-    # Only a program that does so waits for what it takes to make a backup or to verify.
+    # Only programs that back up or verify have to wait for these imports.
 
     def _backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":
         making = import_module("waypost.client.backups.making")
@@ -94,7 +94,7 @@ class _Embedded:
 
 
 class Embedded(_Embedded):
-    """For threads."""
+    """The transport for threads."""
 
     __slots__ = ("shell", "start")
 
@@ -144,7 +144,7 @@ class Embedded(_Embedded):
 
 
 class AioEmbedded(_Embedded):
-    """For an event loop."""
+    """The transport for an event loop."""
 
     __slots__ = ("shell",)
 
@@ -197,4 +197,4 @@ class AioEmbedded(_Embedded):
 
 
 def _nothing() -> None:
-    """To look at."""
+    """Do nothing, for a check that the queue manager is usable."""

@@ -1,6 +1,6 @@
-"""Operations for a daemon, over HTTP.
+"""Transports to a daemon, over HTTP.
 
-Each becomes a conversation of requests and answers (`asking`). One transport for threads (`blocking`) and one for an
-event loop (`looping`) carry it over connections whose bytes `http11` makes and reads. `schema` is what travels and is
-not an operation, for the daemon too.
+An operation becomes a conversation of requests and answers (`asking`). A transport for threads (`blocking`) and one for
+an event loop (`looping`) carry it over connections; `http11` makes and reads their bytes. `schema` has the structures
+on the wire that are not operations, for the daemon too.
 """

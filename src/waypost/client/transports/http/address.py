@@ -1,4 +1,4 @@
-"""Where a daemon is and what every request to it says; and what it means that it does not answer."""
+"""The address of a daemon, with the headers of all requests to it, and the errors if it does not answer."""
 
 import os
 import ssl
@@ -24,20 +24,20 @@ class Address:
     url: str
     host: str
     port: int
-    # What stands before every path, if a proxy asks for it.
+    # Prefix of every path, for a proxy.
     prefix: str
     tls: ssl.SSLContext | None
     headers: bytes
-    # Seconds that a connection may take, and an answer beyond what the daemon waits for.
+    # Seconds for a connection, and for an answer beyond the time that the daemon waits for a message.
     timeout: float
 
     @classmethod
     def parse(
         cls, url: str, token: str | None, timeout: float, cacert: str | os.PathLike[str] | None = None
     ) -> "Address":
-        """Raises InvalidParameter for what is not an address, a token, a time or a file of certificates."""
+        """Check the arguments. Raises InvalidParameter for an invalid address, token, time or file of certificates."""
         if not isinstance(timeout, int | float) or not 0 < timeout < 1_000_000:
-            raise InvalidParameter(f"timeout is a number of seconds to wait for an answer, not {excerpt(timeout)}")
+            raise InvalidParameter(f"timeout must be a number of seconds, not {excerpt(timeout)}")
         if token is not None and not (isinstance(token, str) and token.isascii() and token.isprintable()):
             raise InvalidParameter("the token must be printable ASCII text")
         try:
@@ -46,11 +46,11 @@ class Address:
         except ValueError:
             parts, port = urlsplit(""), None
         if parts.scheme not in _PORTS or not parts.hostname or parts.query or parts.fragment:
-            raise InvalidParameter(f"the address of a daemon is like {defaults.URL}, not {excerpt(url)}")
+            raise InvalidParameter(f"the address of a daemon must be like {defaults.URL}, not {excerpt(url)}")
         prefix = parts.path.rstrip("/")
         netloc = parts.netloc.rpartition("@")[2]
         if not (prefix + netloc).isascii() or any(letter <= " " for letter in prefix + netloc):
-            raise InvalidParameter(f"the address of a daemon is ASCII text without spaces, not {excerpt(url)}")
+            raise InvalidParameter(f"the address of a daemon must be ASCII text without spaces, not {excerpt(url)}")
         headers = f"Host: {netloc}\r\nAccept: {MESSAGEPACK}\r\nContent-Type: {MESSAGEPACK}\r\n"
         if token:
             headers += f"Authorization: Bearer {token}\r\n"
@@ -69,24 +69,24 @@ class Address:
 
     def cannot_connect(self, error: Exception) -> CannotConnect:
         reason = "it does not answer in time" if isinstance(error, TimeoutError) else reason_of(error)
-        failed = CannotConnect(f"the daemon at {self.url} cannot be reached: {reason}")
-        failed.add_note("start one with `waypost serve`, or give the address of one that runs")
+        failed = CannotConnect(f"cannot reach the daemon at {self.url}: {reason}")
+        failed.add_note("start a daemon with `waypost serve`, or give the address of a running one")
         return failed
 
     @contextmanager
     def first_answer(self) -> Iterator[None]:
-        """Around the first exchange: whatever does not answer it like a daemon is none."""
+        """Raise CannotConnect if the server does not answer the first exchange like a daemon."""
         try:
             yield
         except DecodeError as error:
             raise CannotConnect(f"{self.url} is not a Waypost daemon") from error
         except ConnectionLost as error:
-            raise CannotConnect(f"{self.url} is not a Waypost daemon, or one that is stopping") from error
+            raise CannotConnect(f"{self.url} is not a Waypost daemon, or the daemon is stopping") from error
 
     def connection_lost(self, reason: object) -> ConnectionLost:
         return ConnectionLost(
-            f"the connection to {self.url} was lost before the answer came ({reason}): nobody knows here whether the "
-            "daemon has done what was asked"
+            f"the connection to {self.url} was lost before the answer came ({reason}): the daemon may have done the "
+            "operation or not"
         )
 
 
@@ -101,7 +101,7 @@ def _trusting(cacert: str | os.PathLike[str] | None) -> ssl.SSLContext:
 
 
 class NotSent(Exception):
-    """The request was not handed over whole, so the daemon cannot have read its end."""
+    """A part of the request was not sent, so the daemon has not read its end."""
 
 
 class Lost(Exception):
@@ -109,5 +109,5 @@ class Lost(Exception):
 
 
 def reason_of(error: Exception) -> str:
-    """In words, without the number of an error of the operating system."""
+    """The text of an error, without the number of the operating system."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

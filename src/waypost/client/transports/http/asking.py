@@ -1,6 +1,6 @@
-"""Operations as conversations with a daemon, and what it keeps open for this client meanwhile.
+"""Operations as conversations with a daemon, and the handles that it keeps open for this client meanwhile.
 
-Arguments are checked here with the code of the queue manager, before anything travels.
+The code of the queue manager checks arguments here, before anything is sent.
 """
 
 import time
@@ -56,7 +56,7 @@ _sent_ids: Final = Decoder(SentIds)
 _packets: Final = Decoder(Packets)
 _greeting: Final = Decoder(Greeting)
 
-# How often the daemon is asked how far a verification is.
+# Interval of requests for the progress of a verification.
 LOOK_SECONDS: Final = 0.2
 
 
@@ -65,14 +65,14 @@ def greeting() -> Conversation[Greeting]:
 
 
 def report_of(state: VerificationInfo) -> StoreReport:
-    """The report of a verification that is over. Raises StoreError if it came to no end."""
+    """The report of a finished verification. Raises StoreError if it ended without a report."""
     if state.report is None:
         raise StoreError(state.error)
     return state.report
 
 
 class Wait:
-    """A read that waits. `on` is what to cancel it by: the name of a queue, or the id of an exclusive open."""
+    """A read that waits. `on` is the key to cancel it: the name of a queue, or the id of an exclusive open."""
 
     __slots__ = ("is_cancelled", "on")
 
@@ -82,7 +82,7 @@ class Wait:
 
 
 class Asking:
-    """Turns the operations of one client into requests to one daemon."""
+    """The operations of one client as requests to one daemon."""
 
     __slots__ = ("_cursors", "_max_wait_s", "_on", "computer", "guid", "to_end")
 
@@ -90,9 +90,9 @@ class Asking:
         self.computer: Final = greeting.name
         self.guid: Final = greeting.guid
         self._max_wait_s: Final = max(greeting.max_wait_s, 0.01)
-        # What ends the things that the daemon keeps for this client alone, by their ids.
+        # Operations that end what the daemon keeps for this client alone, by ids.
         self.to_end: Final[dict[str, Operation[None]]] = {}
-        # What cursors are cancelled by.
+        # Keys to cancel the reads of cursors.
         self._cursors: Final[dict[str, str]] = {}
         self._on: Final[dict[type[Operation[object]], Callable[[Never], Conversation[object]]]] = {
             Send: self._send,
@@ -106,7 +106,7 @@ class Asking:
         }
 
     def ask(self, operation: Operation[object]) -> Conversation[object]:
-        """Have an operation done that does not wait for a message."""
+        """Call an operation that does not wait for a message."""
         special = self._on.get(type(operation))
         if special is not None:
             return special(operation)  # type: ignore[arg-type]  # the type of its key
@@ -121,13 +121,13 @@ class Asking:
         return self._ask(operation)
 
     def wait_of(self, operation: Read | CursorRead) -> Wait:
-        """For a read that may wait."""
+        """The Wait of a read."""
         if isinstance(operation, CursorRead):
             return Wait(self._cursors.get(operation.identifier, ""))
         return Wait(operation.name if operation.handle is UNSET else operation.handle)
 
     def read(self, operation: Read | CursorRead, wait: Wait) -> Conversation[Received]:
-        """Ask until there is something or the time is over: the daemon does not wait for ever."""
+        """Repeat the request until a message comes or the time is over: the daemon limits the time of a wait."""
         self._join(operation.transaction)
         deadline = time.monotonic() + operation.timeout_s
         while True:
@@ -153,13 +153,13 @@ class Asking:
 
     def _send(self, operation: Send) -> Conversation[Sent]:
         like = operation.like
-        assert like is not UNSET, "a message of its own has properties of its own"
+        assert like is not UNSET, "a client sends with `like` and `bodies`"
         message = message_like(like, computer=self.computer)
-        # Of the bodies the daemon sees bytes only.
+        # The daemon gets all bodies as bytes.
         message.body_type = BYTES if like.body_type is None else like.body_type
         message.destination_queue_format_name = format_name(operation.name, self.computer)
         if operation.transaction is not UNSET:
-            # MS-MQMQ 2.2.19.2: what is sent in a transaction is recoverable. Its number is the daemon's to know.
+            # MS-MQMQ 2.2.19.2: messages of a transaction are recoverable. Only the daemon knows their numbers.
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
             message.transaction_identifier = 1
             self._join(operation.transaction)
@@ -189,7 +189,7 @@ class Asking:
         accepted((yield exchange_of(operation)))
 
     def _commit(self, operation: CommitTransaction) -> Conversation[None]:
-        # The daemon remembers what it has committed, but not over its own end.
+        # The daemon remembers its commits until it stops.
         exchange = exchange_of(operation)
         response = yield exchange
         try:
@@ -197,12 +197,12 @@ class Asking:
         except TransactionSequence as error:
             self.to_end.pop(operation.identifier, None)
             if exchange.is_repeated:
-                raise ConnectionLost(f"{error}; whether it was committed before is not known here") from None
+                raise ConnectionLost(f"{error}; it may have been committed before") from None
             raise
         self.to_end.pop(operation.identifier, None)
 
     def _join(self, transaction: str | UnsetType) -> None:
-        """The daemon hears of a transaction."""
+        """Note a transaction that the daemon keeps open."""
         if transaction is not UNSET and transaction not in self.to_end:
             self.to_end[transaction] = AbortTransaction(identifier=transaction)
 
@@ -211,7 +211,7 @@ def _framed(operation: Operation[object]) -> Conversation[Frame]:
     response = yield exchange_of(operation)
     content = accepted(response)
     if response.content_type != MEDIA_TYPE:
-        raise DecodeError("docs/bulk.md", "frame", 0, "the answer is none; is this a daemon that is too old?")
+        raise DecodeError("docs/bulk.md", "frame", 0, "the answer is not a frame; is the daemon too old?")
     return Frame.decode(content)
 
 

@@ -1,7 +1,7 @@
-"""Conversations with the daemon for threads: each waits for its own answer, on a connection of its own for that time.
+"""Conversations with the daemon for threads: each waits for its answer on a connection that no other uses meanwhile.
 
-Connections are kept and used again, the youngest first, so there are as many as threads that ask at the same time. It
-takes one system call to ask and one to read a short answer.
+Connections are kept and used again, the youngest first, so their number is that of concurrent threads. A request takes
+one system call, and so does a short answer.
 """
 
 import os
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-# A connection that has rested longer is looked at before it is used: the daemon may have closed it.
+# A connection that was idle for longer is checked before its use: the daemon may have closed it.
 _RESTED_SECONDS: Final = 0.5
 _SHORT: Final = 16_384
 _LONG: Final = 1 << 20
@@ -91,7 +91,7 @@ class Http(Shell["_Link"]):
         self._cancel_waits(name)
 
     def events(self, wanted: Events, timeout_s: float) -> Generator[Message, None, None]:
-        """On a connection for this alone."""
+        """Follow a queue, on a separate connection."""
         self.check()
         reader, wait, link = EventReader(self._address, timeout_s), Wait(wanted.name), self._connect()
         self._waiting[wait] = link
@@ -134,7 +134,7 @@ class Http(Shell["_Link"]):
         return info
 
     def verify(self, progress: "Progress | None") -> "StoreReport":
-        """The daemon does so beside its work, and is asked how far it is."""
+        """Let the daemon verify its store in the background, and report its progress."""
         state = self.call(StartVerification())
         while state.running:
             if progress is not None:
@@ -144,13 +144,13 @@ class Http(Shell["_Link"]):
         return report_of(state)
 
     def close(self) -> None:
-        """End the waits and what is open at the daemon, and let the connections go. A second time it does nothing."""
+        """End the waits, close the handles at the daemon, and close the connections. A second call does nothing."""
         with self._closing:
             if self._is_closed:
                 return
             try:
                 self._cancel_waits()
-                # What the daemon does not hear of ends there by itself.
+                # The daemon ends the rest by its time limits.
                 with suppress(WaypostError):
                     for operation in tuple(self._asking.to_end.values()):
                         self.call(operation)
@@ -159,7 +159,7 @@ class Http(Shell["_Link"]):
                 self._close_idle()
 
     def carry(self, conversation: Conversation[R], wait: Wait | None = None) -> R:
-        """Have a conversation with the daemon."""
+        """Carry a conversation to the daemon, and return its result."""
         try:
             exchange = next(conversation)
             while True:
@@ -186,7 +186,7 @@ class Http(Shell["_Link"]):
         except (NotSent, Lost) as error:
             raise self._address.connection_lost(error) from None
         except CannotConnect as error:
-            # What changes something was sent the first time, and nobody can be asked what came of it.
+            # The first attempt may have changed something, and no daemon answers the question.
             if exchange.is_repeated and exchange.method == "POST":
                 raise self._address.connection_lost(error) from None
             raise
@@ -207,10 +207,10 @@ class Http(Shell["_Link"]):
         return response
 
     def _take(self) -> "_Link | None":
-        """A connection that is not in use, if there is one."""
+        """A connection that is not in use, or None."""
         self.check()
         if self._process != os.getpid():
-            # They belong to the process that forked this one.
+            # These belong to the process that forked this one.
             self._idle = []
             self._process = os.getpid()
         while True:
@@ -264,7 +264,7 @@ class _Link:
                     response = parser.fill(count)
                     continue
             except (BlockingIOError, TimeoutError, ssl.SSLWantReadError):
-                raise Lost(f"it did not come within {timeout:g} seconds") from None
+                raise Lost(f"no answer within {timeout:g} seconds") from None
             except (OSError, ValueError) as error:
                 raise Lost(reason_of(error)) from None
             if data:
@@ -272,12 +272,12 @@ class _Link:
             else:
                 response = parser.end()
                 if response is None:
-                    raise Lost("the daemon closed it")
+                    raise Lost("the daemon closed the connection")
         self._rested_since = time.monotonic()
         return response
 
     def send(self, request: bytes, timeout: float) -> None:
-        """For an answer that is read as it comes."""
+        """Send a request with an answer that `read` gets in parts."""
         self._set_timeout(timeout)
         try:
             self._socket.sendall(request)
@@ -285,21 +285,21 @@ class _Link:
             raise NotSent(reason_of(error)) from None
 
     def read(self, timeout: float) -> bytes:
-        """Some bytes of it. Raises Lost if none come in time, or will."""
-        # The kernel takes a limit of nothing as none.
+        """Some bytes of the answer. Raises Lost if none come in time, or the connection has ended."""
+        # The kernel takes 0 as no limit.
         self._set_timeout(max(timeout, 0.001))
         try:
             data = self._socket.recv(_SHORT)
         except (BlockingIOError, TimeoutError, ssl.SSLWantReadError):
-            raise Lost(f"nothing came within {timeout:g} seconds") from None
+            raise Lost(f"no data within {timeout:g} seconds") from None
         except (OSError, ValueError) as error:
             raise Lost(reason_of(error)) from None
         if not data:
-            raise Lost("the daemon closed it")
+            raise Lost("the daemon closed the connection")
         return data
 
     def is_alive(self) -> bool:
-        """Whether the daemon has neither closed it nor said anything unasked, as far as one can tell."""
+        """False if the daemon has closed the connection, or sent bytes without a request."""
         if time.monotonic() - self._rested_since < _RESTED_SECONDS:
             return True
         self._timeout = 0.0
@@ -327,7 +327,7 @@ class _Link:
     def _set_timeout(self, seconds: float) -> None:
         self._timeout = seconds
         if _HAS_TIMEVAL and not isinstance(self._socket, ssl.SSLSocket):
-            # The kernel counts: with a time limit of its own, Python asks it twice for every call.
+            # The kernel keeps the time: with its own time limit, Python makes two system calls for each.
             limit = _TIMEVAL.pack(int(seconds), int(seconds % 1 * 1_000_000))
             self._socket.settimeout(None)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)

@@ -1,7 +1,7 @@
 """The event stream of a daemon as its client reads it, without I/O: messages that come to a queue, and stay there.
 
-A daemon that has nothing new says so in a comment, at once and then every 15 seconds. So a program that waits for some
-time counts from that comment, and a daemon that is silent for much longer is lost.
+A daemon without new messages sends a comment, immediately and then every 15 seconds. So the time that a program waits
+counts from that comment, and a daemon that is silent for much longer is lost.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ from waypost.errors import ConnectionLost, DecodeError
 if TYPE_CHECKING:
     from waypost.core.message import Message
 
-# Three comments have not come.
+# Three comments are missing.
 _SILENT_SECONDS: Final = 45.0
 _MAX_EVENT: Final = 1 << 26
 
@@ -33,9 +33,9 @@ def events_request(address: Address, wanted: Events) -> bytes:
 
 
 class EventReader:
-    """Give it what comes with `feed`: `messages` has what was found, until somebody takes it out.
+    """Reader of the stream: `feed` takes its bytes, and `messages` has the messages until the caller removes them.
 
-    `timeout_s` is how long to wait for a message.
+    `timeout_s` is the time to wait for a message.
     """
 
     __slots__ = ("_address", "_parser", "_quiet_since", "_text", "_timeout_s", "messages")
@@ -44,24 +44,24 @@ class EventReader:
         self._address: Final = address
         self._timeout_s: Final = timeout_s
         self._parser: Final = ResponseParser()
-        # The event that has begun.
+        # Bytes of the current event.
         self._text = b""
-        # When the daemon said that there is nothing new, and no message has come since.
+        # The time of a comment of the daemon, if no message has come since.
         self._quiet_since = inf
         self.messages: Final[deque[Message]] = deque()
 
     @property
     def is_open(self) -> bool:
-        """Whether the daemon has answered: from then on nothing is missed."""
+        """True when the daemon has answered: from then on every message comes."""
         return self._parser.status == 200
 
     def feed(self, data: bytes, now: float) -> None:
-        """Raises what the daemon refuses, that the queue is gone, or ConnectionLost if the stream has ended."""
+        """Read bytes. Raises the error of the daemon, such as QueueNotFound, or ConnectionLost if the stream ended."""
         response = self._parser.feed(data)
         if not self.is_open:
             if response is not None:
                 accepted(response)
-                raise DecodeError("HTTP", "answer", 0, f"{response.status} does not begin a stream of events")
+                raise DecodeError("HTTP", "answer", 0, f"status {response.status} does not begin a stream of events")
             return
         *events, self._text = (self._text + self._parser.take()).split(b"\n\n")
         for event in events:
@@ -69,15 +69,15 @@ class EventReader:
         if len(self._text) > _MAX_EVENT:
             raise DecodeError("HTTP", "event", 0, f"it is longer than {_MAX_EVENT} bytes")
         if response is not None and not self.messages:
-            raise self.lost("the daemon has ended it")
+            raise self.lost("the daemon has ended the stream")
 
     def wait_s(self, now: float) -> float:
-        """How long the next bytes may take; 0 if nothing has come for so long that it is over."""
+        """Seconds to wait for the next bytes; 0 if the time is over."""
         return max(min(self._quiet_since + self._timeout_s - now, _SILENT_SECONDS), 0.0)
 
     def lost(self, reason: object) -> ConnectionLost:
         error = ConnectionLost(f"the stream of events of {self._address.url} was lost: {reason}")
-        error.add_note("events(since=MESSAGE) goes on behind the last message that came")
+        error.add_note("events(since=MESSAGE) continues after the last message that came")
         return error
 
     def _take_in(self, event: bytes, now: float) -> None:
@@ -92,4 +92,4 @@ class EventReader:
             elif kind is None and self._quiet_since == inf:
                 self._quiet_since = now
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise DecodeError("HTTP", "event", 0, f"it is not what a Waypost daemon sends: {error}") from None
+            raise DecodeError("HTTP", "event", 0, f"not an event of a Waypost daemon: {error}") from None

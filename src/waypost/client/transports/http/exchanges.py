@@ -1,4 +1,4 @@
-"""One request to the daemon and its answer, as what is asked for and what came back.
+"""One request to the daemon and its answer.
 
 An operation is a conversation: a generator that yields Exchanges, gets a Response for each and returns its result. It
 neither waits nor connects, so both shells can carry it.
@@ -30,11 +30,11 @@ class Exchange:
     method: str
     target: str
     body: bytes = b""
-    # Whether to do it twice is as good as to do it once.
+    # True if a repetition changes nothing more.
     is_repeatable: bool = False
-    # How long the daemon may wait, or work, before it answers.
+    # Seconds that the daemon may wait, or work, before it answers.
     wait_s: float = 0.0
-    # Set by the shell when it was sent a second time.
+    # The shell sets it when it sends the request a second time.
     is_repeated: bool = False
 
 
@@ -42,7 +42,7 @@ Conversation: TypeAlias = Generator[Exchange, Response, R]
 
 
 def exchange_of(operation: Operation[object]) -> Exchange:
-    """The request that asks for an operation, as its row says."""
+    """The request for an operation, by its row."""
     row = operation.row
     target = _target(row.path, *((name, getattr(operation, name)) for name in row.path_names))
     if row.query_names:
@@ -56,7 +56,7 @@ def exchange_of(operation: Operation[object]) -> Exchange:
 
 
 def _given(operation: Operation[object], names: tuple[str, ...]) -> Iterator[str]:
-    """The fields that say more than their defaults."""
+    """The fields that differ from their defaults."""
     defaults = {each.name: each.default for each in fields(type(operation))}
     return (name for name in names if getattr(operation, name) != defaults[name])
 
@@ -69,7 +69,7 @@ def _target(path: str, *values: tuple[str, str]) -> str:
 
 
 def reply_of(operation: Operation[R], content: bytes | bytearray) -> R:
-    """What an operation is answered with, if that is a structure of its own."""
+    """The reply to an operation, if its type is a structure."""
     try:
         values = None if operation.row.reply is type(None) else msgspec.msgpack.decode(content)
         reply: R = record_of(values, operation.row.reply)
@@ -87,14 +87,14 @@ def path_part(text: str) -> str:
 
 
 def accepted(response: Response) -> bytes | bytearray:
-    """The content of an answer; raises the error that the daemon had."""
+    """The content of an answer. Raises the error that the daemon reports."""
     if 200 <= response.status < 300:
         return response.body
     raise _error(response)
 
 
 class Decoder(Generic[R]):
-    """Reads one type of answer. Raises DecodeError for what is none."""
+    """Decoder of one type of answer. Raises DecodeError for other content."""
 
     __slots__ = ("_decode",)
 
@@ -112,7 +112,7 @@ class Decoder(Generic[R]):
 
 
 def _not_an_answer(error: Exception) -> DecodeError:
-    return DecodeError("HTTP", "answer", 0, f"it is not what a Waypost daemon answers: {error}")
+    return DecodeError("HTTP", "answer", 0, f"not an answer of a Waypost daemon: {error}")
 
 
 def _error(response: Response) -> WaypostError:
@@ -123,4 +123,4 @@ def _error(response: Response) -> WaypostError:
         pass
     if response.status in (401, 403):
         return AccessDenied(f"the daemon answers {response.status}; give connect the token that it expects")
-    return ServiceNotAvailable(f"the daemon, or what stands before it, answers with HTTP status {response.status}")
+    return ServiceNotAvailable(f"the daemon, or a proxy in front of it, answers with HTTP status {response.status}")

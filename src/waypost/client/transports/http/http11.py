@@ -1,8 +1,7 @@
 """HTTP/1.1 as a client needs it, without I/O: the bytes of a request, and a parser for its response (RFC 9112).
 
-A parser reads one response at a time; what a server sends beyond it breaks the connection. Whatever the bytes are, the
-parser makes a Response of them or raises DecodeError; it keeps no more than what has come, and the room for a body that
-is announced and not too long.
+A parser reads one response at a time; bytes after it end the connection. The parser makes a Response of any bytes, or
+raises DecodeError; it keeps only the received bytes, and allocates memory for an announced body only up to a limit.
 """
 
 import re
@@ -18,7 +17,7 @@ _STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: |$)")
 _DIGITS: Final = re.compile(rb"[0-9]{1,15}")
 _CHUNK_SIZE: Final = re.compile(rb"([0-9a-fA-F]{1,12})[ \t]*(?:;.*)?")
 _MAX_CHUNK_LINE: Final = 4096
-# The bodies that are received into their place: what is shorter is there with the head, or soon.
+# Sizes of bodies that are received without a copy: shorter ones come with the head, or soon after.
 _LONG: Final = 1 << 16
 _TOO_LONG: Final = 1 << 24
 
@@ -28,12 +27,12 @@ class Response:
     status: int
     content_type: str
     body: bytes | bytearray
-    # Whether the connection can carry another request.
+    # True if the connection can carry another request.
     is_kept: bool
 
 
 def request_bytes(method: str, target: str, headers: bytes, body: bytes) -> bytes:
-    """`headers` are those that every request of a client has, each with its line end."""
+    """The bytes of a request. `headers` are those of every request of a client, each with its line end."""
     start = f"{method} {target} HTTP/1.1\r\n".encode("ascii")
     if method == "GET" or method == "DELETE":
         return b"%b%b\r\n" % (start, headers)
@@ -41,7 +40,7 @@ def request_bytes(method: str, target: str, headers: bytes, body: bytes) -> byte
 
 
 class ResponseParser:
-    """Give it what comes with `feed`, and it gives the response when it is whole."""
+    """Parser of a response: `feed` takes bytes, and returns the response when it is complete."""
 
     __slots__ = ("_body", "_chunks", "_content_type", "_data", "_is_chunked", "_is_kept", "_missing", "_status")
 
@@ -55,23 +54,23 @@ class ResponseParser:
         # Bytes of the body; None if it ends with the connection.
         self._missing: int | None = 0
         self._chunks: list[bytes] = []
-        # The whole body, once there is room for it.
+        # The whole body, once it is allocated.
         self._body = bytearray()
 
     @property
     def status(self) -> int:
-        """0 until the head is read."""
+        """The status code, 0 until the head is read."""
         return self._status
 
     def take(self) -> bytes:
-        """What came of the body: for one that is read as it comes, and never whole."""
+        """The bytes of the body so far, for a body that is read in parts."""
         taken = b"".join(self._chunks)
         self._chunks.clear()
         return taken
 
     @property
     def missing(self) -> int:
-        """How many bytes will come at least, as far as one can tell."""
+        """Least number of bytes that are still to come, as far as known."""
         return 1 if self._is_chunked or not self._status or self._missing is None else self._missing
 
     def feed(self, data: bytes) -> Response | None:
@@ -87,14 +86,14 @@ class ResponseParser:
             self._read_head(data[:at])
             data = data[at + 4 :]
             if self._status < 200:
-                # An interim response; the one that counts follows.
+                # An interim response; the final one follows.
                 self._status = 0
         if self._is_chunked:
             return self._feed_chunks(data)
         return self._feed_body(data)
 
     def room(self) -> memoryview | None:
-        """Where the rest of a long body can be received right away, and `fill` be told instead of `feed`."""
+        """Memory to receive the rest of a long body; call `fill` then instead of `feed`. None for other bodies."""
         if not self._status or self._is_chunked or self._missing is None:
             return None
         if not self._body:
@@ -106,13 +105,13 @@ class ResponseParser:
         return memoryview(self._body)[-self._missing :]
 
     def fill(self, count: int) -> Response | None:
-        """So many bytes have come into the room."""
+        """Note `count` bytes that were received into the memory of `room`."""
         assert self._missing is not None
         self._missing -= count
         return None if self._missing else Response(self._status, self._content_type, self._body, self._is_kept)
 
     def end(self) -> Response | None:
-        """The connection has ended: that may be the end of the body."""
+        """The response at the end of the connection, which may be the end of the body."""
         if self._status and self._missing is None:
             return self._response(is_kept=False)
         return None
@@ -121,7 +120,7 @@ class ResponseParser:
         lines = head.split(b"\r\n")
         match = _STATUS_LINE.match(lines[0])
         if match is None:
-            raise _broken("status-line", f"{lines[0][:60]!r} is none of HTTP/1.1")
+            raise _broken("status-line", f"{lines[0][:60]!r} is not a status line of HTTP/1.1")
         self._status = int(match[2])
         self._is_kept = match[1] == b"1"
         length: int | None = None
@@ -133,7 +132,7 @@ class ResponseParser:
                 case b"content-length":
                     value = value.strip()
                     if not _DIGITS.fullmatch(value) or length not in (None, int(value)):
-                        raise _broken("Content-Length", f"{value[:60]!r} cannot be")
+                        raise _broken("Content-Length", f"{value[:60]!r} is invalid")
                     length = int(value)
                 case b"content-type":
                     self._content_type = value.partition(b";")[0].strip().lower().decode("latin-1")
@@ -141,7 +140,7 @@ class ResponseParser:
                     self._is_kept = self._is_kept and b"close" not in value.lower()
                 case b"transfer-encoding":
                     if value.strip().lower() != b"chunked":
-                        raise _broken("Transfer-Encoding", f"{value[:60]!r} was not asked for")
+                        raise _broken("Transfer-Encoding", f"{value[:60]!r} is not supported")
                     self._is_chunked = True
         # RFC 9112 6.3.
         if self._status in (204, 304):
@@ -152,7 +151,7 @@ class ResponseParser:
     def _feed_body(self, data: bytes) -> Response | None:
         missing = self._missing
         if missing is not None and len(data) > missing:
-            raise _broken("message body", "more came than was announced")
+            raise _broken("message body", "it is longer than announced")
         if data:
             self._chunks.append(data)
         if missing is None:
@@ -161,7 +160,7 @@ class ResponseParser:
         return None if self._missing else self._response(is_kept=self._is_kept)
 
     def _feed_chunks(self, data: bytes) -> Response | None:
-        """RFC 9112 7.1. `_missing` is what is left of a chunk with its line end."""
+        """RFC 9112 7.1. `_missing` is the number of missing bytes of a chunk with its line end."""
         data = self._data + data if self._data else data
         at = 0
         self._missing = self._missing or 0
@@ -185,7 +184,7 @@ class ResponseParser:
             line = data[at:end]
             match = _CHUNK_SIZE.fullmatch(line)
             if match is None:
-                raise _broken("chunk-size", f"{line[:60]!r} is no number")
+                raise _broken("chunk-size", f"{line[:60]!r} is not a number")
             size = int(match[1], 16)
             if size == 0:
                 return self._end_of_chunks(data[at:], end + 2 - at)
@@ -193,7 +192,7 @@ class ResponseParser:
             self._missing = size + 2
 
     def _end_of_chunks(self, data: bytes, at: int) -> Response | None:
-        """`data` starts with the last chunk; behind its line come trailers, which nobody reads, and an empty line."""
+        """Read the last chunk: after its line come trailers, which are ignored, and an empty line."""
         end = at - 2 if data.startswith(b"\r\n", at) else data.find(_END_OF_HEAD, at)
         if end < 0:
             if len(data) > _MAX_HEAD:
@@ -201,7 +200,7 @@ class ResponseParser:
             self._data = data
             return None
         if len(data) > end + 4:
-            raise _broken("message body", "more came than was announced")
+            raise _broken("message body", "it is longer than announced")
         return self._response(is_kept=self._is_kept)
 
     def _response(self, *, is_kept: bool) -> Response:

@@ -83,7 +83,7 @@ class AioHttp(Shell["_Link"]):
         self._cancel_waits(name)
 
     async def events(self, wanted: Events, timeout_s: float) -> AsyncGenerator[Message, None]:
-        """On a connection for this alone."""
+        """Follow a queue, on a separate connection."""
         self.check()
         self.check_loop()
         reader, wait, link = EventReader(self._address, timeout_s), Wait(wanted.name), await self._connect_events()
@@ -147,7 +147,7 @@ class AioHttp(Shell["_Link"]):
         finally:
             self._is_closed = True
             self._close_idle()
-            # The transports let their sockets go in the next turn.
+            # The transports close their sockets in the next turn.
             await asyncio.sleep(0)
 
     def check_loop(self) -> None:
@@ -158,11 +158,11 @@ class AioHttp(Shell["_Link"]):
             loop = None
         if loop is not self._loop:
             raise InvalidParameter(
-                "the connection to the queue manager belongs to another event loop; use it there, and connect in each"
+                "the connection to the queue manager belongs to another event loop; connect once in each event loop"
             )
 
     async def carry(self, conversation: Conversation[R], wait: Wait | None = None) -> R:
-        """Have a conversation with the daemon."""
+        """Carry a conversation to the daemon, and return its result."""
         self.check_loop()
         try:
             exchange = next(conversation)
@@ -190,7 +190,7 @@ class AioHttp(Shell["_Link"]):
         except (NotSent, Lost) as error:
             raise self._address.connection_lost(error) from None
         except CannotConnect as error:
-            # What changes something was sent the first time, and nobody can be asked what came of it.
+            # The first attempt may have changed something, and no daemon answers the question.
             if exchange.is_repeated and exchange.method == "POST":
                 raise self._address.connection_lost(error) from None
             raise
@@ -211,7 +211,7 @@ class AioHttp(Shell["_Link"]):
         return response
 
     def _take(self) -> "_Link | None":
-        """A connection that is not in use, if there is one."""
+        """A connection that is not in use, or None."""
         self.check()
         while self._idle:
             link = self._idle.pop()
@@ -246,7 +246,7 @@ class AioHttp(Shell["_Link"]):
 
 
 class _EventLink:
-    """One connection, whose only answer is read as it comes."""
+    """One connection with one answer, which is read in parts."""
 
     __slots__ = ("_reader", "_writer")
 
@@ -258,19 +258,19 @@ class _EventLink:
         self._writer.write(request)
 
     async def read(self, timeout: float) -> bytes:
-        """Some bytes. Raises Lost if none come in time, or will."""
+        """Some bytes. Raises Lost if none come in time, or the connection has ended."""
         try:
             data = await asyncio.wait_for(self._reader.read(_PART), timeout)
         except TimeoutError:
-            raise Lost(f"nothing came within {timeout:g} seconds") from None
+            raise Lost(f"no data within {timeout:g} seconds") from None
         except OSError as error:
             raise Lost(reason_of(error)) from None
         if not data:
-            raise Lost("the daemon closed it")
+            raise Lost("the daemon closed the connection")
         return data
 
     def cancel(self) -> None:
-        """End it, also while a task reads."""
+        """End the connection, also while a task reads."""
         self._writer.transport.abort()
 
 
@@ -289,7 +289,7 @@ class _Link(asyncio.Protocol):
         self.is_cancelled = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop has transports of its own, with the same methods.
+        # uvloop has other transports, with the same methods.
         self._transport = cast("asyncio.Transport", transport)
         connection = transport.get_extra_info("socket")
         if connection is not None:
@@ -297,7 +297,7 @@ class _Link(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None:
-            # Nobody has asked.
+            # Bytes without a request.
             self.close()
             return
         try:
@@ -310,15 +310,15 @@ class _Link(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_alive = False
-        self._end(self._parser.end() or Lost(reason_of(error) if error else "the daemon closed it"))
+        self._end(self._parser.end() or Lost(reason_of(error) if error else "the daemon closed the connection"))
 
     async def exchange(self, request: bytes, timeout: float) -> Response:
         if not self.is_alive or self._transport.is_closing():
-            raise NotSent("the daemon closed it")
+            raise NotSent("the daemon closed the connection")
         self._parser = ResponseParser()
         answer: asyncio.Future[Response] = self._loop.create_future()
         self._answer = answer
-        limit = self._loop.call_later(timeout, self._end, Lost(f"it did not come within {timeout:g} seconds"))
+        limit = self._loop.call_later(timeout, self._end, Lost(f"no answer within {timeout:g} seconds"))
         try:
             self._transport.write(request)
             return await answer
@@ -333,7 +333,7 @@ class _Link(asyncio.Protocol):
 
     def close(self) -> None:
         self.is_alive = False
-        # Nothing is left to be sent, and nobody shall wait for the farewells of TLS.
+        # Everything is sent, and the shutdown of TLS is not worth a wait.
         self._transport.abort()
 
     def _end(self, outcome: Response | Exception) -> None:

@@ -22,7 +22,7 @@ def packet_row(core: CoreMessage) -> PacketRow:
 
 
 def message_of(row: PacketRow) -> CoreMessage:
-    """The message, which is decoded when somebody looks at it; DecodeError then if it cannot be."""
+    """The message. Its attributes are decoded on access, and raise DecodeError if they are malformed."""
     core = stored_message(row.packet)
     core.lookup_identifier = row.lookup_id
     core.arrival_time = row.arrival_time
@@ -32,7 +32,7 @@ def message_of(row: PacketRow) -> CoreMessage:
 
 
 def sent_ids(sent: Sequence[CoreMessage | Copies]) -> SentIds:
-    """Of messages that one send has sent, so that their ordinals follow each other."""
+    """The ids of the messages of one send, with consecutive ordinals."""
     several = sent[0]
     first = several.messages[0] if isinstance(several, Copies) else several
     return SentIds(
@@ -47,7 +47,7 @@ def sent_ids(sent: Sequence[CoreMessage | Copies]) -> SentIds:
 
 
 def sent_messages(like: CoreMessage, bodies: Sequence[bytes], sent: SentIds) -> list[CoreMessage | Copies]:
-    """The messages that were sent with these bodies. `like` is used up."""
+    """The messages that were sent with these bodies. `like` must not be used afterwards."""
     if len(sent.lookup_ids) != len(bodies):
         raise DecodeError("HTTP", "lookup_ids", 0, f"{len(sent.lookup_ids)} messages were sent, not {len(bodies)}")
     like.sent_time = sent.sent_time
@@ -55,7 +55,7 @@ def sent_messages(like: CoreMessage, bodies: Sequence[bytes], sent: SentIds) -> 
     like.time_to_reach_queue = sent.time_to_reach_queue
     source = parse_guid(sent.source)
     if len(bodies) == 1:
-        # Its packet is made if somebody asks for it.
+        # Its packet is made on access.
         like.identifier = MessageIdentifier(source, sent.first_ordinal)
         like.body = bodies[0]
         like.lookup_identifier = sent.lookup_ids[0]
@@ -67,7 +67,7 @@ def sent_messages(like: CoreMessage, bodies: Sequence[bytes], sent: SentIds) -> 
 
 
 def _copies(message: CoreMessage, found: Sequence[CopyObject]) -> Copies:
-    """What the daemon has made of a message to several queues, whose names it tells."""
+    """The copies of a message to several queues, with the names that the daemon reports."""
     names = tuple(FormatName.parse(copy.destination_queue) for copy in found)
     several = MultipleElementFormatName(names)
     return Copies(
@@ -85,7 +85,7 @@ def _copies(message: CoreMessage, found: Sequence[CopyObject]) -> Copies:
 
 
 def sent_again(rows: Sequence[PacketRow]) -> CoreMessage | Copies:
-    """What a resend has sent: a message, or a copy for each of several queues."""
+    """The message of a resend, or a copy for each of several queues."""
     messages = tuple(map(message_of, rows))
     if len(messages) == 1:
         return messages[0]
@@ -94,7 +94,7 @@ def sent_again(rows: Sequence[PacketRow]) -> CoreMessage | Copies:
 
 
 def error_of(found: ErrorObject) -> WaypostError:
-    """The error that the daemon had, of its class; the hint is a note on it."""
+    """The error of the daemon, with the same class; the hint is a note of it."""
     cls = getattr(errors, found.error, None)
     if not (isinstance(cls, type) and issubclass(cls, WaypostError)):
         cls = WaypostError

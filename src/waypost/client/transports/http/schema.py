@@ -1,38 +1,38 @@
-"""What travels between a client and the daemon over HTTP, for both ends, but for waypost.api.operations.
+"""Structures that a client and the daemon exchange over HTTP, besides waypost.api.operations.
 
 The same structures are JSON or MessagePack, as Content-Type and Accept say. `bytes` are base64 text in JSON and binary
-in MessagePack. A key that a request does not have is refused; answers may grow keys, which an older client ignores.
+in MessagePack. The daemon refuses requests with unknown keys; answers may get new keys, which an older client ignores.
 
-Paths (NAME is percent-encoded, any name that a person may type; `?outgoing=true` means the outgoing queue with this
-format name, where messages are read, moved or removed; a query parameter that a path does not know is refused):
+Paths (NAME is any name of a queue, percent-encoded; `?outgoing=true` means the outgoing queue with this format name, to
+read, move or remove messages; the daemon refuses a query parameter that the path does not have):
 
-    POST   /api/transactions/commit  Receipts    -> Outcomes: many at once, each by itself
+    POST   /api/transactions/commit  Receipts    -> Outcomes: many at once, each on its own
 
-The paths of the others are in the rows of waypost.api.operations. A Send is answered with SentMessages (answer "full")
-or SentIds (answer "ids"); what reads, with Messages (form "full") or Packets (form "packet").
+The other paths are in the rows of waypost.api.operations. The answer to a Send is SentMessages (answer "full") or
+SentIds (answer "ids"); to a read it is Messages (form "full") or Packets (form "packet").
 
 Waits. A read waits for `timeout_s`, at most `StatusInfo.max_wait_s`, and answers 200 without messages when the time is
-over; the client asks again. A read whose connection closes while it waits is cancelled and takes nothing: the server
-waits with a peek, looks whether the client is still there, and only then takes the message without waiting.
+over; the client asks again. If the connection closes during the wait, the read is cancelled and takes nothing: the
+server waits with a peek, checks that the client is still there, and only then takes the message without waiting.
 
-Loss. A plain receive is one round trip, and the message is gone when the server answers. If the connection breaks in
-the very moment between, the message is lost, as it is in an embedded queue manager whose process ends then: who cannot
-afford that receives in a transaction, or with a lease. A receive with `lease_s` is a receive in a transaction of its
-own that the server begins and whose time limit is the lease; `receipt` in the answer is its id. To acknowledge is to
-commit it: POST /api/transactions/commit for many, or in `acknowledge` of the next read, which commits them first and
-names in `refused` those that were over already. A lease that ends gives the messages back with `abort_count` raised.
+Loss. A plain receive is one round trip, and the message is gone when the server answers. If the connection breaks
+before the answer arrives, the message is lost, as in an embedded queue manager when its process ends then. To prevent
+that, receive in a transaction or with a lease. A receive with `lease_s` is a receive in a separate transaction that the
+server begins, with the lease as its time limit; `receipt` in the answer is its id. An acknowledgment commits it: with
+POST /api/transactions/commit for many, or with `acknowledge` of the next read, which commits them first and names in
+`refused` those that were over already. A lease that ends gives the messages back with `abort_count` raised.
 
-Retries. A client repeats a request on another connection only if it is a GET, a peek, a PATCH or a commit, or if it
-could not be handed to the kernel whole, so that the server cannot have read its end. Otherwise nobody knows whether it
-was done, and the caller hears so (ConnectionLost). The server remembers no requests but how transactions have ended, so
-that a commit can be asked for again.
+Retries. A client repeats a request on another connection only if it is a GET, a peek, a PATCH or a commit, or if the
+kernel did not take all of it, so that the server has not read its end. Otherwise the outcome is unknown, and the caller
+gets ConnectionLost. The server remembers no requests, but it remembers the outcomes of transactions, so that a client
+can repeat a commit.
 
-Transactions. Their ids are GUIDs that the client may choose. Whatever takes a `transaction` takes `begin_s` with it: if
-there is no transaction with this id, begin it with this time limit, so that to begin one costs no round trip. One that
-nobody uses for that long is aborted; to use it afterwards is TransactionSequence.
+Transactions. Their ids are GUIDs that the client may choose. Every operation with a `transaction` has `begin_s` too: it
+begins the transaction with this time limit if the id is unknown, so that beginning one costs no round trip. A
+transaction that is idle for that long is aborted; a later use raises TransactionSequence.
 
-Handles. An exclusive open (`OpenQueue`) is an id that reads name in `handle`; it is closed when nobody has used it for
-`Handle.lease_s`, and so is a cursor. An id that is not open any more is InvalidHandle, 404.
+Handles. An exclusive open (`OpenQueue`) is an id that reads name in `handle`; the server closes it after
+`Handle.lease_s` without use, and so it does with a cursor. A closed id raises InvalidHandle, 404.
 
 Errors are 4xx or 5xx with an ErrorObject.
 """
@@ -50,13 +50,13 @@ JSON: Final = "application/json"
 
 
 class Request(Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """What a client says."""
+    """Base of the requests of a client."""
 
 
 class ErrorObject(Struct, omit_defaults=True, kw_only=True):
-    """A WaypostError: the name of its class, its HRESULT as 0x and eight digits, and its sentence.
+    """A WaypostError: the name of its class, its HRESULT as 0x and eight digits, and its text.
 
-    `arguments` are those of a DecodeError or EncodeError, which have more than a sentence.
+    `arguments` are those of a DecodeError or EncodeError, which have more than a text.
     """
 
     error: str
@@ -67,7 +67,7 @@ class ErrorObject(Struct, omit_defaults=True, kw_only=True):
 
 
 class Greeting(Struct, kw_only=True):
-    """The part of the status of a daemon, of whatever version, that a client needs before it asks for anything."""
+    """The part of the status of a daemon, of any version, that a client needs before its first operation."""
 
     name: str
     guid: str
@@ -78,7 +78,7 @@ class Greeting(Struct, kw_only=True):
 
 
 class SentIds(Struct, omit_defaults=True, kw_only=True):
-    """What a client does not know of messages that it has sent: the id of the first is {source}\\first_ordinal.
+    """The facts about sent messages that the client does not know: the id of the first is {source}\\first_ordinal.
 
     The ordinals count up from there. A message that was sent to several queues has `copies`, and the lookup id 0.
     waypost.client.transports.http.packing.sent_ids makes it.
@@ -87,7 +87,7 @@ class SentIds(Struct, omit_defaults=True, kw_only=True):
     source: str
     sent_time: int
     arrival_time: int
-    # The longest of the queue manager, if the sender asked for more.
+    # The longest time of the queue manager, if the sender requested a longer one.
     time_to_reach_queue: int
     first_ordinal: int
     lookup_ids: list[int]
@@ -103,15 +103,15 @@ class SentMessages(Struct):
 
 class Messages(Struct, omit_defaults=True, kw_only=True):
     messages: list[MessageObject]
-    # Of a page of `browse`; none on the last.
+    # In a page of `browse`, except the last.
     next: str = ""
-    # Of a receive with a lease, if there are messages.
+    # In the answer to a receive with a lease, with messages.
     receipt: str = ""
     refused: list[str] = []
 
 
 class PacketRow(Struct, array_like=True, frozen=True):
-    """A message as the packet that MSMQ would transfer, and what the queue manager knows of it beside.
+    """A message as a packet of MSMQ, with the facts of the queue manager that the packet does not have.
 
     waypost.client.transports.http.packing.packet_row makes it.
     """
@@ -124,7 +124,7 @@ class PacketRow(Struct, array_like=True, frozen=True):
 
 
 class Packets(Struct, omit_defaults=True, kw_only=True):
-    """Messages that the reader decodes, if it looks at them. MessagePack only."""
+    """Messages that the reader decodes on access. MessagePack only."""
 
     rows: list[PacketRow]
     next: str = ""
@@ -140,7 +140,7 @@ class Receipts(Request):
 
 
 class Outcomes(Struct):
-    """`refused` are those that were over: nobody can tell here how they ended."""
+    """The outcome of commits. `refused` are the transactions that were over already, with an unknown outcome."""
 
     committed: list[Guid]
     refused: list[Guid] = []

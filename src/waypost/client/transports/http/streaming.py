@@ -1,4 +1,4 @@
-"""The answer to one request as a stream, on a separate connection: for what is too large for memory."""
+"""The answer to one request as a stream, on a separate connection: for content that is too large for memory."""
 
 import http.client
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ _PART: Final = 1 << 18
 
 
 def stream(address: Address, target: str) -> Iterator[bytes]:
-    """The answer of the daemon to a GET, in parts. Raises what it refuses, and ConnectionLost if the answer breaks off.
+    """The answer of the daemon to a GET, in parts. Raises its error, and ConnectionLost if the answer is incomplete.
 
-    `address.timeout` is how long each part may take.
+    `address.timeout` is the time limit for each part.
     """
     connection: http.client.HTTPConnection
     if address.tls is None:
@@ -38,7 +38,7 @@ def stream(address: Address, target: str) -> Iterator[bytes]:
         while part := answer.read(_PART):
             yield part
     except http.client.IncompleteRead as error:
-        # It may say why it breaks off.
+        # The last part may have the reason.
         if error.partial:
             yield error.partial
         raise ConnectionLost(f"the answer of {address.url} ended early") from None

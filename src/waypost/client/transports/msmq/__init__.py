@@ -1,8 +1,8 @@
-"""Operations for any MSMQ host, without a queue manager of one's own.
+"""Transports to any MSMQ host, without a local queue manager.
 
-`transport` says what becomes of each operation; `thread` is the loop of the one for threads. `address` is where the
-host is and what its queues are called. To send: `outgoing` is what is sent, `sending_session` one session with the host
-and what goes over it, without a socket; `sender` has the sockets. To read: `access` is who reads, at which ports;
-`rpc_connection` has the sockets, `reading_session` what is open over them, `queue_reader` a queue with its `reading`,
-and `reader` all of one host; `failures` and `received` say what came of it.
+`transport` maps each operation to the host; `thread` is the event loop of the transport for threads. `address` has the
+host and the names of its queues. To send: `outgoing` makes the messages, `sending_session` is one session with the host
+and its messages, without a socket; `sender` has the sockets. To read: `access` has the user and the ports;
+`rpc_connection` has the sockets, `reading_session` the handles open over them, `queue_reader` a queue with its
+`reading`, and `reader` all queues of one host; `failures` and `received` make the errors and the messages.
 """

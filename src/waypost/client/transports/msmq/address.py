@@ -1,4 +1,4 @@
-"""Where a host is, how its queues are named, and how it is said that it did not take a message."""
+"""The address of a host, the names of its queues, and the errors for messages that it did not take."""
 
 import os
 import re
@@ -30,13 +30,13 @@ DEFAULT_TIMEOUT: Final = 30.0
 
 _WITH_PORT: Final = re.compile(r"[^:]+:(\d+)|\[.+\]:(\d+)")
 
-# Stands for the host while a name is parsed that does not say one.
+# Placeholder for the host while a name without a host is parsed.
 _HERE: Final = "waypost-host"
 
 
 @dataclass(frozen=True, slots=True)
 class HostAddress:
-    """A host, and how it is talked to. `identifier` is the GUID that the sender has there."""
+    """The address of a host. `identifier` is the GUID under which the host knows the sender."""
 
     host: str
     port: int
@@ -53,18 +53,18 @@ class HostAddress:
         timeout: object = DEFAULT_TIMEOUT,
         identifier: object = None,
     ) -> "HostAddress":
-        """Raises InvalidParameter, or IllegalPathName for what can be no host."""
+        """Check the arguments. Raises InvalidParameter, or IllegalPathName for an invalid name of a host."""
         if not isinstance(host, str):
-            raise InvalidParameter(f"a host is named by text, not by {excerpt(host)}")
+            raise InvalidParameter(f"host must be text, not {excerpt(host)}")
         if not is_address(host):
             check_computer_name(host, 0)
             _refuse_port(host)
         if not isinstance(port, int) or not 0 < port <= 0xFFFF:
-            raise InvalidParameter(f"a port is a number from 1 to 65535, not {excerpt(port)}")
+            raise InvalidParameter(f"port must be 1 to 65535, not {excerpt(port)}")
         if not isinstance(bind, str) or (bind and not is_address(bind)):
-            raise InvalidParameter(f"bind is an IP address of this computer, not {excerpt(bind)}")
+            raise InvalidParameter(f"bind must be an IP address of this computer, not {excerpt(bind)}")
         if not isinstance(timeout, int | float) or not 0 < timeout < 1_000_000:
-            raise InvalidParameter(f"timeout is a number of seconds, not {excerpt(timeout)}")
+            raise InvalidParameter(f"timeout must be a number of seconds, not {excerpt(timeout)}")
         return cls(host, port, bind, float(timeout), _guid(identifier))
 
     @property
@@ -73,14 +73,14 @@ class HostAddress:
         return host if self.port == DEFAULT_PORT else f"{host}:{self.port}"
 
     def queue(self, name: Name) -> FormatName:
-        """The queue that `name` means on the host. Raises what waypost.api.names does."""
+        """The queue with this name on the host. Raises the errors of waypost.api.names."""
         found = format_name(name, _HERE)
         if isinstance(found, DirectFormatName) and found.address == _HERE:
             return replace(found, protocol=Protocol.TCP if is_address(self.host) else Protocol.OS, address=self.host)
         return found
 
     def destination(self, name: Name) -> FormatName:
-        """The same, if something can be sent there over a session; else UnsupportedFormatName."""
+        """The queue with this name, to send to. Raises UnsupportedFormatName if a session does not reach it."""
         found = self.queue(name)
         match found:
             case DirectFormatName(Protocol.OS | Protocol.TCP, _, QueueKind.PRIVATE | QueueKind.PUBLIC):
@@ -90,11 +90,11 @@ class HostAddress:
             case _:
                 is_possible = False
         if not is_possible:
-            raise UnsupportedFormatName(f"nothing can be sent to {found} over a session with {self.text}")
+            raise UnsupportedFormatName(f"a session with {self.text} does not carry messages to {found}")
         return found
 
     def source(self, name: Name) -> FormatName:
-        """The same, if it can be read from another computer (MS-MQRR 2.2.3); else UnsupportedFormatName."""
+        """The queue with this name, to read (MS-MQRR 2.2.3). Raises UnsupportedFormatName if that is impossible."""
         found = self.queue(name)
         match found:
             case DirectFormatName(Protocol.OS | Protocol.TCP):
@@ -103,19 +103,19 @@ class HostAddress:
                 is_possible = isinstance(found, PrivateFormatName | PublicFormatName | MachineFormatName)
         if not is_possible:
             raise UnsupportedFormatName(
-                f"{found} can neither be read at {self.text} nor sent to over a session with it"
+                f"{self.text} supports neither reads of {found} nor messages to it over a session"
             )
         return found
 
     def failure(
         self, kind: type[HostError], reason: str, count: int, sent: Collection[int], acknowledged: Collection[int]
     ) -> HostError:
-        """The error for `count` messages, of which those at these places were sent, and acknowledged."""
+        """The error for `count` messages; `sent` and `acknowledged` are places of messages among them."""
         unknown = sorted(set(sent) - set(acknowledged))
         if not sent:
             outcome = "nothing was sent"
         elif count == 1:
-            outcome = "whether it has the message is not known"
+            outcome = "the message may have arrived or not"
         else:
             outcome = (
                 f"of {count} messages {len(acknowledged)} are acknowledged, {len(unknown)} may have arrived, "
@@ -141,13 +141,13 @@ def _guid(identifier: object) -> bytes:
             return parse_guid(identifier)
     except DecodeError:
         pass
-    raise InvalidParameter(f"identifier is a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(identifier)}")
+    raise InvalidParameter(f"identifier must be a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(identifier)}")
 
 
 def reason_of(error: Exception) -> str:
-    """Of a connection that cannot be made, in words."""
+    """The reason of a failed connection, to follow the name of the host."""
     if isinstance(error, socket.gaierror):
-        return "is not known by that name"
-    # asyncio puts words of its own into the error.
+        return "is an unknown host name"
+    # asyncio changes the text of the error.
     number = error.errno if isinstance(error, OSError) else None
-    return f"cannot be reached: {os.strerror(number) if number else error}"
+    return f"is unreachable: {os.strerror(number) if number else error}"

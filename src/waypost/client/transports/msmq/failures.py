@@ -1,6 +1,6 @@
-"""From the error with which a conversation with a host ends to the one that a program gets: what is wrong, what to do.
+"""Errors for programs, from the errors of conversations with a host: what is wrong, and what to do.
 
-Nothing is said of a message here: whoever reads gets it, or it is in its queue.
+They do not speak of messages: a reader gets the message, or it stays in its queue.
 """
 
 from typing import Final
@@ -18,60 +18,60 @@ from waypost.rpc.client_errors import BindRefused, CallTimedOut, ConnectionFaile
 from waypost.rpc.endpoint_lookup import EPT_S_NOT_REGISTERED
 from waypost.rpc.faults import RpcFault
 
-# The queue, where a sentence speaks of it, stands in front.
+# Each text follows the name of the queue.
 _STATUSES: Final[dict[int, tuple[type[WaypostError], str]]] = {
-    HResult.MQ_ERROR_QUEUE_NOT_FOUND: (errors.QueueNotFound, "is no queue of the host; look at its name there"),
+    HResult.MQ_ERROR_QUEUE_NOT_FOUND: (errors.QueueNotFound, "is not a queue of the host; check the name there"),
     HResult.MQ_ERROR_QUEUE_DELETED: (errors.QueueDeleted, "was deleted"),
     HResult.MQ_ERROR_SHARING_VIOLATION: (
         errors.SharingViolation,
-        "is open for somebody else who receives from it alone, or others have it open; try again when they are done",
+        "is open exclusively for another reader, or for others and this open is exclusive; try again later",
     ),
-    HResult.MQ_ERROR_IO_TIMEOUT: (errors.Timeout, "had no message in time"),
-    HResult.MQ_ERROR_MESSAGE_NOT_FOUND: (errors.MessageNotFound, "has no such message"),
+    HResult.MQ_ERROR_IO_TIMEOUT: (errors.Timeout, "got no message in time"),
+    HResult.MQ_ERROR_MESSAGE_NOT_FOUND: (errors.MessageNotFound, "does not have the message"),
     HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED: (
         errors.MessageAlreadyReceived,
-        "has no longer the message that the cursor stands on; somebody else has received it",
+        "no longer has the message at the cursor; another reader has received it",
     ),
     HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION: (
         errors.MessageLocked,
-        "has the message in a transaction of somebody else; try again when that has ended",
+        "has the message locked in a transaction of another reader; try again later",
     ),
     HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION: (
         errors.IllegalCursorAction,
-        "has a cursor that waits, or that stands nowhere yet; begin with peek",
+        "has a cursor that is in use, or not yet at a message; begin with peek",
     ),
-    HResult.MQ_ERROR_OPERATION_CANCELLED: (errors.OperationCancelled, "was closed while it was read"),
-    HResult.MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT: (errors.OperationCancelled, "was closed while it was read"),
+    HResult.MQ_ERROR_OPERATION_CANCELLED: (errors.OperationCancelled, "was closed during the read"),
+    HResult.MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT: (errors.OperationCancelled, "was closed during the read"),
     HResult.MQ_ERROR_TRANSACTION_USAGE: (
         errors.TransactionUsage,
-        "has the message in a transaction, or does this only in one",
+        "has the message in a transaction, or needs a transaction for this",
     ),
-    HResult.MQ_ERROR_TRANSACTION_SEQUENCE: (errors.TransactionSequence, "knows no such transaction"),
-    HResult.MQ_ERROR_INVALID_HANDLE: (errors.InvalidHandle, "is not open at the host any more; try again"),
-    HResult.STATUS_INVALID_HANDLE: (errors.InvalidHandle, "is not open at the host any more; try again"),
-    HResult.MQ_ERROR_STALE_HANDLE: (errors.InvalidHandle, "is not open at the host any more; try again"),
-    HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE: (errors.QueueNotAvailable, "is gone"),
-    HResult.MQ_ERROR_INVALID_PARAMETER: (errors.InvalidParameter, "cannot be read like that, says the host"),
+    HResult.MQ_ERROR_TRANSACTION_SEQUENCE: (errors.TransactionSequence, "does not know the transaction"),
+    HResult.MQ_ERROR_INVALID_HANDLE: (errors.InvalidHandle, "is no longer open at the host; try again"),
+    HResult.STATUS_INVALID_HANDLE: (errors.InvalidHandle, "is no longer open at the host; try again"),
+    HResult.MQ_ERROR_STALE_HANDLE: (errors.InvalidHandle, "is no longer open at the host; try again"),
+    HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE: (errors.QueueNotAvailable, "does not exist any more"),
+    HResult.MQ_ERROR_INVALID_PARAMETER: (errors.InvalidParameter, "was read with a parameter that the host refuses"),
     HResult.STATUS_INVALID_PARAMETER: (
         errors.InvalidParameter,
-        "cannot be used like that, says the host; messages are moved between a queue and its own subqueues",
+        "was used with a parameter that the host refuses; messages move only between a queue and its subqueues",
     ),
     HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION: (
         errors.UnsupportedFormatName,
-        "cannot be read from another computer",
+        "is not readable from another computer",
     ),
-    HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE: (errors.UnsupportedAccessMode, "cannot be opened like that"),
+    HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE: (errors.UnsupportedAccessMode, "does not support this access mode"),
     HResult.MQ_ERROR_INSUFFICIENT_RESOURCES: (
         errors.InsufficientResources,
-        "cannot be used: the host has no room for more; close what is open there",
+        "is not available: the host has too many open handles; close queues and cursors there",
     ),
     HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE: (
         errors.ServiceNotAvailable,
-        "cannot be read now: the queue manager is starting or stopping; try again",
+        "is not available now: the queue manager is starting or stopping; try again",
     ),
 }  # fmt: skip
 
-# Of a host that starts or stops, or that has not noticed yet that its reader has lost the connection.
+# From a host that starts or stops, or that has not noticed yet that its reader has lost the connection.
 _PASSING: Final = frozenset(
     {
         HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE,
@@ -95,11 +95,11 @@ _UNAUTHENTICATED: Final = frozenset(
 )
 _NOT_SERVED: Final = frozenset({EPT_S_NOT_REGISTERED, FaultStatus.NCA_UNK_IF})
 _BUSY: Final = frozenset({FaultStatus.NCA_SERVER_TOO_BUSY, FaultStatus.NCA_FAULT_REMOTE_NO_MEMORY})
-_NOT_REGISTERED: Final = "does not serve remote reading: no MSMQ that does is running there, or rpc_port is another"
+_NOT_REGISTERED: Final = "does not serve remote reading: MSMQ does not run there, or uses another rpc_port"
 
 
 class Failures:
-    """The sentences for one queue of one host."""
+    """The errors for one queue of one host."""
 
     __slots__ = ("_access", "_host", "_queue")
 
@@ -109,7 +109,7 @@ class Failures:
         self._access: Final = access
 
     def of(self, error: WaypostError, unknown: tuple[int, ...] = ()) -> WaypostError:
-        """What a program gets for an error. `unknown` is that of a HostError."""
+        """The error that a program gets for an error. `unknown` is that of a HostError."""
         match error:
             case HostError():
                 return error
@@ -124,25 +124,25 @@ class Failures:
             case BindRefused(reason=RejectReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED):
                 given = "user" if self._access.user else "level"
                 return AuthenticationFailed(
-                    f"{self._host} has no users to log on; leave the {given} out, or set rpc.users_file there"
+                    f"{self._host} has no users who can log on; omit the {given}, or set rpc.users_file there"
                 )
             case NotAccepted():
                 return errors.SessionRefused(str(error))
             case BindRefused():
-                return errors.SessionRefused(f"{self._host} takes no readers now: {error}; try again")
+                return errors.SessionRefused(f"{self._host} accepts no readers now: {error}; try again")
             case InterfaceRefused():
                 return errors.SessionRefused(f"{self._host} {_NOT_REGISTERED} ({error})")
             case CallTimedOut():
                 return errors.NotAcknowledged(f"{self._host} does not answer: {error}", (), unknown)
             case ConnectionFailed():
-                return errors.SessionLost(f"{self._host} is lost: {error}", (), unknown)
+                return errors.SessionLost(f"the connection to {self._host} is lost: {error}", (), unknown)
         return error
 
     def _failed(self, error: WaypostError, status: int) -> WaypostError:
         if status in _DENIED:
             return errors.AccessDenied(
-                f"{self._queue} is not for {self._access.who}; "
-                "a right to peek or receive is given at the host, in the security of the queue"
+                f"{self._queue} denies access to {self._access.who}; "
+                "grant the right to peek or receive at the host, in the security of the queue"
             )
         if status == HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE:
             return errors.SessionRefused(f"{self._host} {_NOT_REGISTERED}")
@@ -157,31 +157,31 @@ class Failures:
         if status in _NOT_SERVED:
             return errors.SessionRefused(f"{self._host} {_NOT_REGISTERED}")
         if status in _BUSY:
-            return errors.InsufficientResources(f"{self._host} has no room for more readers; try again later")
+            return errors.InsufficientResources(f"{self._host} has too many readers; try again later")
         if status == FaultStatus.NCA_FAULT_CONTEXT_MISMATCH:
-            return errors.InvalidHandle(f"{self._queue} is not open at the host any more; try again")
+            return errors.InvalidHandle(f"{self._queue} is no longer open at the host; try again")
         if status == FaultStatus.NCA_OP_RNG_ERROR:
-            return errors.UnsupportedAccessMode(f"{self._host} is too old for this")
+            return errors.UnsupportedAccessMode(f"{self._host} is too old for this operation")
         return error
 
     def _without_credentials(self) -> WaypostError:
         user = self._access.user
         who, advice = (user, "give password=") if user else ("the user of this process", "give user= and password=")
-        return AuthenticationFailed(f"{who} has no password and Kerberos has no ticket for it: {advice}, or run kinit")
+        return AuthenticationFailed(f"{who} has no password and no Kerberos ticket: {advice}, or run kinit")
 
     def _unauthenticated(self, detail: str = "") -> WaypostError:
         access = self._access
         if access.level is AuthLevel.NONE:
             advice = "give user and password"
         elif access.level < AuthLevel.PRIVACY:
-            advice = "look at the name and the password, or give level='privacy'"
+            advice = "check the name and the password, or give level='privacy'"
         else:
-            advice = "look at the name, DOMAIN\\user or user@REALM, and the password"
-        return AuthenticationFailed(f"{self._host} does not let {access.who} in: {advice}{detail}")
+            advice = "check the name, DOMAIN\\user or user@REALM, and the password"
+        return AuthenticationFailed(f"{self._host} refuses {access.who}: {advice}{detail}")
 
 
 def is_lost_handle(error: WaypostError) -> bool:
-    """Whether the host does not know the handle: the queue was made anew, or the host has forgotten its readers."""
+    """Whether the host does not know the handle: the queue was created again, or the host lost its readers."""
     if isinstance(error, CallFailed):
         kind, _ = _STATUSES.get(error.status, (WaypostError, ""))
         return kind in (errors.InvalidHandle, errors.QueueNotAvailable)
@@ -189,7 +189,7 @@ def is_lost_handle(error: WaypostError) -> bool:
 
 
 def is_passing(error: WaypostError) -> bool:
-    """Whether a read that goes on waiting may find the host as it was."""
+    """Whether the error may pass while a read goes on waiting."""
     if isinstance(error, CallFailed):
         return error.status in _PASSING
     return isinstance(error, ConnectionFailed | errors.HostUnreachable)

@@ -1,4 +1,4 @@
-"""Messages for a host: what was said of them, checked, as packets."""
+"""Messages for a host, made from checked properties, as packets."""
 
 import dataclasses
 import time
@@ -24,14 +24,14 @@ _MAX_ORDINAL: Final = 0xFFFF_FFFF
 
 
 class Outgoing:
-    """Messages that are sent together: all alike but for their bodies."""
+    """Messages of one send, which differ only in their bodies."""
 
     __slots__ = ("messages",)
 
     def __init__(self, messages: list[Message]) -> None:
         self.messages: Final = messages
         if not self._is_public:
-            # What no packet can carry is refused before anything is sent.
+            # Refuse a message that fits no packet before any is sent.
             for message in messages:
                 packet_of(message)
 
@@ -44,7 +44,7 @@ class Outgoing:
         return isinstance(self.messages[0].destination_queue_format_name, PublicFormatName)
 
     def packets(self, host_guid: bytes) -> list[bytes]:
-        """The packets, for the queue manager with this GUID: the name of a public queue does not tell it."""
+        """The packets, for the queue manager with this GUID, which the name of a public queue does not have."""
         if self._is_public:
             for message in self.messages:
                 message.destination_queue_manager_identifier = host_guid
@@ -53,21 +53,21 @@ class Outgoing:
 
 
 class Writer:
-    """Makes the messages of one sender."""
+    """Maker of the messages of one sender."""
 
     __slots__ = ("_address", "_ordinals")
 
     def __init__(self, address: HostAddress) -> None:
         self._address: Final = address
-        # A sender that has its identifier from one before must not repeat its numbers: the host would take the messages
-        # for copies of those that it knows, and drop them (MS-MQQB 3.1.5.8.2).
+        # A sender with the identifier of an earlier one must not repeat its numbers: the host would take the messages
+        # for duplicates and drop them (MS-MQQB 3.1.5.8.2).
         self._ordinals: Final = count(SystemRandom().randrange(_MAX_ORDINAL))
 
     def outgoing(self, queue: FormatName, bodies: Sequence[bytes], properties: MessageProperties) -> Outgoing:
         for name in ("journal", "dead_letter"):
             if getattr(properties, name):
                 raise InvalidParameter(
-                    f"{name} needs a queue manager to keep the copy; send from one, with waypost.open or waypost serve"
+                    f"{name} needs a local queue manager to keep the copy; send with waypost.open or waypost serve"
                 )
         if properties.admin_queue is not None or properties.response_queue is not None:
             admin, response = self._named(properties.admin_queue), self._named(properties.response_queue)
@@ -82,7 +82,7 @@ class Writer:
         return MessageIdentifier(self._address.identifier, next(self._ordinals) % _MAX_ORDINAL + 1)
 
     def _named(self, names: str | list[str] | None) -> list[str] | None:
-        """Queues are named as seen from the host."""
+        """Format names of queues, as seen from the host."""
         if names is None:
             return None
         return [str(self._address.queue(each)) for each in (names if isinstance(names, list) else [names])]

@@ -57,12 +57,12 @@ _PEEKS: Final[Mapping[MessageSeekAction, ReceiveAction]] = {
     MessageSeekAction.SEEK_LAST: ReceiveAction.MQ_LOOKUP_PEEK_PREV,
 }
 
-# MS-MQQP 3.1.4.11, readings MQRR 3.8: behind every message, so that the one before it is the last.
+# MS-MQQP 3.1.4.11, readings MQRR 3.8: after every message, so that the one before it is the last.
 _BEHIND_ALL: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
 class QueueReader:
-    """A queue by its name, with what is open of it. Handles are opened when they are needed."""
+    """A queue by its name, with its open handles. The first use opens them."""
 
     __slots__ = (
         "__weakref__", "_failures", "_handles", "_left", "_openings", "_reader", "_readings", "_share", "name",
@@ -76,11 +76,11 @@ class QueueReader:
         self._handles: dict[AccessType, Handle] = {}
         self._openings: dict[AccessType, asyncio.Task[Handle]] = {}
         self._readings: dict[Reading, None] = {}
-        # What the host has removed for calls that were cancelled at that moment: the next receive gets it.
+        # Messages that the host removed for calls that were cancelled meanwhile: the next receive gets them.
         self._left: deque[Received] = deque()
 
     async def receive(self, operation: Receive) -> list[Message]:
-        """Each is a receive of its own, so that what was taken is the result whatever becomes of the next."""
+        """Receive messages one by one: the result has all that were received, even if the next receive fails."""
         taken = [await self._find(_RECEIVES, operation)]
         messages = [message_of(taken[0])]
         size = len(messages[0].body)
@@ -113,10 +113,10 @@ class QueueReader:
         return CursorReader(self, access)
 
     async def close(self) -> None:
-        """Reads that wait raise OperationCancelled; one that has its message gets it."""
+        """Close the handles. Reads that wait raise OperationCancelled; a read that has its message returns it."""
         for reading in self._readings:
             if reading.phase is not Phase.ENDING and not reading.result.done():
-                reading.result.set_exception(OperationCancelled(f"{self.name} was closed while it was read"))
+                reading.result.set_exception(OperationCancelled(f"{self.name} was closed during the read"))
                 reading.is_abandoned = True
                 if reading.phase is Phase.OPENING and reading.task is not None:
                     reading.task.cancel()
@@ -128,7 +128,7 @@ class QueueReader:
         if not self._left:
             self._reader.used.discard(self)
 
-    # What cursors need, too.
+    # For cursors too.
 
     def reading(self, action: ReceiveAction, timeout_s: float, lookup_id: int = 0, cursor: int = 0) -> Reading:
         wait_ms = milliseconds(timeout_s)
@@ -136,7 +136,7 @@ class QueueReader:
         return Reading(action, deadline, asyncio.get_running_loop().create_future(), lookup_id, cursor)
 
     async def result_of(self, reading: Reading, handle: Handle | None) -> Received:
-        """By a cursor of `handle`, or through whatever handle there is."""
+        """The result of a read, with a cursor of `handle`, or with any handle if that is None."""
         if reading.takes_any and self._left:
             return self._left.popleft()
         with self._reader.counting():
@@ -154,7 +154,7 @@ class QueueReader:
     async def do(
         self, access: AccessType, conversation: Callable[[Handle], Conversation[R]], unknown: tuple[int, ...] = ()
     ) -> R:
-        """Something that is done at once; `unknown` is that of the HostError if nobody knows whether it was done."""
+        """Carry a conversation that does not wait. `unknown` is that of the HostError if the outcome is unknown."""
         handle = await self.handle(access)
         try:
             try:
@@ -189,14 +189,14 @@ class QueueReader:
             try:
                 return await self._read(actions[where], 0)
             except Timeout:
-                raise MessageNotFound(f"{self.name} has no such message") from None
+                raise MessageNotFound(f"{self.name} does not have the message") from None
         if where is MessageSeekAction.SEEK_LAST:
             place = _BEHIND_ALL
         _check_lookup_id(place)
         return await self._read(actions[where], 0, place)
 
     async def _run(self, reading: Reading, handle: Handle | None) -> None:
-        """Brings a read to its end, whoever waits for it by then."""
+        """Finish a read, even if its caller no longer waits."""
         result = reading.result
         try:
             received = await (self._received(reading) if handle is None else self._carry(reading, handle))
@@ -205,7 +205,7 @@ class QueueReader:
                 result.set_exception(self._failures.of(error))
         except asyncio.CancelledError:
             if not result.done():
-                result.set_exception(ServiceNotAvailable("the host was closed while it was read"))
+                result.set_exception(ServiceNotAvailable("the host was closed during the read"))
             raise
         else:
             if not result.done():
@@ -214,7 +214,7 @@ class QueueReader:
                 self._hand_on(received)
 
     async def _received(self, reading: Reading) -> Received:
-        """As long as no message was handed out, a read can begin again: the host keeps what it has not heard of."""
+        """Read with retries: until the reader confirms a message, the host keeps it, and a read can begin again."""
         access = reading.access
         patience = Patience(self._reader.address.timeout, reading.deadline)
         while True:
@@ -242,7 +242,7 @@ class QueueReader:
                 reading.phase = Phase.OPENING
 
     def _abandon(self, reading: Reading) -> None:
-        """The caller does not wait any more."""
+        """Note that the caller no longer waits."""
         result = reading.result
         if result.done() and not result.cancelled() and result.exception() is None:
             if not reading.action.is_peek:
@@ -259,7 +259,7 @@ class QueueReader:
             self._reader.start(_quietly(reading.handle, reading.handle.queue.cancel(reading.request.request_id)))
 
     def _hand_on(self, received: Received) -> None:
-        """A message has left its queue for a caller who is gone: another one who waits gets it, or the next."""
+        """Give a message, which left its queue for a caller that is gone, to another that waits, or to the next."""
         for reading in self._readings:
             if reading.takes_any and not reading.result.done():
                 reading.result.set_result(received)
@@ -277,7 +277,7 @@ class QueueReader:
         if opening is None:
             opening = self._openings[access] = self._reader.start(self._open(access))
             opening.add_done_callback(partial(self._opened, access))
-        # Others may wait for the same.
+        # Others may wait for the same handle.
         return await asyncio.shield(opening)
 
     async def _open(self, access: AccessType) -> Handle:
@@ -291,7 +291,7 @@ class QueueReader:
     def _opened(self, access: AccessType, opening: "asyncio.Task[Handle]") -> None:
         del self._openings[access]
         if not opening.cancelled():
-            # Perhaps nobody waits for it any more.
+            # Mark the exception as retrieved: all callers may be gone.
             opening.exception()
 
     def _drop(self, access: AccessType, handle: Handle) -> None:
@@ -312,7 +312,7 @@ class CursorReader:
     def __init__(self, queue: QueueReader, access: AccessType) -> None:
         self._queue: Final = queue
         self._access: Final = access
-        # The handle and the number, once it is used.
+        # The handle and the number, after the first use.
         self._place: tuple[Handle, int] | None = None
 
     async def read(self, action: ReceiveAction, timeout_s: float) -> Message:
@@ -326,8 +326,8 @@ class CursorReader:
             self._place = None
             raise
         except MessageNotFound:
-            # readings MQRR 3.12: a receive that does not wait says so, and a peek does not.
-            raise Timeout(f"{self._queue.name} had no message in time") from None
+            # readings MQRR 3.12: a receive that does not wait reports it, and a peek does not.
+            raise Timeout(f"{self._queue.name} got no message in time") from None
 
     async def close(self) -> None:
         place, self._place = self._place, None
@@ -343,7 +343,7 @@ def _creating(handle: Handle) -> Conversation[tuple[Handle, int]]:
 def _moving(lookup_id: int, to: FormatName, handle: Handle) -> Conversation[None]:
     if not isinstance(handle.queue, RemoteReadQueue):
         raise UnsupportedAccessMode(
-            "the host offers qm2qm alone, which moves no messages; receive it and send it again"
+            "the host offers only qm2qm, which does not move messages; receive the message and send it again"
         )
     client: RemoteReadClient = handle.session.remote_read
     target = yield from client.open_for_move(to)
@@ -366,12 +366,12 @@ async def _quietly(handle: Handle, conversation: Conversation[None]) -> None:
 
 
 def _check_same_host(name: FormatName, to: FormatName) -> None:
-    """Else the host would say of its own queue that it is none."""
+    """Raise an error for a queue of another host: the host would report that its own queue does not exist."""
     if not isinstance(name, DirectFormatName) or not isinstance(to, DirectFormatName):
         return
     if name.address.casefold() != to.address.casefold():
         there = replace(to, protocol=name.protocol, address=name.address)
-        raise InvalidParameter(f"{to} is a queue of {to.host}, and the message is at {name.host}; name it as {there}")
+        raise InvalidParameter(f"{to} is a queue of {to.host}, but the message is at {name.host}; use the name {there}")
 
 
 def _check_lookup_id(lookup_id: int) -> None:

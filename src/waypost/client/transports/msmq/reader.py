@@ -1,4 +1,4 @@
-"""The reader of one host, in an event loop: its session, and the queues that are read."""
+"""The reader of one host, in an event loop: its session and its queues."""
 
 import asyncio
 from collections.abc import Coroutine, Iterator
@@ -18,12 +18,12 @@ from waypost.wire.format_names import FormatName
 
 R = TypeVar("R")
 
-# To close the queues at a host that may be gone.
+# Seconds to close the queues at a host that may be gone.
 _CLOSING_S: Final = 5.0
 
 
 class Reader:
-    """For tasks of one loop."""
+    """The reader of one host, for tasks of one event loop."""
 
     __slots__ = ("_access", "_is_closed", "_queues", "_reads", "_session", "_tasks", "address", "used")
 
@@ -32,25 +32,25 @@ class Reader:
         self._access: Final = access
         self._session: ReadingSession | None = None
         self._queues: Final[WeakValueDictionary[FormatName, QueueReader]] = WeakValueDictionary()
-        # Those that have something open.
+        # The queues with open handles.
         self.used: Final[set[QueueReader]] = set()
         self._tasks: set[asyncio.Task[object]] = set()
         self._reads = 0
         self._is_closed = False
 
     def queue(self, name: FormatName) -> QueueReader:
-        """The queue of this name, for all who ask for it."""
+        """The queue with this name, which all callers share."""
         queue = self._queues.get(name)
         if queue is None:
             queue = self._queues[name] = self._new(name, ShareMode.DENY_NONE)
         return queue
 
     def exclusive_queue(self, name: FormatName) -> QueueReader:
-        """An object of its own, which receives alone."""
+        """A separate object for the queue with this name, which keeps others from receiving."""
         return self._new(name, ShareMode.DENY_RECEIVE)
 
     def session(self) -> ReadingSession:
-        """The one that is there, or a new one."""
+        """The current session, or a new one."""
         if self._is_closed:
             raise ServiceNotAvailable(f"the connection to {self.address.text} is closed")
         if self._session is None or self._session.is_lost:
@@ -58,7 +58,7 @@ class Reader:
         return self._session
 
     def start(self, work: Coroutine[object, None, R]) -> "asyncio.Task[R]":
-        """Something that goes on although nobody may wait for it."""
+        """Start a task that goes on even if no caller waits for it."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -67,7 +67,7 @@ class Reader:
     @contextmanager
     def counting(self) -> Iterator[None]:
         if self._reads >= MAX_READS_AT_ONCE:
-            raise LimitReached(f"{MAX_READS_AT_ONCE} reads of {self.address.host} are under way; wait for some of them")
+            raise LimitReached(f"{MAX_READS_AT_ONCE} reads of {self.address.host} are running; wait for some of them")
         self._reads += 1
         try:
             yield
@@ -75,7 +75,7 @@ class Reader:
             self._reads -= 1
 
     async def close(self) -> None:
-        """Reads that wait raise OperationCancelled. A second time it does nothing."""
+        """Close the queues and the session. Reads that wait raise OperationCancelled. A second call does nothing."""
         if self._is_closed:
             return
         self._is_closed = True

@@ -1,8 +1,8 @@
 """One read of a queue of a host, from its call to its end.
 
-A message is received in two phases. The host locks it and sends it; when it is here, the host is told so and removes
-it, and only then it is handed out. Whoever is cancelled before that is told to the host, which gives the message to
-others.
+A receive has two phases. The host locks the message and sends it; the reader confirms it, and the host removes it. Only
+then the caller gets it. If the caller is cancelled before, the reader reports that to the host, which gives the message
+to others.
 """
 
 import time
@@ -28,14 +28,14 @@ _LAST_PAUSE_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """A queue that is open, and the session that has it open."""
+    """An open queue, and its session."""
 
     session: ReadingSession
     queue: RemoteQueue
 
 
 class Phase(Enum):
-    """How far a read is: on its way to the host, held there, and told that its message has come."""
+    """Phase of a read: on its way to the host, waiting there, and confirming the message."""
 
     OPENING = auto()
     WAITING = auto()
@@ -44,9 +44,9 @@ class Phase(Enum):
 
 @dataclass(slots=True, eq=False)
 class Reading:
-    """`deadline` is on the monotonic clock, and None to wait for ever. `cursor` is 0 unless the read goes by one.
+    """One read. `deadline` is on the monotonic clock, None without a limit. `cursor` is 0 for a read without one.
 
-    `result` is what the caller waits for; it may be done before the read is.
+    The caller waits for `result`, which may be done before the read ends.
     """
 
     action: ReceiveAction
@@ -55,10 +55,10 @@ class Reading:
     lookup_id: int = 0
     cursor: int = 0
     phase: Phase = Phase.OPENING
-    # Nobody wants the message any more, and the host was told so.
+    # The caller is gone, and the reader has reported that to the host.
     is_abandoned: bool = False
     is_rejected: bool = False
-    # Of the attempt that is under way.
+    # State of the current attempt.
     handle: Handle | None = None
     request: ReadRequest = field(default_factory=ReadRequest)
     task: "asyncio.Task[None] | None" = None
@@ -69,7 +69,7 @@ class Reading:
 
     @property
     def takes_any(self) -> bool:
-        """Whether any message will do."""
+        """True if the read may get any message."""
         return self.action is ReceiveAction.MQ_ACTION_RECEIVE and not self.cursor
 
     def begin(self, handle: Handle) -> Conversation[Received]:
@@ -79,7 +79,7 @@ class Reading:
         return handle.queue.read(self.request)
 
     def prepare(self, session: ReadingSession, ask: Ask) -> tuple[Ask, float | None]:
-        """A call of the read: for how long the host may keep it, and whether the message is still wanted."""
+        """Prepare a call of the read: with the time that the host may wait, and whether the caller is still there."""
         ask, limit_s = session.usual(ask)
         match ask.request:
             case remote_read.EndReceiveRequest() | qm2qm.EndReceiveRequest():
@@ -101,12 +101,12 @@ class Reading:
     def _timeout_ms(self) -> int:
         if self.deadline is None:
             return INFINITE
-        # What nobody lives to see the end of does not fit 32 bits.
+        # Longer times do not fit 32 bits.
         return min(max(ceil((self.deadline - time.monotonic()) * 1000), 0), INFINITE)
 
 
 class Patience:
-    """How long a host may be away while somebody waits for a message of it. `wait` is called whenever it fails."""
+    """Limit of the time that a host may be unreachable during a read. Call `wait` after each failure."""
 
     __slots__ = ("_deadline", "_last", "_pause", "_seconds", "_until")
 
@@ -122,7 +122,7 @@ class Patience:
         return self._last is not None
 
     def wait(self) -> float | None:
-        """Seconds until the next attempt, at first none; None if there is no more."""
+        """Seconds until the next attempt, 0 for the first; None if no attempt follows."""
         now, last = time.monotonic(), self._last
         self._last = now
         if last is None or now - last > self._seconds:

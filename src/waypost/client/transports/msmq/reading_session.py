@@ -1,8 +1,8 @@
-"""What a reader has open at a host, and the connections over which it has it.
+"""The open handles of a reader at a host, and the connections for them.
 
 A session carries conversations (waypost.remote.client) to the host. It has an association for each binding that they
-name, and closes those that nothing is open over. When one of the others is lost, what was open is gone, so the session
-is: whoever goes on reading begins another.
+name, and closes those without open handles. When one of the others is lost, its handles are gone, and so the session
+ends: the reader begins another one.
 """
 
 import asyncio
@@ -36,15 +36,15 @@ from waypost.wire.format_names import FormatName
 
 R = TypeVar("R")
 
-# Of an endpoint mapper; where a firewall drops what is sent to it, the usual ports are tried after this.
+# Seconds for an answer of the endpoint mapper, which a firewall may block; then the default ports are tried.
 _MAPPER_S: Final = 3.0
 
-# A call as it is sent, and how many seconds the host has to answer it; None for ever.
+# A call as it is sent, and the number of seconds for its answer; None without a limit.
 Prepare: TypeAlias = Callable[[Ask], tuple[Ask, float | None]]
 
 
 class ReadingSession:
-    """For tasks of one loop."""
+    """The session of one reader, for tasks of one event loop."""
 
     __slots__ = ("_access", "_address", "_associations", "_epm_port", "_ports", "is_lost", "qm2qm", "remote_read")
 
@@ -52,7 +52,7 @@ class ReadingSession:
         self._address: Final = address
         self._access: Final = access
         self._associations: dict[Binding, Association] = {}
-        # What the endpoint mapper has said; None once it has not answered.
+        # The ports from the endpoint mapper; None if it did not answer.
         self._epm_port = access.epm_port
         self._ports: dict[bytes, int] = {}
         identity = ClientIdentity(address.identifier)
@@ -68,7 +68,7 @@ class ReadingSession:
             self.tidy()
 
     async def carry(self, conversation: Conversation[R], prepare: Prepare | None = None) -> R:
-        """Brings a conversation to its end. Raises what it does."""
+        """Carry a conversation to its end. Raises its error."""
         prepare = prepare or self.usual
         reply: object = None
         error: WaypostError | None = None
@@ -85,11 +85,11 @@ class ReadingSession:
                 error = failure
 
     def usual(self, ask: Ask) -> tuple[Ask, float | None]:
-        """A call that waits for nothing is answered in the time that the program gives to the host."""
+        """A call that does not wait for a message, with the time limit for answers of the host."""
         return ask, min(ask.timeout_s or self._address.timeout, self._address.timeout)
 
     def tidy(self) -> None:
-        """Close the connections over which nothing is open."""
+        """Close the connections without open handles."""
         held = self._held()
         for binding, association in list(self._associations.items()):
             if binding not in held and not association.is_used:
@@ -97,7 +97,7 @@ class ReadingSession:
                 association.close()
 
     async def close(self) -> None:
-        """Everything that was open is closed by the host when its last connection is."""
+        """Close all connections. The host closes the handles when the last connection ends."""
         associations = self._give_up()
         await asyncio.gather(*(association.wait_closed() for association in associations))
 
@@ -128,7 +128,7 @@ class ReadingSession:
         return associations
 
     async def _connect(self, interface: Interface, port: int, group_id: int) -> RpcConnection:
-        """A connection that is bound, or on which every call fails with the reason why it is not; or NotAccepted."""
+        """A bound connection, or one on which every call fails with the reason why it is not. Raises NotAccepted."""
         address = self._address
         try:
             async with asyncio.timeout(address.timeout):
@@ -145,7 +145,7 @@ class ReadingSession:
             limit = f"{address.timeout:g} s"
             raise HostUnreachable(f"{address.host} does not answer at port {port} within {limit}") from None
         except AuthenticationFailed as error:
-            # Of this side: what the host says of it comes as the result of calls.
+            # An error of this side: those of the host come as results of calls.
             raise error if self._access.password else NoCredentials(str(error)) from None
         except HostUnreachable:
             self._ports.clear()
@@ -174,7 +174,7 @@ class ReadingSession:
         return connection
 
     async def _port_of(self, interface: Interface) -> int:
-        """The port of an interface: the one that was given, else what the endpoint mapper says, else the usual one."""
+        """The port of an interface: the configured one, or that from the endpoint mapper, or the default one."""
         given, usual = self._access.rpc_port, REMOTE_READ_PORT
         if interface.uuid == QM2QM.uuid:
             given, usual = self._access.qm2qm_port, QM2QM_PORT
@@ -185,7 +185,7 @@ class ReadingSession:
         return self._ports.get(interface.uuid, usual)
 
     async def _ask_mapper(self, interface: Interface, epm_port: int) -> None:
-        """RpcFault if the mapper says that there is no such interface."""
+        """Get the port from the endpoint mapper. Raises RpcFault if the mapper does not know the interface."""
         try:
             async with asyncio.timeout(_MAPPER_S):
                 connection = await self._opened(EPMAPPER, epm_port, None)
@@ -202,8 +202,8 @@ class ReadingSession:
 
 
 def _initiator(access: Access, host: str) -> SecurityContext:
-    """It may take a while: Kerberos waits for the server of its realm."""
-    # pyspnego takes longer to load than all else, and most programs of this package do without it.
+    """The client side of an authentication. It may take a while: Kerberos waits for the server of its realm."""
+    # pyspnego takes longest to import, and most programs do not need it.
     security = import_module("waypost.drive.rpc_security")
     credentials = security.Credentials(access.user, access.password)
     context: SecurityContext = security.initiator(AuthType.SPNEGO, access.level, host, credentials)

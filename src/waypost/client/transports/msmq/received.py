@@ -1,4 +1,4 @@
-"""What a remote read brings, as a message of the core."""
+"""The message of a remote read, as a message of the core."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -12,7 +12,7 @@ from waypost.remote.client.reads import Received
 def message_of(received: Received) -> Message:
     packet = replace(received.message, session=None)
     message = message_from_packet(packet)
-    # MS-MQQP 3.1.4.1: the oldest servers do not tell it.
+    # MS-MQQP 3.1.4.1: the oldest servers do not send it.
     message.lookup_identifier = received.lookup_id if received.sequence_id else 0
     message.arrival_time = received.arrive_time
     message.authentication_level = verified_authentication_level(packet)

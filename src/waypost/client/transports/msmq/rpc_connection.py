@@ -1,7 +1,7 @@
 """Sockets for RPC: a connection, and the connections of one association.
 
-The context handles of a host belong to an association (MS-RPCE 3.3.1.1.1). It has one connection for as many calls as a
-connection takes, and as many as are needed. When one of them is lost, the association is.
+The context handles of a host belong to an association (MS-RPCE 3.3.1.1.1). It opens another connection when the others
+have no room for a call. When one of them is lost, the association is lost.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from waypost.remote.client.conversations import Ask
 from waypost.rpc.client import ClientConnection
 from waypost.rpc.client_errors import ConnectionFailed
 
-# A wait may last for days, and a host that has lost its power says nothing: after a minute without a sign it is gone.
+# A wait may last for days, and a host without power sends nothing: after a minute without an answer it is lost.
 _KEEP_ALIVE: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
 
 
@@ -27,7 +27,7 @@ class NotAccepted(ConnectionFailed):
 
 
 class ReaderConnection(ClientConnection):
-    """What a transport needs to know besides: how many calls go at a time, and what became of the bind."""
+    """A client connection with more facts for a transport: its room for calls, and the result of the bind."""
 
     was_answered = False
 
@@ -36,28 +36,28 @@ class ReaderConnection(ClientConnection):
         super().feed(data)
 
     def check_accepted(self, host: str, port: int) -> None:
-        """Raises NotAccepted if the connection is over before the server has said anything that an RPC server says."""
+        """Raise NotAccepted if the connection ended before the server sent an answer of RPC."""
         if self.is_bound or type(self._error) is not ConnectionFailed:
             return
         if not self.was_answered:
             raise NotAccepted(
-                f"{host} closed the connection at once, at port {port}: "
-                "it may have refused this computer too often, or serves no RPC there"
+                f"{host} closed the connection without an answer, at port {port}: "
+                "it may have refused this computer too often, or does not serve RPC there"
             )
-        # A bind_ack has told the group, also where the authentication goes on after it.
+        # A bind_ack has the group, also if the authentication goes on after it.
         if not self.assoc_group_id:
-            raise NotAccepted(f"what answers at {host}:{port} is no RPC server")
+            raise NotAccepted(f"{host}:{port} is not an RPC server")
 
     @property
     def has_room(self) -> bool:
-        """Whether another call would not wait for others."""
+        """True if another call would not have to wait."""
         if not self.is_open_for_calls:
             return False
         return not self.open_calls or (self._binding.is_multiplexed and self.open_calls < MAX_READER_CALLS)
 
 
 class RpcConnection(asyncio.Protocol):
-    """A socket for a ReaderConnection that was started. `lost` is called once, when it can take no more calls."""
+    """A socket for a started ReaderConnection. `lost` is called once, when it takes no more calls."""
 
     def __init__(self, rpc: ReaderConnection) -> None:
         self.rpc: Final = rpc
@@ -70,7 +70,7 @@ class RpcConnection(asyncio.Protocol):
         self._ended: Final[asyncio.Future[None]] = self._loop.create_future()
 
     async def call(self, ask: Ask, limit_s: float | None) -> object:
-        """The reply, or the WaypostError with which the call has ended."""
+        """The reply to a call. Raises the WaypostError with which the call ended."""
         deadline = None if limit_s is None else time.monotonic() + limit_s
         number = self.rpc.call(ask.interface, ask.opnum, ask.request, deadline)
         answer = self._answers[number] = self._loop.create_future()
@@ -84,7 +84,7 @@ class RpcConnection(asyncio.Protocol):
                 alarm.cancel()
 
     def close(self) -> None:
-        """Ends what is under way. A second time it does nothing."""
+        """Close the connection, and end its calls. A second call does nothing."""
         self.lost = _nothing
         self.rpc.closed()
         self._flush()
@@ -94,7 +94,7 @@ class RpcConnection(asyncio.Protocol):
             await self._ended
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop has transports of its own, with the same methods.
+        # uvloop has other transports, with the same methods.
         self._transport = cast("asyncio.Transport", transport)
         _keep_alive(transport.get_extra_info("socket"))
         self._flush()
@@ -120,7 +120,7 @@ class RpcConnection(asyncio.Protocol):
                 transport.write(data)
         for number, result in rpc.take_results():
             answer = self._answers.get(number)
-            # Else nobody waits for it any more.
+            # Otherwise the caller is gone.
             if answer is not None and not answer.done():
                 if isinstance(result, WaypostError):
                     answer.set_exception(result)
@@ -136,9 +136,9 @@ class RpcConnection(asyncio.Protocol):
 
 
 class Association:
-    """The connections of one association. `connect` makes one that joins the association with the number it is given.
+    """The connections of one association. `connect` makes a connection that joins the group with a given number.
 
-    `lost` is called when one of them ends that was not closed here.
+    `lost` is called when a connection ends that was not closed here.
     """
 
     __slots__ = ("_connect", "_connecting", "_connections", "_is_lost", "_lost", "_users")

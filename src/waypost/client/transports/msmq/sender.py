@@ -1,8 +1,8 @@
 """The connection to a host, in an event loop.
 
-One session carries what all tasks send; it is opened when it is needed and closed when it was idle. A message is sent
-once. Only if a session that had been open for a while turns out to be dead, what it has not acknowledged is sent again
-on a new one, with the same identifiers, by which the host knows what it has (MS-MQQB 3.1.5.8.2).
+One session carries the messages of all tasks; it opens with the first and closes when it is idle. A message is sent
+once. Only if a session that was open before turns out to be dead, its unacknowledged messages are sent again on a new
+one, with the same identifiers, by which the host detects duplicates (MS-MQQB 3.1.5.8.2).
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from waypost.errors import HostError, HostUnreachable, NotAcknowledged, ServiceN
 
 
 class Sender:
-    """For tasks of one loop."""
+    """The sender to one host, for tasks of one event loop."""
 
     __slots__ = ("_address", "_connection", "_is_closed", "_opening")
 
@@ -31,7 +31,7 @@ class Sender:
         self._is_closed = False
 
     async def send(self, outgoing: Outgoing) -> list[Message]:
-        """Returns when the host has acknowledged all of them; raises a HostError if it does not."""
+        """Send messages, and return when the host has acknowledged all. Raises a HostError if it does not."""
         delivery = Delivery(len(outgoing.messages), is_recoverable=outgoing.is_recoverable)
         try:
             async with asyncio.timeout(self._address.timeout):
@@ -47,7 +47,7 @@ class Sender:
         return outgoing.messages
 
     async def close(self) -> None:
-        """A second time it does nothing."""
+        """Close the session. A second call does nothing."""
         self._is_closed = True
         if self._opening is not None:
             self._opening.cancel()
@@ -64,7 +64,7 @@ class Sender:
                 raise SessionLost(connection.why)
 
     async def _connected(self) -> "tuple[Connection, bool]":
-        """An open connection, and whether it is a new one. A HostError has the bare reason for a sentence."""
+        """An open connection, and whether it is a new one. The text of a HostError is only the reason."""
         if self._is_closed:
             raise ServiceNotAvailable(f"the connection to {self._address.text} is closed")
         if self._connection is not None and self._connection.is_usable:
@@ -73,7 +73,7 @@ class Sender:
             self._opening = asyncio.get_running_loop().create_task(self._open())
             self._opening.add_done_callback(self._opened)
         try:
-            # Others may wait for the same.
+            # Others may wait for the same connection.
             return await asyncio.shield(self._opening), True
         except asyncio.CancelledError:
             if self._is_closed:
@@ -103,7 +103,7 @@ class Sender:
     def _opened(self, opening: "asyncio.Task[Connection]") -> None:
         self._opening = None
         if not opening.cancelled():
-            # Perhaps nobody waits for it any more.
+            # Mark the exception as retrieved: all callers may be gone.
             opening.exception()
 
     def _failure(self, kind: type[HostError], reason: str, delivery: Delivery) -> HostError:
@@ -118,7 +118,7 @@ class Connection(asyncio.Protocol):
         self._loop: Final = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._alarm: asyncio.TimerHandle | None = None
-        # Done when the session is open or closed for good, and when the socket is closed.
+        # Done when the session is open or has ended, and when the socket is closed.
         self.opened: Final[asyncio.Future[None]] = self._loop.create_future()
         self._ended: Final[asyncio.Future[None]] = self._loop.create_future()
 
@@ -136,12 +136,12 @@ class Connection(asyncio.Protocol):
 
     @property
     def why(self) -> str:
-        """Why it is closed, as what the host has done."""
-        what = "grants no session" if self._session.was_refused else "has ended the session"
+        """The reason why it is closed, to follow the name of the host."""
+        what = "refuses a session" if self._session.was_refused else "has ended the session"
         return f"{what}: {self._session.error}"
 
     async def carry(self, delivery: Delivery) -> None:
-        """Returns when the delivery is done, or the session has ended."""
+        """Carry a delivery, and return when it is done or the session has ended."""
         ended = self._loop.create_future()
         delivery.ended = partial(_finish, ended)
         self._do(partial(self._session.deliver, delivery))
@@ -159,7 +159,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop has transports of its own, with the same methods.
+        # uvloop has other transports, with the same methods.
         self._transport = cast("asyncio.Transport", transport)
         self._do(self._session.connected)
 

@@ -1,7 +1,7 @@
-"""One session with a host, and what is to be sent over it. It has no socket and no clock.
+"""One session with a host, and the messages to send over it. It has no socket and no clock.
 
-The window of the session is respected, and so are its numbers: one that has used them up carries nothing more, and
-another has to follow it (readings MQQB 3.27).
+It respects the window and the numbers of the session: a session that has used up its numbers carries no more messages,
+and another has to follow it (readings MQQB 3.27).
 """
 
 from collections import deque
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class Delivery:
-    """Packets that go together. `sent` and `acknowledged` are the places of those that were.
+    """Packets of one send. `sent` and `acknowledged` are places of packets among them.
 
-    `ended` is called when all are acknowledged, or when the session that carries it has come to its end.
+    `ended` is called when all are acknowledged, or when the session has ended.
     """
 
     __slots__ = ("acknowledged", "count", "ended", "is_abandoned", "is_recoverable", "packets", "sent")
@@ -34,7 +34,7 @@ class Delivery:
         self.packets: Sequence[bytes] = ()
         self.sent: Final[set[int]] = set()
         self.acknowledged: Final[set[int]] = set()
-        # Nobody waits for it any more.
+        # The caller no longer waits.
         self.is_abandoned = False
         self.ended: Callable[[], None] = lambda: None
 
@@ -44,7 +44,7 @@ class Delivery:
 
 
 class SendingSession:
-    """See the module. The owner writes what `take_output` gives after every call."""
+    """A session with a host. The owner writes the bytes of `take_output` after every call."""
 
     __slots__ = ("_deliveries", "_session", "_timers", "_waiting")
 
@@ -82,19 +82,19 @@ class SendingSession:
 
     @property
     def error(self) -> str:
-        """Why it is closed."""
+        """The reason why it is closed."""
         return self._session.error or ""
 
     @property
     def host_guid(self) -> bytes:
-        """The GUID of the queue manager there, once the session is open."""
+        """The GUID of the host's queue manager, once the session is open."""
         return self._session.remote_qm_guid
 
     def take_output(self) -> bytes:
         return self._session.take_output()
 
     def deliver(self, delivery: Delivery, now: Now) -> None:
-        """Send what of it is not acknowledged yet."""
+        """Send the packets that are not acknowledged yet."""
         self._deliveries[delivery] = None
         self._waiting += [
             (delivery, place) for place in range(len(delivery.packets)) if place not in delivery.acknowledged
@@ -105,20 +105,20 @@ class SendingSession:
         self._session.connected(now)
 
     def data_received(self, data: bytes, now: Now) -> None:
-        """Nothing is raised, whatever came; see `is_closed`."""
+        """Read bytes of the host. Malformed bytes close the session and raise nothing; see `is_closed`."""
         received = self._session.data_received(data, now)
         if self._session.just_opened:
             self._session.just_opened = False
-            # MS-MQQB 3.1.7.13: nothing is to be sent here. A host whose window is that small also acknowledges at once
-            # (readings MQQB 3.14), and not when its timer says so.
+            # MS-MQQB 3.1.7.13: the host has nothing to send here. With so small a window it also acknowledges
+            # immediately (readings MQQB 3.14), and not by its timer.
             self._session.pause(now)
         self._take(received, now)
-        # What is acknowledged by now leaves before anything else is read.
+        # Take out acknowledged packets before reading more.
         while self._session.go_on(now):
             self._take(self._session.data_received(b"", now), now)
 
     def lost(self, reason: str) -> None:
-        """The connection is gone, or the owner has done with it."""
+        """End the session: the connection is lost, or the owner has closed it."""
         self._session.close(reason)
         self._end_if_closed()
 
@@ -137,7 +137,7 @@ class SendingSession:
         return self._timers.earliest()
 
     def _take(self, received: Received, now: Now) -> None:
-        # What a host sends here has no queue to go to. It is acknowledged, or it would come again and again.
+        # No queue takes messages of the host. They are acknowledged, or they would come again and again.
         self._session.stored([each.recoverable_number for each in received.messages if each.recoverable_number], now)
         for sent in received.acknowledged:
             delivery: Delivery = sent.owner

@@ -1,4 +1,4 @@
-"""The event loop, in a thread of its own, that does for all other threads what they ask of a host."""
+"""The event loop in a separate thread that runs the operations of all other threads at a host."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 class HostThread:
-    """A loop, from the first use to the end. `text` is the host, in a sentence."""
+    """An event loop in a thread, from the first use to the end. `text` is the host, for errors."""
 
     __slots__ = ("_is_closed", "_lock", "_loop", "_process", "_text", "_thread")
 
@@ -32,12 +32,12 @@ class HostThread:
         try:
             return future.result()
         except BaseException:
-            # Of an interruption; else it is done.
+            # Effective after an interruption; otherwise the future is done.
             future.cancel()
             raise
 
     def close(self, last: Callable[[], Coroutine[object, None, None]]) -> None:
-        """End the thread when `last` is done. A second time it does nothing."""
+        """End the thread when `last` is done. A second call does nothing."""
         with self._lock:
             is_first, self._is_closed = not self._is_closed, True
             loop, thread = self._loop, self._thread
@@ -52,7 +52,7 @@ class HostThread:
             if self._is_closed:
                 raise ServiceNotAvailable(f"the connection to {self._text} is closed")
             if self._process != os.getpid():
-                raise ServiceNotAvailable("the host was opened in another process; open it in this one, too")
+                raise ServiceNotAvailable("the host was opened in another process; open it in this process too")
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = Thread(target=_run, args=(self._loop,), name="waypost-msmq", daemon=True)
@@ -70,7 +70,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _cancel_all() -> None:
-    """What others have started and not waited for ends with the loop."""
+    """Cancel all tasks that are still running, at the end of the loop."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()

@@ -1,6 +1,6 @@
-"""What becomes of operations at a host that nothing but messages can be exchanged with.
+"""Transports to a host that only exchanges messages.
 
-An event loop does all of it; the transport for threads has one in a thread of its own.
+An event loop runs all operations; the transport for threads has one in a separate thread.
 """
 
 import asyncio
@@ -60,16 +60,15 @@ _AT_CURSOR: Final[Mapping[type[CursorRead], ReceiveAction]] = {
 
 
 class _Msmq:
-    """The part that both sides share."""
+    """Common part of both transports."""
 
     __slots__ = ("address",)
 
-    # Of the host's queues each is called by its whole name.
+    # The queues of the host have no short names.
     computer: Final = ""
     browses_by_cursor: Final = True
     without_transactions: Final = (
-        "a transaction needs a queue manager that takes part in it and sends again what a host has not got yet, with "
-        "waypost.open or waypost serve; from a host messages are received in none"
+        "waypost.msmq has no transactions, because they need a local queue manager; use waypost.open or waypost serve"
     )
 
     def __init__(self, address: HostAddress) -> None:
@@ -79,17 +78,17 @@ class _Msmq:
         return self.address.source(name)
 
     def check(self) -> None:
-        """Only what is asked for shows whether it is closed."""
+        """Do nothing: only an operation finds out whether the transport is closed."""
 
     def _refused(self, what: str) -> InvalidParameter:
         return InvalidParameter(
-            f"waypost.msmq sends and reads messages, and cannot do {what!r} at {self.address.text}; use a queue "
-            "manager, with waypost.open or waypost.connect"
+            f"waypost.msmq only sends and reads messages, and does not support {what!r} at {self.address.text}; use a "
+            "queue manager, with waypost.open or waypost.connect"
         )
 
 
 class AioMsmq(_Msmq):
-    """For an event loop."""
+    """The transport for an event loop."""
 
     __slots__ = ("_cursors", "_exclusive", "_reader", "_sender", "_writer")
 
@@ -98,7 +97,7 @@ class AioMsmq(_Msmq):
         self._writer: Final = Writer(address)
         self._sender: Final = Sender(address)
         self._reader: Final = Reader(address, access)
-        # By the identifiers that were given out for them, until they are closed.
+        # By identifiers, until they are closed.
         self._exclusive: Final[dict[str, QueueReader]] = {}
         self._cursors: Final[dict[str, CursorReader]] = {}
 
@@ -123,7 +122,7 @@ class AioMsmq(_Msmq):
                 raise TransactionUsage(self.without_transactions)
             case Send():
                 if operation.like is UNSET or operation.messages:
-                    raise InvalidParameter("give `like` and `bodies`, and one message at least")
+                    raise InvalidParameter("a send needs `like` and `bodies` with at least one message")
                 to = self.address.destination(operation.name)
                 return Sent(await self._sender.send(self._writer.outgoing(to, operation.bodies, operation.like)))
             case Receive():
@@ -142,7 +141,7 @@ class AioMsmq(_Msmq):
                 try:
                     await queue.handle(AccessType.RECEIVE)
                 except asyncio.CancelledError:
-                    # Nobody else could close what the host is opening.
+                    # A cancelled caller could not close the handle that the host opens.
                     self._reader.start(queue.close())
                     raise
                 return _add(self._exclusive, queue)
@@ -155,7 +154,7 @@ class AioMsmq(_Msmq):
         return None
 
     async def _go_through(self, operation: Operation[object]) -> object:
-        """What is done with cursors."""
+        """Run an operation on cursors."""
         match operation:
             case Browse():
                 return await self._browse(operation)
@@ -172,7 +171,7 @@ class AioMsmq(_Msmq):
         return None
 
     async def _browse(self, operation: Browse) -> Received:
-        """One message with each page. The place is a cursor, which is closed behind the last message."""
+        """Browse with one message for each page. The place is a cursor, which is closed after the last message."""
         place = operation.after
         action = ReceiveAction.MQ_ACTION_PEEK_NEXT
         if not place:
@@ -193,7 +192,7 @@ class AioMsmq(_Msmq):
         await cursor.close()
 
     def _queue(self, name: str, handle: str | UnsetType = UNSET) -> QueueReader:
-        """The queue that all share, or the one that is open for one alone."""
+        """The shared reader of a queue, or the exclusive one of a handle."""
         if handle is UNSET:
             return self._reader.queue(self.named(name))
         if handle not in self._exclusive:
@@ -202,12 +201,12 @@ class AioMsmq(_Msmq):
 
     def _cursor(self, identifier: str) -> CursorReader:
         if identifier not in self._cursors:
-            raise InvalidHandle("the cursor was closed; ask the queue for another")
+            raise InvalidHandle("the cursor was closed; get another with queue.cursor()")
         return self._cursors[identifier]
 
 
 class Msmq(_Msmq):
-    """For threads."""
+    """The transport for threads."""
 
     __slots__ = ("_aio", "_thread")
 
@@ -233,7 +232,7 @@ class Msmq(_Msmq):
 
 
 def _add(opened: dict[str, T], found: T) -> Handle:
-    """Give it an identifier."""
+    """Keep an open object under a new identifier."""
     identifier = guid_text(new_guid())
     opened[identifier] = found
     return Handle(identifier, 0.0)
