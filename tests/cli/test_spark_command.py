@@ -69,7 +69,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(verb: str, monkeypa
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
         "Pyspark is not installed.",
-        "hint: `pip install 'waypost[spark]'` brings what Spark needs.",
+        "hint: `pip install 'waypost[spark]'` installs what Spark needs.",
     ]
 
 
