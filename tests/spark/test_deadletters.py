@@ -330,7 +330,7 @@ def test_parked_letters_can_be_sent_where_they_were_to_go(spark: SparkSession, m
     assert resend(parked, desk) == Done(sent_once=3, sent_at_least_once=1, removed=4)
     assert (bodies(manager, "orders"), bodies(manager, "plain")) == (ORDERS, [b"body 9"])
     assert bodies(manager, "parked") == [b"another message"]
-    with pytest.raises(InvalidParameter, match="transactional queue, which plain is not"):
+    with pytest.raises(InvalidParameter, match="cannot park in plain: the queue is not transactional"):
         park(_none(spark), desk, to="plain")
 
 

@@ -126,7 +126,7 @@ def test_the_report_tells_it_all(messages: DataFrame, tmp_path: Path) -> None:
 
 def test_an_inventory_of_nothing_says_so(spark: SparkSession, tmp_path: Path) -> None:
     made = report(frame(spark, []), NOW)
-    assert made.summary == "The queues are empty."
+    assert made.summary == "No messages were found."
     made.write(tmp_path)
 
 

@@ -198,7 +198,7 @@ def test_a_place_that_is_no_number_is_refused_with_its_queue() -> None:
         ({"serverr": "x"}, "did you mean server?"),
         ({"maxmesagespertrigger": "1"}, "did you mean maxMessagesPerTrigger?"),
         ({"kafka.bootstrap": "x"}, "unknown option 'kafka.bootstrap'"),
-        ({"server": "a", "store": "b"}, "server and store are mutually exclusive: both name a source"),
+        ({"server": "a", "store": "b"}, "server and store are mutually exclusive; give one of them"),
         ({"queues": "b"}, "queue and queues are mutually exclusive: both choose queues"),
         ({"startingOffsets": "earliest", "startingTimestamp": "1"}, "are mutually exclusive"),
         ({"minMessagesPerTrigger": "9", "maxMessagesPerTrigger": "5"}, "9 must be at most maxMessagesPerTrigger 5"),

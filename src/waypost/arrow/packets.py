@@ -112,7 +112,7 @@ class Packets:
         offsets = self.offsets
         is_ordered = len(offsets) and offsets[0] >= 0 and offsets[-1] <= len(self.data)
         if not is_ordered or (offsets[1:] < offsets[:-1]).any():
-            raise DecodeError("docs/bulk.md", "offsets", 0, "offsets must grow from packet to packet, inside the data")
+            raise DecodeError("docs/bulk.md", "offsets", 0, "offsets must not decrease, and must lie inside the data")
         _check_size(int(offsets[-1]) - int(offsets[0]))
 
 

@@ -104,7 +104,7 @@ class BatchReader(Shipped, DataSourceReader):
 
 
 class FilteringReader(BatchReader):
-    """A batch reader that takes over filters on numbers and times of arrival.
+    """A batch reader that takes over filters on queues, and on numbers and times of arrival.
 
     Used only with the option pushdown: Spark 4.3 refuses it unless pushdown is enabled in the session, and applies the
     filters of one query to the next query without filters on the same DataFrame.

@@ -210,7 +210,7 @@ def _given(given: Mapping[str, str]) -> Given:
 def _endpoint(options: Given, token: str | None) -> Endpoint:
     named = [name for name in _PLACES if options.text(name) is not None]
     if len(named) > 1:
-        raise InvalidParameter(f"the options {named[0]} and {named[1]} are mutually exclusive: both name a source")
+        raise InvalidParameter(f"the options {named[0]} and {named[1]} are mutually exclusive; give one of them")
     timeout_s = options.read("timeout", values.seconds, DEFAULT_TIMEOUT)
     locked = cast("Locked", options.word("lockedMessages", ("wait", "skip"), "wait"))
     store, host = options.text("store"), options.text("msmqHost")

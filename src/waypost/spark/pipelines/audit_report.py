@@ -13,9 +13,9 @@ from waypost.spark.pipelines.expressions import class_meaning, message_id_text, 
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table, Tone
 from waypost.spark.pipelines.report_values import shown
 
-# Most messages in a list.
+# Largest number of messages in a list.
 LISTED: Final = 1000
-# Most routes in a drawing.
+# Largest number of routes in a drawing.
 DRAWN: Final = 12
 
 # Upper ends of the classes of latencies in the histogram, in seconds.

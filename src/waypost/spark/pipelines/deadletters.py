@@ -22,7 +22,7 @@ from waypost.spark.pipelines.expressions import message_id_text
 from waypost.spark.pipelines.sending import like
 from waypost.wire.message_class import NEGATIVE, MessageClass
 
-# Most groups in a report.
+# Largest number of groups in a report.
 GROUPS: Final = 1000
 QUEUES: Final = (r"system$;deadletter", r"system$;deadxact")
 
@@ -40,7 +40,7 @@ _NUMBER: Final = r"[0-9]+"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A choice of dead-letter messages: each given field must match a value. Destinations and labels are patterns."""
+    """A choice of dead-letter messages: one value of each given field matches. Destinations and labels are patterns."""
 
     reasons: Sequence[str] = ()
     destinations: Sequence[str] = ()

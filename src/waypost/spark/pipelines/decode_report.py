@@ -11,7 +11,7 @@ from waypost.spark.pipelines.report import Column, Figure, Kind, Part, Report, S
 from waypost.wire.message_class import meaning
 
 LISTED: Final = 1000
-# Most files that the summary names.
+# Largest number of files that the summary names.
 NAMED: Final = 3
 _COUNT: Final = Column("packets", "Packets", Kind.COUNT)
 _CLASSES: Final = (Column("message_class", "Class", Kind.CODE), Column("meaning", "Meaning"), _COUNT)

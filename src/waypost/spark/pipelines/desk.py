@@ -47,7 +47,7 @@ R = TypeVar("R")
 
 RECEIPTS: Final = "waypost.deadletters"
 PARKING: Final = "parked"
-# Most dead-letter messages in one step: a receipt with their ids is a message of 1 MB.
+# Largest number of dead-letter messages in one step: a receipt with their ids is a message of 1 MB.
 SLICE: Final = 50_000
 
 # The message was of the wrong kind for its queue, so it is sent again as the other kind.

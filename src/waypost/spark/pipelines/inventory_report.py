@@ -71,7 +71,7 @@ def report(messages: DataFrame, now: datetime | None = None, origin: str = "") -
 def _summary(queues: Sequence[Row]) -> str:
     count, size = (sum(queue[name] for queue in queues) for name in ("messages", "bytes"))
     if not count:
-        return "The queues are empty."
+        return "No messages were found."
     oldest = max((queue["age_max"] for queue in queues if queue["age_max"] is not None), default=None)
     told = f"{count:,} messages of {shown(size, Kind.BYTES)} in {_queues(len(queues))}"
     return f"{told}." if oldest is None else f"{told}; the oldest is {shown(oldest, Kind.SECONDS)} old."

@@ -173,7 +173,7 @@ def make_plan(
 ) -> Plan:
     """The plan of the replay with this name: an existing plan, with chunks of any size, or a new one.
 
-    `target` is the queue manager that sends. Raises InvalidParameter if the existing plan was made for other messages,
+    `target` names the daemon that sends. Raises InvalidParameter if the existing plan was made for other messages,
     or for another target.
     """
     path = path.rstrip("/")

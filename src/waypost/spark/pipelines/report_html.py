@@ -128,7 +128,7 @@ def _part(part: Part) -> Iterator[str]:
             if part.rows:
                 yield from _table(part)
             else:
-                yield '<p class="none">Nothing.</p>\n'
+                yield '<p class="none">No rows.</p>\n'
             if part.remark:
                 yield f"<p>{html(part.remark)}</p>\n"
             yield "</div>\n"

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from waypost.spark.pipelines.report_values import Kind
 
-# Most rows of a table on a page. The CSV file has all rows that the table holds.
+# Largest number of rows of a table on a page. The CSV file has all rows that the table holds.
 SHOWN_ROWS: Final = 50
 
 
@@ -55,7 +55,7 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[object]]
     total: int | None = None
-    # Most rows on a page.
+    # Largest number of rows on a page.
     most: int = SHOWN_ROWS
 
     @classmethod

@@ -13,7 +13,7 @@ from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Rep
 from waypost.spark.pipelines.trace import edges, journeys, trace
 
 LISTED: Final = 1000
-# Most ways in a graph that people can still read.
+# Largest number of ways in a readable graph.
 DRAWN: Final = 30
 # A way is slow if its median is more than this many times the median of all ways, and more than a second.
 SLOW: Final = 3
