@@ -9,8 +9,8 @@ from tools import words
 
 # Not rewritten yet.
 OLD: Final = (
-    *(f"src/waypost/{part}" for part in ("api", "arrow", "cli", "core", "daemon", "http", "node")),
-    *(f"src/waypost/{part}" for part in ("sim", "spark", "transfer")),
+    *(f"src/waypost/{part}" for part in ("api", "cli", "core", "daemon", "http", "node")),
+    *(f"src/waypost/{part}" for part in ("sim", "transfer")),
     *("tests", "tools", "bench", "fuzz", "docs", "packaging", "Makefile"),
     *("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"),
 )

@@ -22,7 +22,7 @@ SCRIPTS: Final = ("Makefile", "tools/*.sh", "packaging/*", ".ci/*")
 EXEMPT: Final = ("tools/words.py", "tests/test_words.py")
 
 # Letters of the alphabet are letters; a message in a dead-letter queue is a dead-letter message.
-_ALPHABET: Final = r"(?!,? (?:and |or |by )?(?:digit|case|letter|of the alphabet|number|underscore))"
+_ALPHABET: Final = r"(?!-spacing)(?!,? (?:and |or |by )?(?:digit|case|letter|of the alphabet|number|underscore))"
 _OF_THE_ALPHABET: Final = (
     r"(?i:(?<!dead-)(?<!drive )(?<!capital )(?<!the )(?<!small )(?<!any )(?<!first )(?<!digits and )(?<!case )(?<!by ))"
 )

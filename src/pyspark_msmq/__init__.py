@@ -1,4 +1,4 @@
-"""Where Spark finds the format `msmq` by itself: it imports every module whose name starts with `pyspark_`."""
+"""The module in which Spark finds the format `msmq`: Spark imports every module with a name like `pyspark_*`."""
 
 from waypost.spark.source import MsmqDataSource as DefaultSource
 

@@ -1,4 +1,4 @@
-"""What waypost.wire and waypost.core say of a packet, one by one, in the columns of waypost.arrow.schema."""
+"""A packet decoded by waypost.wire and waypost.core, one at a time, to the columns of waypost.arrow.schema."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What bodies say, by type; the common ones are read all at once, and must say the same as one by one."""
+"""Bodies by type; the common types are decoded all at once, with the same result as one by one."""
 
 from struct import pack
 from typing import NamedTuple
@@ -148,13 +148,13 @@ def test_a_body_says_what_its_type_says(body: bytes, body_type: int, text: str |
     [
         (b"odd", 8, "string", "3 bytes of type 0x8 are not text; take them as bytes"),
         (b"\x00\xd8a\0", 31, "string", "4 bytes of type 0x1f are not text; take them as bytes"),
-        (b"123", 3, "integer", "3 bytes of type 0x3 are no integer; take them as bytes"),
-        (b"", 21, "integer", "0 bytes of type 0x15 are no integer; take them as bytes"),
-        (b"12345", 4, "float", "5 bytes of type 0x4 are no float; take them as bytes"),
-        (b"1", 6, "currency", "1 bytes of type 0x6 are no currency; take them as bytes"),
-        (pack("<d", 1e300), 7, "date", "8 bytes of type 0x7 are no date; take them as bytes"),
-        (b"123", 11, "boolean", "3 bytes of type 0xb are no boolean; take them as bytes"),
-        (b"short", 72, "guid", "5 bytes of type 0x48 are no guid; take them as bytes"),
+        (b"123", 3, "integer", "3 bytes of type 0x3 are not a valid integer; take them as bytes"),
+        (b"", 21, "integer", "0 bytes of type 0x15 are not a valid integer; take them as bytes"),
+        (b"12345", 4, "float", "5 bytes of type 0x4 are not a valid float; take them as bytes"),
+        (b"1", 6, "currency", "1 bytes of type 0x6 are not a valid currency; take them as bytes"),
+        (pack("<d", 1e300), 7, "date", "8 bytes of type 0x7 are not a valid date; take them as bytes"),
+        (b"123", 11, "boolean", "3 bytes of type 0xb are not a valid boolean; take them as bytes"),
+        (b"short", 72, "guid", "5 bytes of type 0x48 are not a valid guid; take them as bytes"),
         (b'<?xml version="1.0"?><a>\xe9</a>', 0, "xml", "the XML is not utf-8 at byte 24; take it as bytes"),
         (
             b'<?xml version="1.0" encoding="punycode"?><a>\xe9</a>',
@@ -166,7 +166,7 @@ def test_a_body_says_what_its_type_says(body: bytes, body_type: int, text: str |
             b"not NRBF",
             0x300,
             "net-binary",
-            "SerializationHeaderRecord at offset 0: the data has 8 bytes, too few for it (MS-NRBF 2)",
+            "SerializationHeaderRecord at offset 0: the data has only 8 bytes (MS-NRBF 2)",
         ),
     ],
 )

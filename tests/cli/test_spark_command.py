@@ -70,7 +70,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(verb: str, monkeypa
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
         "Pyspark is not installed.",
-        f"hint: `{command_for('spark')}` brings what Spark needs.",
+        f"hint: `{command_for('spark')}` installs what Spark needs.",
     ]
 
 

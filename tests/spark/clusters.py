@@ -1,4 +1,4 @@
-"""A cluster of Spark on loopback: a master and two workers of one core each, in processes of their own."""
+"""A cluster of Spark on loopback: a master and two workers of one core each, in separate processes."""
 
 import os
 import socket
@@ -36,7 +36,7 @@ class Cluster:
         return self._run("waypost.cli", "--url", url, "spark", verb, "--master", self.master, *settings, *words)
 
     def run(self, module: str, *words: str) -> str:
-        """A module of Python as the driver, in a process of its own. Returns what it printed."""
+        """A module of Python as the driver, in a separate process. Returns what it printed."""
         return self._run(module, self.master, *words)
 
     def _run(self, module: str, *words: str) -> str:

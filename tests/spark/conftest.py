@@ -51,7 +51,7 @@ def spark(class_archive: Path | None, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="session")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """It is shared: a test gives its queues names of its own, and makes a Daemon of its own to stop or kill it."""
+    """A shared daemon: a test gives its queues unique names, and makes another Daemon to stop or kill it."""
     with Daemon(tmp_path_factory.mktemp("daemon"), "spark", loopback(230)) as started:
         started.start()
         yield started

@@ -138,7 +138,7 @@ class FakeOrigin:
 
     def _queue(self, name: str, epoch: str) -> FakeQueue:
         if name not in self.held:
-            raise QueueNotFound(f"there is no queue {name}")
+            raise QueueNotFound(f"the queue {name} does not exist")
         if epoch and epoch != self.held[name].epoch:
             raise QueueDeleted(f"{name} is another queue now")
         return self.held[name]

@@ -1,4 +1,4 @@
-"""What was sent against what came back: each outcome, routes, the report, and the same for streams."""
+"""Sent messages against their acknowledgments: each outcome, routes, the report, and the same for streams."""
 
 from datetime import timedelta
 from pathlib import Path

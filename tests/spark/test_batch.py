@@ -58,7 +58,7 @@ def test_a_schema_of_the_user_is_a_choice_of_columns(spark: SparkSession, daemon
     assert frame.columns == ["label", "seq"]
     assert frame.count() == 100
     wrong = reader(spark, daemon, queue=sent)
-    assert "the column seq is bigint, not string" in sentence(wrong.schema("seq string"))
+    assert "the column seq must be bigint, not string" in sentence(wrong.schema("seq string"))
     assert "a message has no column 'lable'; did you mean label?" in sentence(wrong.schema("lable string"))
 
 
@@ -138,7 +138,7 @@ def test_what_is_wrong_is_said_in_one_sentence(spark: SparkSession, daemon: Daem
     )
     assert "did you mean queue?" in sentence(reader(spark, daemon, queu=sent))
     assert "no-such" in sentence(reader(spark, daemon, queue="no-such"))
-    assert "a batch read takes nothing out of a queue" in sentence(reader(spark, daemon, queue=sent, mode="drain"))
+    assert "a batch read removes nothing from a queue" in sentence(reader(spark, daemon, queue=sent, mode="drain"))
 
 
 def test_a_token_comes_from_a_file_or_the_session_and_stands_in_no_plan(spark: SparkSession, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def write(frame: DataFrame, daemon: Daemon, **options: str) -> None:
 
 
 def numbers(daemon: Daemon, queue: str) -> Counter[int]:
-    """What can be received, by the numbers in the bodies."""
+    """Messages of a queue, by the numbers in the bodies."""
     with daemon.connect() as manager:
         return Counter(int(message.body) for message in manager.queue(queue).browse())
 
@@ -117,7 +117,7 @@ def test_the_driver_counts_what_is_committed(daemon: Daemon) -> None:
     with BulkClient(daemon.url) as client:
         group = StagedMessages(queue="counted", like=MessageProperties(), bodies=[b"1", b"2"])
         stage = client.stage("counting", 0, [group], destination="counted")
-    with pytest.raises(MessageNotFound, match="2 messages were committed, and 3 rows were to be: some are missing"):
+    with pytest.raises(MessageNotFound, match="2 messages were committed for 3 rows; some are missing"):
         sink._commit(options, [Written(Name("counting", 0), (stage,), 3)])
 
 
@@ -184,7 +184,7 @@ def test_what_a_killed_run_has_staged_hides_nothing_after_the_next_one(
     reader = BatchReader(options, shape_of(default_schema(options.columns), options.columns))
     assert reader.partitions() == []
     said = [record.getMessage() for record in caplog.records]
-    assert any("ends short" in each and queue.held_by in each for each in said)
+    assert any("ends early" in each and queue.held_by in each for each in said)
     write(spark.range(100).selectExpr(ROWS), daemon, queue="killed", txnId="import-k", runId=str(uuid4()))
     assert numbers(daemon, "killed") == Counter([*range(100), 1000])
     with BulkClient(daemon.url) as client:
@@ -300,7 +300,7 @@ def test_queries_go_on_over_an_upgrade_and_nothing_is_lost_or_doubled(
             assert Counter(found) == Counter(f"{query} {number}" for number in range(20))
     with BulkClient(upgraded.url) as client:
         assert client.queue("go-staged").held == 0
-    # What was written under a txnId is done, for all destinations.
+    # A write under a txnId is done, for all destinations.
     frame = spark.range(3).selectExpr(ROWS)
     transactional(upgraded, "elsewhere")
     for name in ("go-import", "elsewhere"):

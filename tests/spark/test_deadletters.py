@@ -1,4 +1,4 @@
-"""Dead letters: told apart by their reasons, and sent again once, whatever ends between sending and removing."""
+"""Dead-letter messages: told apart by reasons, and sent again once, even if a run ends between sending and removing."""
 
 import json
 from collections.abc import Iterator
@@ -70,7 +70,7 @@ class LocalSink:
 
 @pytest.fixture
 def manager(tmp_path: Path) -> Iterator[waypost.Manager]:
-    """With three letters for a transactional queue and one for another one; the queues are there, and empty."""
+    """With three dead-letter messages for a transactional queue and one for another; the queues exist and are empty."""
     with waypost.open(tmp_path, name="alpha") as opened:
         opened.create_queue("orders", transactional=True)
         plain = opened.create_queue("plain")
@@ -80,7 +80,7 @@ def manager(tmp_path: Path) -> Iterator[waypost.Manager]:
 
 
 def _die(manager: waypost.Manager) -> None:
-    """Three letters for the transactional queue."""
+    """Three dead-letter messages for the transactional queue."""
     orders = manager.queue("orders")
     with manager.transaction() as transaction:
         for number in range(3):
@@ -149,7 +149,7 @@ def test_letters_are_chosen_by_all_that_is_given(spark: SparkSession) -> None:
     assert seqs(Choice(destinations=[r"direct=os:gamma\*"])) == [3]
     assert seqs(Choice(labels=["order_*"])) == [2]
     assert seqs(Choice(before=rows[1]["arrived_time"])) == [1]
-    with pytest.raises(InvalidParameter, match="there is no reason 'late'; there are bad-dst-q"):
+    with pytest.raises(InvalidParameter, match="unknown reason 'late'; reasons are bad-dst-q"):
         chosen(found, Choice(reasons=["late"]))
 
 
@@ -217,7 +217,7 @@ def test_a_letter_that_another_reader_holds_keeps_its_receipt(
     found = letters(spark, manager).where("transactional")
     reader = manager.transaction()
     manager.queue(r"system$;deadxact").receive(0, transaction=reader)
-    with pytest.raises(SharingViolation, match=r"another reader holds letters of .*; when it is done, run this again"):
+    with pytest.raises(SharingViolation, match=r"holds dead-letter messages of .*; when it is done, run this again"):
         resend(found, Desk(manager, LocalSink(manager), bulk))
     reader.abort()
     done = resend(letters(spark, manager).where("transactional"), Desk(manager, LocalSink(manager)))
@@ -258,7 +258,7 @@ def test_what_is_removed_was_sent_if_a_second_read_finds_less(
 def test_letters_of_a_queue_that_is_gone_are_gone(manager: waypost.Manager) -> None:
     with manager.transaction() as transaction:
         body = json.dumps({"queue": "DIRECT=OS:.\\private$\\gone", "lookup_ids": [7]}).encode()
-        # In other letters than it is asked for.
+        # In upper case, unlike the name that is looked up.
         manager.create_queue(RECEIPTS.upper(), transactional=True).send(body, transaction=transaction)
     assert len(desks.settle(Desk(manager, LocalSink(manager)))) == 1
     assert bodies(manager, RECEIPTS) == []
@@ -280,7 +280,7 @@ def test_letters_are_sent_once_wherever_a_run_ends(
             resend(letters(spark, manager).where("transactional"), Desk(manager, sink))
     left = {"send": 3, "settle": 3, "remove": 2, "receipt": 0}[step]
     assert len(bodies(manager, r"system$;deadxact")) == left
-    # Another program, which knows nothing of the first, and another choice of letters.
+    # Another program, which knows nothing of the first, and another choice of messages.
     done = resend(letters(spark, manager).where("transactional"), Desk(manager, LocalSink(manager)))
     assert done.settled == (0 if step == "send" else 3)
     assert bodies(manager, "orders") == ORDERS
@@ -330,7 +330,7 @@ def test_parked_letters_can_be_sent_where_they_were_to_go(spark: SparkSession, m
     assert resend(parked, desk) == Done(sent_once=3, sent_at_least_once=1, removed=4)
     assert (bodies(manager, "orders"), bodies(manager, "plain")) == (ORDERS, [b"body 9"])
     assert bodies(manager, "parked") == [b"another message"]
-    with pytest.raises(InvalidParameter, match="transactional queue, which plain is not"):
+    with pytest.raises(InvalidParameter, match="cannot park in plain: the queue is not transactional"):
         park(_none(spark), desk, to="plain")
 
 
@@ -344,14 +344,14 @@ def test_dropped_letters_are_gone_and_the_others_stay(spark: SparkSession, manag
 def test_a_message_that_is_no_receipt_is_named(manager: waypost.Manager) -> None:
     with manager.transaction() as transaction:
         sent = manager.create_queue(RECEIPTS, transactional=True).send(b"[1, 2]", transaction=transaction)
-    with pytest.raises(InvalidParameter, match="is no receipt; take it out of there") as caught:
+    with pytest.raises(InvalidParameter, match="is not a receipt; remove it") as caught:
         desks.settle(Desk(manager, LocalSink(manager)))
     assert sent.id in str(caught.value)
 
 
 @pytest.mark.parametrize("word", ["bad", "dead", "8002", "0x", "0x18002", "-0x1", "0x_1", "0x8002 "])
 def test_only_a_number_with_0x_is_taken_for_one(word: str) -> None:
-    with pytest.raises(InvalidParameter, match=f"there is no reason '{word}'; there are bad-dst-q"):
+    with pytest.raises(InvalidParameter, match=f"unknown reason '{word}'; reasons are bad-dst-q"):
         class_of(word)
     assert (class_of("0x8002"), class_of("0xc00a")) == (0x8002, 0xC00A)
 
@@ -367,7 +367,7 @@ def test_letters_beyond_the_listed_groups_count(spark: SparkSession, monkeypatch
     found = tally(spark.createDataFrame(rows, LETTERS))
     assert [(row.reason, row.letters) for row in found.groups] == [("bad-dst-q", 2)]
     made = report(found, action="drop", done=Done(removed=5), now=BEGAN + timedelta(hours=3))
-    assert made.summary == "5 of 5 dead letters were dropped."
+    assert made.summary == "5 of 5 dead-letter messages were dropped."
     figures = {figure.name: figure.value for figure in made.figures}
     assert figures == {"Letters": 5, "Oldest": 7200.0, "reach-queue-timeout": 3, "bad-dst-q": 2, "Removed": 5}
     tables = {part.name: part for part in made.parts() if isinstance(part, Table)}
@@ -394,12 +394,13 @@ def test_letters_that_an_interrupted_run_had_sent_are_told(
     arguments = ["spark", "deadletters", "resend", "--do", "--json", "--report", str(tmp_path / "report")]
     told = json.loads(CliRunner().invoke(app, arguments).stdout)
     assert told["summary"] == (
-        "No dead letter was sent again. 3 letters were sent by an earlier run, which was interrupted."
+        "No dead-letter message was sent again. 3 messages were sent by an earlier, interrupted run."
     )
     assert told["figures"] == {"Letters": 0, "Removed": 0, "Settled": 3}
     assert bodies(manager, r"system$;deadxact") == []
     again = json.loads(CliRunner().invoke(app, arguments).stdout)
-    assert (again["summary"], again["figures"]) == ("No dead letter was sent again.", {"Letters": 0, "Removed": 0})
+    assert again["summary"] == "No dead-letter message was sent again."
+    assert again["figures"] == {"Letters": 0, "Removed": 0}
 
 
 @pytest.mark.parametrize("seconds", ["1e12", "inf", "nan"])

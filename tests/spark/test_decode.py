@@ -1,4 +1,4 @@
-"""Decode: packets out of files and archives to columns, with what is no packet set apart."""
+"""Decode: packets out of files and archives to columns, with malformed packets set apart."""
 
 import json
 from pathlib import Path
@@ -65,7 +65,7 @@ def test_what_is_written_replaces_its_like_and_nothing_else(spark: SparkSession,
 
 def test_what_cannot_be_decoded_is_refused_before_the_job(spark: SparkSession) -> None:
     given = spark.createDataFrame([(1,)], "place int")
-    with pytest.raises(InvalidParameter, match="there is no column packet of binary to decode; there are place"):
+    with pytest.raises(InvalidParameter, match=r"column packet \(binary\) to decode is missing; the columns are place"):
         decoded(given)
     with pytest.raises(InvalidParameter, match="a packet has no column 'seq'"):
         decoded(spark.createDataFrame([(b"",)], "packet binary"), ["seq"])
@@ -86,7 +86,7 @@ def test_a_file_in_the_place_of_the_folder_stays(spark: SparkSession, tmp_path: 
 
 def test_the_report_counts_what_it_does_not_list(spark: SparkSession) -> None:
     many = LISTED + 200
-    # By turns: a message for a queue of its own, and a packet that is malformed in its own way.
+    # By turns: a message for a new queue, and a packet that is malformed in a new way.
     rows = spark.range(2 * many).selectExpr(
         "if(id % 2 = 0, concat('DIRECT=OS:a\\\\q', id), null) as dest_queue",
         "if(id % 2 = 0, null, concat('at offset ', id)) as packet_error",
@@ -109,6 +109,5 @@ def test_the_summary_names_some_of_the_files_that_failed(spark: SparkSession, tm
     told, is_whole = report(decoded(read_packets(spark, names)))
     assert not is_whole
     assert told.summary == (
-        "0 messages were decoded; 0 packets are malformed; "
-        f"could not be read to the end: {', '.join(names[:3])} and 2 more."
+        f"0 messages were decoded; 0 packets are malformed; not read to the end: {', '.join(names[:3])} and 2 more."
     )

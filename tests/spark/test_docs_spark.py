@@ -24,7 +24,7 @@ TOUR = ROOT / "examples/spark_tour.py"
 
 
 def section(title: str) -> str:
-    """What stands under a heading, without what stands under the next one."""
+    """The text under a heading, up to the next heading."""
     found = re.search(rf"^##+ {re.escape(title)}\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL)
     assert found is not None, f"docs/spark.md has no section {title}"
     return found[1]

@@ -1,4 +1,4 @@
-"""What is in queues: amounts, ages, kinds, senders, and whether transactional messages are whole and in order."""
+"""Contents of queues: amounts, ages, kinds, senders, and whether transactional messages are whole and in order."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,7 +52,7 @@ MESSAGES = [
     message(1),
     message(2, body_type=0x300, priority=7),
     message(3, source_qm=B, delivery=0),
-    # In a capture nobody says when it arrived; the bytes of the last are no packet.
+    # A capture does not say when it arrived; the bytes of the last are not a packet.
     message(4, arrived_time=None, sent_time=at(240), body_type=4242),
     {"queue": ORDERS, "seq": 5},
     transactional(10, 100, 1, "F"),
@@ -126,7 +126,7 @@ def test_the_report_tells_it_all(messages: DataFrame, tmp_path: Path) -> None:
 
 def test_an_inventory_of_nothing_says_so(spark: SparkSession, tmp_path: Path) -> None:
     made = report(frame(spark, []), NOW)
-    assert made.summary == "There is no message."
+    assert made.summary == "No messages were found."
     made.write(tmp_path)
 
 
@@ -141,7 +141,7 @@ def test_a_list_that_is_cut_says_how_much_there_is(messages: DataFrame, monkeypa
 
 
 class Collected:
-    """What Spark hands out: times of this computer, without a zone."""
+    """A row as Spark returns it: times of this computer, without a zone."""
 
     start = at(0).astimezone().replace(tzinfo=None)
 

@@ -20,7 +20,7 @@ ACTION = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 
 
 def a_java(home: Path, version: str) -> Path:
-    """One that tells its version, or what it was started with."""
+    """One that prints its version, or its arguments."""
     program = home / "bin/java"
     program.parent.mkdir(parents=True)
     program.write_text(

@@ -52,7 +52,7 @@ def test_messages_are_archived_replayed_rescued_and_decoded(
         # With --keep they stay, and are not archived a second time then.
         assert do(daemon, "archive", "archive", "commands;journal", "--keep").startswith("5 messages of 1 queue are in")
         assert bodies(manager, "commands;journal") == texts
-        assert do(daemon, "archive", "archive", "commands;journal").startswith("There was nothing new")
+        assert do(daemon, "archive", "archive", "commands;journal").startswith("The queues had no new messages")
         assert bodies(manager, "commands;journal") == []
         assert do(daemon, "archive", "archive", "--verify").startswith("All ")
 
@@ -65,15 +65,15 @@ def test_messages_are_archived_replayed_rescued_and_decoded(
 
         orders.purge()
         dest = ("--dest", "*commands")
-        assert do(daemon, "deadletters", *dest) == "There are 5 dead letters."
-        assert do(daemon, "deadletters", "resend", *dest) == "5 dead letters would be sent again; nothing was done."
+        assert do(daemon, "deadletters", *dest) == "There are 5 dead-letter messages."
+        dry_run = "5 dead-letter messages would be sent again; nothing was done."
+        assert do(daemon, "deadletters", "resend", *dest) == dry_run
         drop = ("deadletters", "drop", *dest, "--label", "again order 4", "--reason", "q-purged", "--do")
-        assert do(daemon, *drop) == "1 of 1 dead letter was dropped."
-        assert do(daemon, "deadletters", "park", *dest, "--do") == "4 of 4 dead letters were parked."
+        assert do(daemon, *drop) == "1 of 1 dead-letter message was dropped."
+        assert do(daemon, "deadletters", "park", *dest, "--do") == "4 of 4 dead-letter messages were parked."
         assert bodies(manager, "parked") == texts[:4]
-        assert (
-            do(daemon, "deadletters", "resend", "--parked", "parked", "--do") == "4 of 4 dead letters were sent again."
-        )
+        resent = do(daemon, "deadletters", "resend", "--parked", "parked", "--do")
+        assert resent == "4 of 4 dead-letter messages were sent again."
         assert bodies(manager, "commands") == texts[:4]
         assert bodies(manager, "parked") == bodies(manager, "waypost.deadletters") == []
 
@@ -94,9 +94,8 @@ def test_letters_of_both_kinds_are_sent_again_in_one_run(
             strict.send("once", dead_letter=True, transaction=transaction)
         plain.send("often", dead_letter=True, time_to_be_received=0)
         strict.purge()
-        assert (
-            do(daemon, "deadletters", "resend", "--dest", "*both-*", "--do") == "2 of 2 dead letters were sent again."
-        )
+        resent = do(daemon, "deadletters", "resend", "--dest", "*both-*", "--do")
+        assert resent == "2 of 2 dead-letter messages were sent again."
         assert (bodies(manager, "both-strict"), bodies(manager, "both-plain")) == (["once"], ["often"])
 
 
@@ -108,7 +107,7 @@ def test_a_replay_to_another_computer_is_not_looked_for_here(
     archived(spark, tmp_path, row)
     # It asks for acknowledgments, but not where to: it is sent all the same.
     assert do(daemon, "replay", ".", "--do", "--check") == "All 1 messages were sent, each once."
-    assert "Queues of other computers are not looked into" in (tmp_path / "waypost-replay/report.md").read_text()
+    assert "Queues of other computers are not counted" in (tmp_path / "waypost-replay/report.md").read_text()
 
 
 def packet_with(store: Path, body: bytes) -> bytes:
@@ -138,7 +137,8 @@ def test_archives_are_decoded_together_and_tell_kinds_of_bodies(
     pq.write_table(pq.read_table(tmp_path / "whole.parquet").drop_columns(["packet"]), tmp_path / "bare.parquet")
     refused = CliRunner().invoke(app, ["spark", "inventory", "./bare.parquet", "--bodies"])
     assert refused.exit_code == 2
-    assert refused.stderr.startswith("./bare.parquet has no column 'body_kind', and none to make it from;")
+    sentence = "./bare.parquet has no column 'body_kind', and no column packet to decode it from;"
+    assert refused.stderr.startswith(sentence)
 
 
 def test_a_file_that_cannot_be_read_is_named_and_the_others_are_decoded(
@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_decoded(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.bin").write_bytes(packet_with(tmp_path / "store", b"a body"))
     result = CliRunner().invoke(app, ["spark", "decode", "gone.pcap", "good.bin", "--out", "out"])
-    sentence = "1 message was decoded; 0 packets are malformed; could not be read to the end: "
+    sentence = "1 message was decoded; 0 packets are malformed; not read to the end: "
     assert result.exit_code == 1
     assert result.stdout.startswith(f"{sentence}{tmp_path}/gone.pcap.")
     assert result.stderr.startswith(f"{sentence}{tmp_path}/gone.pcap.\nhint: the report says")

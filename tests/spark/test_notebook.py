@@ -1,6 +1,6 @@
 """The notebook of the examples runs as it is, finds what was made to go wrong, and is stored with what it shows.
 
-`jupyter execute --inplace examples/audit.ipynb` makes what is stored anew. Cells with the tag `exact` show the same in
+`jupyter execute --inplace examples/audit.ipynb` stores new results. Cells with the tag `exact` show the same in
 every run.
 """
 
@@ -33,7 +33,7 @@ FATES: Final = {
 
 
 def folders() -> set[Path]:
-    """What the sites of the notebook are in while they run."""
+    """The folders of the notebook's sites while they run."""
     return {path for name in ("shop", "warehouse", "branch") for path in Path(gettempdir()).glob(f"waypost-{name}-*")}
 
 
@@ -48,7 +48,7 @@ def stored() -> Any:
 
 @pytest.fixture(scope="module")
 def executed(class_archive: Path | None) -> Any:
-    """In a process of its own, with a Spark of its own."""
+    """The notebook, run in a separate process with a separate Spark."""
     before = folders()
     notebook = read()
     place = {"metadata": {"path": str(NOTEBOOK.parent)}}
@@ -92,7 +92,7 @@ def test_reasons_are_told(executed: Any) -> None:
         "BRANCH orders": ("the message expired before it reached its queue", 40),
         "WAREHOUSE ordres": ("lost: no word came back", 30),
     }
-    letters = table(executed, "reason +label +letters")
+    letters = table(executed, r"reason\s+label\s+letters")
     assert letters["WAREHOUSE offers"][:3] == ["receive-timeout", "offer", "150"]
     assert letters["BRANCH orders"][:3] == ["reach-queue-timeout", "order", "40"]
 

@@ -131,7 +131,7 @@ def test_a_stream_that_ends_short_says_so_once(
     for _ in range(3):
         end = next_of(reader, end)
     (said,) = [record.getMessage() for record in caplog.records if record.name == "waypost.spark"]
-    assert "the read of orders ends short, at 2: 3 messages behind it are held back by a stage" in said
+    assert "the read of orders ends early, at 2: 3 later messages are held back by a stage" in said
 
 
 def test_latest_begins_behind_what_is_there_and_a_replay_of_the_first_batch_too(origin: FakeOrigin) -> None:
@@ -215,7 +215,7 @@ def test_a_query_that_starts_again_reads_the_queues_that_it_names_now(origin: Fa
     again = started(queues="returns", mode=mode)
     last = next_of(again, end)
     assert rows(again, end, last) == [3, 4]
-    # What was read of the other is settled, and its place is kept.
+    # The messages that were read of the other queue are settled, and its place is kept.
     assert origin.gone["orders"] == [1, 2]
     assert next_of(again, last) == last
     assert list(run(started(queues="orders,returns", mode=mode), last)) == [[5]]
@@ -232,7 +232,7 @@ def test_a_query_goes_on_without_a_queue_that_is_gone(origin: FakeOrigin) -> Non
 
 
 def test_only_outgoing_queues_are_read_as_such(origin: FakeOrigin) -> None:
-    with pytest.raises(QueueNotFound, match="orders is no outgoing queue"):
+    with pytest.raises(QueueNotFound, match="orders is not an outgoing queue"):
         ranges.chosen(origin, options_of(queueType="outgoing"))
 
 
@@ -268,7 +268,7 @@ def test_messages_that_somebody_took_are_an_error_where_that_matters(origin: Fak
     end = next_of(reader, start)
     partitions = reader.partitions(start, end)
     origin.held["orders"].numbers.remove(2)
-    with pytest.raises(MessageNotFound, match="1 of 4 messages of orders behind 0 up to 4 are gone"):
+    with pytest.raises(MessageNotFound, match="1 of 4 messages of orders after 0 up to 4 are gone"):
         reader.partitions(start, end)
     with pytest.raises(MessageNotFound, match="are gone"):
         list(reader.read(partitions[0]))
@@ -303,7 +303,7 @@ def test_a_queue_that_is_gone_stays_in_the_offset(origin: FakeOrigin) -> None:
 
 
 def test_a_checkpoint_of_another_mode_is_refused() -> None:
-    with pytest.raises(InvalidParameter, match="go on in the mode"):
+    with pytest.raises(InvalidParameter, match="continue in the mode"):
         range_places({"orders": {"claim": "x", "epoch": "", "number": 1, "rows": 1}})
 
 
@@ -490,7 +490,7 @@ def test_every_message_is_in_one_batch_whatever_crashes(steps: list[tuple[str, i
             reader = started(**given) if number % 2 else reader
             batch = sorted(rows(reader, start, end))
             assert batch == sorted(rows(started(**given), start, end))
-            # What was claimed before a crash comes on top.
+            # Messages that were claimed before a crash come on top.
             assert len(batch) <= limit * (2 if mode == "claim" else 1)
             batches.append(batch)
             start = end

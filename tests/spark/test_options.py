@@ -1,4 +1,4 @@
-"""Options of format("msmq"): what they mean, and the sentence for each that cannot be."""
+"""Options of format("msmq"): their meaning, and the error for each wrong one."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -169,9 +169,9 @@ def test_everything_else_is_read() -> None:
         ("queueType", "dead", "xactdeadletter"),
         ("onMalformed", "skip", "fail, null, quarantine"),
         ("lockedMessages", "steal", "wait, skip"),
-        ("maxMessagesPerTrigger", "0", "from 1 on"),
-        ("maxMessagesPerTrigger", "many", "from 1 on"),
-        ("claimMaxAborts", "-1", "from 0 on"),
+        ("maxMessagesPerTrigger", "0", "of at least 1"),
+        ("maxMessagesPerTrigger", "many", "of at least 1"),
+        ("claimMaxAborts", "-1", "of at least 0"),
         ("maxBytesPerTrigger", "1 parsec", "64m"),
         ("claimLease", "soon", "15m"),
         ("includeBody", "yes", "true or false"),
@@ -197,18 +197,18 @@ def test_a_place_that_is_no_number_is_refused_with_its_queue() -> None:
     [
         ({"serverr": "x"}, "did you mean server?"),
         ({"maxmesagespertrigger": "1"}, "did you mean maxMessagesPerTrigger?"),
-        ({"kafka.bootstrap": "x"}, "there is no option 'kafka.bootstrap'"),
-        ({"server": "a", "store": "b"}, "server and store both say where"),
-        ({"queues": "b"}, "queue and queues both choose"),
-        ({"startingOffsets": "earliest", "startingTimestamp": "1"}, "say the same"),
-        ({"minMessagesPerTrigger": "9", "maxMessagesPerTrigger": "5"}, "more than maxMessagesPerTrigger 5"),
-        ({"mode": "drain", "startingOffsets": "latest"}, "startingOffsets earliest only"),
-        ({"mode": "drain", "lockedMessages": "skip"}, "leave lockedMessages at wait"),
-        ({"mode": "drain", "store": "/data"}, "a store is only read"),
-        ({"queueType": "deadletter"}, "leave out queue"),
+        ({"kafka.bootstrap": "x"}, "unknown option 'kafka.bootstrap'"),
+        ({"server": "a", "store": "b"}, "server and store are mutually exclusive; give one of them"),
+        ({"queues": "b"}, "queue and queues are mutually exclusive: both choose queues"),
+        ({"startingOffsets": "earliest", "startingTimestamp": "1"}, "are mutually exclusive"),
+        ({"minMessagesPerTrigger": "9", "maxMessagesPerTrigger": "5"}, "9 must be at most maxMessagesPerTrigger 5"),
+        ({"mode": "drain", "startingOffsets": "latest"}, "startingOffsets must be earliest"),
+        ({"mode": "drain", "lockedMessages": "skip"}, "lockedMessages must be wait"),
+        ({"mode": "drain", "store": "/data"}, "a store is read-only"),
+        ({"queueType": "deadletter"}, "leave out queueType or queue"),
         ({"server": " "}, "the option server is empty"),
         ({"server": "ftp://x"}, "http://127.0.0.1:8181"),
-        ({"tokenFile": "/nowhere/token"}, "cannot be read: No such file or directory"),
+        ({"tokenFile": "/nowhere/token"}, "the file of the option tokenFile: No such file or directory"),
     ],
 )
 def test_what_does_not_go_together_is_refused(given: dict[str, str], words: str) -> None:
@@ -216,7 +216,7 @@ def test_what_does_not_go_together_is_refused(given: dict[str, str], words: str)
 
 
 @pytest.mark.parametrize(
-    ("queues", "words"), [("a,,b", "without an empty place"), ("a,b,A", "twice"), (",", "without an empty place")]
+    ("queues", "words"), [("a,,b", "without empty names"), ("a,b,A", "twice"), (",", "without empty names")]
 )
 def test_a_list_of_queues_has_no_holes_and_no_doubles(queues: str, words: str) -> None:
     with pytest.raises(InvalidParameter, match=words):
@@ -247,9 +247,9 @@ def test_writes_are_exactly_once_under_a_name_of_their_own_unless_told_otherwise
     [
         ({"store": "/data"}, "give the option server instead of store"),
         ({"msmqHost": "win"}, "give the option server instead of msmqHost"),
-        ({"queues": "a,b"}, "the option queues is for reading"),
+        ({"queues": "a,b"}, "the option queues is only for reads"),
         ({"queue": "a", "delivery": "maybe"}, "exactly-once, at-least-once"),
-        ({"queue": "a", "runId": "nightly"}, "the option runId is a GUID, .* not .nightly."),
+        ({"queue": "a", "runId": "nightly"}, "the option runId must be a GUID, .* not .nightly."),
     ],
 )
 def test_what_cannot_be_written_is_refused(given: dict[str, str], words: str) -> None:

@@ -38,7 +38,7 @@ def test_an_audit_of_files(spark: SparkSession, files: Path) -> None:
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
     assert (lines[0], lines[-1]) == ("1 lost of 2 messages.", "report: waypost-audit/report.html")
-    assert "Lost            1      no word came back" in lines
+    assert "Lost            1      no acknowledgment came" in lines
     assert result.stderr == ""
     assert (files / "waypost-audit/lost.csv").read_text("utf-8").count("\n") == 2
 
@@ -75,7 +75,7 @@ def test_what_is_not_there_is_one_sentence(spark: SparkSession, files: Path) -> 
     assert "127.0.0.1:9" in nobody.stderr
     none = run("spark", "inventory", "./")
     assert none.exit_code == 2
-    assert "is no archive" in none.stderr
+    assert "is not an archive" in none.stderr
 
 
 @pytest.mark.parametrize(

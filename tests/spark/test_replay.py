@@ -30,7 +30,7 @@ class Crash(Exception):
 
 @dataclass
 class ListSink:
-    """What is sent, in its order; a transaction counts once. `crash_at` ends behind the commit of that send."""
+    """Sent messages in their order; a transaction counts once. `crash_at` ends after the commit of that send."""
 
     sent: list[tuple[str, str, bytes]] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
@@ -174,7 +174,8 @@ def test_a_replay_does_not_go_on_with_other_options(spark: SparkSession, path: s
         with pytest.raises(InvalidParameter) as caught:
             make_plan(spark, path, wanted, name="six", target=target)
         assert str(caught.value) == (
-            "the replay six was begun with other options (--url x --queue '*orders*'); give the same, or another --id"
+            "the replay six was started with other options (--url x --queue '*orders*'); "
+            "give the same options, or another --id"
         )
     run(make_plan(spark, path, orders, name="six", target="x"), sink)
     assert sorted(body for _, _, body in sink.sent) == [b"body %d" % seq for seq in (1, 2, 3, 4, 5, 8, 9)]

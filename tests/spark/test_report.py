@@ -205,8 +205,8 @@ def test_a_long_table_shows_its_first_rows_and_the_file_has_all(tmp_path: Path) 
 
 def test_a_table_without_rows_says_so(tmp_path: Path) -> None:
     paths = Report("t", "s", sections=[Section("x", parts=[Table("none", "None", COLUMNS, [])])]).write(tmp_path)
-    assert "Nothing." in paths.markdown.read_text("utf-8")
-    assert "Nothing." in paths.html.read_text("utf-8")
+    assert "No rows." in paths.markdown.read_text("utf-8")
+    assert "No rows." in paths.html.read_text("utf-8")
 
 
 def test_a_graph_without_a_start_can_be_drawn() -> None:

@@ -150,13 +150,16 @@ def test_frames_are_bounded_in_rows_and_bytes() -> None:
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"body": "binary", "lable": "string"}, "the column 'lable'; drop it, or rename it: did you mean label?"),
-        ({"body": "integer"}, "the column body is int; it has to be binary or string"),
+        (
+            {"body": "binary", "lable": "string"},
+            "the column 'lable' is not a property of a message; drop it, or rename it: did you mean label?",
+        ),
+        ({"body": "integer"}, "the column body is int; it must be binary or string"),
         (
             {"body": "string", "priority": "string"},
-            "the column priority is string; it has to be tinyint or smallint or int",
+            "the column priority is string; it must be tinyint or smallint or int",
         ),
-        ({"label": "string"}, "there is no column body"),
+        ({"label": "string"}, "the column body is missing"),
     ],
 )
 def test_a_wrong_column_is_refused_by_its_name(columns: dict[str, str], words: str) -> None:
@@ -167,12 +170,12 @@ def test_a_wrong_column_is_refused_by_its_name(columns: dict[str, str], words: s
 
 def test_a_column_that_is_there_twice_is_refused() -> None:
     twice = StructType().add("body", "binary").add("label", "string").add("label", "string")
-    with pytest.raises(InvalidParameter, match="there are several columns label; keep one of them"):
+    with pytest.raises(InvalidParameter, match="several columns have the name label; keep one of them"):
         check_columns(twice, options_of(queue="orders"))
 
 
 def test_without_a_destination_nothing_is_written() -> None:
-    with pytest.raises(InvalidParameter, match="Give the option queue, or a column dest_queue"):
+    with pytest.raises(InvalidParameter, match="no destination; give the option queue, or a column dest_queue"):
         check_columns(schema_of({"body": "binary"}), options_of())
 
 
@@ -217,12 +220,12 @@ def test_what_cannot_be_written_is_said_before_the_job_and_leaves_nothing(spark:
         manager.create_queue("sink-strict", transactional=True)
     frame = spark.range(3).selectExpr("cast(id as string) body")
     for options, wrong, words in (
-        ({"queue": "sink-plain"}, frame, "is not transactional, so nothing can be written to it exactly once"),
+        ({"queue": "sink-plain"}, frame, "is not transactional, so that exactly-once writes are not possible"),
         ({"queue": "no-such"}, frame, "no-such"),
         (
             {"queue": "sink-strict"},
             frame.selectExpr("body", "body size"),
-            "no message can be made of the column 'size'",
+            "the column 'size' is not a property of a message",
         ),
         ({"queue": "sink-strict"}, frame.selectExpr("body", "9 priority"), "a priority is a number from 0 to 7, not 9"),
         (
@@ -251,7 +254,7 @@ def test_a_batch_of_a_stream_that_is_repeated_is_seen_once(
         manager.create_queue(come)
         manager.create_queue(go, transactional=True)
         manager.queue(come).send_many([str(number) for number in range(100)], label="as it was")
-    # A claim that is settled cannot be read again, which only matters to who would lose by it.
+    # A claim that is settled does not read again, which only matters to a query that would lose messages.
     given = {"queue": come, "mode": mode, "maxMessagesPerTrigger": "60", "failOnDataLoss": "false"}
     for _ in range(2):
         query = (

@@ -36,9 +36,9 @@ def told(ordinal: int, by: bytes, hops: int, seconds: float, to: bytes | None = 
     }
 
 
-# alpha -> beta -> delta. This router tells the hops of what it received after it has counted itself.
+# alpha -> beta -> delta. This router reports the hops of a received message after it has counted itself.
 STRAIGHT = [told(1, ALPHA, 0, 0, BETA), told(1, BETA, 1, 1), told(1, BETA, 1, 2, DELTA), told(1, DELTA, 1, 5)]
-# The same way; gamma is a router that tells them before.
+# The same way; gamma is a router that reports them before.
 OTHER = [told(2, ALPHA, 0, 0, GAMMA), told(2, GAMMA, 0, 1), told(2, GAMMA, 1, 2, DELTA), told(2, DELTA, 1, 42)]
 # Sent twice, never received.
 HANGING = [told(3, ALPHA, 0, 0, BETA), told(3, BETA, 1, 1), told(3, BETA, 1, 2, DELTA), told(3, BETA, 1, 60, DELTA)]
@@ -86,7 +86,7 @@ def test_a_report_is_read_and_what_is_none_is_left_out(spark: SparkSession) -> N
     }
     first, second = steps(frame(spark, [odd, far, *OTHERS])).orderBy("message_id").collect()
     assert (first["message_id"], first["source_qm"], first["reporter"], first["hops"]) == (message_id(1), A, A, 0)
-    # A lone surrogate in a name costs the name its letters, and the job nothing.
+    # A lone surrogate in a name damages the name, but not the job.
     assert (first["next_hop"], first["is_sent"], first["time"] is None) == ("10.0.0.2", True, False)
     assert (second["dest_queue"], second["is_sent"]) == (ORDERS.replace("orders", "Aufträge"), False)
 
@@ -136,7 +136,7 @@ def test_ways_are_counted_and_timed(hops: DataFrame) -> None:
 def test_the_report_tells_it_all(queue: DataFrame, tmp_path: Path) -> None:
     made = report(queue, "a test")
     assert made.summary == (
-        "Of 6 traced messages, 1 did not arrive as far as is known and 1 went in a loop; 1 way is slow."
+        "Of 6 traced messages, 1 did not arrive according to the reports and 1 went in a loop; 1 way is slow."
     )
     tables = {part.name: part for part in made.parts() if isinstance(part, Table)}
     assert [row[2] for row in tables["loops"].rows] == [

@@ -1,1 +1,1 @@
-"""Messages as columns: packets to Arrow by the thousand, bodies to text. It needs numpy and pyarrow, and no Spark."""
+"""Messages as columns: packets to Arrow by the thousand, bodies to text. Needs numpy and pyarrow, but not Spark."""

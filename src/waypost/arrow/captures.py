@@ -1,7 +1,7 @@
-"""Messages out of captures, files of raw packets and hexadecimal text, in batches for the decoder.
+"""Messages from captures, files of raw packets and hexadecimal text, in batches for the decoder.
 
-Only packets that can be user messages are given, malformed and incomplete ones as they are: the decoder says what is
-wrong with them. Session packets, pings and bytes that belong to no packet are left out; `waypost decode` shows them.
+Only packets that can be user messages are returned, malformed and incomplete ones unchanged: the decoder says what is
+wrong with them. Session packets, pings and bytes outside packets are left out; `waypost decode` shows them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,11 +20,11 @@ from waypost.captures.packets import FoundPacket
 from waypost.captures.source import InputError, Source, open_file
 from waypost.wire.base_header import IN
 
-# A batch ends with the packet that reaches one of them.
+# A batch ends with the packet that reaches one of these limits.
 BATCH_ROWS: Final = 10_000
 BATCH_BYTES: Final = 0x0100_0000
 
-# Where the low byte of BaseHeader.Flags stands.
+# Offset of the low byte of BaseHeader.Flags.
 _FLAGS_AT: Final = 2
 
 Input = str | PathLike[str] | Source
@@ -32,9 +32,9 @@ Input = str | PathLike[str] | Source
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """Packets with what the input tells of each: when its last byte was captured, and between whom.
+    """Packets with the facts that the input has on each: the time of its last byte, its source and its destination.
 
-    Times and destinations are null where the input is no capture; then the source is its name.
+    If the input is not a capture, times and destinations are null, and the source is the name of the input.
     """
 
     packets: Packets
@@ -44,15 +44,15 @@ class Captured:
 
 
 def packets_of(data: Input, *, kind: Kind | None = None, ports: Ports | None = None) -> Iterator[Packets]:
-    """The messages in a file, or in a source that somebody has opened. `kind` is found out unless given.
+    """The messages in a file, or in an open source. `kind` defaults to the kind that the content shows.
 
-    An input that breaks off or is damaged gives its good packets first, then InputError.
+    An input that is cut short or damaged gives its good packets first, then raises InputError.
     """
     return (batch.packets for batch in captured(data, kind=kind, ports=ports))
 
 
 def captured(data: Input, *, kind: Kind | None = None, ports: Ports | None = None) -> Iterator[Captured]:
-    """The same with times and addresses."""
+    """The messages in a file or an open source, with times and addresses; otherwise as `packets_of`."""
     opened: AbstractContextManager[Source]
     opened = nullcontext(data) if isinstance(data, Source) else open_file(fspath(data), lambda _: None)
     with opened as source:
@@ -98,7 +98,7 @@ def _captured(batch: list[FoundPacket]) -> Captured:
 
 
 def _text(name: str) -> str:
-    """The name of a file may have bytes that are no text."""
+    """The name of a file as valid text: it may have bytes that are not UTF-8."""
     return name.encode("utf-8", "replace").decode("utf-8")
 
 

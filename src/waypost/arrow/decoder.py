@@ -1,14 +1,14 @@
-"""Packets by the thousand to the columns of waypost.arrow.schema. Only what is asked for is made.
+"""Decode packets by the thousand to the columns of waypost.arrow.schema, and only the requested columns.
 
-The columns say what waypost.client.Message says, in numbers where it has words: `priority` is 0 in a transactional
-message, `journal` is 1 for dead letters and 2 for the journal of the sender, `label` and `extension` are empty where
-there are none, and `correlation_id`, `sender_id` and the queues are null. `xact_id` is the identifier of the sending
-queue manager with the 20 bits by which it tells transactions apart, and null outside of one. `body` is ciphertext in a
-message that is encrypted, which `body_kind` says; its length is `body_size`. `trace` says whether the message asks for
-reports, whatever queue it names for them.
+The columns have the values of waypost.client.Message, as numbers where it has words: `priority` is 0 in a transactional
+message, `journal` is 1 for the dead-letter queue and 2 for the journal of the sender. `label` and `extension` are empty
+in a message without them; `correlation_id`, `sender_id` and the queues are null. `xact_id` is the identifier of the
+sending queue manager with the 20 bits that distinguish its transactions, and null outside of a transaction. The `body`
+of an encrypted message is ciphertext, its `body_kind` is `encrypted`, and `body_size` is the size of the ciphertext.
+`trace` says whether the message asks for reports, to any queue.
 
-A packet is malformed if waypost.wire.user_message refuses it, whatever columns are asked for. Packets are not looked
-into for the columns that a queue manager tells beside them, and for `packet`.
+A packet is malformed if waypost.wire.user_message refuses it, for any choice of columns. The decoder does not open
+packets for `packet` and for the columns that the queue manager reports beside them.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,9 +35,9 @@ from waypost.wire.codec import INFINITE, attribute_name
 
 
 def decode(packets: Packets, columns: Sequence[str], *, on_malformed: OnMalformed) -> pa.RecordBatch:
-    """The batch has exactly these columns, with the types of schema.ALL, and a row for each packet."""
+    """A batch with exactly these columns, with the types of schema.ALL, and a row for each packet."""
     if not columns:
-        raise InvalidParameter(f"no column is asked for; ask for some of {', '.join(schema.ALL.names)}")
+        raise InvalidParameter(f"the list of columns is empty; name some of {', '.join(schema.ALL.names)}")
     wanted = pa.schema([_field(name) for name in columns])
     packets.check()
     if not len(packets):
@@ -58,7 +58,7 @@ def decode(packets: Packets, columns: Sequence[str], *, on_malformed: OnMalforme
 def _field(name: str) -> pa.Field:
     index = schema.ALL.get_field_index(name)
     if index < 0:
-        raise InvalidParameter(f"there is no column {name!r}; ask for some of {', '.join(schema.ALL.names)}")
+        raise InvalidParameter(f"unknown column {name!r}; name some of {', '.join(schema.ALL.names)}")
     return schema.ALL.field(index)
 
 
@@ -117,7 +117,7 @@ def _either(malformed: Mask | None, absent: Mask) -> Mask:
 def _run(headers: Headers, run: Run, missing: Mask | None) -> pa.BinaryArray:
     if missing is None:
         return pieces(headers.data, run.at, run.size)
-    # What is known of a malformed packet may lie outside of it.
+    # The offsets found in a malformed packet may lie outside of it.
     return pieces(headers.data, np.where(headers.ok, run.at, headers.starts), np.where(missing, 0, run.size), missing)
 
 

@@ -1,7 +1,7 @@
 """Values out of many packets at once: records and runs of bytes at any offsets, copied without a loop in Python.
 
-Offsets count from the start of the data that all packets share. Who calls has made sure that what is asked for lies
-inside, and that runs of bytes stand in the order of the data and do not overlap, as those of successive packets do.
+Offsets count from the start of the data that all packets share. The caller makes sure that offsets and sizes lie inside
+the data, and that runs of bytes are in the order of the data and do not overlap, as those of successive packets.
 """
 
 from typing import Any, Final
@@ -31,7 +31,7 @@ def records(data: Bytes, dtype: np.dtype[Any], at: Numbers) -> npt.NDArray[Any]:
 def pieces(data: Bytes, at: Numbers, size: Numbers, missing: Mask | None = None) -> pa.BinaryArray:
     """The bytes [at, at + size) of each packet; null where they are missing."""
     count = len(at)
-    # Every second value of this array is a piece, and the others are what lies between: nothing is copied yet.
+    # Every second value of this array is a piece, and the others are the gaps: nothing is copied yet.
     bounds = np.empty(2 * count, np.int32)
     bounds[0::2] = at
     bounds[1::2] = at + size
@@ -51,12 +51,12 @@ def fixed(values: npt.NDArray[Any], missing: Mask | None = None) -> pa.BinaryArr
 
 
 def offsets_of(array: pa.BinaryArray) -> npt.NDArray[np.int32]:
-    """Where the values of an array that `pieces` made begin and end in its data."""
+    """Offsets where the values of an array made by `pieces` begin and end in its data."""
     return np.frombuffer(array.buffers()[1], np.int32, len(array) + 1)
 
 
 def data_of(array: pa.BinaryArray) -> Bytes:
-    """All values of an array that `pieces` made, one behind the other."""
+    """All values of an array made by `pieces`, one after the other."""
     data = array.buffers()[2]
     size = int(offsets_of(array)[-1])
     return np.frombuffer(data, np.uint8, size) if size else np.empty(0, np.uint8)

@@ -1,9 +1,9 @@
-"""MS-MQMQ 2.2.20: where everything stands in many UserMessage packets, and which of them are none.
+"""MS-MQMQ 2.2.20: the places of all fields in many UserMessage packets, and the packets that are malformed.
 
-The headers are walked in their order, each for all packets at once; a packet that breaks a rule is given up, and what
-is then read for it means nothing. The rules are those of waypost.wire.user_message, which also decides on packets with
-rare headers (SOAP, SRMP, several destinations, a cryptographic provider) and has the words for what is wrong: both
-refuse the same packets.
+The headers are walked in their order, each for all packets at once. A packet that breaks a rule is given up, and values
+read for it afterwards mean nothing. The rules are those of waypost.wire.user_message, which also decides on packets
+with rare headers (SOAP, SRMP, several destinations, a cryptographic provider) and words the errors: both refuse the
+same packets.
 """
 
 import re
@@ -65,7 +65,7 @@ EXTENSION: Final = np.dtype([("header_size", "<u4"), ("remaining_headers_size", 
 
 _U16: Final = np.dtype("<u2")
 
-# Bytes of a queue name by its code in DQ, AQ and RQ; a direct name (7) says its own length.
+# Bytes of a queue name by its code in DQ, AQ and RQ; a direct name (7) has its length in the packet.
 DIRECT: Final = 7
 _UNDEFINED: Final = -1
 _DESTINATION_SIZES: Final = np.array([0, _UNDEFINED, _UNDEFINED, 4, _UNDEFINED, 16, _UNDEFINED, 0])
@@ -87,7 +87,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """DestinationQueue, AdminQueue or ResponseQueue: its code, where it stands, and the text of direct names."""
+    """DestinationQueue, AdminQueue or ResponseQueue: its code, its place, and the text of direct names."""
 
     code: Numbers
     at: Numbers
@@ -97,7 +97,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Headers:
-    """What is found in each packet. It means something where `ok`."""
+    """The fields found in each packet. They are valid where `ok`."""
 
     data: Bytes
     starts: Numbers
@@ -123,7 +123,7 @@ class Headers:
 
 
 def locate(packets: Packets) -> Headers:
-    """Walk all packets; there is one at least, and their offsets have been checked."""
+    """Walk all packets: at least one, with offsets that were checked before."""
     walk = Walk(packets)
     head = walk.read(HEAD, _ALWAYS)
     flags = head["flags"]
@@ -151,11 +151,11 @@ def locate(packets: Packets) -> Headers:
 
 
 def why_refused(packet: bytes) -> DecodeError | None:
-    """What the codec says against a packet; None if nothing."""
+    """The error with which the codec refuses a packet; None if it accepts the packet."""
     try:
         base, _ = base_header.BaseHeader.decode(packet, 0)
         if base.is_internal:
-            reason = "IN is set: it is a packet between queue managers and no user message"
+            reason = "IN is set: this is a packet between queue managers, not a user message"
             return DecodeError(base_header.SECTION, "Flags", 2, reason)
         UserMessage.decode(packet)
     except DecodeError as error:
@@ -228,7 +228,7 @@ def _read_properties(walk: Walk, is_encrypted: Mask) -> tuple[Records, pa.Binary
 
 
 def _check_end(walk: Walk, head: Records, is_rare: Mask) -> None:
-    """Behind the last header PacketSize ends, or an ExtensionHeader tells of all that is left."""
+    """Check that PacketSize ends after the last header, or that an ExtensionHeader covers the rest."""
     left = walk.starts + head["packet_size"] - walk.at
     has_extension = ~is_rare & (left != 0)
     if has_extension.any():
@@ -241,7 +241,7 @@ def _check_end(walk: Walk, head: Records, is_rare: Mask) -> None:
 
 
 def _ask_the_codec(walk: Walk, rows: npt.NDArray[np.intp], body: Run) -> None:
-    """Decide on these packets, one by one. A message that came over HTTP has its body in what was posted."""
+    """Decide on these packets, one by one. A message that came over HTTP has its body in the HTTP request."""
     for row in rows.tolist():
         start = int(walk.starts[row])
         try:

@@ -1,6 +1,6 @@
 """The queue names of UserHeaders as format names (MS-MQMQ 2.2.19.2), each distinct one made once.
 
-A name that is not understood comes out as UNKNOWN=, as in a message object: it was sent, so it is worth seeing.
+A name in an unknown form becomes UNKNOWN=, as in a message object: a reader still wants to see what was sent.
 """
 
 from collections.abc import Callable
@@ -30,13 +30,13 @@ _GUID: Final = np.dtype("V16")
 _NUMBER: Final = np.dtype("<u4")
 
 
-# Arrow's hash has no secret: a sender can choose names whose hashes are all the same, and each is then compared with
-# every other of those that are encoded together.
+# Arrow's hash has no secret: a sender can choose names that all have the same hash, and Arrow then compares each with
+# every other name of one call.
 _AT_ONCE: Final = 4096
 
 
 class Distinct:
-    """A column of texts of which most occur many times: the texts, and for each row its text or NONE."""
+    """A column of texts, most of them repeated: the texts, and for each row the number of its text or NONE."""
 
     NONE: Final = -1
 
@@ -112,7 +112,7 @@ def _names(headers: Headers, name: Name) -> Distinct:
 def _hosts(
     headers: Headers, code: int, rows: npt.NDArray[np.intp]
 ) -> tuple[Records, npt.NDArray[np.intp]]:  # fmt: skip
-    """The queue managers that a private queue number belongs to, and the rows that have one."""
+    """The queue managers of private queue numbers, and the rows that have one."""
     if code == ON_SOURCE_HOST:
         return headers.head["source_queue_manager"][rows], rows
     if code == ON_DESTINATION_HOST:

@@ -1,4 +1,4 @@
-"""Packets by the thousand, before anybody has looked into them: the input of the decoder."""
+"""Packets by the thousand, not decoded yet: the input of the decoder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from waypost.errors import DecodeError, InvalidParameter
 # Arrow counts the bytes of an array in 31 bits, and texts grow to three times their bytes at most in UTF-8.
 MAX_BYTES: Final = 0x7FFF_FFFF // 3
 
-# What the queue manager knows of a message that is not in its packet: `attributes` of a frame.
+# Facts about a message that the queue manager has beside the packet: `attributes` of a frame.
 ATTRIBUTES: Final = np.dtype(
     [
         ("format", "u1"),
@@ -30,10 +30,10 @@ ATTRIBUTES: Final = np.dtype(
 
 
 class OnMalformed(Enum):
-    """What becomes of a packet that is none.
+    """Treatment of a malformed packet.
 
-    FAIL raises DecodeError; NULL leaves all its columns null but those that do not come from it; QUARANTINE also says
-    in `packet_error` why.
+    FAIL raises DecodeError; NULL makes all columns null that come from the packet; QUARANTINE does the same and puts
+    the reason into `packet_error`.
     """
 
     FAIL = "fail"
@@ -43,7 +43,7 @@ class OnMalformed(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Packets:
-    """Packet i is data[offsets[i]:offsets[i + 1]]. Where no queue manager is asked, nothing beside them is known."""
+    """Packet i is data[offsets[i]:offsets[i + 1]]. The other fields are None if no queue manager gave the packets."""
 
     data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int32]
@@ -56,7 +56,7 @@ class Packets:
 
     @classmethod
     def of_frame(cls, frame: Frame, queue: str) -> "Packets":
-        """Views of the frame; nothing is copied."""
+        """Packets of a frame, as views: nothing is copied."""
         return cls(
             np.frombuffer(frame.packets, np.uint8),
             np.frombuffer(frame.offsets, "<i4"),
@@ -67,7 +67,7 @@ class Packets:
 
     @classmethod
     def of(cls, packets: Sequence[bytes]) -> "Packets":
-        """Packets from somewhere else: a capture, an archive, a file."""
+        """Packets from a capture, an archive or a file."""
         data = b"".join(packets)
         _check_size(len(data))
         offsets = np.zeros(len(packets) + 1, np.int32)
@@ -76,7 +76,7 @@ class Packets:
 
     @classmethod
     def of_array(cls, packets: pa.BinaryArray) -> "Packets":
-        """Packets of an Arrow array of type binary, which are not copied, or one that can be cast to it.
+        """Packets of an Arrow array of type binary, which is not copied, or of a type that casts to binary.
 
         A null is an empty packet.
         """
@@ -84,7 +84,7 @@ class Packets:
             try:
                 packets = packets.cast(pa.binary())
             except pa.ArrowException as error:
-                raise InvalidParameter(f"packets are an array of binary, not of {packets.type}: {error}") from None
+                raise InvalidParameter(f"packets must be an array of binary, not {packets.type}: {error}") from None
         if packets.null_count:
             packets = packets.fill_null(b"")
         if not len(packets):
@@ -105,17 +105,17 @@ class Packets:
         return f"packet {row}{lookup_id}{queue}"
 
     def check(self) -> None:
-        """Raises DecodeError if packets do not follow each other inside the data: nobody has looked yet.
+        """Check offsets from outside. Raises DecodeError unless packets follow each other inside the data.
 
-        InvalidParameter if they are too many.
+        Raises InvalidParameter if the packets are too large together.
         """
         offsets = self.offsets
         is_ordered = len(offsets) and offsets[0] >= 0 and offsets[-1] <= len(self.data)
         if not is_ordered or (offsets[1:] < offsets[:-1]).any():
-            raise DecodeError("docs/bulk.md", "offsets", 0, "they do not cut the data into packets one after the other")
+            raise DecodeError("docs/bulk.md", "offsets", 0, "offsets must not decrease, and must lie inside the data")
         _check_size(int(offsets[-1]) - int(offsets[0]))
 
 
 def _check_size(size: int) -> None:
     if size > MAX_BYTES:
-        raise InvalidParameter(f"{size} bytes of packets are too many at once; give at most {MAX_BYTES}")
+        raise InvalidParameter(f"packets must have at most {MAX_BYTES} bytes together, not {size}")

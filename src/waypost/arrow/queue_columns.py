@@ -1,4 +1,4 @@
-"""The columns for which no packet is opened: what the queue manager tells beside it, and its bytes."""
+"""The columns that need no decoding: facts that the queue manager reports beside a packet, and the packet's bytes."""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,7 +1,7 @@
 """The columns of a message: names, types and their order. docs/spark.md says what each of them means.
 
-Archives have the columns of the day on which they were written: what is added comes behind the others, by its name, and
-is null in what was archived before.
+Archives keep the columns of the version that wrote them. New columns come after the others, are found by name, and are
+null in older archives.
 """
 
 from typing import Final
@@ -13,11 +13,11 @@ from waypost.api.rows import Kind
 
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 
-# What the queue manager tells beside the packet. They are null where packets come from somewhere else.
+# Columns that the queue manager reports beside the packet. They are null if packets come from another source.
 PLACE: Final = (
     pa.field("queue", pa.string()),
     pa.field("seq", pa.int64()),
-    # 64 bits without a sign, held in a signed number.
+    # An unsigned 64-bit number, stored in a signed one.
     pa.field("lookup_id", pa.int64()),
     pa.field("arrived_time", TIMESTAMP),
     pa.field("abort_count", pa.int64()),
@@ -25,7 +25,7 @@ PLACE: Final = (
     pa.field("authenticated", pa.bool_()),
 )
 
-# What the packet says. 32-bit numbers without a sign are int64. Queues are format names, GUIDs printable text.
+# Columns from the packet. Unsigned 32-bit numbers are int64. Queues are format names, GUIDs printable text.
 _FIRST: Final = (
     pa.field("message_id", pa.binary()),
     pa.field("correlation_id", pa.binary()),
@@ -41,7 +41,7 @@ _FIRST: Final = (
     pa.field("body_size", pa.int64()),
     pa.field("app_specific", pa.int64()),
     pa.field("sent_time", TIMESTAMP),
-    # Seconds; null for ever.
+    # Seconds; null for no limit.
     pa.field("time_to_reach_queue", pa.int64()),
     pa.field("time_to_be_received", pa.int64()),
     pa.field("source_qm", pa.string()),
@@ -63,7 +63,7 @@ _LATER: Final = [row for row in MESSAGE_ROWS if row.columns and row.stored_colum
 MESSAGE: Final = (*_FIRST, *(pa.field(row.stored_column, _TYPES[row.kind]) for row in _LATER))
 
 PACKET: Final = pa.field("packet", pa.binary())
-# Why the packet is none; then all columns of MESSAGE are null.
+# Reason why the packet is malformed; then all columns of MESSAGE are null.
 PACKET_ERROR: Final = pa.field("packet_error", pa.string())
 BODY_TEXT: Final = (
     pa.field("body_text", pa.string()),
@@ -73,7 +73,7 @@ BODY_TEXT: Final = (
 
 DEFAULT: Final = pa.schema([*PLACE, *MESSAGE])
 
-# Columns that have another name in what is stored in archives, by the name that the property has everywhere else.
+# Columns with an old name in archives, by the name that the property has everywhere else.
 OLD_NAMES: Final = {row.columns[0]: row.stored_column for row in MESSAGE_ROWS if row.facts.old_columns}
 RENAMED: Final = tuple(pa.field(name, DEFAULT.field(old).type) for name, old in OLD_NAMES.items())
 

@@ -1,6 +1,6 @@
 """UTF-16LE text of many packets to Arrow strings, all at once.
 
-An Arrow string is UTF-8 and cannot hold half a surrogate pair, which a packet can: it comes out as U+FFFD.
+An Arrow string is UTF-8 and cannot hold half a surrogate pair, which a packet can: it becomes U+FFFD.
 """
 
 from codecs import utf_16_le_decode
@@ -18,7 +18,7 @@ _Units = npt.NDArray[np.uint16]
 
 
 def has_null(array: pa.BinaryArray) -> Mask:
-    """Which values have a null among their UTF-16 units. All of them have whole units."""
+    """True for values with a null among their UTF-16 units. Every value must have whole units."""
     found = np.zeros(len(array), np.bool_)
     nulls = np.flatnonzero(_units(array) == 0)
     if len(nulls):
@@ -27,7 +27,7 @@ def has_null(array: pa.BinaryArray) -> Mask:
 
 
 def to_strings(array: pa.BinaryArray, missing: Mask | None) -> pa.StringArray:
-    """The same values as strings. None of them is null."""
+    """The same values as strings. No value may be null."""
     units = _units(array)
     offsets = offsets_of(array) // 2
     if not len(units) or units.max() < 0x80:

@@ -1,7 +1,7 @@
 """A walk through many packets at once, step by step, never beyond the end of one of them.
 
-A packet that breaks a rule is given up: it is no longer `ok`, and what is read for it afterwards means nothing, but is
-still read from inside the data.
+A packet that breaks a rule is given up: it is no longer `ok`, and values read for it afterwards mean nothing, but still
+come from inside the data.
 """
 
 from typing import Any, Final
@@ -16,12 +16,12 @@ from waypost.arrow.texts import has_null
 
 _U16: Final = np.dtype("<u2")
 
-# No record that is read at once is longer. Packets that were given up are read at offset 0, so this much must be there.
+# Longest record of one read. Packets that were given up are read at offset 0, so the data must have this many bytes.
 _LONGEST: Final = 64
 
 
 class Walk:
-    """`at` is the place in each packet, counted from the start of the data; `ok` are those that broke no rule yet."""
+    """`at` is the place in each packet, counted from the start of the data; `ok` marks packets that broke no rule."""
 
     __slots__ = ("at", "data", "ends", "ok", "starts")
 
@@ -56,7 +56,7 @@ class Walk:
         return found
 
     def read_text(self, at: Numbers, size: Numbers, present: Mask) -> pa.BinaryArray:
-        """UTF-16 text behind which the walk has come already, checked and without its null; b"" where none is present.
+        """UTF-16 text that the walk has skipped already, checked and without its null; b"" where none is present.
 
         MS-MQMQ has one null at the end of a text and none before.
         """

@@ -5,8 +5,8 @@
     spark = session()
     spark.read.format("msmq").option("server", "127.0.0.1").option("queue", "orders").load().show()
 
-`session` makes a SparkSession with the settings that messages need and finds a Java for it; `register` gives the format
-`msmq` to a SparkSession that somebody else made; `purge` takes what was read out of its queue. Needs the extra `spark`.
+`session` makes a SparkSession with the settings that messages need and finds a Java for it; `register` adds the format
+`msmq` to any other SparkSession; `purge` removes messages from a queue after they were read. Needs the extra `spark`.
 """
 
 from importlib import import_module
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MsmqDataSource", "SparkNotAvailable", "purge", "register", "session"]
 
-# Loaded when they are asked for: every process of Spark imports this package.
+# Loaded on first use: every process of Spark imports this package.
 _HOMES: Final = {
     "MsmqDataSource": "waypost.spark.source",
     "purge": "waypost.spark.purging",

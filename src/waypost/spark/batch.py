@@ -1,4 +1,4 @@
-"""A batch read: the messages that are there when it is planned, of a range of each queue. Nothing is taken out."""
+"""A batch read: the messages that a range of each queue holds when the read is planned. Nothing is removed."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -39,13 +39,13 @@ from waypost.spark.ranges import (
 from waypost.spark.schema import Shape
 from waypost.spark.shipping import Shipped
 
-# How far clocks may have been put back while messages arrived: their times then do not grow with their numbers.
+# Longest step back of a clock while messages arrive: times then do not grow with arrival numbers.
 _CLOCK_MARGIN: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What filters leave: messages behind `after` up to `up_to`, of these queues, that arrived in this time."""
+    """The messages that pass the filters: numbers after `after` up to `up_to`, these queues, this time of arrival."""
 
     after: int = 0
     up_to: int | None = None
@@ -69,7 +69,7 @@ class BatchReader(Shipped, DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if not isinstance(partition, Stretch):
-            # Spark makes a partition up where there is none.
+            # Spark adds an empty partition if the plan has none.
             return iter(())
         return self._shape.batches(packets(self._options, partition))
 
@@ -84,7 +84,7 @@ class BatchReader(Shipped, DataSourceReader):
             yield from divided(origin, whole, parts) if parts > 1 else [whole]
 
     def _range(self, origin: Origin, queue: BulkQueue) -> Stretch:
-        """As options and filters say, empty if they contradict each other."""
+        """The range that options and filters choose, empty if they contradict each other."""
         options, bounds = self._options, self._bounds
         after = [bounds.after]
         up_to = [] if bounds.up_to is None else [bounds.up_to]
@@ -104,10 +104,10 @@ class BatchReader(Shipped, DataSourceReader):
 
 
 class FilteringReader(BatchReader):
-    """Takes the filters that ranges of numbers answer.
+    """A batch reader that takes over filters on queues, and on numbers and times of arrival.
 
-    Only for who asks for it: Spark 4.3 refuses it unless pushdown is enabled in the session, and keeps the filters of
-    one query for the next on the same DataFrame, if that one has none.
+    Used only with the option pushdown: Spark 4.3 refuses it unless pushdown is enabled in the session, and applies the
+    filters of one query to the next query without filters on the same DataFrame.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802, the name is Spark's
@@ -116,7 +116,7 @@ class FilteringReader(BatchReader):
                 yield each
 
     def _take(self, each: Filter) -> bool:
-        """Whether Spark need not apply it any more."""
+        """Take a filter over. True if Spark need not apply it any more."""
         column = ".".join(getattr(each, "attribute", ()))
         narrow = _NARROWING.get((column, type(each)))
         if narrow is not None:
@@ -127,13 +127,13 @@ class FilteringReader(BatchReader):
 def check_for_batch(options: ReadOptions) -> None:
     if options.mode != "peek":
         raise InvalidParameter(
-            f"the mode {options.mode} is for streams: a batch read takes nothing out of a queue; call "
-            "waypost.spark.purge when what was read is safe"
+            f"the mode {options.mode} is for streams: a batch read removes nothing from a queue; call "
+            "waypost.spark.purge when the messages are safe elsewhere"
         )
     if options.start == "latest":
-        raise InvalidParameter("the option startingOffsets is earliest or JSON in a batch read, not 'latest'")
+        raise InvalidParameter("the option startingOffsets of a batch read must be earliest or JSON, not 'latest'")
     if options.end == "earliest":
-        raise InvalidParameter("the option endingOffsets is latest or JSON, not 'earliest'")
+        raise InvalidParameter("the option endingOffsets must be latest or JSON, not 'earliest'")
 
 
 def _behind(bounds: Bounds, seq: int) -> Bounds:
@@ -177,7 +177,7 @@ _NARROWING: Final[dict[tuple[str, type[Filter]], Callable[[Bounds, Any], Bounds]
     ("queue", EqualTo): lambda bounds, name: _among(bounds, [name]),
     ("queue", In): _among,
     ("queue", IsNotNull): _as_it_is,
-    # Spark applies these again: a range of numbers is only near to a range of times.
+    # Spark applies these again: a range of numbers only approximates a range of times.
     ("arrived_time", EqualTo): lambda bounds, time: _until(_since(bounds, time), time),
     ("arrived_time", GreaterThan): _since,
     ("arrived_time", GreaterThanOrEqual): _since,

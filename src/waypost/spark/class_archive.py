@@ -1,8 +1,8 @@
-"""An archive of the classes that Spark loads (Java's class data sharing), with which it starts in half the time.
+"""An archive of the classes that Spark loads (Java's class data sharing): with it, Spark starts in half the time.
 
-`python -m waypost.spark.warm_up` makes it in the cache folder, for the Java and the Spark that are installed, and every
-later session uses it. It is a cache and nothing else: a Java that cannot make one, or finds that it does not fit, does
-without.
+`python -m waypost.spark.warm_up` makes the archive in the cache folder, for the installed Java and Spark, and every
+later session uses it. The archive is only a cache: a Java that cannot make one, or finds that it does not fit, starts
+without it.
 """
 
 import os
@@ -16,21 +16,21 @@ from typing import Final
 
 from waypost.spark.java import Java, cache_folder, find_java
 
-# A session, and Java writes 200 MB when it ends.
+# Time for a session and for Java to write 200 MB at its end.
 SECONDS: Final = 300
 
 
 def archive_of(java: Java) -> Path:
-    """Where the archive for this Java and the installed Spark is, if it was made."""
+    """Path of the archive for this Java and the installed Spark. The file may not exist."""
     spark = find_spec("pyspark")
     place = spark.origin if spark and spark.origin else os.devnull
-    # Another installation at the same place has another time.
+    # Another installation in the same folder has another time.
     key = f"{java.program.resolve()} {java.version} {place} {Path(place).stat().st_mtime_ns}"
     return cache_folder() / f"spark-classes-{sha256(key.encode()).hexdigest()[:16]}.jsa"
 
 
 def make_archive() -> Path | None:
-    """The archive, made if it is not there yet. None if Java made none."""
+    """Make the archive unless it exists, and return its path. None if Java made no archive."""
     archive = archive_of(find_java())
     if archive.exists():
         return archive
@@ -39,7 +39,7 @@ def make_archive() -> Path | None:
         command = [sys.executable, "-m", "waypost.spark.warm_up", str(fresh)]
         try:
             subprocess.run(command, cwd=place, capture_output=True, check=True, timeout=SECONDS)
-            # Whole or not at all, whoever else does the same now.
+            # Atomic: another process may make the same archive now.
             os.replace(fresh, archive)
         except (OSError, subprocess.SubprocessError):
             return None

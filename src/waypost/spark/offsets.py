@@ -1,8 +1,8 @@
-"""How far a stream has come, as Spark keeps it in the checkpoint: a JSON object with a place for each queue.
+"""Offsets of a stream, as Spark keeps them in the checkpoint: a JSON object with a position for each queue.
 
-A place says where its batch began too (`from`). Spark does not keep that of the first batch, which is replayed from
-there, whatever the queue looks like by then. `kept` is behind what drain has removed: it removes what was read since,
-and nothing that was moved to an older place.
+A position also says where its batch began (`from`). Spark does not keep the start of the first batch, and replays that
+batch from there, even if the queue has changed. `kept` is the last number that drain has removed: drain removes the
+messages that were read after it, and no message that was moved to an older number.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from pyspark.sql.datasource import InputPartition
 from waypost.api.excerpt import excerpt
 from waypost.errors import InvalidParameter
 
-# Where nobody has counted: an MSMQ host is not asked how many messages it has.
+# Not counted: an MSMQ host is not asked for its number of messages.
 UNKNOWN: Final = -1
 
 Json: TypeAlias = dict[str, Any]
@@ -22,7 +22,7 @@ Json: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RangePlace:
-    """Everything up to `seq` was read: `rows` messages since the query began, and those behind `first` at last."""
+    """All messages up to `seq` were read: `rows` since the query began; the last batch began after `first`."""
 
     seq: int
     epoch: str
@@ -40,7 +40,7 @@ class RangePlace:
 
 @dataclass(frozen=True, slots=True)
 class ClaimPlace:
-    """The parts up to `number` of the claim were read: `rows` messages since the query began."""
+    """All parts of the claim up to `number` were read: `rows` messages since the query began."""
 
     claim: str
     epoch: str
@@ -53,7 +53,7 @@ class ClaimPlace:
 
 @dataclass(frozen=True)
 class Stretch(InputPartition):
-    """What a batch or a task has of one queue: (after, up_to], with so many messages when it was planned."""
+    """The messages of one queue in a batch or a task: (after, up_to], and their count when the range was planned."""
 
     queue: str
     epoch: str
@@ -63,7 +63,7 @@ class Stretch(InputPartition):
 
 
 def range_places(offset: Json) -> dict[str, RangePlace]:
-    """Raises InvalidParameter for an offset that is none of this mode."""
+    """The positions in an offset of the modes peek and drain. Raises InvalidParameter for any other offset."""
     return {
         queue: RangePlace(_int(queue, place, "seq"), _text(queue, place, "epoch"), *_counts(queue, place))
         for queue, place in offset.items()
@@ -71,7 +71,7 @@ def range_places(offset: Json) -> dict[str, RangePlace]:
 
 
 def claim_places(offset: Json) -> dict[str, ClaimPlace]:
-    """The same for claims."""
+    """The positions in an offset of the mode claim. Raises InvalidParameter for any other offset."""
     return {
         queue: ClaimPlace(
             _text(queue, place, "claim"),
@@ -88,10 +88,10 @@ def json_of(places: Mapping[str, RangePlace] | Mapping[str, ClaimPlace]) -> Json
 
 
 def stretches(start: Mapping[str, RangePlace], end: Mapping[str, RangePlace]) -> list[Stretch]:
-    """What lies between two offsets.
+    """The ranges between two offsets.
 
-    A start without rows is one that was made up for the beginning, perhaps anew after a crash: the end knows better.
-    So it does for a queue that is new, or was created again.
+    A start without rows is the initial offset, which may differ after a crash: then the range begins where the end
+    offset says. The same holds for a queue that is new or was created again.
     """
     found = []
     for queue, place in end.items():
@@ -105,13 +105,13 @@ def stretches(start: Mapping[str, RangePlace], end: Mapping[str, RangePlace]) ->
 
 
 def shares(available: Mapping[str, int], limit: int) -> dict[str, int]:
-    """A limit divided among queues by what each of them has. Who has something gets something; none gets too much."""
+    """Divide a limit among queues in proportion to their messages. A queue with messages gets a share if possible."""
     total = sum(available.values())
     if total <= limit:
         return dict(available)
     found = {queue: limit * count // total for queue, count in available.items()}
     left = limit - sum(found.values())
-    # The remainder goes to those that got least for what they have.
+    # The remainder goes to the queues with the smallest shares.
     for queue in sorted(available, key=lambda name: (found[name], -available[name])):
         if left and found[queue] < available[queue]:
             found[queue] += 1
@@ -139,6 +139,6 @@ def _text(queue: str, place: Any, key: str) -> str:
 
 def _foreign(queue: str, place: Any) -> InvalidParameter:
     return InvalidParameter(
-        f"the checkpoint has {excerpt(place)} for the queue {queue}, which is no place of this mode: go on in the mode "
-        "in which the query began, or give it a new checkpointLocation"
+        f"the checkpoint has {excerpt(place)} for the queue {queue}, which is not a position of this mode: continue in "
+        "the mode in which the query began, or give it a new checkpointLocation"
     )

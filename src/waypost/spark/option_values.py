@@ -1,4 +1,4 @@
-"""The values of options, which Spark hands over as text: each as what it means, or the sentence that refuses it."""
+"""The values of options: parse the text that Spark passes, or raise an error that says what is allowed."""
 
 import json
 import re
@@ -26,12 +26,12 @@ MAX_NUMBER: Final = SEQUENCE_MASK
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The options as they were given; names are compared without regard to case."""
+    """The options of the user as texts; names are compared without regard to case."""
 
     values: Mapping[str, str]
 
     def text(self, name: str) -> str | None:
-        """None if it was not given. Raises InvalidParameter if it is empty."""
+        """The text of an option, or None if it is missing. Raises InvalidParameter if it is empty."""
         found = self.values.get(name.lower())
         if found is not None and not found.strip():
             raise InvalidParameter(f"the option {name} is empty; give it a value or leave it out")
@@ -50,21 +50,19 @@ class Given:
         return found.lower()
 
     def secret(self, name: str, environment: str | None) -> str | None:
-        """The content of the file that the option names, or else what the environment says."""
+        """The content of the file that the option names; without the option, the value of the environment."""
         found = self.text(name)
         if found is None:
             return environment or None
         try:
             return Path(found).read_text(encoding="utf-8").strip() or None
         except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is no text"
-            raise InvalidParameter(
-                f"the option {name} names {excerpt(found)}, which cannot be read: {reason}"
-            ) from None
+            reason = getattr(error, "strerror", None) or "not UTF-8 text"
+            raise InvalidParameter(f"cannot read {excerpt(found)}, the file of the option {name}: {reason}") from None
 
 
 def refused(name: str, found: object, allowed: str) -> InvalidParameter:
-    return InvalidParameter(f"the option {name} is {allowed}, not {excerpt(found)}")
+    return InvalidParameter(f"the option {name} must be {allowed}, not {excerpt(found)}")
 
 
 def boolean(name: str, text: str) -> bool:
@@ -79,14 +77,14 @@ def count(name: str, text: str) -> int:
 
 
 def count_or_none(name: str, text: str) -> int:
-    """Where 0 means never."""
+    """A whole number; 0 means never."""
     return _whole(name, text, 0)
 
 
 def seconds(name: str, text: str) -> float:
     found = _SPAN.fullmatch(text.strip())
     if found is None or not (span := float(found[1]) * _SECONDS[(found[2] or "s").lower()]):
-        raise refused(name, text, "a time like 90, 90s, 15m or 1h")
+        raise refused(name, text, "a duration like 90, 90s, 15m or 1h")
     return span
 
 
@@ -98,7 +96,7 @@ def size(name: str, text: str) -> int:
 
 
 def time(name: str, text: str) -> datetime:
-    """ISO 8601, in UTC unless it says otherwise, or milliseconds since 1970."""
+    """A time in ISO 8601, in UTC if it has no zone, or in milliseconds since 1970."""
     try:
         if text.strip().isdecimal():
             return datetime.fromtimestamp(int(text) / 1000, UTC)
@@ -109,7 +107,7 @@ def time(name: str, text: str) -> datetime:
 
 
 def positions(name: str, text: str) -> dict[str, int]:
-    """A number for each queue, or the whole object that a checkpoint has for it."""
+    """A position for each queue: an arrival number, or the whole object from a checkpoint."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -120,10 +118,10 @@ def positions(name: str, text: str) -> dict[str, int]:
 
 
 def names(name: str, text: str) -> tuple[str, ...]:
-    """A list with commas, which no name of a queue can have."""
+    """A list separated by commas, which queue names never contain."""
     found = tuple(part.strip() for part in text.split(","))
     if not all(found):
-        raise refused(name, text, "a list of queues like orders,returns without an empty place")
+        raise refused(name, text, "a list of queues like orders,returns without empty names")
     twice = {part for part in found if [each.lower() for each in found].count(part.lower()) > 1}
     if twice:
         raise InvalidParameter(f"the option {name} names {excerpt(min(twice))} twice")
@@ -134,7 +132,7 @@ def _position(name: str, queue: str, value: Any) -> int:
     found = value.get("seq") if isinstance(value, dict) else value
     if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= MAX_NUMBER:
         raise InvalidParameter(
-            f"the option {name} gives the queue {excerpt(queue)} the place {excerpt(value)}; "
+            f"the option {name} has an invalid position for the queue {excerpt(queue)}: {excerpt(value)}; "
             f"give the arrival number (seq) of a message, or 0"
         )
     return found
@@ -143,13 +141,13 @@ def _position(name: str, queue: str, value: Any) -> int:
 def _whole(name: str, text: str, least: int) -> int:
     stripped = text.strip()
     if not (stripped.isascii() and stripped.isdecimal() and len(stripped) < 18 and int(stripped) >= least):
-        raise refused(name, text, f"a whole number from {least} on")
+        raise refused(name, text, f"a whole number of at least {least}")
     return int(stripped)
 
 
 def guid(name: str, text: str) -> str:
     if not is_guid(text.strip()):
-        raise refused(name, text, "a GUID, such as that of uuid.uuid4()")
+        raise refused(name, text, "a GUID, such as str(uuid.uuid4())")
     return text.strip()
 
 

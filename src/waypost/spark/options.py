@@ -1,10 +1,10 @@
-"""The options of format("msmq"), checked: docs/spark.md tells what each of them means.
+"""The options of format("msmq"), checked: docs/spark.md says what each of them means.
 
-Everything is read in the driver, credentials too, and travels to the executors inside the reader or the writer: they
-need no file and no variable of their own, and nothing secret stands in a plan.
+The driver reads all options, and credentials too. They travel to the executors inside the reader or the writer, so that
+executors need no file or variable, and no secret appears in a plan.
 
 To add an option: its name in _NAMES, its field in the record that it belongs to, and the line that reads it with
-waypost.spark.option_values; then its row in docs/spark.md, with which tests/spark/test_docs_spark.py compares it.
+waypost.spark.option_values; then its row in docs/spark.md (tests/spark/test_docs_spark.py compares both).
 """
 
 import os
@@ -29,7 +29,7 @@ DEFAULT_DELAY_S: Final = 900.0
 Mode: TypeAlias = Literal["peek", "drain", "claim"]
 QueueType: TypeAlias = Literal["message", "journal", "deadletter", "xactdeadletter", "admin", "report", "outgoing"]
 Delivery: TypeAlias = Literal["exactly-once", "at-least-once"]
-# A seq for each queue, or a time, or one of the ends.
+# An arrival number (seq) for each queue, a time, or one end of the queue.
 Position: TypeAlias = Literal["earliest", "latest"] | Mapping[str, int] | datetime
 
 _PLACES: Final = ("server", "host", "store", "msmqHost")
@@ -44,7 +44,7 @@ _NAMES: Final = (
 )
 _NONE: Final[tuple[str, ...]] = ()
 _KNOWN: Final = {name.lower(): name for name in _NAMES}
-# What Spark hands over beside what was given to it.
+# Options that Spark adds to those of the user.
 _OF_SPARK: Final = frozenset({"path", "paths", "checkpointlocation", "queryname", "serialization.format"})
 _SYSTEM: Final[dict[str, str]] = {
     "journal": "system$;journal",
@@ -57,7 +57,7 @@ _KEPT_NAMES: Final = (";journal", *_SYSTEM.values())
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where the messages are: the URL of a daemon, the name of an MSMQ host, or the folder of a store."""
+    """Source of the messages: the URL of a daemon, the name of an MSMQ host, or the folder of a store."""
 
     kind: Literal["daemon", "host", "store"]
     address: str
@@ -74,7 +74,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What of a message is wanted."""
+    """Options on the columns of a read."""
 
     include_body: bool = True
     include_packet: bool = False
@@ -86,7 +86,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How much a trigger of a stream takes; None is everything."""
+    """Limits of a batch of a stream; None means unlimited."""
 
     max_messages: int | None = None
     max_bytes: int | None = None
@@ -96,7 +96,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Into how many partitions messages are divided."""
+    """Options on the number of partitions."""
 
     min_partitions: int | None = None
     max_messages: int | None = None
@@ -106,7 +106,7 @@ class Split:
 class ReadOptions:
     endpoint: Endpoint
     queue_type: QueueType
-    # Names, or else a pattern.
+    # Names of queues; empty with a pattern.
     queues: tuple[str, ...]
     pattern: str | None
     start: Position
@@ -126,21 +126,21 @@ class WriteOptions:
     queue: str | None
     delivery: Delivery
     transaction: str
-    # For how long what tasks have staged waits for the end of their job.
+    # Time for which staged messages wait for the end of their job.
     lease_s: float = DEFAULT_LEASE_S
-    # The run of the program that a batch write belongs to, a GUID; nothing if it is not known.
+    # The run of the program that a batch write belongs to, a GUID; empty if unknown.
     run: str = ""
-    # Whether each row says where it goes.
+    # True if each row names its queue.
     is_by_column: bool = False
 
     @property
     def destination(self) -> str:
-        """What a batch is committed to: the queue of all messages, or nothing if a column has them."""
+        """The queue to which a batch is committed, or an empty text if a column names the queues."""
         return "" if self.is_by_column else self.queue or ""
 
 
 def read_options(given: Mapping[str, str], token: str | None = None) -> ReadOptions:
-    """Raises InvalidParameter with a sentence for the first option that cannot be. `token` is that of the session."""
+    """Check the options of a read. Raises InvalidParameter for the first wrong one. `token` is that of the session."""
     options = _given(given)
     queue_type, queues, pattern = _selection(options)
     mode = cast("Mode", options.word("mode", ("peek", "drain", "claim"), "peek"))
@@ -170,17 +170,17 @@ def read_options(given: Mapping[str, str], token: str | None = None) -> ReadOpti
 
 
 def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOptions:
-    """The same for writing."""
+    """Check the options of a write. Raises InvalidParameter for the first wrong one. `token` is that of the session."""
     options = _given(given)
     endpoint = _endpoint(options, token)
     if endpoint.kind != "daemon":
         raise InvalidParameter(
-            f"messages are written through a daemon, which carries them on to any host: give the option server "
+            f"messages are written through a daemon, which sends them to any host: give the option server "
             f"instead of {'store' if endpoint.kind == 'store' else 'msmqHost'}"
         )
     for name in ("queues", "queuePattern"):
         if options.text(name) is not None:
-            raise InvalidParameter(f"the option {name} is for reading; to write, give queue or the column dest_queue")
+            raise InvalidParameter(f"the option {name} is only for reads; to write, give queue or a column dest_queue")
     words = ("exactly-once", "at-least-once")
     return WriteOptions(
         endpoint=endpoint,
@@ -202,15 +202,15 @@ def _given(given: Mapping[str, str]) -> Given:
             )
         if name.lower() not in _KNOWN and name.lower() not in _OF_SPARK:
             near = get_close_matches(name.lower(), list(_KNOWN), 1)
-            hint = f"did you mean {_KNOWN[near[0]]}?" if near else f"there are {', '.join(_NAMES)}"
-            raise InvalidParameter(f"there is no option {excerpt(name)}; {hint}")
+            hint = f"did you mean {_KNOWN[near[0]]}?" if near else f"the options are {', '.join(_NAMES)}"
+            raise InvalidParameter(f"unknown option {excerpt(name)}; {hint}")
     return Given({name: value for name, value in options.items() if name not in _OF_SPARK})
 
 
 def _endpoint(options: Given, token: str | None) -> Endpoint:
     named = [name for name in _PLACES if options.text(name) is not None]
     if len(named) > 1:
-        raise InvalidParameter(f"the options {named[0]} and {named[1]} both say where the messages are; give one")
+        raise InvalidParameter(f"the options {named[0]} and {named[1]} are mutually exclusive; give one of them")
     timeout_s = options.read("timeout", values.seconds, DEFAULT_TIMEOUT)
     locked = cast("Locked", options.word("lockedMessages", ("wait", "skip"), "wait"))
     store, host = options.text("store"), options.text("msmqHost")
@@ -246,7 +246,7 @@ def _url(options: Given) -> str:
 def _selection(options: Given) -> tuple[QueueType, tuple[str, ...], str | None]:
     named = [name for name in _QUEUES if options.text(name) is not None]
     if len(named) > 1:
-        raise InvalidParameter(f"the options {named[0]} and {named[1]} both choose queues; give one of them")
+        raise InvalidParameter(f"the options {named[0]} and {named[1]} are mutually exclusive: both choose queues")
     pattern = options.text("queuePattern")
     queue = options.text("queue")
     queues: tuple[str, ...] = (queue.strip(),) if queue else options.read("queues", values.names, _NONE)
@@ -256,16 +256,16 @@ def _selection(options: Given) -> tuple[QueueType, tuple[str, ...], str | None]:
     if found in _SYSTEM and not named:
         return found, (_SYSTEM[found],), None
     if not named:
-        raise InvalidParameter(f"which queue is to be read? Give one of the options {', '.join(_QUEUES)}")
+        raise InvalidParameter(f"no option names a queue to read; give one of the options {', '.join(_QUEUES)}")
     if found == "journal":
         queues = tuple(name if name.lower().endswith(";journal") else f"{name};journal" for name in queues)
     elif found in _SYSTEM and tuple(map(str.lower, queues)) != (_SYSTEM[found],):
-        raise InvalidParameter(f"a host has one queue of the type {found}: leave out {named[0]}, or the queueType")
+        raise InvalidParameter(f"a host has only one queue of the queueType {found}: leave out queueType or {named[0]}")
     return found, queues, pattern
 
 
 def _implied(queues: tuple[str, ...]) -> str:
-    """What names say by themselves."""
+    """The queue type that the names of queues imply."""
     for kind, name in _SYSTEM.items():
         if all(queue.lower().endswith(name) for queue in queues):
             return kind
@@ -273,7 +273,7 @@ def _implied(queues: tuple[str, ...]) -> str:
 
 
 def _is_kept(queue_type: str, queues: tuple[str, ...]) -> bool:
-    """Whether nobody but an operator takes messages out of them, so that one that is missing is worth an error."""
+    """True for queues from which only operators remove messages: there, a missing message is an error."""
     names = tuple(map(str.lower, queues))
     return queue_type in _KEPT or (bool(names) and all(name.endswith(_KEPT_NAMES) for name in names))
 
@@ -281,7 +281,7 @@ def _is_kept(queue_type: str, queues: tuple[str, ...]) -> bool:
 def _position(options: Given, name: str, time_name: str, default: Literal["earliest", "latest"]) -> Position:
     found, time = options.text(name), options.text(time_name)
     if found is not None and time is not None:
-        raise InvalidParameter(f"the options {name} and {time_name} say the same; give one of them")
+        raise InvalidParameter(f"the options {name} and {time_name} are mutually exclusive")
     if time is not None:
         return values.time(time_name, time)
     if found is None:
@@ -293,13 +293,13 @@ def _position(options: Given, name: str, time_name: str, default: Literal["earli
 
 
 def _check_consumes(mode: str, start: Position, endpoint: Endpoint) -> None:
-    """What a stream takes out of a queue it has to have read."""
+    """Check that a stream reads all messages that it removes."""
     if start != "earliest":
-        raise InvalidParameter(f"the mode {mode} reads all there is: it goes with startingOffsets earliest only")
+        raise InvalidParameter(f"the mode {mode} reads the whole queue: startingOffsets must be earliest")
     if endpoint.locked == "skip" and mode == "drain":
-        raise InvalidParameter("the mode drain would lose locked messages that come back: leave lockedMessages at wait")
+        raise InvalidParameter("the mode drain would lose locked messages if they return: lockedMessages must be wait")
     if endpoint.kind == "store":
-        raise InvalidParameter(f"a store is only read, so the mode is peek, not {mode}; give the option server instead")
+        raise InvalidParameter(f"a store is read-only: mode must be peek, not {mode}; give the option server instead")
 
 
 def _rate(options: Given) -> Rate:
@@ -311,8 +311,8 @@ def _rate(options: Given) -> Rate:
     )
     if rate.max_messages is not None and rate.min_messages > rate.max_messages:
         raise InvalidParameter(
-            f"the option minMessagesPerTrigger is {rate.min_messages}, "
-            f"which is more than maxMessagesPerTrigger {rate.max_messages}"
+            f"the option minMessagesPerTrigger {rate.min_messages} must be at most "
+            f"maxMessagesPerTrigger {rate.max_messages}"
         )
     return rate
 

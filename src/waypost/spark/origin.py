@@ -1,8 +1,8 @@
-"""Where messages come from: what a source of Spark asks of a daemon, of any MSMQ host, or of a store on this computer.
+"""Origins of messages: the interface of a daemon, of any MSMQ host, or of a store on this computer for Spark.
 
 An origin is made from options in every process that needs one (the driver plans, executors read), and closed there.
-The words are those of waypost.api.bulk, which says what they mean. Where to wait for what is locked, and how long a
-claim lasts, is for the origin to know from the options.
+waypost.api.bulk defines the terms. The origin takes the treatment of locked messages and the lease of a claim from the
+options.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from waypost.arrow.packets import Packets
 
 
 class Origin(Protocol):
-    """Raises WaypostError with a sentence for everything that cannot be done. Queues are format names."""
+    """A source of messages. Every method raises WaypostError if it fails. Queues are format names."""
 
     def queues(self, pattern: str) -> Sequence[BulkQueue]: ...
 
@@ -37,12 +37,12 @@ class Origin(Protocol):
         """All messages of the range, page by page."""
 
     def remove(self, wanted: RemoveRange) -> int:
-        """Take what is there of the range out of the queue, also if it is long; how many messages that were."""
+        """Remove all messages of the range from the queue, in several steps if it is long, and return their number."""
 
     def claim(self, wish: Claim) -> Claimed: ...
 
     def settle(self, name: str, claim: str, after: int, *, epoch: str) -> None:
-        """Take the parts up to number `after` out of the queue for good, and claim nothing more."""
+        """Remove the parts up to number `after` from the queue for good, and claim no more messages."""
 
     def read_claim(self, wanted: ReadClaim) -> Iterator[Packets]: ...
 

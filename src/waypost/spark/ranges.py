@@ -1,4 +1,4 @@
-"""Which queues are read, which messages of them, and in how many partitions."""
+"""The choice of queues to read, the ranges of their messages, and the division into partitions."""
 
 import logging
 import os
@@ -21,21 +21,21 @@ from waypost.wire.format_names import FormatName
 
 _log: Final = logging.getLogger("waypost.spark")
 
-# Fewer messages are not worth a task.
+# Smallest number of messages that is worth a task.
 _WORTH_A_TASK: Final = 10_000
 _TASKS_PER_CORE: Final = 2
-# Which kinds a pattern may find; names may name any.
+# Kinds of queues that a pattern finds; a name may be of any kind.
 _KINDS: Final[Mapping[str, tuple[str, ...]]] = {"journal": ("journal",), "outgoing": ("outgoing",)}
 _MAIN: Final = ("private", "public")
 
 
 def chosen(origin: Origin, options: ReadOptions) -> list[BulkQueue]:
-    """The queues that the options mean. Raises QueueNotFound if there is none."""
+    """The queues that the options choose. Raises QueueNotFound if one does not exist or none matches."""
     if options.pattern is None:
         queues = list(map(origin.queue, options.queues))
         for queue in queues:
             if options.queue_type == "outgoing" and queue.kind != "outgoing":
-                raise QueueNotFound(f"{queue.path} is no outgoing queue: leave the option queueType out to read it")
+                raise QueueNotFound(f"{queue.path} is not an outgoing queue; leave out the option queueType to read it")
         # Two names may mean one queue.
         return list({queue.format_name: queue for queue in queues}.values())
     kinds = _KINDS.get(options.queue_type, _MAIN)
@@ -52,7 +52,7 @@ def chosen(origin: Origin, options: ReadOptions) -> list[BulkQueue]:
 
 
 def place_of(origin: Origin, queue: BulkQueue, position: Position, option: str) -> int | None:
-    """The number behind which a read begins, or up to which it goes; None for the end that is stable."""
+    """The number after which a read begins, or up to which it goes; None for the stable end of the queue."""
     if position == "earliest":
         return 0
     if position == "latest":
@@ -63,7 +63,7 @@ def place_of(origin: Origin, queue: BulkQueue, position: Position, option: str) 
     for name, seq in position.items():
         if _is_named(queue, name):
             return seq
-    raise InvalidParameter(f"the option {option} has no place for the queue {queue.format_name}")
+    raise InvalidParameter(f"the option {option} has no position for the queue {queue.format_name}")
 
 
 def stable(queue: BulkQueue, endpoint: Endpoint) -> int:
@@ -71,15 +71,15 @@ def stable(queue: BulkQueue, endpoint: Endpoint) -> int:
 
 
 def ends_short(name: str, plan: PlannedRange) -> str:
-    """What a reader is told whose plan ends before messages that are there."""
+    """The warning for a read that ends before messages of the queue that are held back."""
     return (
-        f"the read of {name} ends short, at {plan.bounds[-1]}: {plan.behind} messages behind it are held back by "
-        f"{plan.held_by}, and are read when those are committed, dropped or given back"
+        f"the read of {name} ends early, at {plan.bounds[-1]}: {plan.behind} later messages are held back by "
+        f"{plan.held_by}, and are read when those are committed, dropped or returned"
     )
 
 
 def warn_if_short(origin: Origin, queue: BulkQueue, end: int) -> None:
-    """Say so if a read up to the end that is stable leaves out messages that are there."""
+    """Log a warning if a read up to the stable end leaves out messages of the queue."""
     if queue.held:
         plan = origin.plan(PlanRange(name=queue.format_name, after=end, max_messages=1, epoch=queue.epoch))
         if plan.held_by:
@@ -87,7 +87,7 @@ def warn_if_short(origin: Origin, queue: BulkQueue, end: int) -> None:
 
 
 def divided(origin: Origin, stretch: Stretch, parts: int) -> list[Stretch]:
-    """The stretch in parts, with the messages that it has now."""
+    """The stretch in parts, with the current number of messages in each."""
     after, up_to = stretch.after, stretch.up_to
     wanted = PlanRange(name=stretch.queue, after=after, up_to=up_to, parts=max(parts, 1), epoch=stretch.epoch)
     plan = origin.plan(wanted)
@@ -96,7 +96,7 @@ def divided(origin: Origin, stretch: Stretch, parts: int) -> list[Stretch]:
 
 
 def parts_for(count: int, total: int, split: Split) -> int:
-    """Into how many parts `count` messages go, out of `total` that are read together."""
+    """Number of parts for `count` messages, out of `total` that are read together."""
     if count <= 0 or total <= 0:
         return 1
     wanted = ceil(count / _WORTH_A_TASK)
@@ -109,7 +109,7 @@ def parts_for(count: int, total: int, split: Split) -> int:
 
 
 def packets(options: ReadOptions, stretch: Stretch) -> Iterator[Packets]:
-    """What a task reads. Raises MessageNotFound if messages that were planned are gone and that matters."""
+    """The messages of a task. Raises MessageNotFound if planned messages are gone and failOnDataLoss is set."""
     wanted = ReadRange(name=stretch.queue, after=stretch.after, up_to=stretch.up_to, epoch=stretch.epoch)
     count = 0
     with closing(open_origin(options.endpoint)) as origin:
@@ -122,21 +122,21 @@ def packets(options: ReadOptions, stretch: Stretch) -> Iterator[Packets]:
 
 def gone(stretch: Stretch, count: int) -> MessageNotFound:
     return MessageNotFound(
-        f"{stretch.count - count} of {stretch.count} messages of {stretch.queue} behind {stretch.after} up to "
-        f"{stretch.up_to} are gone: somebody else has received or purged them, or they expired; set the option "
-        "failOnDataLoss to false to go on without them, or read in the mode claim"
+        f"{stretch.count - count} of {stretch.count} messages of {stretch.queue} after {stretch.after} up to "
+        f"{stretch.up_to} are gone: another reader has received or purged them, or they expired; set the option "
+        "failOnDataLoss to false to continue without them, or read in the mode claim"
     )
 
 
 def recreated(queue: str) -> QueueDeleted:
     return QueueDeleted(
-        f"the queue {queue} was deleted, or deleted and created again, after the query had read from it: what it had "
-        "is gone; set the option failOnDataLoss to false to go on with what is there now"
+        f"the queue {queue} was deleted, or deleted and created again, after the query had read from it: its old "
+        "messages are gone; set the option failOnDataLoss to false to continue with the messages of the new queue"
     )
 
 
 def _is_named(queue: BulkQueue, name: str) -> bool:
-    """By its format name, its path, or the short name that people type."""
+    """True if the name is the format name, the path or the short name of the queue."""
     computer = queue.path.partition("\\")[0]
     names = {queue.format_name.lower(), queue.path.lower()}
     names.add(short_name(FormatName.parse(queue.format_name), computer).lower())
@@ -145,5 +145,5 @@ def _is_named(queue: BulkQueue, name: str) -> bool:
 
 
 def known(count: int) -> int:
-    """A count for adding up."""
+    """The count, or 0 if it is unknown."""
     return 0 if count == UNKNOWN else count

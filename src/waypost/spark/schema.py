@@ -1,4 +1,4 @@
-"""The columns of messages as Spark knows them. A schema that the user gives is a choice among them."""
+"""The columns of messages with Spark's types. A schema of the user selects some of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,17 +21,17 @@ _SECURITY: Final = frozenset({"sender_id", "authenticated"})
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What becomes of packets: these columns, in this order."""
+    """The form of decoded packets: these columns, in this order."""
 
     names: tuple[str, ...]
-    # Those that may not be null, if the user says so.
+    # Columns that must not be null, by the schema of the user.
     required: frozenset[str]
     on_malformed: OnMalformed
     max_body_bytes: int | None
 
     def batches(self, pages: Iterator[Packets]) -> Iterator[Any]:
-        """A RecordBatch for each page, whose types are exactly those that Spark expects."""
-        # It brings pandas, and who plans a read does without.
+        """A RecordBatch for each page, with exactly the types that Spark expects."""
+        # Imported here because it loads pandas, which planning a read does not need.
         decode = import_module("waypost.arrow.decoder").decode
         schema = pa.schema([ALL.field(name).with_nullable(name not in self.required) for name in self.names])
         for page in pages:
@@ -46,7 +46,7 @@ class Shape:
 
 
 def default_schema(columns: Columns) -> StructType:
-    """What a read has if nobody gives a schema."""
+    """The schema of a read without a schema of the user."""
     left_out = set() if columns.include_security else set(_SECURITY)
     if not columns.include_body:
         left_out.add("body")
@@ -61,17 +61,17 @@ def default_schema(columns: Columns) -> StructType:
 
 
 def shape_of(schema: StructType, columns: Columns) -> Shape:
-    """Raises InvalidParameter with the name of a column that there is not, or that has another type."""
+    """The shape that a schema of the user selects. Raises InvalidParameter for an unknown column or a wrong type."""
     for field in schema.fields:
         if field.name not in ALL.names:
             near = get_close_matches(field.name, ALL.names, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(ALL.names)}"
+            hint = f"did you mean {near[0]}?" if near else f"the columns are {', '.join(ALL.names)}"
             raise InvalidParameter(f"a message has no column {field.name!r}; {hint}")
         expected = from_arrow_type(ALL.field(field.name).type)
         if field.dataType != expected:
             raise InvalidParameter(
-                f"the column {field.name} is {expected.simpleString()}, not {field.dataType.simpleString()}; "
-                "read it so and cast it then"
+                f"the column {field.name} must be {expected.simpleString()}, not {field.dataType.simpleString()}; "
+                "read it with that type, then cast it"
             )
     return Shape(
         names=tuple(schema.names),

@@ -1,4 +1,4 @@
-"""A SparkSession with the settings that messages need, on a Java that is found for it."""
+"""Make a SparkSession with the settings that messages need, and find a Java for it."""
 
 import os
 import sys
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 PACKAGES: Final = ("pyspark", "pyarrow", "numpy", "pandas")
 
 SETTINGS: Final = {
-    # Times of messages have no zone, and Spark's default for Parquet is a type that other readers lack.
+    # Times of messages are in UTC, and other readers of Parquet do not know the type that is Spark's default.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # Without it Spark reads a whole queue for a filter on a few messages.
+    # Without this setting Spark reads a whole queue for a filter on a few messages.
     "spark.sql.python.filterPushdown.enabled": "true",
-    # 200 otherwise, each of them a task, even for ten messages.
+    # Spark's default is 200, each of them a task, even for ten messages.
     "spark.sql.shuffle.partitions": "8",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
 
-# Nothing of Spark listens beyond this computer, and the name of this computer need not resolve.
+# Spark listens only on this computer, and the name of this computer need not resolve.
 LOCAL_SETTINGS: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
-# See there.
+# The module from which Python workers start.
 WORKERS: Final = "waypost.spark.workers"
 
 # The token for daemons.
@@ -47,11 +47,11 @@ _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 def session(
     app: str = "waypost", *, master: str | None = None, conf: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """The SparkSession of this process, made if there is none. It reads and writes the format `msmq`.
+    """Return the SparkSession of this process, or make one. It reads and writes the format `msmq`.
 
-    `conf` has settings of Spark that count before ours. A session that is there keeps its own but for those. Without
-    `master`, Spark runs in this process with all cores, or where spark-submit says. PYSPARK_PYTHON names the
-    interpreter of its workers; without it they have this one.
+    `conf` has settings of Spark that override those of Waypost. An existing session keeps its settings, except for
+    those in `conf`. Without `master`, Spark runs in this process with all cores, or on the master of spark-submit.
+    PYSPARK_PYTHON names the interpreter of the workers (default: this interpreter).
     """
     require_packages()
     if import_module("pyspark.sql").SparkSession.getActiveSession() is not None:
@@ -73,17 +73,17 @@ def session(
 
 
 def local_settings() -> dict[str, str]:
-    """What only counts if workers are on this computer. They may have another interpreter all the same."""
+    """Settings for workers on this computer. PYSPARK_PYTHON may still name another interpreter for them."""
     has_this_python = os.environ["PYSPARK_PYTHON"] == sys.executable
     return {**LOCAL_SETTINGS, **({"spark.python.daemon.module": WORKERS} if has_this_python else {})}
 
 
 def java_options(java: Java) -> str:
-    """For the driver: to be quiet, and to start with the classes that were archived, if they were."""
+    """Options of Java for the driver: log little, and use the archive of classes if it exists."""
     archive = archive_of(java)
     options = [f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"]
     if archive.exists():
-        # Java goes without an archive that does not fit, and is told not to speak of it.
+        # Java ignores an archive that does not fit; -Xlog:disable drops its warning.
         options += [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:disable"]
     return " ".join(f'"{option}"' for option in options)
 
@@ -92,11 +92,11 @@ def require_packages() -> None:
     """Raises SparkNotAvailable unless the extra `spark` is installed."""
     missing = [package for package in PACKAGES if find_spec(package) is None]
     if missing:
-        raise SparkNotAvailable(f"{missing[0]} is not installed; `{command_for('spark')}` brings what Spark needs")
+        raise SparkNotAvailable(f"{missing[0]} is not installed; `{command_for('spark')}` installs what Spark needs")
 
 
 def _make(app: str, master: str | None, settings: Mapping[str, str]) -> "SparkSession":
-    # Settings go to Java on its command line, which everybody on this computer can see.
+    # Settings are on the command line of Java, which every user of this computer can see.
     token = settings.get(TOKEN_SETTING)
     settings = {name: value for name, value in settings.items() if name != TOKEN_SETTING}
     builder = import_module("pyspark.sql").SparkSession.builder.appName(app)
@@ -111,7 +111,7 @@ def _make(app: str, master: str | None, settings: Mapping[str, str]) -> "SparkSe
 
 @contextmanager
 def _java_home(folder: Path) -> Iterator[None]:
-    """Only while Spark starts: other programs that this process starts keep their Java."""
+    """Set JAVA_HOME only while Spark starts: other programs that this process starts keep their Java."""
     before = os.environ.get("JAVA_HOME")
     os.environ["JAVA_HOME"] = str(folder)
     try:

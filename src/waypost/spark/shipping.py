@@ -1,4 +1,4 @@
-"""How readers and writers travel to the workers of Spark, and what they say where the package is missing."""
+"""Serialize readers and writers for the workers of Spark, with a clear error if a worker lacks the package."""
 
 import pickle
 from typing import Any
@@ -10,20 +10,20 @@ def unpack(content: bytes) -> Any:
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"the Python of a Spark worker has no module {error.name}: install waypost[spark] there, in the version "
-            "that the driver has, or name the right Python with PYSPARK_PYTHON",
+            "of the driver, or name the right Python with PYSPARK_PYTHON",
             name=error.name,
         ) from None
 
 
-# Functions of __main__ travel by value, so that this one needs no package where it arrives.
+# Functions of __main__ travel by value, so that this one needs no package on the worker.
 unpack.__module__ = "__main__"
 
 
 class Shipped:
-    """Is made again from its arguments where it arrives; what it has opened meanwhile stays behind."""
+    """An object that a worker makes again from its constructor arguments; open connections do not travel."""
 
     def arguments(self) -> tuple[Any, ...]:
-        """Of its constructor."""
+        """Arguments of the constructor."""
         raise NotImplementedError
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -31,7 +31,7 @@ class Shipped:
 
 
 class _Parcel:
-    """Becomes the object when it is unpickled: without Shipped in between, which would wrap itself for ever."""
+    """A pickle of the object's arguments that becomes the object. Pickling Shipped itself would never end."""
 
     def __init__(self, kind: type, arguments: tuple[Any, ...]) -> None:
         self._made = (kind, arguments)

@@ -1,9 +1,9 @@
 """The sink: rows become messages, exactly once or at least once.
 
-Exactly once: tasks stage their messages at the daemon, where nobody sees them, and the driver commits all stages of a
-batch in one request, under the names of the query, of the batch and of its destination. Whatever is repeated after a
-crash, a task, a batch or the commit, the daemon lets a batch of a query happen once for a destination. What tasks leave
-behind that failed is dropped there, with the commit.
+Exactly once: tasks stage their messages at the daemon, where no receiver sees them, and the driver commits all stages
+of a batch in one request, under the names of the query, of the batch and of its destination. A task, a batch or the
+commit may be repeated after a crash: the daemon commits a batch of a query only once for a destination. The commit also
+drops the stages that failed tasks left at the daemon.
 """
 
 import logging
@@ -28,12 +28,12 @@ from waypost.spark.shipping import Shipped
 from waypost.spark.sink_columns import Group, frames, groups
 from waypost.wire.format_names import DirectFormatName
 
-# Fewer bodies than these do not share their properties: they go as messages of their own, in one list.
+# Fewer bodies than these do not share their properties: they are separate messages in one list.
 _WORTH_SHARING: Final = 4
 
 
-# What Spark tells tasks of the query that they work for, and of its run: the name of the run itself, or of the group of
-# its jobs, which has the same GUID unless the user has named it otherwise.
+# Properties of tasks that name their query and its run: the run itself, or the group of its jobs, which has the same
+# GUID unless the user has named it otherwise.
 _QUERY: Final = "sql.streaming.queryId"
 _BATCH: Final = "streaming.sql.batchId"
 _RUN: Final = "sql.streaming.runId"
@@ -44,7 +44,7 @@ _log: Final = logging.getLogger("waypost.spark")
 
 @dataclass(frozen=True)
 class Name:
-    """Under which a batch is written: query, number and run."""
+    """The name under which a batch is written: query, number and run."""
 
     query: str
     batch: int
@@ -53,9 +53,9 @@ class Name:
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What a task has staged, or sent: the stages and how many messages they have.
+    """The result of a task: the stages of its messages (none if it sent them), and the number of messages.
 
-    `is_committed` if another run has committed the batch, so that nothing is staged.
+    With `is_committed`, another run has committed the batch, and nothing is staged.
     """
 
     name: Name
@@ -73,7 +73,7 @@ class _Sink(Shipped):
 
 
 class BatchWriter(_Sink, DataSourceArrowWriter):
-    """Of df.write. Under the same option txnId, it happens once."""
+    """The writer of df.write. Writes with the same option txnId happen once."""
 
     def write(self, iterator: Iterator[Any]) -> Written:
         name = Name(self._options.transaction, 0, self._options.run or run_of(TaskContext.get()))
@@ -87,7 +87,7 @@ class BatchWriter(_Sink, DataSourceArrowWriter):
 
 
 class StreamWriter(_Sink, DataSourceStreamArrowWriter):
-    """Of df.writeStream. The name of the query is the one in the checkpoint."""
+    """The writer of df.writeStream. The name of the query is the one in the checkpoint."""
 
     def write(self, iterator: Iterator[Any]) -> Written:
         context = TaskContext.get()
@@ -95,11 +95,11 @@ class StreamWriter(_Sink, DataSourceStreamArrowWriter):
         batch = context.getLocalProperty(_BATCH) if context else None
         if not query or batch is None:
             raise InvalidParameter(
-                "this Spark tells a task neither query nor batch; Waypost needs pyspark 4.2 or later"
+                "this version of Spark does not name the query and the batch to a task; install pyspark 4.2 or later"
             )
         return _write(self._options, iterator, Name(query, int(batch), run_of(context)))
 
-    # Tasks know the batch, and the query and its run too, which the driver does not hear of.
+    # The batch, the query and its run come from the tasks: Spark does not name query and run to the driver.
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         _commit(self._options, messages)
@@ -109,9 +109,9 @@ class StreamWriter(_Sink, DataSourceStreamArrowWriter):
 
 
 def run_of(context: TaskContext | None) -> str:
-    """The run of the query that a task works for: a GUID, or nothing if it is not known.
+    """The run of the query that a task works for: a GUID, or an empty text if it is unknown.
 
-    Outside of a query a group of jobs is the user's, whatever its name.
+    Outside of a query, a group of jobs belongs to the user, even if its name is a GUID.
     """
     if context is None or not context.getLocalProperty(_QUERY):
         return ""
@@ -123,7 +123,7 @@ def run_of(context: TaskContext | None) -> str:
 
 
 def check_destination(options: WriteOptions) -> None:
-    """Raises WaypostError if the queue that all messages go to cannot take them."""
+    """Raises WaypostError if the queue for all messages does not exist or does not fit the delivery."""
     if options.queue is None:
         return
     with _manager(options.endpoint) as manager, BulkClient(*_address(options.endpoint)) as client:
@@ -132,18 +132,18 @@ def check_destination(options: WriteOptions) -> None:
             queue = client.queue(options.queue)
         except QueueNotFound:
             if isinstance(name, DirectFormatName) and name.host.lower() != manager.name.lower():
-                # Another host is asked when the messages get there.
+                # The other host checks its queue when the messages arrive.
                 return
             raise
     if options.delivery == "exactly-once" and not queue.transactional and queue.kind != "outgoing":
         raise TransactionUsage(
-            f"{queue.path} is not transactional, so nothing can be written to it exactly once: create it with "
+            f"{queue.path} is not transactional, so that exactly-once writes are not possible: create the queue with "
             "--transactional, or set the option delivery to at-least-once"
         )
 
 
 def staged(messages: Iterable[Group]) -> list[StagedMessages]:
-    """Groups as the daemon takes them, in their order."""
+    """Groups in the form for the daemon, in their order."""
     found: list[StagedMessages] = []
     for group in messages:
         if len(group.bodies) >= _WORTH_SHARING:
@@ -190,7 +190,7 @@ def _frames(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
-    """Raises WaypostError unless all that was staged is seen now, or was before."""
+    """Commit all stages. Raises WaypostError unless all staged messages are committed, now or before."""
     written = [message for message in messages if isinstance(message, Written)]
     stages = _stages(messages)
     if not stages and not any(each.is_committed for each in written):
@@ -201,7 +201,7 @@ def _commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None
     expected = sum(each.count for each in written)
     if committed.is_repeated:
         _log.warning(
-            "batch %d of the query %s was committed before, by another run or by a request whose answer was lost: "
+            "batch %d of the query %s was committed before, by another run or by a request with a lost response: "
             "nothing is written again",
             name.batch,
             name.query,
@@ -211,17 +211,17 @@ def _commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None
 
 
 def _missing(count: int, expected: int, what: str) -> WaypostError:
-    return MessageNotFound(f"{count} messages were {what}, and {expected} rows were to be: some are missing")
+    return MessageNotFound(f"{count} messages were {what} for {expected} rows; some are missing")
 
 
 def _abort(options: WriteOptions, messages: Sequence[WriterCommitMessage | None], name: Name | None) -> None:
-    """Drop what tasks have staged, also those that died. Without a name, and if no task has ended, nobody knows it."""
+    """Drop all stages of the batch, also those of failed tasks. Needs a name, or a task that has ended."""
     written = [message.name for message in messages if isinstance(message, Written)]
     _drop(options, _stages(messages), written[0] if written else name)
 
 
 def _drop(options: WriteOptions, stages: list[str], name: Name | None) -> None:
-    """As far as it can be: what is left goes with the next commit of the batch, or when its time is over."""
+    """Drop stages, and ignore errors: the next commit of the batch, or the end of the lease, drops the rest."""
     if options.delivery == "at-least-once" or not (stages or name):
         return
     batch = None

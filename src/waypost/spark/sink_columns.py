@@ -1,6 +1,6 @@
-"""The columns of rows that are to be messages: which there can be, and rows as messages that share properties.
+"""The columns of rows to send: check them, and turn rows into groups of messages that share properties.
 
-Rows are not looked at one by one. Each column is reduced to its distinct values, each of which is converted once, and
+Rows are not handled one by one. Each column is reduced to its distinct values, each of which is converted once, and
 rows that follow each other with the same properties become one group. Rows for one queue keep their order.
 """
 
@@ -39,11 +39,11 @@ from waypost.spark.options import WriteOptions
 
 Codes = npt.NDArray[np.int64]
 
-# The column that says where each row goes.
+# The column with the destination of each row.
 DESTINATION: Final = "dest_queue"
 
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
-# What the column of a property may be.
+# Types that the column of a property may have.
 _KINDS: Final[dict[Kind, tuple[type[DataType], ...]]] = {
     Kind.TEXT: (StringType,),
     Kind.NUMBER: _WHOLE,
@@ -60,17 +60,17 @@ _TYPES: Final[dict[str, tuple[type[DataType], ...]]] = {
     DESTINATION: (StringType,),
     **{column: _KINDS[row.kind] for column, row in _PROPERTIES.items()},
 }
-# MS-MQMQ 2.2.20.3: the values that the source has in `journal` too.
+# MS-MQMQ 2.2.20.3: the same values as in the column `journal` of the source.
 _DEAD_LETTER: Final = 1
 _JOURNAL: Final = 2
-# The bytes of one frame, and the rows.
+# Largest number of bytes in one frame, and of rows.
 _FRAME_BYTES: Final = 4 << 20
 _FRAME_ROWS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Messages for one queue that differ in their bodies; the properties are in the words of `Queue.send`."""
+    """Messages for one queue that differ only in their bodies; the properties have the names of `Queue.send`."""
 
     queue: str
     properties: dict[str, Any]
@@ -78,35 +78,33 @@ class Group:
 
 
 def check_columns(schema: StructType, options: WriteOptions) -> None:
-    """Raises InvalidParameter with the name of the column that is wrong, before a job starts."""
+    """Check the columns before a job starts. Raises InvalidParameter with the name of a wrong column."""
     for field in schema.fields:
         if schema.names.count(field.name) > 1:
-            raise InvalidParameter(f"there are several columns {field.name}; keep one of them")
+            raise InvalidParameter(f"several columns have the name {field.name}; keep one of them")
         if field.name not in _TYPES:
             near = get_close_matches(field.name, list(_TYPES), 1)
             known = dict.fromkeys(_shown(name) for name in _TYPES)
-            hint = f"did you mean {_shown(near[0])}?" if near else f"there are {', '.join(known)}"
+            hint = f"did you mean {_shown(near[0])}?" if near else f"the columns are {', '.join(known)}"
             raise InvalidParameter(
-                f"no message can be made of the column {field.name!r}; drop it, or rename it: {hint}"
+                f"the column {field.name!r} is not a property of a message; drop it, or rename it: {hint}"
             )
         kinds = _TYPES[field.name]
         if not isinstance(field.dataType, kinds):
             allowed = " or ".join(kind().simpleString() for kind in kinds)
-            raise InvalidParameter(
-                f"the column {field.name} is {field.dataType.simpleString()}; it has to be {allowed}"
-            )
+            raise InvalidParameter(f"the column {field.name} is {field.dataType.simpleString()}; it must be {allowed}")
     for row in MESSAGE_ROWS:
         given = [name for name in row.columns if name in schema.names]
         if len(given) > 1:
-            raise InvalidParameter(f"the columns {' and '.join(given)} mean the same; keep one of them")
+            raise InvalidParameter(f"the columns {' and '.join(given)} are mutually exclusive; keep one of them")
     if "body" not in schema.names:
-        raise InvalidParameter("there is no column body, binary or string, to make messages of")
+        raise InvalidParameter("the column body is missing; it must be binary or string")
     if DESTINATION not in schema.names and options.queue is None:
-        raise InvalidParameter("where do the messages go? Give the option queue, or a column dest_queue")
+        raise InvalidParameter("the messages have no destination; give the option queue, or a column dest_queue")
 
 
 def frames(batch: Any) -> Iterator[Any]:
-    """The rows of a RecordBatch in pieces that are worth a request: bodies are large, and extensions may be."""
+    """The rows of a RecordBatch in pieces for one request each: bodies and extensions may be large."""
     lengths = np.zeros(batch.num_rows, np.int64)
     for name in ("body", "extension"):
         if name in batch.schema.names:
@@ -122,7 +120,7 @@ def frames(batch: Any) -> Iterator[Any]:
 
 
 def groups(batch: Any, queue: str | None) -> list[Group]:
-    """The messages of a RecordBatch; `queue` is for rows that name none."""
+    """The messages of a RecordBatch; `queue` is for rows without a destination."""
     rows = batch.num_rows
     names = [name for name in batch.schema.names if name not in ("body", DESTINATION)]
     columns = {name: _distinct(batch.column(name)) for name in names}
@@ -159,7 +157,7 @@ def _destinations(batch: Any, queue: str | None) -> tuple[Sequence[str], Codes]:
 
 
 def _distinct(array: Any) -> tuple[list[Any], Codes]:
-    """The values that there are, null too, and which of them each row has."""
+    """The distinct values, null included, and for each row the number of its value."""
     encoded = pc.dictionary_encode(array, null_encoding="encode")
     return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
@@ -171,19 +169,19 @@ def _encoded(bodies: list[Any], body_type: int, *, is_text: bool) -> list[bytes]
     longest = max(map(len, found), default=0)
     if longest > MAX_PACKET_SIZE:
         raise InvalidParameter(
-            f"the column body has a value of {longest} bytes, and a message at most {MAX_PACKET_SIZE} (4 MiB) with all "
-            "that belongs to it"
+            f"the column body has a value of {longest} bytes; a message has at most {MAX_PACKET_SIZE} (4 MiB), headers "
+            "included"
         )
     return found
 
 
 def _shown(column: str) -> str:
-    """The name of the column that documents have."""
+    """The name of the column in the documents."""
     return _PROPERTIES[column].columns[0] if column in _PROPERTIES else column
 
 
 def _converted(column: str, value: Any) -> dict[str, Any]:
-    """The property that a value of the column gives; null gives none."""
+    """The property for a value of the column; nothing for null."""
     row = _PROPERTIES[column]
     if value is None:
         return {}
@@ -200,7 +198,7 @@ def _journal(value: Any) -> dict[str, Any]:
         return {"journal": value}
     if value & ~(_DEAD_LETTER | _JOURNAL):
         raise InvalidParameter(
-            f"the column journal is 1 for dead-letter messages, 2 for the journal, 3 for both, not {value}"
+            f"the column journal must be 1 for the dead-letter queue, 2 for the journal or 3 for both, not {value}"
         )
     return {"journal": bool(value & _JOURNAL), "dead_letter": bool(value & _DEAD_LETTER)}
 
@@ -209,7 +207,7 @@ def _correlation(value: Any) -> dict[str, Any]:
     return {"correlation_id": value.hex() if isinstance(value, bytes) else value}
 
 
-# The kinds whose columns have other values than the property.
+# Kinds of properties with other values in columns than in `Queue.send`.
 _CONVERT: Final[dict[Kind, Callable[[Any], dict[str, Any]]]] = {
     Kind.ACKNOWLEDGMENTS: _acknowledge,
     Kind.FLAG: _journal,

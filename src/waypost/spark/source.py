@@ -1,4 +1,4 @@
-"""format("msmq"): what Spark asks for by that name."""
+"""The data source that Spark loads for format("msmq")."""
 
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -26,9 +26,9 @@ from waypost.spark.stream_ranges import RangeStream
 
 
 class MsmqDataSource(DataSource):
-    """Messages of queues as rows, and rows as messages. docs/spark.md tells the options and the columns."""
+    """Messages of queues as rows, and rows as messages. docs/spark.md lists the options and the columns."""
 
-    # That of the session, if it has one: see `register`.
+    # Token of the session, if it has one: `register` sets it.
     token: ClassVar[str | None] = None
 
     @classmethod
@@ -66,17 +66,17 @@ class MsmqDataSource(DataSource):
     def _write_options(self, schema: StructType, *, overwrite: bool) -> WriteOptions:
         options = write_options(self.options, self.token)
         if overwrite:
-            raise InvalidParameter("messages are only added to a queue: write with the mode append, not overwrite")
+            raise InvalidParameter("messages are only added to a queue: the mode must be append, not overwrite")
         check_columns(schema, options)
         check_destination(options)
         return replace(options, is_by_column=DESTINATION in schema.names)
 
 
 def register(spark: SparkSession) -> None:
-    """Give the format `msmq` to a session.
+    """Add the format `msmq` to a session.
 
-    If it has the setting spark.msmq.token by now, that is the token for daemons. It stands in no plan.
+    The setting spark.msmq.token, if the session has it before this call, is the token for daemons. No plan shows it.
     """
     members: dict[str, Any] = {"__doc__": MsmqDataSource.__doc__, "token": spark.conf.get(TOKEN_SETTING, None)}
-    # A class of its own travels by value, with what it knows.
+    # A new class travels by value, with the token.
     spark.dataSource.register(type("MsmqDataSource", (MsmqDataSource,), members))

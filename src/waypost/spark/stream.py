@@ -1,4 +1,4 @@
-"""What the stream readers share: their origin, and how much a trigger may take."""
+"""Common parts of the stream readers: their origin, and the limits of a batch."""
 
 import time
 from dataclasses import dataclass
@@ -27,23 +27,23 @@ from waypost.spark.shipping import Shipped
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a batch may take; UNSET is everything."""
+    """Limits of a batch; UNSET means unlimited."""
 
     max_messages: int | UnsetType = UNSET
     max_bytes: int | UnsetType = UNSET
 
 
 class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The driver has one for as long as the query runs; executors get copies that only read."""
+    """A stream reader. The driver has one while the query runs; executors get copies that only read."""
 
     def __init__(self, options: ReadOptions, shape: Shape) -> None:
         self._options: Final = options
         self._shape: Final = shape
         self._opened: Origin | None = None
         self._initial: Json | None = None
-        # What the options have named, once somebody has looked.
+        # Queues that the options name, once they were looked up.
         self._named: list[BulkQueue] | None = None
-        # The last offset that was handed out, to tell how much is behind it.
+        # The last offset that Spark was given, to report the messages after it.
         self._last: Json | None = None
         self._last_data: float = time.monotonic()
 
@@ -65,7 +65,7 @@ class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def _chosen(self) -> list[BulkQueue]:
         """The queues that are read. A query that starts again may name others than before; a pattern finds others at
-        any time. Nothing, for who has places of them already, if one that is named is gone.
+        any time. If a named queue is gone, the list is empty: the caller still has the positions of its queues.
         """
         if self._options.pattern is not None:
             return chosen(self._origin, self._options)
@@ -83,7 +83,7 @@ class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
         return self._opened
 
     def _limits(self, limit: ReadLimit) -> Limits:
-        """Spark hands over one limit at a time; the other one is ours to add."""
+        """The limits of a batch: the one that Spark passes, and the other one from the options."""
         rate = self._options.rate
         if isinstance(limit, ReadMaxRows):
             return Limits(limit.max_rows, rate.max_bytes or UNSET)
@@ -92,7 +92,7 @@ class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
         return Limits()
 
     def _is_too_early(self, count: int) -> bool:
-        """Whether to wait for more messages than these."""
+        """True if the batch waits for more messages than these."""
         rate = self._options.rate
         return count < rate.min_messages and time.monotonic() - self._last_data < rate.max_delay_s
 

@@ -1,7 +1,7 @@
 """The stream mode claim: batches are parts of a claim, which the daemon keeps from others until they are processed.
 
-The claim has its name from the first offset. What Spark will not ask for again is settled by the request for the next
-part, so a part that was claimed before a crash is offered again, and one that was processed never is.
+The first offset names the claim. The request for the next part settles the parts that Spark will not ask for again, so
+that a part claimed before a crash is offered again, and a processed part is not.
 """
 
 import logging
@@ -29,7 +29,7 @@ from waypost.spark.stream import Limits, MessageStream
 
 _log: Final = logging.getLogger("waypost.spark")
 
-# A claim that is over: its messages are in the queue again, or went with it.
+# Errors of a claim that has ended: its messages are in the queue again, or were deleted with the queue.
 _OVER: Final = (TransactionSequence, QueueDeleted, QueueNotFound)
 
 
@@ -41,10 +41,10 @@ class ClaimedPart(InputPartition):
 class ClaimStream(MessageStream):
     def __init__(self, options: ReadOptions, shape: Shape) -> None:
         super().__init__(options, shape)
-        # How many messages a query that takes what is there now has before it, and up to which row that is.
+        # For a query with the trigger availableNow: the messages of each queue at its start, and the last row to read.
         self._present: dict[str, int] | None = None
         self._ends: dict[str, int] = {}
-        # A part that was claimed before a crash may wait to be offered again, which no count tells.
+        # A part that was claimed before a crash may wait to be offered again. No count includes it.
         self._has_asked = False
 
     def initialOffset(self) -> Json:  # noqa: N802, the name is Spark's
@@ -80,13 +80,13 @@ class ClaimStream(MessageStream):
             return None
 
     def commit(self, end: Json) -> None:
-        """The request for the next part settles this one."""
+        """Do nothing: the request for the next part settles this one."""
 
     def partitions(self, start: Json, end: Json) -> list[InputPartition]:
         begins = claim_places(start)
         changed = []
         for name, place in claim_places(end).items():
-            # A start that was made up anew after a crash has another name, but no rows either.
+            # After a crash, the initial offset has another name, but no rows either.
             rows = begins[name].rows if name in begins else 0
             if place.rows > rows:
                 changed.append((name, place, place.rows - rows))
@@ -112,7 +112,7 @@ class ClaimStream(MessageStream):
             self._lost(
                 MessageNotFound(
                     f"{part.stop - part.start - count} messages of part {part.number} of the claim {part.claim} of "
-                    f"{part.name} are gone: they were express, and the daemon was started again"
+                    f"{part.name} are gone: they were express messages, and the daemon was restarted"
                 )
             )
 
@@ -125,7 +125,7 @@ class ClaimStream(MessageStream):
             yield ClaimedPart(ReadClaim(name=name, claim=claim, number=number, start=start, stop=stop, epoch=epoch))
 
     def _claim(self, name: str, place: ClaimPlace, limits: Limits) -> ClaimPlace:
-        """The place behind the next part, or the same if there is none."""
+        """The position after the next part, or the same position if the queue has no next part."""
         try:
             return self._claimed(name, place, limits)
         except _OVER as error:
@@ -155,11 +155,11 @@ class ClaimStream(MessageStream):
         if not self._options.fail_on_data_loss:
             _log.warning("%s", error)
             return
-        error.add_note("to go on with what is in the queue now, set the option failOnDataLoss to false")
+        error.add_note("to continue with the current messages of the queue, set the option failOnDataLoss to false")
         raise error
 
     def _wanted(self, places: dict[str, ClaimPlace], limits: Limits) -> dict[str, int]:
-        """How many messages to ask for in each queue."""
+        """Number of messages to request from each queue."""
         most = MAX_CLAIMED if limits.max_messages is UNSET else limits.max_messages
         available = dict.fromkeys(places, most)
         if len(places) > 1 or self._options.rate.min_messages > 1:
@@ -179,7 +179,7 @@ class ClaimStream(MessageStream):
             return 0
 
     def _current(self, places: dict[str, ClaimPlace]) -> list[str]:
-        """Which queues are read now. Those that are new get a place; of others, what was read is settled."""
+        """The queues to read now. New queues get a position; queues no longer named are only settled."""
         queues = self._chosen()
         claim = next(iter(places.values())).claim if places else str(uuid4())
         for queue in queues:

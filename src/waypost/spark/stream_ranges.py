@@ -1,7 +1,7 @@
 """The stream modes peek and drain: batches are ranges of arrival numbers.
 
-Spark calls `latestOffset` after every batch with the end of the last one that it will never ask for again, also after
-the very last and when a query starts again; `commit` it leaves out there. So drain removes in both.
+Spark calls `latestOffset` after every batch with the end of the last batch that it will never ask for again, also after
+the last batch of all and when a query starts again. It does not call `commit` there. So drain removes in both.
 """
 
 import logging
@@ -39,11 +39,11 @@ _log: Final = logging.getLogger("waypost.spark")
 class RangeStream(MessageStream):
     def __init__(self, options: ReadOptions, shape: Shape) -> None:
         super().__init__(options, shape)
-        # Where a query that takes what is there now ends in each queue.
+        # For a query with the trigger availableNow: its last number in each queue.
         self._ends: dict[str, int] | None = None
-        # What holds queues back, as it was said last.
+        # Reason that holds each queue back, as last logged.
         self._held: dict[str, str] = {}
-        # Up to where drain has removed everything.
+        # Positions up to which drain has removed all messages.
         self._removed: dict[str, RangePlace] = {}
 
     # --- Offsets
@@ -81,7 +81,7 @@ class RangeStream(MessageStream):
         return self._handed_out(json_of(places))
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802, the name is Spark's
-        """Where the queues end now, and what is held back there. A query does not fail for want of it."""
+        """The current ends of the queues, and the messages held back there. An error does not fail the query."""
         try:
             return None if self._last is None else dict(self._latest(range_places(self._last)))
         except WaypostError:
@@ -113,10 +113,10 @@ class RangeStream(MessageStream):
             self._lost(gone(whole, count))
         return found
 
-    # --- What there is
+    # --- Queues and their messages
 
     def _current(self, places: dict[str, RangePlace]) -> list[str]:
-        """Which queues are read now. Those that are new get a place; those that are not named any more keep theirs."""
+        """The queues to read now. New queues get a position; queues no longer named keep theirs."""
         queues = self._chosen()
         for queue in queues:
             places.setdefault(queue.format_name, RangePlace(0, queue.epoch))
@@ -125,7 +125,7 @@ class RangeStream(MessageStream):
         return [queue.format_name for queue in queues]
 
     def _next(self, places: dict[str, RangePlace], names: list[str], limits: Limits) -> list[Stretch]:
-        """The first messages of each queue behind its place. Places of queues that were created again are changed."""
+        """The first messages of each queue after its position. A queue that was created again gets a new position."""
         found = [part for name in names if (part := self._planned(places, name, limits)) is not None]
         if len(found) < 2 or limits == Limits():
             return found
@@ -137,7 +137,7 @@ class RangeStream(MessageStream):
         return [part for part in again if part is not None]
 
     def _available(self, places: dict[str, RangePlace], names: list[str], found: list[Stretch]) -> int:
-        """How many messages there are behind the places, if that matters: a limit of bytes may leave few of many."""
+        """Number of messages after the positions, beyond `found` if a limit of bytes may have cut it short."""
         least = self._options.rate.min_messages
         if any(part.count == UNKNOWN for part in found):
             return least
@@ -188,10 +188,10 @@ class RangeStream(MessageStream):
             held = {"held": queue.held, "held_s": queue.held_s, "held_by": queue.held_by, "behind": queue.behind}
             yield name, end.json() | held
 
-    # --- What has gone
+    # --- Removal and loss
 
     def _settle(self, offset: Json) -> None:
-        """In the mode drain, take out what Spark will not ask for again. To do it twice does no harm."""
+        """In the mode drain, remove the messages that Spark will not ask for again. A repetition does no harm."""
         if self._options.mode != "drain":
             return
         for name, place in range_places(offset).items():
@@ -201,8 +201,8 @@ class RangeStream(MessageStream):
                 self._origin.remove(RemoveRange(name=name, after=place.kept, up_to=place.seq, epoch=place.epoch))
                 self._removed[name] = place
             except (QueueDeleted, QueueNotFound):
-                # The rest of the call says so, if it matters.
-                _log.warning("%s was deleted before what was read could be removed from it", name)
+                # The rest of the call raises an error if failOnDataLoss is set.
+                _log.warning("%s was deleted before the messages that were read were removed from it", name)
 
     def _lost(self, error: WaypostError) -> None:
         if self._options.fail_on_data_loss:

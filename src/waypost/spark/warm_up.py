@@ -1,8 +1,8 @@
-"""Makes the archive of classes: a session that does a little of everything, after which Java knows what to keep.
+"""Make the archive of classes: a session does a little of everything, so that Java knows which classes to keep.
 
     python -m waypost.spark.warm_up
 
-The session has a process of its own, because Java writes the archive when it ends.
+The session runs in a separate process, because Java writes the archive when it ends.
 """
 
 import sys
@@ -34,7 +34,7 @@ def dump(archive: str) -> int:
 
 
 def work(spark: SparkSession, place: str) -> None:
-    """What messages need: Python on Arrow, files, a join, a stream. `place` is a folder to be made."""
+    """Use the parts of Spark that messages need: Python on Arrow, files, a join, a stream. `place` is a new folder."""
     rows = spark.range(100).selectExpr("id", "id % 7 AS seventh", "cast(id AS string) AS word")
     rows.mapInArrow(_same, rows.schema).write.parquet(f"{place}/rows")
     read = spark.read.parquet(f"{place}/rows")
@@ -47,7 +47,7 @@ def work(spark: SparkSession, place: str) -> None:
 
 def end_java() -> int:
     """Ask the Java of a stopped session to end, and wait for it. Returns its exit code."""
-    # Spark itself leaves it running until this process ends, and has no public name for it.
+    # Spark keeps Java running until this process ends, and has no public name for its gateway.
     gateway = SparkContext._gateway  # noqa: SLF001
     assert gateway is not None
     gateway.shutdown()

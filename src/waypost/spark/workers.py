@@ -1,7 +1,7 @@
 """The process that Spark's Python workers are forked from, as spark.python.daemon.module of a local session.
 
-It has imported what they need. Spark's own has not, so that there every worker imports it anew, which takes it longer
-than reading 100,000 messages, and Spark ends workers that had nothing to do for a minute.
+It has already imported the modules that workers need. With Spark's default process, every worker imports them again,
+which takes longer than reading 100,000 messages, and Spark ends workers that were idle for a minute.
 """
 
 import gc
@@ -15,10 +15,10 @@ _NEEDED: Final = ("waypost.spark.source", "waypost.spark.origins.daemon", "waypo
 
 
 def main() -> None:
-    """Spark gives the name of the module that a worker runs."""
+    """Start the process. Spark passes the name of the module that a worker runs."""
     for name in (*sys.argv[1:2], *_NEEDED):
         import_module(name)
-    # Or looking for garbage would copy the pages that all workers share.
+    # Otherwise garbage collection would copy the pages that all workers share.
     gc.freeze()
     manager()
 

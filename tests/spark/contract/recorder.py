@@ -1,7 +1,7 @@
 """A source and sink of numbers that writes down what Spark calls, where and with what.
 
-Everything happens in processes of Spark, so the record is a file, one JSON object a line. What the source has to give,
-and where it fails, is in files too: a test can change them between two batches.
+Everything happens in processes of Spark, so the record is a file, one JSON object a line. The numbers of the source,
+and the places where it fails, are in files too: a test can change them between two batches.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What the batch source relies on in PySpark. A failing test names the fact that a new version has changed."""
+"""Facts of PySpark that the batch source relies on. A failing test names the fact that a new version has changed."""
 
 import pyarrow as pa
 import pytest
@@ -46,7 +46,7 @@ def test_a_frame_is_planned_at_load_and_read_in_the_same_ranges_by_every_action(
     assert len(record.events("partitions")) == 1, "partitions() is called once for a frame"
     assert len(record.events("read")) == 4, "read() is called for each partition in every action"
     load(spark, record).count()
-    assert len(record.events("partitions")) == 2, "another load() plans anew"
+    assert len(record.events("partitions")) == 2, "another load() plans again"
 
 
 def test_the_schema_of_the_user_reaches_the_reader_and_schema_is_not_called(
@@ -80,7 +80,7 @@ def test_a_query_without_a_filter_gets_the_plan_that_another_filter_made_for_the
     frame.count()
     assert len(record.events("partitions")) == 1, "the second query is not planned without the filter of the first"
     frame.filter("n > 0").count()
-    assert len(record.events("partitions")) == 2, "one with a filter of its own is planned anew"
+    assert len(record.events("partitions")) == 2, "one with another filter is planned again"
     load(spark, record, filtering="yes").count()
     assert len(record.events("partitions")) == 3, "and so is another frame"
 
@@ -138,7 +138,7 @@ def test_writing_commits_in_a_new_writer_with_a_message_from_each_task(spark: Sp
     assert commit["process"] not in {event["process"] for event in writes}
     assert sorted(number for message in commit["messages"] for number in message["numbers"]) == [0, 1, 2, 3]
     assert [message["part"] for message in commit["messages"]] == [0, 1]
-    assert {(event["batch"], event["query"]) for event in writes} == {(None, None)}, "there is no query to name"
+    assert {(event["batch"], event["query"]) for event in writes} == {(None, None)}, "a batch write has no query"
 
 
 def test_a_failed_task_aborts_the_job_with_none_in_place_of_its_message(spark: SparkSession, record: Record) -> None:

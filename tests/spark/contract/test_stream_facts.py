@@ -1,6 +1,6 @@
-"""What streams, their source and their sink, rely on in PySpark. A failing test names the fact that has changed.
+"""Facts of PySpark that streams, their source and their sink rely on. A failing test names the fact that has changed.
 
-One query tells most of them. It has six numbers at first, two for each batch, and is run five times on one checkpoint:
+One query shows most of them. It has six numbers at first, two for each batch, and is run five times on one checkpoint:
 to the end; with nothing new; after its last commit was forgotten; with two more numbers; and with a task that fails.
 """
 
@@ -22,7 +22,7 @@ SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one run of the query called, and what it says of itself."""
+    """The calls of one run of the query, and its progress."""
 
     events: list[Event]
     progress: list[dict[str, Any]]
@@ -95,7 +95,7 @@ def test_one_process_and_one_reader_plan_for_the_whole_run(story: Story) -> None
 def test_the_reader_that_reads_shares_nothing_with_the_one_that_plans(story: Story) -> None:
     planner = story.first.of("latestOffset")[0]["process"]
     assert planner not in {event["process"] for event in story.first.of("read")}
-    assert {event["calls"] for event in story.first.of("read")} == {1}, "each task has a reader of its own"
+    assert {event["calls"] for event in story.first.of("read")} == {1}, "each task has its own reader"
 
 
 def test_the_initial_offset_may_be_asked_for_again_and_only_in_the_first_run(story: Story) -> None:

@@ -13,7 +13,7 @@ Rows = npt.NDArray[np.int64]
 
 
 class Columns(NamedTuple):
-    """What bodies say, one row for each."""
+    """Text, kind and error of bodies, one row for each body."""
 
     text: pa.StringArray
     kind: pa.StringArray

@@ -1,4 +1,4 @@
-"""Bodies of all types together: each goes to who reads its type."""
+"""Decode bodies of all types together: each goes to the reader of its type."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Binary arrays of Arrow as numpy sees them: the bytes of all rows one after the other, and where each row begins."""
+"""Binary arrays of Arrow for numpy: the bytes of all rows one after the other, and the offset of each row."""
 
 from typing import Any
 
@@ -10,7 +10,10 @@ from waypost.arrow.gather import Bytes, Numbers
 
 
 def flat(array: pa.BinaryArray) -> tuple[Bytes, Numbers]:
-    """Row i is data[offsets[i]:offsets[i + 1]]. The array has no nulls, and may be a slice; no byte is copied."""
+    """Data and offsets: row i is data[offsets[i]:offsets[i + 1]]. The array has no nulls, and may be a slice.
+
+    No byte is copied.
+    """
     _, bounds, data = array.buffers()
     if not len(array) or data is None:
         return np.zeros(0, np.uint8), np.zeros(len(array) + 1, np.int64)
@@ -19,10 +22,10 @@ def flat(array: pa.BinaryArray) -> tuple[Bytes, Numbers]:
 
 
 def any_bits(values: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The values of each row together by OR, 0 for a row without any."""
+    """All values of each row combined by bitwise OR; 0 for a row without values."""
     result = np.zeros(len(offsets) - 1, values.dtype)
     filled = offsets[1:] > offsets[:-1]
     if filled.any():
-        # `reduceat` gives a row without values that of the next; without such rows the others stand side by side.
+        # `reduceat` gives a row without values the value of the next row; without such rows the others are adjacent.
         result[filled] = np.bitwise_or.reduceat(values, offsets[:-1][filled])
     return result

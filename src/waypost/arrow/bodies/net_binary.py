@@ -1,7 +1,7 @@
-"""MS-NRBF, what the BinaryMessageFormatter of .NET writes: the name of the class at its root, and no more.
+"""MS-NRBF, the format of the BinaryMessageFormatter of .NET: read the name of the class at the root, and no more.
 
-A stream is a header, the libraries that its classes come from, and then records of objects, of which the root is the
-first. Only so much is read as it takes to name the root; no value is ever looked at, and nothing is made of them.
+A stream is a header, the libraries of its classes, and then records of objects, with the root first. Reading ends at
+the name of the root's class: no value is read, and no object is made.
 """
 
 import struct
@@ -46,20 +46,20 @@ _PRIMITIVES: Final = {
     11: "Single", 12: "TimeSpan", 13: "DateTime", 14: "UInt16", 15: "UInt32", 16: "UInt64", 18: "String",
 }  # fmt: skip
 
-# MS-NRBF 2.1.2.2 BinaryTypeEnumeration: what the elements of an array are.
+# MS-NRBF 2.1.2.2 BinaryTypeEnumeration: the type of an array's elements.
 _PRIMITIVE: Final = 0
 _CLASS_NAMES: Final = frozenset({3, 4})
 _PRIMITIVE_ARRAY: Final = 7
 _ELEMENTS: Final = {1: "System.String", 2: "System.Object", 5: "System.Object[]", 6: "System.String[]"}
 
-# MS-NRBF 2.4.1.1 BinaryArrayTypeEnumeration: those from 3 on have lower bounds. .NET has no more than 32 dimensions.
+# MS-NRBF 2.4.1.1 BinaryArrayTypeEnumeration: types from 3 on have lower bounds. .NET has at most 32 dimensions.
 _FIRST_WITH_BOUNDS: Final = 3
 _LAST_ARRAY_TYPE: Final = 5
 _MAX_RANK: Final = 32
 
 
 def root_type(data: bytes) -> str:
-    """The name of the root's class as .NET writes it, `MyApp.Order`. Raises DecodeError if it cannot be told."""
+    """The name of the root's class as .NET writes it, such as `MyApp.Order`. Raises DecodeError if it is unknown."""
     return _Reader(data).root_type()
 
 
@@ -67,15 +67,15 @@ class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
-        # Where the field begins that was read last.
+        # Offset of the field that was read last.
         self._start = 0
 
     def root_type(self) -> str:
         if len(self._data) < _HEADER.size:
-            raise self._error("SerializationHeaderRecord", f"the data has {len(self._data)} bytes, too few for it")
+            raise self._error("SerializationHeaderRecord", f"the data has only {len(self._data)} bytes")
         kind, root, _, major, minor = _HEADER.unpack_from(self._data)
         if (kind, major, minor) != (SERIALIZED_STREAM_HEADER, 1, 0):
-            raise self._error("SerializationHeaderRecord", f"type {kind}, version {major}.{minor} is none")
+            raise self._error("SerializationHeaderRecord", f"unknown type {kind}, version {major}.{minor}")
         self._at = _HEADER.size
         kind = self._byte("RecordTypeEnum")
         for _ in range(MAX_NRBF_LIBRARIES):
@@ -102,11 +102,11 @@ class _Reader:
         raise self._error("RecordTypeEnum", f"a root of record type {kind} has no name")
 
     def _array(self) -> str:
-        """MS-NRBF 2.4.3.1, behind ObjectId."""
+        """MS-NRBF 2.4.3.1, after ObjectId."""
         shape = self._byte("BinaryArrayTypeEnum")
         rank = self._number("Rank")
         if shape > _LAST_ARRAY_TYPE or not 1 <= rank <= _MAX_RANK:
-            raise self._error("BinaryArrayTypeEnum", f"there is no array of type {shape} and rank {rank}")
+            raise self._error("BinaryArrayTypeEnum", f"invalid array of type {shape} and rank {rank}")
         for _ in range(rank * (2 if shape >= _FIRST_WITH_BOUNDS else 1)):
             self._number("Lengths")
         element = self._byte("TypeEnum")
@@ -119,13 +119,13 @@ class _Reader:
         elif element in _ELEMENTS:
             name = _ELEMENTS[element]
         else:
-            raise self._error("TypeEnum", f"{element} is no type")
+            raise self._error("TypeEnum", f"{element} is not a type")
         return f"{name}[{',' * (rank - 1)}]"
 
     def _primitive(self) -> str:
         number = self._byte("PrimitiveTypeEnum")
         if number not in _PRIMITIVES:
-            raise self._error("PrimitiveTypeEnum", f"{number} is no primitive type")
+            raise self._error("PrimitiveTypeEnum", f"{number} is not a primitive type")
         return f"System.{_PRIMITIVES[number]}"
 
     def _byte(self, field: str) -> int:
@@ -162,13 +162,13 @@ class _Reader:
     def _name(self, field: str) -> str:
         length = self._length(field)
         if not 0 < length <= MAX_NRBF_NAME:
-            raise self._error(field, f"it has {length} bytes, and a name has 1 to {MAX_NRBF_NAME}")
+            raise self._error(field, f"a name must have 1 to {MAX_NRBF_NAME} bytes, not {length}")
         try:
             name = self._data[self._at : self._at + length].decode()
         except UnicodeDecodeError:
             name = ""
         if not name.isprintable() or not name:
-            raise self._error(field, "it is no printable text")
+            raise self._error(field, "the name is not printable text")
         return name
 
     def _error(self, field: str, reason: str) -> DecodeError:

@@ -1,7 +1,7 @@
-"""Bodies of the types that say text: VT_BSTR and VT_LPWSTR in UTF-16, VT_LPSTR in the bytes of the sender.
+"""Bodies of the text types: VT_BSTR and VT_LPWSTR in UTF-16, VT_LPSTR in the encoding of the sender.
 
-waypost.api.bodies says what the text is, one by one. What is plain, UTF-16 without surrogates or ASCII, is done for
-all rows at once, the same way.
+waypost.api.bodies decodes texts one by one. Plain texts, UTF-16 without surrogates or ASCII, are decoded here for all
+rows at once, with the same result.
 """
 
 from typing import Final
@@ -32,7 +32,7 @@ def read_strings(body: pa.BinaryArray, body_type: int) -> Columns:
 
 
 def _ascii(body: pa.BinaryArray) -> tuple[Mask, pa.StringArray]:
-    """Which rows are ASCII, and their text without the zero that may end it."""
+    """Mask of the rows that are ASCII, and their texts without a final zero."""
     data, offsets = flat(body)
     plain = any_bits(data, offsets) < 0x80
     if not plain.any():
@@ -43,7 +43,7 @@ def _ascii(body: pa.BinaryArray) -> tuple[Mask, pa.StringArray]:
 
 
 def _wide(body: pa.BinaryArray) -> tuple[Mask, pa.StringArray]:
-    """The same for rows that are UTF-16 without surrogates, which can be wrong."""
+    """Mask of the rows that are UTF-16 without surrogates (which may be unpaired), and their texts."""
     data, offsets = flat(body)
     plain = np.diff(offsets) % 2 == 0
     if not plain.any():

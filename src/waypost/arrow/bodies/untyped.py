@@ -1,6 +1,6 @@
-"""Bodies of type 0, of which the sender says nothing: XML, other text, or anything.
+"""Bodies of type 0, for which the sender names no type: XML, other text, or anything.
 
-waypost.api.bodies says what each of them is, one by one. What is UTF-8 for sure is done for all rows at once.
+waypost.api.bodies decodes them one by one. Bodies that are certainly UTF-8 are decoded here for all rows at once.
 """
 
 from typing import Final
@@ -17,14 +17,14 @@ from waypost.arrow.bodies.flat import any_bits, flat
 _KINDS: Final = pa.array(["empty", "xml", "text"])
 _EMPTY, _XML, _TEXT = range(3)
 
-# Below the blank stand control characters, of which text has those from the tabulator to the carriage return.
+# Bytes below the blank are control characters. Text may have those from the tabulator to the carriage return.
 _BLANK: Final = 32
 _FIRST_OF_TEXT: Final = np.uint8(9)
 _OF_TEXT: Final = 5
 
 # RE2 sees bytes as Latin-1. A name may begin with any letter that is not ASCII.
 _XML_START: Final = r"^[ \t\r\n]*<[A-Za-z_:?!\x80-\xff]"
-# A byte order mark, or a declaration of another encoding than UTF-8: everything in which _ENCODING finds one.
+# A byte order mark, or a declaration of another encoding than UTF-8: all bodies in which _ENCODING finds one.
 _MARKED: Final = (
     r"(?i)^(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)"
     r"|^<\?xml[^>]{0,201}encoding[\s\x0b]*=[\s\x0b]*[\"'](?:[^u]|u[^t]|ut[^f]|utf[^-]|utf-[^8]|utf-8[^\"'])"
@@ -33,7 +33,7 @@ _MARKED: Final = (
 
 def read_untyped(body: pa.BinaryArray) -> Columns:
     data, offsets = flat(body)
-    # Below the first, the difference wraps round to a big number.
+    # For bytes below the first, the difference wraps round to a big number.
     is_control = (data < _BLANK) & (data - _FIRST_OF_TEXT >= _OF_TEXT)
     is_text = ~any_bits(is_control, offsets)
     is_ascii = any_bits(data, offsets) < 0x80
@@ -51,7 +51,7 @@ def read_untyped(body: pa.BinaryArray) -> Columns:
 
 
 def _utf_8(body: pa.BinaryArray, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Which of the rows are UTF-8 for sure; none if one of them is not."""
+    """Mask of those rows that are certainly UTF-8; empty if one of them is not."""
     candidates = body.filter(pa.array(rows))
     sure = ~pc.match_substring_regex(candidates, _MARKED).to_numpy(zero_copy_only=False)
     result = np.zeros(len(rows), np.bool_)

@@ -1,6 +1,6 @@
-"""Bodies of the types that say one value: numbers, money, moments, truth values, GUIDs.
+"""Bodies of the types with one value: numbers, money, times, truth values, GUIDs.
 
-waypost.wire.describe says how each is shown. Whole numbers are done for all rows at once, the same way.
+waypost.wire.describe formats values one by one. Whole numbers are formatted here for all rows at once, the same way.
 """
 
 from typing import Any, Final
@@ -66,4 +66,4 @@ def _value(body: bytes, body_type: int, kind: str) -> Reading:
 
 
 def _mismatch(body: bytes, body_type: int, kind: str) -> Reading:
-    return Reading(None, kind, f"{len(body)} bytes of type {body_type:#x} are no {kind}; take them as bytes")
+    return Reading(None, kind, f"{len(body)} bytes of type {body_type:#x} are not a valid {kind}; take them as bytes")

@@ -1,4 +1,4 @@
-"""The origins there are. Each is loaded when it is asked for: a process of Spark needs one of them."""
+"""The kinds of origins. Each is loaded on first use: a process of Spark needs only one of them."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -9,7 +9,7 @@ from waypost.spark.origin import Origin
 
 
 def open_origin(endpoint: Endpoint) -> Origin:
-    """Close it when it is not needed any more. Raises WaypostError if nothing answers there."""
+    """Open the origin at an endpoint; the caller closes it. Raises WaypostError if nothing answers there."""
     return _OPENERS[endpoint.kind](endpoint)
 
 

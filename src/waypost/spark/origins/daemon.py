@@ -13,7 +13,7 @@ from waypost.spark.origins.reading import RangeReading
 
 
 class DaemonOrigin(RangeReading[BulkClient]):
-    """See waypost.spark.origin.Origin."""
+    """The Origin of a daemon."""
 
     def __init__(self, client: BulkClient, endpoint: Endpoint) -> None:
         super().__init__(client, endpoint.locked)
@@ -24,7 +24,7 @@ class DaemonOrigin(RangeReading[BulkClient]):
         while True:
             removed = self._client.remove(wanted)
             count += removed.count
-            # What is left then is locked: it belongs to somebody else.
+            # The messages that are left then are locked by another reader.
             if not removed.count or not removed.left:
                 return count
 

@@ -1,9 +1,10 @@
-"""Any MSMQ host as an origin, through MS-MQRR or MS-MQQP: the way for hosts without Waypost, a round trip a message.
+"""Any MSMQ host as an origin, through MS-MQRR or MS-MQQP: for hosts without Waypost, with a round trip per message.
 
 A host finds a message by the identifier of one that is in the queue, and not by a place in the order of arrival
-(readings MQDMPR 3.C), so to plan and to read is to walk over the whole queue with a cursor. It does not tell what is
-uncommitted or locked there: what a transaction sends late, behind what was read, is missed. Journals, dead letters and
-queues at rest are safe. A queue that was deleted and created again is not noticed.
+(readings MQDMPR 3.C), so that planning and reading walk over the whole queue with a cursor. A host does not report
+uncommitted and locked messages: a message that a transaction commits late, with a number before those that were read,
+is missed. Journals, dead-letter queues and queues at rest are safe. A queue that was deleted and created again goes
+unnoticed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,13 +38,13 @@ _FORMAT: Final = 1
 
 
 class HostOrigin:
-    """See waypost.spark.origin.Origin. Queues are named as `Host.queue` takes them."""
+    """The Origin of an MSMQ host. Names of queues are those of `Host.queue`."""
 
     def __init__(self, host: Host) -> None:
         self._host: Final = host
 
     def queues(self, pattern: str) -> Sequence[BulkQueue]:
-        raise InvalidParameter(f"an MSMQ host does not list its queues for {pattern!r}; name them with `queue`")
+        raise InvalidParameter(f"an MSMQ host does not list its queues for {pattern!r}; name each with `queue`")
 
     def queue(self, name: str) -> BulkQueue:
         messages = [(_seq(each), each.size, each.arrived_time, each.transactional) for each in self._messages(name)]
@@ -98,7 +99,7 @@ class HostOrigin:
         queue = self._host.queue(wanted.name)
         going = self._messages(wanted.name, wanted.after, wanted.up_to)
         for lookup_id in [message.lookup_id for message in going]:
-            # What somebody else has received meanwhile is gone as well.
+            # A message that another reader has received meanwhile is gone as well.
             with suppress(MessageNotFound):
                 queue.receive(0, lookup_id=lookup_id)
                 count += 1
@@ -117,7 +118,7 @@ class HostOrigin:
         self._host.close()
 
     def _messages(self, name: str, after: int = 0, up_to: int = SEQUENCE_MASK) -> Iterator[Message]:
-        """Those of a range, by priority and then in the order of arrival."""
+        """Messages of a range, by priority and then in the order of arrival."""
         return (message for message in self._host.queue(name).browse() if after < _seq(message) <= up_to)
 
 
@@ -137,4 +138,4 @@ def _seq(message: Message) -> int:
 
 
 def _no_claims() -> InvalidParameter:
-    return InvalidParameter("messages of an MSMQ host cannot be claimed; read it in the mode peek or drain")
+    return InvalidParameter("an MSMQ host does not support the mode claim; read it in the mode peek or drain")

@@ -1,4 +1,4 @@
-"""What a daemon and the folder of a store are read by alike: ranges of arrival numbers."""
+"""Reading by ranges of arrival numbers, for a daemon and for the folder of a store."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from waypost.api.bulk import BulkQueue, Locked, PlannedRange, PlanRange, ReadRange
 from waypost.arrow.packets import Packets
 
-# Loaded by who needs one of them: see waypost.spark.origins.
+# Imported only for types: waypost.spark.origins loads the one that is needed.
 if TYPE_CHECKING:
     from waypost.client.bulk.client import BulkClient
     from waypost.client.bulk.folder import FolderReader

@@ -1,4 +1,4 @@
-"""The folder of a queue manager as an origin, read only, on the same host, with or without a daemon on it."""
+"""The store folder of a queue manager as a read-only origin, on the same host, with or without a running daemon."""
 
 from collections.abc import Iterator
 
@@ -12,11 +12,11 @@ from waypost.spark.origins.reading import RangeReading
 
 
 class StoreOrigin(RangeReading[FolderReader]):
-    """See waypost.spark.origin.Origin. What is in the folder stays there."""
+    """The Origin of a store folder. It never changes the folder."""
 
     def plan(self, wanted: PlanRange) -> PlannedRange:
         if wanted.up_to is UNSET:
-            # Whoever asks where the queue ends means by now.
+            # A plan without an end needs the current end of the queue.
             self._client.renew()
         return super().plan(wanted)
 
@@ -34,4 +34,4 @@ class StoreOrigin(RangeReading[FolderReader]):
 
 
 def _read_only() -> StoreReadOnly:
-    return StoreReadOnly("nothing can be taken out of a folder that is only read; use the mode peek, or a daemon")
+    return StoreReadOnly("a store folder is read-only, so messages stay in it; use the mode peek, or a daemon")

@@ -1,21 +1,21 @@
-"""Archive: the messages of queues into Parquet, for good, and out of their queues once they are safe there.
+"""Archive: write the messages of queues to Parquet files, and remove them from their queues once they are safe there.
 
     archive(stream, "/archive").awaitTermination()
     read_archive(spark, "/archive").where("queue like '%orders%'").show()
 
-`stream` is `spark.readStream.format("msmq")` in mode `drain` (or `peek` to leave them in their queues). What happens to
-a batch, and what the next run does if everything ends there:
+`stream` is `spark.readStream.format("msmq")` in mode `drain` (or `peek` to leave the messages in their queues). The
+steps of a batch, and the action of the next run if this one ends there:
 
-    1. Spark notes which range of which queues the batch is.     The same batch begins again.
+    1. Spark notes the queues and ranges of the batch.           The same batch begins again.
     2. Files are written, and forced to disk.                    They are replaced: same batch, same folder.
-    3. The table of Delta or Iceberg takes the files over.       It tells that it has the batch, and the files stay.
-    4. The manifest of the batch is written, and forced to disk. The batch is passed over: it is archived.
+    3. The table of Delta or Iceberg takes the files over.       It reports that it has the batch, and the files stay.
+    4. The manifest of the batch is written, and forced to disk. The batch is skipped: it is archived.
     5. Spark notes that the batch is done.
-    6. The source takes the range out of the queues.             It is taken out when the next run begins.
+    6. The source removes the range from the queues.             It is removed when the next run begins.
 
-So a message is in the queue until step 6 and in the archive from step 4 on. Readers go by the manifests, which name
-whole files of whole batches; what a killed run has left beside them is not seen. A batch is named after the query and
-its number: the query is another one when its checkpoint is lost, and cannot replace what is archived.
+So a message is in the queue until step 6 and in the archive from step 4 on. Readers use the manifests, which name
+whole files of whole batches; other files, left by a killed run, are ignored. A batch has the name of its query and
+its number: a query with a lost checkpoint has a new name, and cannot replace archived batches.
 """
 
 from collections.abc import Mapping
@@ -47,24 +47,24 @@ CHECKPOINTS: Final = "_checkpoints"
 
 
 class Table(Protocol):
-    """What the files of a batch belong to, and how they lie below the path."""
+    """The table that the files of a batch belong to, and their places below the path."""
 
     def write(self, messages: DataFrame, batch: Batch) -> None:
-        """The files, in place of those that the batch has already."""
+        """Write the files of a batch, in place of those that it already has."""
 
     def files(self, batch: Batch) -> str:
-        """Where they are, as a glob."""
+        """The files of a batch, as a glob."""
 
     def has(self, batch: Batch) -> bool:
-        """Whether the table has taken the batch over."""
+        """True if the table has taken the batch over."""
 
     def commit(self, batch: Batch, entries: list[Entry]) -> None:
-        """Take it over, for all readers at once."""
+        """Take the batch over, for all readers at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetTree:
-    """queue=.../date=.../batch=.../part-*.parquet: plain files, which the manifest alone makes part of the archive."""
+    """queue=.../date=.../batch=.../part-*.parquet: plain files, part of the archive once a manifest names them."""
 
     path: str
 
@@ -79,12 +79,12 @@ class ParquetTree:
         return False
 
     def commit(self, batch: Batch, entries: list[Entry]) -> None:
-        """The manifest does that."""
+        """Do nothing: the manifest makes the files part of the archive."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlatFiles:
-    """data/BATCH/part-*.parquet, for tables that keep account of their files and want every column inside them."""
+    """data/BATCH/part-*.parquet, for tables that keep their own list of files and need every column inside them."""
 
     path: str
 
@@ -96,29 +96,29 @@ class FlatFiles:
 
 
 def table_of(path: str, kind: str) -> Table:
-    """The table at the path. Raises InvalidParameter if there is no such kind, or its library is not installed."""
+    """The table at the path. Raises InvalidParameter if the kind is unknown or its library is not installed."""
     if kind not in FORMATS:
-        raise InvalidParameter(f"an archive is {', '.join(FORMATS)}, not {kind!r}")
+        raise InvalidParameter(f"the format of an archive must be one of {', '.join(FORMATS)}, not {kind!r}")
     if kind == "parquet":
         return ParquetTree(path)
     try:
         home = import_module(f"waypost.spark.pipelines.{kind}")
     except ModuleNotFoundError as error:
         raise InvalidParameter(
-            f"an archive of {kind} needs {error.name}, which is not installed; pip install 'waypost[{kind}]' does that"
+            f"an archive of {kind} needs {error.name}, which is not installed; run pip install 'waypost[{kind}]'"
         ) from None
     found: Table = home.table(path)
     return found
 
 
 def messages_of(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
-    """The stream of what an archive holds, malformed packets too. `options` are those of format("msmq")."""
+    """The stream of messages for an archive, malformed packets included. `options` are those of format("msmq")."""
     reader = spark.readStream.format("msmq").schema(from_arrow_schema(MESSAGE)).option("onMalformed", "quarantine")
     return reader.options(**options).load()
 
 
 def archive(messages: DataFrame, path: str, *, kind: str = "parquet", checkpoint: str = "") -> StreamingQuery:
-    """Archive what a stream has now, batch by batch, and end. The same checkpoint goes on where it ended."""
+    """Archive the current messages of a stream, batch by batch, and end. The same checkpoint continues from there."""
     path = path.rstrip("/")
     check_path(path)
     table = table_of(path, kind)
@@ -126,7 +126,7 @@ def archive(messages: DataFrame, path: str, *, kind: str = "parquet", checkpoint
 
     def each(batch: DataFrame, number: int) -> None:
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        assert query, "Spark tells the query of a batch"
+        assert query, "Spark names the query of a batch"
         archive_batch(batch, path, table, Batch(query, number))
 
     writer = messages.writeStream.foreachBatch(each).trigger(availableNow=True)
@@ -134,7 +134,7 @@ def archive(messages: DataFrame, path: str, *, kind: str = "parquet", checkpoint
 
 
 def archive_batch(messages: DataFrame, path: str, table: Table, batch: Batch) -> None:
-    """Steps 2 to 4. A batch that has a manifest is not touched."""
+    """Do steps 2 to 4, or nothing for a batch that has a manifest."""
     spark = messages.sparkSession
     if has_manifest(spark, path, batch):
         return
@@ -148,22 +148,22 @@ def archive_batch(messages: DataFrame, path: str, table: Table, batch: Batch) ->
 
 
 def _named(messages: DataFrame, batch: Batch) -> DataFrame:
-    """With the batch, and the day on which a message came, or was sent if that is not known."""
+    """Add the batch, and the day on which a message arrived, or was sent if its arrival is unknown."""
     day = sf.to_date(sf.coalesce("arrived_time", "sent_time"))
     return messages.select(*MESSAGE.names).withColumns({"date": day, "batch": sf.lit(str(batch))})
 
 
 def _refuse_mixture(spark: SparkSession, path: str, kind: str) -> None:
-    """Its readers could not read an archive of two kinds."""
+    """Refuse to mix two kinds in one archive: readers could not read it."""
     first = noted(spark, path).select("path").head()
     if first is not None and first.path.startswith("queue=") is not (kind == "parquet"):
         other = "Parquet files" if first.path.startswith("queue=") else "a table of Delta or Iceberg"
-        raise InvalidParameter(f"{path} is an archive of {other}; archive into it as such, or into another folder")
+        raise InvalidParameter(f"{path} is an archive of {other}; choose that format, or another folder")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run has archived: the manifests since `began`."""
+    """The result of a run of the archive: the manifests since `began`."""
 
     path: str
     began: datetime
@@ -175,7 +175,7 @@ class Outcome:
         return cls(path, began, entries)
 
     def by_day(self) -> DataFrame:
-        """For every queue and day: batches, files, messages, their bytes and the range of their numbers."""
+        """Batches, files, messages, bytes and the range of arrival numbers for every queue and day."""
         return (
             self.entries.groupBy("queue", "date")
             .agg(
@@ -192,6 +192,6 @@ class Outcome:
         return self.entries.select("batch").distinct().count()
 
     def stored_bytes(self) -> int:
-        """Of the files, each of which may hold several queues and days."""
+        """Size of all files, each counted once: a file may hold several queues and days."""
         files = self.entries.select("path", "file_bytes").distinct()
         return sum(row.file_bytes for row in files.collect())

@@ -1,4 +1,4 @@
-"""The report of a run of the archive, and of a check of one."""
+"""The reports of a run of the archive, and of its verification."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -31,7 +31,7 @@ _PROBLEMS: Final = (
 
 
 def report(outcome: Outcome, *, origin: str = "") -> Report:
-    """What was archived, by queue and day."""
+    """The report on the messages that a run archived, by queue and day."""
     days = outcome.by_day().collect()
     messages, size = _total(days, "messages"), _total(days, "bytes")
     queues = len({day["queue"] for day in days})
@@ -39,7 +39,7 @@ def report(outcome: Outcome, *, origin: str = "") -> Report:
     summary = (
         f"{messages:,} messages of {_queues(queues)} are in {outcome.path}."
         if messages
-        else f"There was nothing new to archive in {outcome.path}."
+        else f"The queues had no new messages for {outcome.path}."
     )
     figures = [
         Figure("Messages", messages, note=f"of {_queues(queues)}"),
@@ -51,31 +51,31 @@ def report(outcome: Outcome, *, origin: str = "") -> Report:
     ]
     malformed = _total(days, "malformed")
     if malformed:
-        figures.append(Figure("Malformed", malformed, note="kept as they are", tone=Tone.WARNING))
+        figures.append(Figure("Malformed", malformed, note="archived unchanged", tone=Tone.WARNING))
     parts: list[Part] = [Table.of("days", "By queue and day", _DAYS, [day.asDict() for day in days])]
     by_queue: dict[str, int] = {}
     for day in days:
         by_queue[day["queue"]] = by_queue.get(day["queue"], 0) + day["messages"]
     if len(by_queue) > 1:
         most = dict(sorted(by_queue.items(), key=lambda item: -item[1])[:DRAWN])
-        parts.insert(0, plots.bars("queues", "Messages by queue", most, text="Messages that were archived, by queue."))
-    return Report("Archive", summary, figures, [Section("What was archived", "", parts)], origin)
+        parts.insert(0, plots.bars("queues", "Messages by queue", most, text="Archived messages by queue."))
+    return Report("Archive", summary, figures, [Section("Archived messages", "", parts)], origin)
 
 
 def verification(path: str, files: int, problems: Sequence[Row]) -> Report:
-    """What a check of all files has found."""
+    """The report on a verification of all files."""
     count = len({row["path"] for row in problems})
     summary = (
-        f"{count:,} of {files:,} files of {path} are not what their manifests say."
+        f"{count:,} of {files:,} files of {path} do not match their manifests."
         if problems
-        else f"All {files:,} files of {path} are what their manifests say."
+        else f"All {files:,} files of {path} match their manifests."
     )
     figures = [Figure("Files", files), Figure("Wrong", count, tone=Tone.of_problems(count))]
     parts: list[Part] = (
         [Table.of("problems", "Files", _PROBLEMS, [row.asDict() for row in problems])] if problems else []
     )
     if problems:
-        parts.insert(0, Note("What is missing here cannot be replayed.", Tone.BAD))
+        parts.insert(0, Note("A replay cannot send messages of missing files.", Tone.BAD))
     return Report("Archive, verified", summary, figures, [Section("Differences", "", parts)] if parts else [], path)
 
 

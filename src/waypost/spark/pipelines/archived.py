@@ -1,4 +1,4 @@
-"""Reading an archive back: by its manifests, so that whole batches are seen and each once."""
+"""Read an archive by its manifests: only whole batches, and each of them once."""
 
 from collections.abc import Collection
 from typing import Final
@@ -18,7 +18,7 @@ _CHECKED: Final = ("messages", "malformed", "bytes", "file_bytes", "first_seq", 
 def read_archive(spark: SparkSession, path: str, *, batches: Collection[str] | None = None) -> DataFrame:
     """The messages of an archive, or of some of its batches, with the columns ARCHIVED of the manifest.
 
-    Raises InvalidParameter if the path is no archive, or a file of it is gone.
+    Raises InvalidParameter if the path is not an archive, or one of its files is gone.
     """
     path = path.rstrip("/")
     files = sorted({row.path for row in entries(spark, path, batches=batches).select("path").collect()})
@@ -29,22 +29,22 @@ def read_archive(spark: SparkSession, path: str, *, batches: Collection[str] | N
     except AnalysisException as error:
         if is_path_missing(error):
             raise InvalidParameter(
-                f"a file that belongs to the archive {path} is gone; verify it to see which"
+                f"a file of the archive {path} is gone; verify the archive to see its name"
             ) from None
         raise
 
 
 def entries(spark: SparkSession, path: str, *, batches: Collection[str] | None = None) -> DataFrame:
-    """What the manifests say. Raises InvalidParameter if the path is no archive."""
+    """The entries of the manifests. Raises InvalidParameter if the path is not an archive."""
     found = noted(spark, path)
     if found.isEmpty():
-        raise InvalidParameter(f"{path} is no archive, or nothing was archived there: it has nothing in {BATCHES}")
+        raise InvalidParameter(f"{path} is not an archive, or is empty: it has nothing in {BATCHES}")
     return found if batches is None else found.where(sf.col("batch").isin(list(batches)))
 
 
 def verify(spark: SparkSession, path: str) -> DataFrame:
     """Read every file and compare it with its manifest: a row with `path`, `queue`, `date` and `problem` for each
-    difference. Raises InvalidParameter if the path is no archive."""
+    difference. Raises InvalidParameter if the path is not an archive."""
     path = path.rstrip("/")
     wanted = entries(spark, path)
     names = ["path", "queue", "date"]
@@ -58,14 +58,14 @@ def verify(spark: SparkSession, path: str) -> DataFrame:
         for name in _CHECKED
     ]
     gone = sf.col("found_messages").isNull()
-    problem = sf.when(gone, sf.lit("the file is not there, or cannot be read")).otherwise(sf.concat_ws("; ", *problems))
+    problem = sf.when(gone, sf.lit("the file is missing or unreadable")).otherwise(sf.concat_ws("; ", *problems))
     keys = [wanted[name].eqNullSafe(found[name]) for name in names]
     joined = wanted.join(found, keys, "left")
     return joined.select(*(wanted[name] for name in names), problem.alias("problem")).where("problem != ''")
 
 
 def _read_all(spark: SparkSession, path: str) -> DataFrame:
-    """Whatever files there are and can be read."""
+    """All files of the archive that exist and are readable."""
     reader = spark.read.schema(SCHEMA).option("basePath", path).option("ignoreCorruptFiles", "true")
     for files in (f"{path}/queue=*/date=*/batch=*", f"{path}/data/*"):
         try:

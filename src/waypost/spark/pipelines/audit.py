@@ -1,7 +1,7 @@
-"""Delivery audit: what was sent against what came back about it.
+"""Delivery audit: compare the messages that were sent with the acknowledgments that came back.
 
-An acknowledgment has the id of the message that it is about as its correlation id (MS-MQQB 3.1.7.15). MSMQ counts time
-in seconds, and each computer by its own clock: a latency may be a second off, and below 0 where clocks differ.
+The correlation id of an acknowledgment is the id of the acknowledged message (MS-MQQB 3.1.7.15). MSMQ counts time in
+seconds, and each computer by its own clock: a latency may be a second off, and below 0 if clocks differ.
 """
 
 from dataclasses import dataclass, field
@@ -26,46 +26,50 @@ OUTCOMES: Final = (RECEIVED, REACHED, REFUSED, LOST, WAITING, UNASKED)
 ROUTE: Final = ("source_qm", "dest_queue")
 SHARES: Final = (0.5, 0.95, 0.99)
 
-# Ids of one queue manager begin alike, and Spark sorts by the first bytes: a number before them makes that quick.
+# Ids of one queue manager begin alike, and Spark sorts by the first bytes: a number before the ids makes sorting quick.
 _KEY: Final = ["key", "message_id"]
 _ABOUT: Final = ("message_id", *ROUTE, "label", "sent_time", "acknowledge")
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """When a message counts as late, and when it is lost rather than on its way."""
+    """Times after which a message counts as late, or as lost."""
 
     late_after: timedelta = timedelta(minutes=1)
     lost_after: timedelta = timedelta(minutes=10)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    # By how much the clocks of two computers may differ. Only a stream needs it.
+    # Largest difference between the clocks of two computers. Only a stream needs it.
     skew: timedelta = timedelta(minutes=5)
 
 
 def audit(sent: DataFrame, acknowledgments: DataFrame, rules: Rules | None = None) -> DataFrame:
     """A row for each message that was sent, with its `outcome`.
 
-    received  an application took it        reached  it is in its queue        refused  `refusal` is the class
-    lost      no word, and the time is over waiting  no word yet               unasked  its sender wanted no word
+    received  an application received it
+    reached   it is in its queue
+    refused   it was refused; `refusal` is the class of the negative acknowledgment
+    lost      no acknowledgment came, and the time for it is over
+    waiting   no acknowledgment came yet
+    unasked   its sender asked for no acknowledgment
 
-    `late` and `duplicated` (the same thing happened to it twice) are told beside the outcome.
+    The columns `late` and `duplicated` (several acknowledgments of the same kind) are independent of the outcome.
     """
     return outcomes(_about(sent).join(_words(acknowledgments), _KEY, "left"), rules or Rules())
 
 
 def unmatched(sent: DataFrame, acknowledgments: DataFrame) -> DataFrame:
-    """Acknowledgments about messages that are not among those sent, a row for each such message."""
+    """Acknowledgments of messages that are not in `sent`, a row for each such message."""
     return _words(acknowledgments).join(_about(sent), _KEY, "left_anti").drop("key")
 
 
 def matched(sent: DataFrame, acknowledgments: DataFrame) -> DataFrame:
-    """Both at once for who needs both: `is_sent` is null for acknowledgments about messages that were not sent."""
+    """Messages joined with their acknowledgments; `is_sent` is null for acknowledgments of messages not in `sent`."""
     about = _about(sent).where(sf.col("message_id").isNotNull()).withColumn("is_sent", sf.lit(True))
     return about.join(_words(acknowledgments), _KEY, "full")
 
 
 def outcomes(joined: DataFrame, rules: Rules) -> DataFrame:
-    """From messages with the words about them to what became of each."""
+    """The outcome of each message, from messages joined with their acknowledgments."""
     reach, receive = (seconds_between(sf.col("sent_time"), sf.col(name)) for name in ("reached_time", "received_time"))
     first = sf.least(reach, receive)
     is_asked = sf.coalesce(sf.col("acknowledge"), sf.lit(PA)).bitwiseAND(sf.lit(PA | PR)) != 0
@@ -94,7 +98,7 @@ def outcomes(joined: DataFrame, rules: Rules) -> DataFrame:
 
 
 def routes(audited: DataFrame) -> DataFrame:
-    """A row for each source and destination: how many messages had which outcome, and how long they took."""
+    """A row for each source and destination: the number of messages with each outcome, and their latencies."""
     counts = [sf.count_if(sf.col("outcome") == name).alias(name) for name in OUTCOMES]
     spans = ("reach", "receive")
     found = audited.groupBy(*ROUTE).agg(
@@ -117,7 +121,7 @@ def routes(audited: DataFrame) -> DataFrame:
 
 
 def refusals(audited: DataFrame) -> DataFrame:
-    """Why messages were refused, by destination."""
+    """The reasons of refusals, by destination."""
     refused = audited.where(sf.col("outcome") == REFUSED)
     return (
         refused.groupBy("dest_queue", "refusal")
@@ -127,8 +131,8 @@ def refusals(audited: DataFrame) -> DataFrame:
 
 
 def audit_stream(sent: DataFrame, acknowledgments: DataFrame, rules: Rules | None = None) -> DataFrame:
-    """The same for two streams: a row for each message and acknowledgment, or one without, outcome lost, when
-    `lost_after` is over. Spark keeps in its state what is younger than that.
+    """Audit two streams: a row for each acknowledgment with its message, and a row with the outcome lost for a message
+    without one when `lost_after` is over. Spark keeps younger messages in its state.
     """
     rules = rules or Rules()
     wait, skew = (f"INTERVAL {round(span.total_seconds())} SECONDS" for span in (rules.lost_after, rules.skew))
@@ -159,7 +163,7 @@ def audit_stream(sent: DataFrame, acknowledgments: DataFrame, rules: Rules | Non
 
 
 def _words(acknowledgments: DataFrame) -> DataFrame:
-    """One row for each message with all that is said about it, so that a join makes no rows of its own."""
+    """All acknowledgments of a message in one row, so that a join keeps one row for each message."""
     message_class, time = sf.col("message_class"), sf.col("sent_time")
     is_reach = message_class == MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
     is_receive = message_class == MessageClass.MQMSG_CLASS_ACK_RECEIVE
@@ -186,7 +190,7 @@ def _key(message_id: str) -> Column:
 
 
 def _is_word() -> Column:
-    """Administration acknowledgments. An order ack is none (waypost.wire.message_class)."""
+    """Condition for administration acknowledgments, without order acks (waypost.wire.message_class)."""
     message_class = sf.col("message_class")
     is_positive = message_class.isin(MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
     return sf.col("correlation_id").isNotNull() & (is_positive | is_negative(message_class))

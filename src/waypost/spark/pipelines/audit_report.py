@@ -13,12 +13,12 @@ from waypost.spark.pipelines.expressions import class_meaning, message_id_text, 
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table, Tone
 from waypost.spark.pipelines.report_values import shown
 
-# How many messages a list of single ones has.
+# Largest number of messages in a list.
 LISTED: Final = 1000
-# How many routes are drawn.
+# Largest number of routes in a drawing.
 DRAWN: Final = 12
 
-# Upper ends, in seconds, of the columns of the picture of latencies.
+# Upper ends of the classes of latencies in the histogram, in seconds.
 _CLASSES: Final = (0, 1, 2, 5, 10, 30, 60, 300, 3600)
 
 _ROUTE: Final = (Column("source_qm", "Source", Kind.GUID), Column("dest_queue", "Destination", Kind.CODE))
@@ -47,7 +47,7 @@ _TONES: Final = dict(
 
 
 def report(sent: DataFrame, acknowledgments: DataFrame, rules: Rules | None = None, origin: str = "") -> Report:
-    """Runs the audit once, and tells what it found."""
+    """Run the audit once, and report its findings."""
     rules = rules or Rules()
     both = matched(sent, acknowledgments).persist()
     try:
@@ -59,7 +59,7 @@ def report(sent: DataFrame, acknowledgments: DataFrame, rules: Rules | None = No
 
 
 class _Findings:
-    """What the report needs of the data. Each list is asked for only if something is in it."""
+    """The data for the report. Each list is read only if it is not empty."""
 
     def __init__(self, audited: DataFrame, unmatched: DataFrame) -> None:
         self.audited = audited
@@ -89,13 +89,13 @@ class _Findings:
         late = shown(rules.late_after, Kind.SECONDS)
 
         def share(name: str) -> str:
-            return f"{shown(counts[name] / sent, Kind.SHARE)} of what was sent" if sent else ""
+            return f"{shown(counts[name] / sent, Kind.SHARE)} of all messages" if sent else ""
 
         return [
             Figure("Sent", sent, note=f"on {len(self.routes):,} routes"),
             Figure("Received", counts["received"], note=share("received"), tone=Tone.GOOD),
             Figure("In their queue", counts["reached"], note="reached, not received"),
-            Figure("Lost", counts[LOST], note="no word came back", tone=Tone.of_problems(counts[LOST])),
+            Figure("Lost", counts[LOST], note="no acknowledgment came", tone=Tone.of_problems(counts[LOST])),
             Figure("Refused", counts[REFUSED], note=share(REFUSED), tone=Tone.of_problems(counts[REFUSED])),
             Figure("Late", counts["late"], note=f"after more than {late}", tone=_warning(counts["late"])),
             Figure("Duplicated", counts["duplicated"], tone=_warning(counts["duplicated"])),
@@ -110,7 +110,7 @@ class _Findings:
         return [
             Section(
                 "Routes",
-                "A route is the queue manager that sent and the queue that was meant.",
+                "A route is the sending queue manager and the destination queue.",
                 [*self._drawn(), Table.of("routes", "Outcomes", self._columns(), _records(self.routes))],
             ),
             Section(
@@ -126,7 +126,7 @@ class _Findings:
         ]
 
     def _columns(self) -> list[Column]:
-        """Without outcomes that no message had."""
+        """Columns of the table of routes, without outcomes that no message had."""
         return [column for column in _ROUTES if self.counts.get(column.name, 1)]
 
     def _drawn(self) -> list[Part]:
@@ -137,22 +137,20 @@ class _Findings:
         labels = [f"{shown(route['source_qm'], Kind.GUID)} → {route['dest_queue']}" for route in most]
         text = f"Messages by outcome, for the {len(most)} routes with most messages."
         return [
-            plots.stacked(
-                "outcomes", "What became of the messages", labels, [s for s in series if any(s.values)], text=text
-            )
+            plots.stacked("outcomes", "Outcomes of messages", labels, [s for s in series if any(s.values)], text=text)
         ]
 
     def _histogram(self) -> list[Part]:
         values = {title: self.latency[title] for title in _class_titles()}
         if not any(values.values()):
             return []
-        return [plots.histogram("reach", "Time to reach the queue", values, text="Messages by their latency.")]
+        return [plots.histogram("reach", "Time to reach the queue", values, text="Messages by latency.")]
 
     def _lost(self, rules: Rules) -> list[Section]:
         count = self.counts[LOST]
         if not count:
             return []
-        text = f"An acknowledgment was asked for, and none came within {shown(rules.lost_after, Kind.SECONDS)}."
+        text = f"Their senders asked for an acknowledgment; none came within {shown(rules.lost_after, Kind.SECONDS)}."
         return [Section("Lost", text, [self._list("lost", sf.col("outcome") == LOST, _MESSAGE, count)])]
 
     def _refused(self) -> list[Section]:
@@ -171,7 +169,7 @@ class _Findings:
         times = [
             Column(f"{name}_count", f"{name.capitalize()} acknowledgments", Kind.COUNT) for name in ("reach", "receive")
         ]
-        text = "More than one acknowledgment says the same of each of these messages: it was delivered more than once."
+        text = "Each of these messages has several acknowledgments of the same kind: it was delivered more than once."
         return [
             Section("Duplicated", text, [self._list("duplicated", sf.col("duplicated"), (*_MESSAGE, *times), count)])
         ]
@@ -186,9 +184,9 @@ class _Findings:
         some = (
             self.unmatched.withColumn("id", message_id_text(sf.col("message_id"))).orderBy("message_id").limit(LISTED)
         )
-        note = Note("Either they were sent before the journal begins, or their senders keep no journal.", Tone.WARNING)
+        note = Note("They were sent before the journal begins, or their senders keep no journal.", Tone.WARNING)
         table = Table.of(
-            "unmatched", "What was acknowledged", columns, _records(some.collect()), total=self.unmatched_count
+            "unmatched", "Acknowledged messages", columns, _records(some.collect()), total=self.unmatched_count
         )
         return [Section("Acknowledgments of unknown messages", "", [note, table])]
 
@@ -201,7 +199,7 @@ class _Findings:
 
 
 def _latency(audited: DataFrame) -> Row:
-    """All routes together: percentiles, and how many messages are in each class."""
+    """Latencies of all routes together: percentiles, and the number of messages in each class."""
     seconds = sf.coalesce("reach_seconds", "receive_seconds")
     lower = (None, *_CLASSES)
     counts = []

@@ -1,9 +1,9 @@
-"""Dead letters: why messages were not delivered.
+"""Dead-letter messages: the reasons why messages were not delivered.
 
-    letters = spark.read.format("msmq").option("queues", "system$;deadletter,system$;deadxact").load()
-    triage(chosen(letters, Choice(reasons=("reach-queue-timeout",)))).show()
+    dead = spark.read.format("msmq").option("queues", "system$;deadletter,system$;deadxact").load()
+    triage(chosen(dead, Choice(reasons=("reach-queue-timeout",)))).show()
 
-What becomes of them is in waypost.spark.pipelines.desk.
+waypost.spark.pipelines.desk sends them again, parks or drops them.
 """
 
 import re
@@ -22,35 +22,35 @@ from waypost.spark.pipelines.expressions import message_id_text
 from waypost.spark.pipelines.sending import like
 from waypost.wire.message_class import NEGATIVE, MessageClass
 
-# How many groups of letters a report lists.
+# Largest number of groups in a report.
 GROUPS: Final = 1000
 QUEUES: Final = (r"system$;deadletter", r"system$;deadxact")
 
 _PREFIX: Final = "MQMSG_CLASS_NACK_"
-# The word for each reason, as people give it: reach-queue-timeout.
+# Names of the reasons on the command line, such as reach-queue-timeout.
 REASONS: Final = {
     each.name.removeprefix(_PREFIX).lower().replace("_", "-"): each for each in MessageClass if each & NEGATIVE
 }
 _CLASS: Final = re.compile(r"0x[0-9a-fA-F]{1,4}")
-# What is asked for of letters.
+# Columns to read of dead-letter messages.
 COLUMNS: Final = (*schema.DEFAULT.names, "body_kind")
-# What makes labels of one kind differ, besides GUIDs.
+# Numbers and GUIDs are the parts in which labels of one form differ.
 _NUMBER: Final = r"[0-9]+"
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which letters: those that match one of each kind that is given. Destinations and labels may have * and ?."""
+    """A choice of dead-letter messages: one value of each given field matches. Destinations and labels are patterns."""
 
     reasons: Sequence[str] = ()
     destinations: Sequence[str] = ()
     labels: Sequence[str] = ()
-    # They came before.
+    # Only messages that arrived before this time.
     before: datetime | None = None
 
 
 def chosen(letters: DataFrame, choice: Choice) -> DataFrame:
-    """Raises InvalidParameter for a reason that there is not."""
+    """The dead-letter messages of a choice. Raises InvalidParameter for an unknown reason."""
     found = letters
     if choice.reasons:
         found = found.where(sf.col("message_class").isin([class_of(reason) for reason in choice.reasons]))
@@ -64,12 +64,12 @@ def chosen(letters: DataFrame, choice: Choice) -> DataFrame:
 
 
 def class_of(reason: str) -> int:
-    """The class that a word, or its number as 0x8002, stands for."""
+    """The class of a reason, given by its name or by a number such as 0x8002."""
     if reason.lower() in REASONS:
         return REASONS[reason.lower()]
     if _CLASS.fullmatch(reason):
         return int(reason, 16)
-    raise InvalidParameter(f"there is no reason {reason!r}; there are {', '.join(REASONS)}, and numbers like 0x8002")
+    raise InvalidParameter(f"unknown reason {reason!r}; reasons are {', '.join(REASONS)}, and numbers like 0x8002")
 
 
 def _any(conditions: Iterable[Column]) -> Column:
@@ -80,7 +80,7 @@ def _any(conditions: Iterable[Column]) -> Column:
 
 
 def reason() -> Column:
-    """The word for the class of a letter."""
+    """Name of the reason of a dead-letter message."""
     known = sf.create_map(*(sf.lit(part) for word, number in REASONS.items() for part in (int(number), word)))
     number = sf.format_string("0x%04X", "message_class")
     word = sf.coalesce(sf.try_element_at(known, sf.col("message_class")), number)
@@ -88,10 +88,10 @@ def reason() -> Column:
 
 
 def triage(letters: DataFrame) -> DataFrame:
-    """How many letters there are for each reason, destination, form of label and kind of body; the most first.
+    """Count dead-letter messages by reason, destination, form of label and kind of body, largest groups first.
 
-    The form of a label has # for numbers and GUIDs. `oldest`, `newest` and `sample_id` are of the group; `sample` is a
-    label as it is.
+    The form of a label has # for numbers and GUIDs. `oldest` and `newest` are times of the group; `sample` and
+    `sample_id` are the label and the id of its first message.
     """
     kind = sf.col("body_kind") if "body_kind" in letters.columns else sf.format_string("0x%04X", "body_type")
     form = sf.regexp_replace(sf.regexp_replace("label", GUID_PATTERN, "#"), _NUMBER, "#")
@@ -114,9 +114,9 @@ def triage(letters: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Letters as a report needs them: the greatest groups of `triage`, and all letters by reason, the most first.
+    """Counts for a report: the largest groups of `triage`, and all dead-letter messages by reason, largest first.
 
-    A row of `reasons` has the `letters`, the `oldest` and the number of `groups` of a reason.
+    A row of `reasons` has the number of messages, the `oldest` and the number of `groups` of a reason.
     """
 
     groups: Sequence[Row]
@@ -124,7 +124,7 @@ class Tally:
 
 
 def tally(letters: DataFrame) -> Tally:
-    """Reads the letters once, so that groups and reasons are of the same letters."""
+    """Count the dead-letter messages. They are read once, so that groups and reasons agree."""
     groups = triage(letters).persist()
     try:
         counts = (sf.sum("letters").alias("letters"), sf.count("*").alias("groups"), sf.min("oldest").alias("oldest"))

@@ -1,4 +1,4 @@
-"""The report on dead letters: why, where to, which, how old; and what was done with them."""
+"""The report on dead-letter messages: reasons, destinations, groups and ages; and the action on them."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -17,8 +17,8 @@ FIGURES: Final = 5
 _WRONG_KIND: Final = ("not-transactional-q", "not-transactional-msg")
 _REASONS: Final = (
     Column("reason", "Reason"),
-    Column("meaning", "What it says"),
-    Column("letters", "Letters", Kind.COUNT),
+    Column("meaning", "Meaning"),
+    Column("letters", "Messages", Kind.COUNT),
     Column("oldest", "Oldest", Kind.TIME),
 )
 _GROUPS: Final = (
@@ -26,19 +26,19 @@ _GROUPS: Final = (
     Column("dest_queue", "Destination", Kind.CODE),
     Column("label_form", "Labels"),
     Column("body_kind", "Body"),
-    Column("letters", "Letters", Kind.COUNT),
+    Column("letters", "Messages", Kind.COUNT),
     Column("bytes", "Bytes", Kind.BYTES),
     Column("age", "Oldest", Kind.SECONDS),
     Column("newest_age", "Newest", Kind.SECONDS),
-    Column("sample", "A label"),
-    Column("sample_id", "Its message", Kind.CODE),
+    Column("sample", "Sample label"),
+    Column("sample_id", "Sample message", Kind.CODE),
 )
 
 
 def report(tally: Tally, *, action: str = "", done: Done | None = None, now: datetime | None = None) -> Report:
-    """On the letters as they were before anything was done with them.
+    """The report on dead-letter messages as they were before the action.
 
-    Without `done` nothing was, and `action` tells what would be.
+    Without `done`, the report is of a dry run of `action`.
     """
     now = now or datetime.now(UTC)
     total = sum(row["letters"] for row in tally.reasons)
@@ -49,26 +49,26 @@ def report(tally: Tally, *, action: str = "", done: Done | None = None, now: dat
         figures.append(Figure("Oldest", max(ages), Kind.SECONDS))
     figures += [Figure(row["reason"], row["letters"], note=_meaning(row)) for row in tally.reasons[:FIGURES]]
     figures += _done_figures(done)
-    return Report("Dead letters", _summary(total, action, done), figures, sections, made=now)
+    return Report("Dead-letter messages", _summary(total, action, done), figures, sections, made=now)
 
 
 def _summary(total: int, action: str, done: Done | None) -> str:
-    letters = f"{total:,} dead letter{'' if total == 1 else 's'}"
+    letters = f"{total:,} dead-letter message{'' if total == 1 else 's'}"
     verb = {"resend": "sent again", "park": "parked", "drop": "dropped"}.get(action)
     if verb is None:
-        return f"There {'is' if total == 1 else 'are'} {letters}." if total else "There is no dead letter."
+        return f"There {'is' if total == 1 else 'are'} {letters}." if total else "There are 0 dead-letter messages."
     if done is None:
         return f"{letters} would be {verb}; nothing was done."
     if not total:
-        return f"No dead letter was {verb}.{_settled(done.settled)}"
+        return f"No dead-letter message was {verb}.{_settled(done.settled)}"
     return f"{done.removed:,} of {letters} {'was' if done.removed == 1 else 'were'} {verb}.{_settled(done.settled)}"
 
 
 def _settled(count: int) -> str:
-    """A sentence more, if there is something to tell."""
+    """A sentence on messages of an interrupted run, if it left any."""
     if not count:
         return ""
-    return f" {count:,} {'letter was' if count == 1 else 'letters were'} sent by an earlier run, which was interrupted."
+    return f" {count:,} {'message was' if count == 1 else 'messages were'} sent by an earlier, interrupted run."
 
 
 def _done_figures(done: Done | None) -> list[Figure]:
@@ -80,7 +80,7 @@ def _done_figures(done: Done | None) -> list[Figure]:
     if done.sent_at_least_once:
         found.append(Figure("Sent", done.sent_at_least_once, note="without a transaction, to nontransactional queues"))
     if done.settled:
-        found.append(Figure("Settled", done.settled, note="sent by an earlier run, which was interrupted"))
+        found.append(Figure("Settled", done.settled, note="sent by an earlier, interrupted run"))
     return found
 
 
@@ -90,12 +90,12 @@ def _meaning(row: Row) -> str:
 
 def _reason_parts(reasons: Sequence[Row]) -> list[Part]:
     records = [row.asDict() | {"meaning": _meaning(row)} for row in reasons]
-    parts: list[Part] = [Table.of("reasons", "Why", _REASONS, records)]
+    parts: list[Part] = [Table.of("reasons", "Reasons", _REASONS, records)]
     if len(reasons) > 1:
         values = {row["reason"]: row["letters"] for row in reasons}
-        parts.insert(0, plots.bars("reasons", "Letters by reason", values, text="Dead letters, by why they died."))
+        parts.insert(0, plots.bars("reasons", "Messages by reason", values, text="Dead-letter messages by reason."))
     if any(row["reason"] in _WRONG_KIND for row in reasons):
-        parts.append(Note("Letters of the wrong kind for their queue are sent again as the other kind."))
+        parts.append(Note("Resend sends messages of the wrong kind for their queue as the other kind."))
     return parts
 
 
@@ -105,7 +105,7 @@ def _groups(tally: Tally, now: datetime) -> Section:
     ]
     total = sum(row["groups"] for row in tally.reasons)
     text = "In the form of a label, # stands for numbers and GUIDs."
-    return Section("Letters", text, [Table.of("letters", "Groups", _GROUPS, records, total=total)])
+    return Section("Groups", text, [Table.of("letters", "Groups", _GROUPS, records, total=total)])
 
 
 def _age(moment: datetime | None, now: datetime) -> float | None:

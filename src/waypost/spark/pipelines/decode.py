@@ -1,9 +1,9 @@
-"""Decode: raw packets to the columns of messages, out of captures, files of packets, hexadecimal text and archives.
+"""Decode raw packets to the columns of messages, from captures, files of packets, hexadecimal text and archives.
 
     packets = read_packets(spark, ["traffic.pcapng"])
     decoded(packets).select("label", "dest_queue", "packet_error").show()
 
-A packet that is none has null in every column of a message, and `packet_error` tells why.
+A malformed packet has null in every column of a message, and the reason in `packet_error`.
 """
 
 import re
@@ -27,12 +27,12 @@ from waypost.errors import InvalidParameter
 from waypost.spark.pipelines.manifest import local_folder
 
 PACKET: Final = "packet"
-# What Spark has written.
+# Files that Spark writes.
 _OURS: Final = re.compile(r"\.?(?:part-|_SUCCESS|_temporary$)")
-# What a packet tells, with its text if it has one.
+# Columns from a packet, with the text of its body.
 DECODED: Final = tuple(field.name for field in (*schema.MESSAGE, schema.PACKET_ERROR, *schema.BODY_TEXT))
 
-# A file, and what a capture tells of each packet in it.
+# Columns from a file: its name, and the facts that a capture has on each packet.
 CAPTURED: Final = pa.schema(
     [
         pa.field("file", pa.string()),
@@ -40,7 +40,7 @@ CAPTURED: Final = pa.schema(
         pa.field("captured_from", pa.string()),
         pa.field("captured_to", pa.string()),
         schema.PACKET,
-        # Why the file could not be read to its end: in a row of its own, which has no packet.
+        # Reason why the file was not read to its end: in a separate row without a packet.
         pa.field("file_error", pa.string()),
     ]
 )
@@ -49,12 +49,12 @@ _Batches = Iterator[Any]
 
 
 def read_packets(spark: SparkSession, files: Sequence[str], kind: str = "") -> DataFrame:
-    """The packets of files that every worker can open: captures, raw packets or hexadecimal text, one task for each.
+    """The packets of files that every worker can open: captures, raw packets or hexadecimal text, one task per file.
 
-    `kind` is pcap, raw or hex, and is found out unless given. Raises InvalidParameter if there is no such kind.
+    `kind` is pcap, raw or hex (default: the kind that the content shows). Raises InvalidParameter for another kind.
     """
     if kind and kind not in list(Kind):
-        raise InvalidParameter(f"files are {', '.join(Kind)}, not {kind!r}")
+        raise InvalidParameter(f"the kind of a file must be one of {', '.join(Kind)}, not {kind!r}")
     names = spark.createDataFrame([(name,) for name in files], "file string").repartition(len(files), "file")
     return names.mapInArrow(_reader(Kind(kind) if kind else None), from_arrow_schema(CAPTURED))
 
@@ -81,17 +81,17 @@ def _packets_of(name: str, kind: Kind | None) -> _Batches:
 
 
 def decoded(packets: DataFrame, columns: Sequence[str] = DECODED) -> DataFrame:
-    """The rows with what the packets in their column `packet` say. Columns of these names are made anew.
+    """Add columns that are decoded from the column `packet`. Existing columns with these names are replaced.
 
-    Raises InvalidParameter without such a column, or for one that no packet has.
+    Raises InvalidParameter if `packet` is missing, or for a column that packets do not have.
     """
     if dict(packets.dtypes).get(PACKET) != "binary":
         raise InvalidParameter(
-            f"there is no column {PACKET} of binary to decode; there are {', '.join(packets.columns)}"
+            f"the column {PACKET} (binary) to decode is missing; the columns are {', '.join(packets.columns)}"
         )
     unknown = [name for name in columns if name not in DECODED]
     if unknown:
-        raise InvalidParameter(f"a packet has no column {unknown[0]!r}; there are {', '.join(DECODED)}")
+        raise InvalidParameter(f"a packet has no column {unknown[0]!r}; the columns are {', '.join(DECODED)}")
     kept = [name for name in packets.columns if name not in columns]
     given = packets.select(*kept)
     made = from_arrow_schema(pa.schema([schema.ALL.field(name) for name in columns]))
@@ -109,15 +109,15 @@ def _decoder(columns: tuple[str, ...]) -> Callable[[_Batches], _Batches]:
 
 
 def write(rows: DataFrame, path: str, form: str, columns: Sequence[str]) -> None:
-    """As parquet, csv or json; all columns if none are given. In CSV and JSON, ids are hexadecimal and bytes base64.
+    """Write rows as parquet, csv or json, by default all columns. CSV and JSON have ids in hex and bytes in base64.
 
-    Files of an earlier run are replaced. Raises InvalidParameter for a column that there is not, and for a file or a
-    folder with something else in it, which would be gone.
+    Files of an earlier run are replaced. Raises InvalidParameter for an unknown column, and if the path is a file or a
+    folder with other files, which would be deleted.
     """
     _check_place(path)
     unknown = [name for name in columns if name not in rows.columns]
     if unknown:
-        raise InvalidParameter(f"there is no column {unknown[0]!r}; there are {', '.join(rows.columns)}")
+        raise InvalidParameter(f"unknown column {unknown[0]!r}; the columns are {', '.join(rows.columns)}")
     chosen = rows.select(*columns) if columns else rows
     if form != "parquet":
         texts = {name: sf.hex(name) if name.endswith("_id") else sf.base64(name) for name in _binaries(chosen)}
@@ -128,13 +128,13 @@ def write(rows: DataFrame, path: str, form: str, columns: Sequence[str]) -> None
 
 def _check_place(path: str) -> None:
     folder = local_folder(path)
-    # What follows the scheme is a path as it stands.
+    # The text after the scheme is a path, without escapes.
     file = Path(path.removeprefix("file:"))
     if folder is None and file.exists() and not file.is_dir():
         raise InvalidParameter(f"{path} is a file, which would be deleted; name a folder")
     others = [] if folder is None else [each.name for each in folder.iterdir() if not _OURS.match(each.name)]
     if others:
-        raise InvalidParameter(f"{path} has {others[0]!r} in it, which would be deleted; name a folder of its own")
+        raise InvalidParameter(f"{path} has {others[0]!r} in it, which would be deleted; name a new or empty folder")
 
 
 def _binaries(rows: DataFrame) -> list[str]:

@@ -1,4 +1,4 @@
-"""The report on packets that were decoded: what they are, and which are none."""
+"""The report on decoded packets: their classes, destinations and bodies, and the malformed packets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from waypost.spark.pipelines.report import Column, Figure, Kind, Part, Report, S
 from waypost.wire.message_class import meaning
 
 LISTED: Final = 1000
-# How many files the summary names.
+# Largest number of files that the summary names.
 NAMED: Final = 3
 _COUNT: Final = Column("packets", "Packets", Kind.COUNT)
-_CLASSES: Final = (Column("message_class", "Class", Kind.CODE), Column("meaning", "What it says"), _COUNT)
+_CLASSES: Final = (Column("message_class", "Class", Kind.CODE), Column("meaning", "Meaning"), _COUNT)
 _QUEUES: Final = (
     Column("dest_queue", "Sent to", Kind.CODE),
     _COUNT,
@@ -24,13 +24,13 @@ _QUEUES: Final = (
     Column("last", "Last", Kind.TIME),
 )
 _KINDS: Final = (Column("body_kind", "Body"), _COUNT)
-_ERRORS: Final = (Column("packet_error", "Why"), _COUNT)
+_ERRORS: Final = (Column("packet_error", "Reason"), _COUNT)
 _FILES: Final = (Column("file", "File", Kind.CODE), Column("file_error", "Problem"))
 
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """The first rows, and how many there are in all."""
+    """The first rows, and the number of all rows."""
 
     rows: Sequence[Row]
     total: int
@@ -45,9 +45,9 @@ class _Listed:
 
 
 def report(decoded: DataFrame, *, origin: str = "") -> tuple[Report, bool]:
-    """Looks at the packets once. The rows are those of `decoded` with all columns.
+    """Make the report, and say whether all files were read to their end.
 
-    With the report comes whether all files were read to their end.
+    The rows must have all columns of `decoded`; they are read once.
     """
     kept = decoded.drop("body", "packet", "extension", "body_text").persist()
     try:
@@ -65,10 +65,10 @@ def _report(rows: DataFrame, failed: _Listed, origin: str) -> Report:
     figures = [
         Figure("Messages", good),
         Figure("Malformed", bad, tone=Tone.of_problems(bad)),
-        Figure("Queues", queues.total, note="that they are for"),
+        Figure("Queues", queues.total, note="destinations"),
     ]
     if failed.total:
-        figures.append(Figure("Files", failed.total, note="could not be read to their end", tone=Tone.BAD))
+        figures.append(Figure("Files", failed.total, note="not read to their end", tone=Tone.BAD))
     contents: list[Part] = [_classes(sound), queues.table("queues", "Destinations", _QUEUES)]
     if "body_kind" in rows.columns:
         contents.append(_counted(sound, "body_kind").table("kinds", "Bodies", _KINDS))
@@ -89,7 +89,7 @@ def _summary(good: int, bad: int, failed: _Listed) -> str:
         return f"{told}."
     names = ", ".join(row["file"] for row in failed.rows[:NAMED])
     more = f" and {failed.total - NAMED:,} more" if failed.total > NAMED else ""
-    return f"{told}; could not be read to the end: {names}{more}."
+    return f"{told}; not read to the end: {names}{more}."
 
 
 def _told(count: int, one: str, many: str) -> str:

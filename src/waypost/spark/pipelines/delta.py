@@ -1,7 +1,7 @@
 """An archive as a table of Delta Lake: Spark writes the files, and deltalake puts them into the table.
 
-The transaction of a batch is the query and its number, in the same commit as its files: that is how the table tells
-whether it has the batch. A table that was made before a column existed gets the column. Needs the extra `delta`.
+The transaction of a batch has the name of the query and the number of the batch, in the same commit as its files: it
+shows that the table has the batch. An older table gets new columns. Needs the extra `delta`.
 """
 
 import json
@@ -54,7 +54,7 @@ class DeltaArchive(FlatFiles):
 
 
 def _actions(entries: list[Entry]) -> list[AddAction]:
-    """One for each file, whatever it holds."""
+    """One action for each file, also if it holds several queues and days."""
     by_file = groupby(sorted(entries, key=attrgetter("path")), attrgetter("path"))
     return [_action(path, list(parts)) for path, parts in by_file]
 

@@ -1,14 +1,14 @@
-"""What becomes of dead letters: they are sent again, parked or dropped.
+"""Send dead-letter messages again, park them or drop them.
 
-    resend(chosen(letters, Choice(reasons=("reach-queue-timeout",))), Desk(manager, MsmqSink()))
+    resend(chosen(dead, Choice(reasons=("reach-queue-timeout",))), Desk(manager, MsmqSink()))
 
-Sending a letter again and taking it out of the dead-letter queue are two steps, and a program may end between them. So
-the messages go out in a transaction with a receipt: a message to the queue RECEIPTS of the same queue manager that
-names the letters. Whoever runs next reads the receipts first, takes the letters that they name out of their queue
-without sending them, and then the receipts. The letters are where they were, or sent, and never both.
+Sending a dead-letter message again and removing it from the dead-letter queue are two steps, and a program may end
+between them. So the messages are sent in a transaction with a receipt: a message to the queue RECEIPTS of the same
+queue manager that names them. The next run reads the receipts first, removes the messages that they name from the
+dead-letter queue without sending them, and then removes the receipts. A message is sent again or stays, never both.
 
-To a nontransactional queue MSMQ sends without a transaction, and no receipt can go along: letters for such queues are
-sent first and taken out then, and if the program ends just there, they are sent again by the next run.
+MSMQ sends to a nontransactional queue without a transaction, so that no receipt is possible: messages for such queues
+are sent first and removed then, and if the program ends in between, the next run sends them again.
 """
 
 import json
@@ -47,28 +47,28 @@ R = TypeVar("R")
 
 RECEIPTS: Final = "waypost.deadletters"
 PARKING: Final = "parked"
-# Letters that are dealt with at a time: a receipt with the ids of so many is a message of 1 MB.
+# Largest number of dead-letter messages in one step: a receipt with their ids is a message of 1 MB.
 SLICE: Final = 50_000
 
-# The letter was of the wrong kind for its queue, so what is sent now is of the other.
+# The message was of the wrong kind for its queue, so it is sent again as the other kind.
 _WRONG_KIND: Final = (
     MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q,
     MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG,
 )
-# What becomes of these when a letter is parked would be lost otherwise.
+# Columns that parking overwrites, kept in the extension.
 _CARD: Final = schema_of(
     ("dest_queue", "message_class", "transactional", "admin_queue", "acknowledge", "journal", "extension")
 )
-# Who removes letters waits for the disk each time, and several share that.
+# Each removal waits for the disk; several threads share one wait.
 _REMOVERS: Final = 8
 _LOOKUP_ID: Final = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Where letters are dealt with: the queue manager that has them, and the sink that sends through it.
+    """The queue manager that has the dead-letter messages, and the sink that sends through it.
 
-    With `bulk`, a client of the same queue manager, letters that came one after the other are removed together.
+    With `bulk`, a client of the same queue manager, messages with successive arrival numbers are removed together.
     """
 
     manager: "Manager"
@@ -78,7 +78,7 @@ class Desk:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done with letters. `settled` are those that an earlier run had sent and could not take out any more."""
+    """Numbers of messages by action. `settled` were sent by an earlier run, and removed by this one."""
 
     sent_once: int = 0
     sent_at_least_once: int = 0
@@ -87,7 +87,7 @@ class Done:
 
 
 def resend(letters: DataFrame, desk: Desk, *, to: str = "") -> Done:
-    """Send letters to where they were sent to, or to the queue `to`, and take them out of the dead-letter queue."""
+    """Send dead-letter messages again to their destination or to `to`, and remove them from the dead-letter queue."""
     is_transactional = sf.col("transactional") != sf.col("message_class").isin([int(each) for each in _WRONG_KIND])
     if to:
         queue = desk.manager.queue(to)
@@ -98,13 +98,13 @@ def resend(letters: DataFrame, desk: Desk, *, to: str = "") -> Done:
 
 
 def park(letters: DataFrame, desk: Desk, *, to: str = PARKING) -> Done:
-    """Send letters to a queue of this queue manager where they wait for somebody; it is made if it is not there.
+    """Move dead-letter messages to a queue of this queue manager, to wait for an operator. Creates a missing queue.
 
-    What a letter was is in the extension of the parked message, and `unparked` makes the letter of it again.
+    The extension of the parked message keeps the overwritten properties, and `unparked` restores them.
     """
     _make(desk.manager, to)
     if not desk.manager.queue(to).info().transactional:
-        raise InvalidParameter(f"letters are parked in a transactional queue, which {to} is not; name another")
+        raise InvalidParameter(f"cannot park in {to}: the queue is not transactional; name another")
     nothing = {"admin_queue": sf.lit(None).cast("string"), "acknowledge": sf.lit(0), "journal": sf.lit(0)}
     card = sf.to_json(sf.struct(*_CARD.names)).cast("binary")
     waiting = letters.withColumns({"extension": card, "dest_queue": sf.lit(to), **nothing})
@@ -112,14 +112,14 @@ def park(letters: DataFrame, desk: Desk, *, to: str = PARKING) -> Done:
 
 
 def unparked(parked: DataFrame) -> DataFrame:
-    """The letters that parked messages were, to be looked at and sent again. Other messages are left out."""
+    """The dead-letter messages that were parked, with their properties restored. Other messages are left out."""
     card = sf.from_json(sf.col("extension").cast("string"), _CARD)
     found = parked.withColumn("card", card).where("card.dest_queue is not null")
     return found.withColumns({name: sf.col(f"card.{name}") for name in _CARD.names}).drop("card")
 
 
 def drop(letters: DataFrame, desk: Desk) -> Done:
-    """Take letters out of the dead-letter queue, for good."""
+    """Remove dead-letter messages from their queue for good."""
     settled = settle(desk)
     slices = _slices(letters.select("queue", "seq", "lookup_id"), sf.lit(False), settled)
     return Done(removed=sum(_remove(desk, each.often) for each in slices), settled=len(settled))
@@ -136,13 +136,13 @@ def _send_and_remove(letters: DataFrame, desk: Desk, is_transactional: Column) -
     return Done(once, often, removed, len(settled))
 
 
-# A letter: its queue and its lookup id.
+# Name of a dead-letter message: its queue and its lookup id.
 Name = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """Letters of one queue. Those that are to be sent in a transaction, and the others, are in the order of arrival."""
+    """Messages of one queue, in the order of arrival: `once` to send in a transaction, `often` to send without one."""
 
     letters: DataFrame
     once: list[Name]
@@ -150,10 +150,10 @@ class _Slice:
 
 
 def _slices(letters: DataFrame, is_transactional: Column, settled: set[Name]) -> Iterator[_Slice]:
-    """The letters without those that were sent before: a DataFrame may still have them.
+    """The messages in slices, without those that were sent before: a DataFrame may still have them.
 
-    They are read once and kept. Whoever read them again, to send them, might find less than was named: messages behind
-    one that another reader holds are not read.
+    They are read once and kept. A second read, to send them, might find fewer messages than the receipt names: messages
+    after one that another reader holds are not read.
     """
     letters = letters.withColumn("is_transactional", sf.coalesce(is_transactional, sf.lit(False))).localCheckpoint()
     for part in _ranges(letters):
@@ -174,7 +174,7 @@ class _Range:
 
 
 def _ranges(letters: DataFrame) -> list[_Range]:
-    """Of arrival numbers, with SLICE letters each at most."""
+    """Ranges of arrival numbers with at most SLICE messages each."""
     counts = (sf.min("seq").alias("first"), sf.max("seq").alias("last"), sf.count("*").alias("count"))
     buckets = letters.groupBy("queue", sf.expr(f"seq div {SLICE}").alias("bucket")).agg(*counts)
     ranges: list[_Range] = []
@@ -190,7 +190,7 @@ def _ranges(letters: DataFrame) -> list[_Range]:
 
 
 def _send_slice(part: _Slice, desk: Desk) -> int:
-    """How many letters were taken out."""
+    """Send and remove the messages of a slice. Returns the number of removed messages."""
     if part.once:
         _make(desk.manager, RECEIPTS)
         messages = _sendable(part.letters, part.once).unionByName(_receipt(part.letters, desk.manager, part.once))
@@ -205,7 +205,7 @@ def _send_slice(part: _Slice, desk: Desk) -> int:
 
 
 def _sendable(letters: DataFrame, names: list[Name]) -> DataFrame:
-    """These letters, in the order of their arrival."""
+    """These messages, in the order of their arrival."""
     these = letters.sparkSession.createDataFrame(names, "queue string, lookup_id long")
     found = letters.join(sf.broadcast(these), ["queue", "lookup_id"], "left_semi")
     return found.coalesce(1).sortWithinPartitions("seq").select(*SENT)
@@ -225,7 +225,7 @@ def _transaction(names: list[Name]) -> str:
 
 
 def settle(desk: Desk) -> set[Name]:
-    """Take letters that were sent, but may still be there, out of their queue, and then the receipts."""
+    """Remove messages named by receipts from the dead-letter queue, and then the receipts."""
     receipts = desk.manager.queue(RECEIPTS)
     try:
         found = list(receipts.browse())
@@ -245,17 +245,17 @@ def _named(receipt: "Message") -> list[Name]:
         found = json.loads(receipt.body)
         return [(str(found["queue"]), int(lookup_id)) for lookup_id in found["lookup_ids"]]
     except (ValueError, TypeError, KeyError):
-        raise InvalidParameter(f"{receipt.id} in the queue {RECEIPTS} is no receipt; take it out of there") from None
+        raise InvalidParameter(f"{receipt.id} in the queue {RECEIPTS} is not a receipt; remove it") from None
 
 
 def _remove(desk: Desk, names: list[Name]) -> int:
-    """How many of the letters were still there. SharingViolation says that others hold some of them."""
+    """Remove messages, and return how many existed. Raises SharingViolation if another reader holds some of them."""
     try:
         if desk.bulk is None:
             return _sum(partial(_remove_letter, desk.manager), names)
         return _sum(partial(_remove_run, desk.bulk), _runs(names))
     except (QueueNotFound, QueueDeleted):
-        # A queue where letters were parked, and its letters with it.
+        # A queue of parked messages was deleted, and the messages with it.
         return 0
 
 
@@ -270,7 +270,7 @@ def _remove_letter(manager: "Manager", letter: Name) -> int:
     try:
         queue.receive(0, lookup_id=lookup_id & _LOOKUP_ID)
     except MessageNotFound:
-        # It is gone, or a transaction holds it.
+        # The message is gone, or a transaction holds it.
         with suppress(TransactionUsage):
             try:
                 queue.peek(0, lookup_id=lookup_id & _LOOKUP_ID)
@@ -281,7 +281,7 @@ def _remove_letter(manager: "Manager", letter: Name) -> int:
 
 
 def _runs(names: list[Name]) -> Iterator[tuple[str, int, int]]:
-    """Queue, first and last of letters whose arrival numbers follow each other: there is no other between them."""
+    """Runs of successive arrival numbers: the queue, the first and the last number."""
     numbered = ((queue, lookup_id & SEQUENCE_ID_MASK) for queue, lookup_id in names)
     for _, run in groupby(enumerate(numbered), lambda each: (each[1][0], each[1][1] - each[0])):
         found = [letter for _, letter in run]
@@ -301,7 +301,7 @@ def _remove_run(bulk: "BulkClient", run: tuple[str, int, int]) -> int:
 
 
 def _held(queue: str) -> SharingViolation:
-    return SharingViolation(f"another reader holds letters of {queue}; when it is done, run this again")
+    return SharingViolation(f"another reader holds dead-letter messages of {queue}; when it is done, run this again")
 
 
 def _make(manager: "Manager", name: str) -> None:

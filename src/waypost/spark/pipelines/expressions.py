@@ -1,4 +1,4 @@
-"""What several pipelines say about a column, in Spark's own functions: nothing here starts a Python worker."""
+"""Expressions on columns that several pipelines use. They are functions of Spark and start no Python worker."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 
 from waypost.wire.message_class import NEGATIVE, MessageClass, meaning
 
-# 2 hexadecimal digits of each byte of a GUID in the order of its text, counted from 1 (waypost.guid).
+# Bytes of a GUID in the order of its text, counted from 1; each is 2 hexadecimal digits (waypost.guid).
 _GUID: Final = ((4, 3, 2, 1), (6, 5), (8, 7), (9, 10), (11, 12, 13, 14, 15, 16))
 _ACCURACY: Final = 10_000
 _ORDINAL: Final = (20, 19, 18, 17)
@@ -24,7 +24,7 @@ def message_id_text(message_id: Column) -> Column:
 
 
 def message_id_bytes(guid: Column, number: Column) -> Column:
-    """The reverse: from 8-4-4-4-12 and 8 hexadecimal digits."""
+    """The 20 bytes of a message id, from a GUID as 8-4-4-4-12 and a number as 8 hexadecimal digits."""
     digits = sf.regexp_replace(guid, "-", "")
     places = [place for part in _GUID for place in part]
     ordered = [sf.substring(digits, 2 * places.index(byte) + 1, 2) for byte in range(1, 17)]
@@ -37,7 +37,7 @@ def ordinal(message_id: Column) -> Column:
 
 
 def class_meaning(message_class: Column) -> Column:
-    """What a class says, in half a sentence."""
+    """The meaning of a class, in a few words."""
     known = sf.create_map(*(sf.lit(part) for each in MessageClass for part in (each.value, meaning(each))))
     other = sf.concat(sf.lit("a class of the application, 0x"), sf.lpad(sf.hex(message_class), 4, "0"))
     return sf.coalesce(sf.try_element_at(known, message_class), other)
@@ -52,17 +52,17 @@ def seconds_between(start: Column, end: Column) -> Column:
 
 
 def moment(time: datetime) -> Column:
-    """A time with a zone, whatever the zone of this computer and of the session is."""
+    """A time with a zone, independent of the zone of this computer and of the session."""
     return sf.timestamp_micros(sf.lit(round(time.timestamp() * 1_000_000)))
 
 
 def percentile(values: Column, share: float) -> Column:
-    """One of the values themselves; exact up to some thousands, and within 0.01 percent beyond."""
+    """A percentile, as one of the values; exact up to some thousands of values, and within 0.01 percent for more."""
     return sf.percentile_approx(values, share, _ACCURACY)
 
 
 def percentiles(values: Column, shares: Sequence[float]) -> Column:
-    """Several at the price of one, in an array."""
+    """Several percentiles in an array, for the cost of one."""
     return sf.percentile_approx(values, list(shares), _ACCURACY)
 
 

@@ -1,8 +1,8 @@
 """An archive as a table of Apache Iceberg: Spark writes the files, and pyiceberg puts them into the table.
 
-The snapshot that has the files of a batch has its name among its properties: that is how the table tells whether it has
-the batch. The catalogue is a file of SQLite in the archive, unless pyiceberg's own configuration has one that is named
-`waypost`. A table that was made before a column existed gets the column. Needs the extra `iceberg`.
+The snapshot with the files of a batch has the name of the batch among its properties: it shows that the table has the
+batch. The catalogue is a file of SQLite in the archive, unless the configuration of pyiceberg has a catalogue named
+`waypost`. An older table gets new columns. Needs the extra `iceberg`.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""Inventory: what is in queues before something is done to them: how much, how old, of what kind, from whom.
+"""Inventory of queues before an operation on them: number, size, age, kind and senders of messages.
 
-Ages and rates count from the arrival of a message; where that is not known, as in a capture, from when it was sent.
+Ages and rates count from the arrival of a message; if that is unknown, as in a capture, from the time it was sent.
 """
 
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ from pyspark.sql import functions as sf
 
 from waypost.spark.pipelines.expressions import moment, ordinal, percentile, seconds_between
 
-# Of a minute, for a whole year of minutes would be no picture.
+# Spans of time for a picture, in seconds. It has few columns, so that a long time needs long spans.
 BUCKETS: Final = (60, 300, 900, 3_600, 10_800, 43_200, 86_400, 604_800, 2_592_000)
 _MOST_BUCKETS: Final = 120
 
-# Variant types, and 0x300 of the BinaryMessageFormatter.
+# Variant types, and 0x300 for the BinaryMessageFormatter.
 _BODY_TYPES: Final = {
     "untyped": (0,),
     "string": (8, 30, 31),
@@ -61,7 +61,7 @@ def inventory(messages: DataFrame, now: datetime | None = None) -> DataFrame:
 
 
 def kinds(messages: DataFrame) -> DataFrame:
-    """What the bodies are, by queue. With the option decodeBody of the source it is known better."""
+    """The kinds of bodies, by queue. The option decodeBody of the source gives more exact kinds."""
     kind = sf.col("body_kind") if "body_kind" in messages.columns else body_type_name(sf.col("body_type").cast("long"))
     return _shares(messages.withColumn("kind", kind), "queue", "kind")
 
@@ -71,12 +71,12 @@ def priorities(messages: DataFrame) -> DataFrame:
 
 
 def talkers(messages: DataFrame) -> DataFrame:
-    """Who sent the messages, the most busy first."""
+    """The senders of the messages, busiest first."""
     return _shares(messages, "source_qm", "queue")
 
 
 def arrivals(messages: DataFrame, bucket_s: int) -> DataFrame:
-    """How many messages, and bytes, came in each span of time."""
+    """Number of messages and bytes that arrived in each span of time."""
     start = sf.window(_time(), f"{bucket_s} seconds")["start"]
     return (
         messages.where(_time().isNotNull())
@@ -87,14 +87,14 @@ def arrivals(messages: DataFrame, bucket_s: int) -> DataFrame:
 
 
 def bucket_for(span_s: float) -> int:
-    """The smallest span that makes a picture of not too many columns."""
+    """The smallest span that keeps the number of columns in a picture small."""
     return next((bucket for bucket in BUCKETS if span_s / bucket <= _MOST_BUCKETS), BUCKETS[-1])
 
 
 def streams(messages: DataFrame) -> DataFrame:
-    """The transactional messages of each queue and source, checked.
+    """Check the transactional messages of each queue and source.
 
-    duplicates    messages that are in the queue once more
+    duplicates    further copies of messages in the queue
     out_of_order  messages that come after a later one of the same transaction
     cut_at_start  transactions without their first message: it was received already, or is missing
     cut_at_end    transactions without their last message
@@ -106,7 +106,7 @@ def streams(messages: DataFrame) -> DataFrame:
     checked = messages.where(sf.col("transactional") & sf.col("message_id").isNotNull()).select(
         *stream, "xact_id", "xact_first", "xact_last",
         (copies > 1).alias("is_copy"),
-        # A copy is counted as such, not once more for its place.
+        # A copy counts as a duplicate, not also as out of order.
         ((copies == 1) & (number < sf.max(number).over(in_transaction))).alias("is_late"),
     )  # fmt: skip
     transactions = checked.groupBy(*stream, "xact_id").agg(
@@ -125,7 +125,7 @@ def streams(messages: DataFrame) -> DataFrame:
 
 
 def body_type_name(body_type: Column) -> Column:
-    """The words of waypost.arrow.bodies, as far as the type alone tells them."""
+    """The kind of a body (waypost.arrow.bodies), as far as the type alone shows it."""
     known = sf.create_map(*(sf.lit(part) for number, word in _body_types() for part in (number, word)))
     return sf.coalesce(
         sf.try_element_at(known, body_type.cast("int")), sf.concat(sf.lit("type-"), body_type.cast("string"))

@@ -22,8 +22,8 @@ _AMOUNT: Final = (Column("messages", "Messages", Kind.COUNT), Column("bytes", "B
 _QUEUES: Final = (
     _QUEUE,
     *_AMOUNT,
-    Column("size_p50", "Half up to", Kind.BYTES),
-    Column("size_max", "Greatest", Kind.BYTES),
+    Column("size_p50", "Median size", Kind.BYTES),
+    Column("size_max", "Max", Kind.BYTES),
     Column("senders", "Senders", Kind.COUNT),
     Column("transactional", "Transactional", Kind.COUNT),
     Column("express", "Express", Kind.COUNT),
@@ -36,7 +36,7 @@ _AGES: Final = (
     Column("age_p50", "Age 50%", Kind.SECONDS),
     Column("age_p95", "95%", Kind.SECONDS),
     Column("age_max", "Max", Kind.SECONDS),
-    Column("per_hour", "An hour", Kind.NUMBER),
+    Column("per_hour", "Per hour", Kind.NUMBER),
 )
 _STREAMS: Final = (
     _QUEUE,
@@ -51,7 +51,7 @@ _STREAMS: Final = (
 
 
 def report(messages: DataFrame, now: datetime | None = None, origin: str = "") -> Report:
-    """Looks at the messages once, and tells what there is. Bodies are not kept for that."""
+    """Report on the messages. They are read once, and their bodies are not kept."""
     now = now or datetime.now(UTC)
     kept = messages.drop("body", "packet", "extension", "body_text").persist()
     try:
@@ -60,7 +60,7 @@ def report(messages: DataFrame, now: datetime | None = None, origin: str = "") -
         sections = [
             Section("Queues", "", [*_sizes(queues), _table("queues", "Amounts", _QUEUES, queues)]),
             Section("Time", "From the arrival of a message.", _times(kept, queues)),
-            Section("What is in them", "", _contents(kept)),
+            Section("Contents", "", _contents(kept)),
             *_checks(checked),
         ]
         return Report("Inventory of queues", _summary(queues), _figures(queues, checked), sections, origin, now)
@@ -71,7 +71,7 @@ def report(messages: DataFrame, now: datetime | None = None, origin: str = "") -
 def _summary(queues: Sequence[Row]) -> str:
     count, size = (sum(queue[name] for queue in queues) for name in ("messages", "bytes"))
     if not count:
-        return "There is no message."
+        return "No messages were found."
     oldest = max((queue["age_max"] for queue in queues if queue["age_max"] is not None), default=None)
     told = f"{count:,} messages of {shown(size, Kind.BYTES)} in {_queues(len(queues))}"
     return f"{told}." if oldest is None else f"{told}; the oldest is {shown(oldest, Kind.SECONDS)} old."
@@ -118,7 +118,7 @@ def _times(messages: DataFrame, queues: Sequence[Row]) -> list[Part]:
     span = max(in_utc(row["newest"]) for row in known) - min(in_utc(row["oldest"]) for row in known)
     bucket = bucket_for(span.total_seconds())
     found = arrivals(messages, bucket).collect()
-    text = f"Messages in each {shown(bucket, Kind.SECONDS)}, by when they arrived."
+    text = f"Messages that arrived in each {shown(bucket, Kind.SECONDS)}."
     starts, counts = [in_utc(row["start"]) for row in found], [row["messages"] for row in found]
     columns = (Column("start", "From", Kind.TIME), *_AMOUNT)
     return [
@@ -133,7 +133,7 @@ def _contents(messages: DataFrame) -> list[Part]:
     by_kind = bodies.groupBy("kind").agg(sf.sum("messages").alias("messages")).orderBy(sf.desc("messages"), "kind")
     most = {row["kind"] or "?": row["messages"] for row in by_kind.limit(DRAWN).collect()}
     return [
-        plots.bars("kinds", "Kinds of bodies", most, text="Messages by what their bodies are."),
+        plots.bars("kinds", "Kinds of bodies", most, text="Messages by kind of body."),
         _cut("kinds", "Bodies by queue", (_QUEUE, Column("kind", "Kind"), *_AMOUNT), bodies),
         _cut("talkers", "Senders", (Column("source_qm", "Source", Kind.GUID), _QUEUE, *_AMOUNT), talkers(messages)),
         _cut("priorities", "Priorities", (_QUEUE, _PRIORITY, *_AMOUNT), priorities(messages)),
@@ -145,15 +145,15 @@ def _checks(checked: Sequence[Row]) -> list[Section]:
         return []
     notes: list[Part] = []
     if any(row["duplicates"] or row["out_of_order"] for row in checked):
-        notes.append(Note("Messages are there twice, or behind a later one of their transaction.", Tone.BAD))
+        notes.append(Note("Messages are duplicated, or come after a later one of their transaction.", Tone.BAD))
     if any(row["cut_at_start"] or row["cut_at_end"] for row in checked):
         notes.append(
             Note(
-                "A transaction without its first messages is usual while somebody receives them; one without its last "
-                "message is not."
+                "A transaction without its first messages is usual while an application receives them; one without its "
+                "last message is not."
             )
         )
-    text = "Transactional messages come once and in order. They are checked by queue and source."
+    text = "Transactional messages arrive once and in order. They are checked by queue and source."
     return [Section("Transactional streams", text, [*notes, _table("streams", "Checks", _STREAMS, checked)])]
 
 
@@ -162,7 +162,7 @@ def _table(name: str, title: str, columns: Sequence[Column], rows: Sequence[Row]
 
 
 def _cut(name: str, title: str, columns: Sequence[Column], found: DataFrame) -> Table:
-    """A table of the first rows, which says how many there are."""
+    """A table of the first rows, with the number of all rows."""
     rows = found.limit(LISTED).collect()
     total = found.count() if len(rows) == LISTED else None
     return replace(_table(name, title, columns, rows), total=total)

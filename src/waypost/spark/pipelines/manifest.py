@@ -1,10 +1,10 @@
-"""The manifests of an archive: which files are in it, batch by batch, and what they hold.
+"""The manifests of an archive: its files, batch by batch, and their contents.
 
     _batches/BATCH/part-*.json      one line for every file, and for every queue and day in it: Entry
-    _checkpoints/                   where streams have got to
+    _checkpoints/                   checkpoints of streams
     queue=.../ or data/             the files (waypost.spark.pipelines.archive)
 
-They are written and read by Spark, so that an archive can be wherever Spark writes.
+Spark writes and reads them, so that an archive can be on any storage of Spark.
 """
 
 import os
@@ -24,8 +24,8 @@ from waypost.arrow import schema as columns
 from waypost.errors import InvalidParameter
 
 BATCHES: Final = "_batches"
-# Everything that the queue manager and the packet tell. The body is in the packet too; it stands by itself for those
-# who search.
+# All columns from the queue manager and the packet. The body is in the packet too; the separate column is for
+# searches.
 MESSAGE: Final = pa.schema([*columns.PLACE, *columns.MESSAGE, columns.PACKET, columns.PACKET_ERROR])
 ARCHIVED: Final = pa.schema([*MESSAGE, pa.field("date", pa.date32()), pa.field("batch", pa.string())])
 
@@ -41,7 +41,7 @@ _PATTERN: Final = frozenset("*?[]{}\\")
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch of a query. The query has another id when its checkpoint is a new one."""
+    """A batch of a query. A query with a new checkpoint has a new id."""
 
     query: str
     number: int
@@ -54,7 +54,7 @@ class Batch:
 class Entry:
     """The messages of one queue and day in one file. `path` is relative to the archive.
 
-    `bytes` are those of the packets, and `digest` is a number that depends on every one of them, in any order.
+    `bytes` is the size of the packets, and `digest` a number that depends on all packets, but not on their order.
     """
 
     path: str
@@ -70,12 +70,12 @@ class Entry:
 
 
 def digest(*names: str) -> Column:
-    """An aggregate of the values of all rows, whatever their order. Rows that are there twice count twice."""
+    """A digest of the values of all rows, in any order. A duplicate row counts again."""
     return sf.coalesce(sf.sum(sf.xxhash64(*names).cast("decimal(20,0)")).cast("string"), sf.lit("0"))
 
 
 def entries_of(spark: SparkSession, path: str, files: str) -> list[Entry]:
-    """What stands in the files of a batch, as a reader finds it there. `files` is a glob."""
+    """The entries for the files of a batch, made by reading the files. `files` is a glob."""
     try:
         found = spark.read.option("basePath", path).parquet(files)
     except AnalysisException as error:
@@ -86,11 +86,11 @@ def entries_of(spark: SparkSession, path: str, files: str) -> list[Entry]:
 
 
 def summed(files: DataFrame) -> DataFrame:
-    """The fields of entries, out of files of an archive."""
+    """The fields of entries, made from files of an archive."""
     parts = sf.split("_metadata.file_path", "/")
     depth = sf.when(sf.element_at(parts, -2).startswith("batch="), _PARTS_OF_A_TREE).otherwise(_PARTS_OF_A_TABLE)
     encoded = sf.array_join(sf.slice(parts, -depth, depth), "/")
-    # A file's name may have escapes of its own, and the path has escaped them once more.
+    # The name of a file may have escapes, and Spark's path has escaped them again.
     name = sf.url_decode(sf.replace(encoded, sf.lit("+"), sf.lit("%2B")))
     return files.groupBy(name.alias("path"), "queue", "date").agg(
         sf.count("*").alias("messages"),
@@ -104,7 +104,7 @@ def summed(files: DataFrame) -> DataFrame:
 
 
 def write_manifest(spark: SparkSession, path: str, batch: Batch, entries: list[Entry]) -> None:
-    """From now on the batch is in the archive."""
+    """Write the manifest of a batch. From then on, the batch is in the archive."""
     written = datetime.now(UTC)
     rows = [asdict(entry) | {"batch": str(batch), "written": written} for entry in entries]
     place = f"{path}/{BATCHES}/{batch}"
@@ -115,13 +115,13 @@ def write_manifest(spark: SparkSession, path: str, batch: Batch, entries: list[E
 
 
 def has_manifest(spark: SparkSession, path: str, batch: Batch) -> bool:
-    """Whether it is whole: the folder alone is what a run leaves that was killed while it wrote it."""
+    """True if the batch has a whole manifest. A run that was killed while it wrote leaves only the folder."""
     found = _read(spark, f"{path}/{BATCHES}/{batch}")
     return found is not None and not found.isEmpty()
 
 
 def noted(spark: SparkSession, path: str) -> DataFrame:
-    """All entries of all manifests, of which there may be none."""
+    """All entries of all manifests; empty if the archive has no manifest."""
     found = _read(spark, f"{path}/{BATCHES}")
     return spark.createDataFrame([], _ENTRY) if found is None else found
 
@@ -129,7 +129,7 @@ def noted(spark: SparkSession, path: str) -> DataFrame:
 def _read(spark: SparkSession, place: str) -> DataFrame | None:
     try:
         found = spark.read.schema(_ENTRY).option("recursiveFileLookup", "true").json(place)
-        # A line that a crash of the computer has cut is none.
+        # A line that was cut short by a crash of the computer does not count.
         return found.where("path is not null")
     except AnalysisException as error:
         if is_path_missing(error):
@@ -138,10 +138,10 @@ def _read(spark: SparkSession, place: str) -> DataFrame | None:
 
 
 def check_path(path: str) -> None:
-    """Raises InvalidParameter for a path with letters that Spark takes for a pattern: what it writes there, it does not
-    find again."""
+    """Raises InvalidParameter for a path with characters that Spark reads as a pattern: Spark would write files there
+    and not find them again."""
     if _PATTERN.intersection(path):
-        raise InvalidParameter(f"the path {path} has one of the letters {' '.join(sorted(_PATTERN))}; choose another")
+        raise InvalidParameter(f"the path {path} must not contain any of {' '.join(sorted(_PATTERN))}; choose another")
 
 
 def is_path_missing(error: AnalysisException) -> bool:
@@ -149,7 +149,7 @@ def is_path_missing(error: AnalysisException) -> bool:
 
 
 def local_folder(path: str) -> Path | None:
-    """The folder on a disk of this computer that Spark means, or None if it is elsewhere."""
+    """The folder of a path of Spark on a disk of this computer, or None if the path is on other storage."""
     place = urlsplit(path)
     if place.scheme not in ("", "file"):
         return None
@@ -158,9 +158,9 @@ def local_folder(path: str) -> Path | None:
 
 
 def flush(path: str, files: Iterable[str]) -> None:
-    """Force files below the path to disk, and the folders that name them: Spark does not.
+    """Force files below the path and their folders to disk, which Spark does not do.
 
-    Storage that is not a disk of this computer keeps what was closed.
+    Storage other than a disk of this computer keeps closed files safe.
     """
     root = local_folder(path)
     if root is None:

@@ -1,4 +1,4 @@
-"""The drawings of a report, made with matplotlib: bars, shares of time, routes. Each gives a Plot with its SVG text."""
+"""The drawings of a report, made with matplotlib: bars, columns over time, route graphs. Each is a Plot with SVG."""
 
 import io
 import re
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 WIDTH: Final = 10.0
 _LABEL: Final = 46
 _LABEL_AT: Final = 0.4
-# Facts about the drawing, and identifiers that nothing refers to and several drawings share.
+# Metadata of the drawing, and identifiers without references, which several drawings share.
 _UNUSED: Final = re.compile(r"\s*<metadata>.*?</metadata>| id=\"[a-z2.]+_\d+\"", re.DOTALL)
 _SETTINGS: Final[Any] = {
-    # Text stays text. A queue that is called private$ is no formula.
+    # Text stays text: the $ in the name private$ must not begin a formula.
     "svg.fonttype": "none",
     "text.parse_math": False,
     "font.family": "sans-serif",
@@ -44,7 +44,7 @@ _SETTINGS: Final[Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One kind of thing over the same labels or times as the others."""
+    """Values of one kind, over the same labels or times as the other series."""
 
     name: str
     values: Sequence[float]
@@ -52,7 +52,7 @@ class Series:
 
 
 def bars(name: str, title: str, values: Mapping[str, float], *, kind: Kind = Kind.COUNT, text: str) -> Plot:
-    """A bar to the right for each, with its value at its end."""
+    """A horizontal bar for each name, with the value at its end."""
     labels = [short(label, _LABEL) for label in values]
     with _drawing(name, height=0.55 + 0.34 * max(len(labels), 1)) as (axes, drawn):
         places = range(len(labels))
@@ -68,7 +68,7 @@ def bars(name: str, title: str, values: Mapping[str, float], *, kind: Kind = Kin
 
 
 def stacked(name: str, title: str, labels: Sequence[str], series: Sequence[Series], *, text: str) -> Plot:
-    """A bar to the right for each label, made up of the series."""
+    """A horizontal bar for each label, made up of the series."""
     with _drawing(name, height=0.95 + 0.36 * max(len(labels), 1)) as (axes, drawn):
         places = range(len(labels))
         left = [0.0] * len(labels)
@@ -87,7 +87,7 @@ def stacked(name: str, title: str, labels: Sequence[str], series: Sequence[Serie
 def columns(
     name: str, title: str, times: Sequence[datetime], values: Sequence[float], *, width_s: float, text: str
 ) -> Plot:
-    """How much of something there was in each span of time."""
+    """A column for the value of each span of time."""
     with _drawing(name, height=2.6) as (axes, drawn):
         axes.bar(times, values, width=width_s / 86_400 * 0.86, align="edge", color=ACCENT)  # type: ignore[arg-type]
         locator = AutoDateLocator(maxticks=9)  # type: ignore[no-untyped-call]
@@ -98,7 +98,7 @@ def columns(
 
 
 def histogram(name: str, title: str, values: Mapping[str, float], *, text: str) -> Plot:
-    """A column for each class of values, from the smallest to the greatest."""
+    """A column for each class of values, from the smallest to the largest."""
     with _drawing(name, height=2.6) as (axes, drawn):
         places = range(len(values))
         axes.bar(places, list(values.values()), width=0.82, color=ACCENT)
@@ -109,7 +109,7 @@ def histogram(name: str, title: str, values: Mapping[str, float], *, text: str) 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A way between two places that some messages took."""
+    """A way of messages between two places."""
 
     start: str
     end: str
@@ -119,7 +119,7 @@ class Edge:
 
 
 def graph(name: str, title: str, edges: Sequence[Edge], *, text: str) -> Plot:
-    """Places in columns from left to right, by how many hops they are from a start, and the ways between them."""
+    """Places in columns from left to right, by their number of hops from a start, and the ways between them."""
     places = _layout(edges)
     rows = max((sum(x == column for x, _ in places.values()) for column, _ in places.values()), default=1)
     greatest = max((edge.count for edge in edges), default=1)
@@ -138,9 +138,9 @@ def graph(name: str, title: str, edges: Sequence[Edge], *, text: str) -> Plot:
         }
         for edge in edges:
             (x, y), (to_x, to_y) = places[edge.start], places[edge.end]
-            # What goes back, or stays in its column, is bowed, so that it does not hide what goes on.
+            # An arrow to the left, or inside a column, is curved, so that it does not hide the others.
             bow = 0.0 if to_x > x else 0.35
-            # Above the places, which are drawn first: an arrow ends at the rim of what it points to.
+            # Above the places, which are drawn first: an arrow ends at the edge of its target.
             axes.add_patch(
                 FancyArrowPatch(
                     (x, y),
@@ -155,7 +155,7 @@ def graph(name: str, title: str, edges: Sequence[Edge], *, text: str) -> Plot:
                     zorder=4,
                 )
             )
-            # Nearer to the start than to the end, where ways cross less; half way to where the bow is drawn to.
+            # Nearer to the start than to the end, where ways cross less; for curves, half way to the control point.
             axes.annotate(
                 short(edge.label, _LABEL),
                 (x + _LABEL_AT * (to_x - x), y + _LABEL_AT * (to_y - y)),
@@ -172,7 +172,7 @@ def graph(name: str, title: str, edges: Sequence[Edge], *, text: str) -> Plot:
 
 
 def _layout(edges: Sequence[Edge]) -> dict[str, tuple[float, float]]:
-    """A column for each place: one more than a place before it. Those of one column stand below each other."""
+    """The position of each place: one column after the place before it; places of one column are below each other."""
     names = list(dict.fromkeys(name for edge in edges for name in (edge.start, edge.end)))
     ends = {edge.end for edge in edges if edge.start != edge.end}
     level = {name: 0 for name in names if name not in ends} or dict.fromkeys(names[:1], 0)
@@ -195,11 +195,11 @@ def _layout(edges: Sequence[Edge]) -> dict[str, tuple[float, float]]:
 
 @contextmanager
 def _drawing(name: str, *, height: float) -> Iterator[tuple["Axes", list[str]]]:
-    """Axes to draw on; when that is done the SVG text is in the list."""
+    """Axes to draw on; after the drawing, the SVG text is in the list."""
     drawn: list[str] = []
     # Identifiers of several drawings on one page must differ, and be the same in every run.
     with mpl.rc_context(_SETTINGS | {"svg.hashsalt": name}), warnings.catch_warnings():
-        # A letter that the font lacks is drawn with another font of the reader.
+        # For a character that the font lacks, the browser uses another font.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         canvas = Canvas(figsize=(WIDTH, height), layout="constrained")
         axes = canvas.add_subplot()

@@ -1,4 +1,4 @@
-"""What a pipeline reads: queues of a daemon, archives and Parquet files, by the names that an operator gives."""
+"""Sources of a pipeline: queues of a daemon, archives and Parquet files, by the names that an operator gives."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,24 +21,24 @@ _URL: Final = re.compile(r"\w+:/")
 
 
 def is_path(source: str) -> bool:
-    """Whether it names files rather than a queue."""
+    """True if a source names files, and not a queue."""
     return _PATH.match(source) is not None
 
 
 def read_messages(
     spark: SparkSession, sources: Sequence[str], columns: Sequence[str], options: Mapping[str, str]
 ) -> DataFrame:
-    """These columns of all sources together: folders are archives, *.parquet is read as it is, the rest are queues.
-    What files have no column for is made from their column `packet`.
+    """These columns of all sources together: folders are archives, *.parquet are plain files, other names are queues.
+    Columns that files lack are decoded from their column `packet`.
 
-    `options` are those of format("msmq"). Without sources they have to say which queues. Raises
-    InvalidParameter for files that have neither a column nor the packets to make it from.
+    `options` are those of format("msmq"). Without sources, they must name queues. Raises InvalidParameter for files
+    that have neither a column nor the packets to decode it from.
     """
     paths = [source for source in sources if is_path(source)]
     queues = [source for source in sources if not is_path(source)]
     found = [_chosen(_read_path(spark, path), path, columns) for path in paths]
     if queues or not paths:
-        # A queue has no columns that were not asked for: their bytes need not be looked at.
+        # A queue is read with the requested columns only: the bytes of others are not decoded.
         reader = spark.read.format("msmq").options(**options).schema(schema_of(columns))
         found.append((reader.option("queues", ",".join(queues)) if queues else reader).load())
     return reduce(DataFrame.unionByName, found)
@@ -56,7 +56,7 @@ def _read_path(spark: SparkSession, path: str) -> DataFrame:
 
 
 def _chosen(rows: DataFrame, path: str, columns: Sequence[str]) -> DataFrame:
-    # Spark does not tell capital letters from small ones.
+    # Spark ignores the case of names.
     there = {name.lower() for name in rows.columns}
     missing = [name for name in columns if name not in there]
     if not missing:
@@ -65,7 +65,7 @@ def _chosen(rows: DataFrame, path: str, columns: Sequence[str]) -> DataFrame:
     lost = [name for name in missing if name not in made]
     if lost:
         raise InvalidParameter(
-            f"{path} has no column {lost[0]!r}, and none to make it from; do without it, or name files that have it"
+            f"{path} has no column {lost[0]!r}, and no column packet to decode it from; name files that have it"
         )
     given = [name for name in columns if name in there and name != PACKET]
     return decoded(rows.select(*given, PACKET), missing).select(*columns)

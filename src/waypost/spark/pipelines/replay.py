@@ -1,4 +1,4 @@
-"""Replay: messages of an archive to queues again, here or anywhere, each once however often it is interrupted.
+"""Replay: send messages of an archive to queues again, on this or another host, each once even after interruptions.
 
     plan = make_plan(spark, "/archive", wanted, size=1000)
     for sent in replay(plan, MsmqSink({"server": "other"}), rate=500):
@@ -6,10 +6,10 @@
 
 The plan divides the messages into chunks and is written into the archive before anything is sent: _replays/ID/plan. A
 chunk is one transaction of the sink, named after the replay and its number, and noted in _replays/ID/sent when it is
-done. If everything ends between the two, the next run sends the chunk again under the same name, and the queue manager
-knows that it has it. The id is made from what is asked for, so that the same command goes on with the same replay, and
-sends nothing once it is complete; another id is another replay. What was asked for is kept in _replays/ID/options: a
-plan goes on with the same only.
+done. If a run ends between the two, the next run sends the chunk again under the same name, and the queue manager
+knows that it has the chunk. The id is made from the options, so that the same command continues the same replay, and
+sends nothing once it is complete; another id is another replay. The options are kept in _replays/ID/options: a plan
+continues only with the same options.
 """
 
 import json
@@ -40,11 +40,11 @@ _LONGEST: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which messages of an archive, and what becomes of them. Names and labels may have * and ?.
+    """The messages of an archive to send, and their changes. Names and labels are patterns with * and ?.
 
-    `destinations` maps queues to where their messages go now; others go where they went. A queue is named as it was
-    archived, or as the messages name it, whole or by its last part without ;journal. `label` is the new label, in which
-    {label} stands for the old one.
+    `destinations` maps queues to the new destinations of their messages; other messages keep theirs. A queue has its
+    name in the archive, or its name in the messages, whole or only the last part without ;journal. `label` is the new
+    label, in which {label} stands for the old one.
     """
 
     queue: str = "*"
@@ -55,7 +55,7 @@ class Wanted:
     label: str = "{label}"
 
     def of(self, archived: DataFrame) -> DataFrame:
-        """The messages as they are to be sent, with `batch`, `queue` and `seq`. Malformed packets are none."""
+        """The messages to send, with `batch`, `queue` and `seq`, without malformed packets."""
         found = archived.where(sf.col("packet_error").isNull())
         if self.queue != "*":
             found = found.where(like("queue", self.queue))
@@ -69,7 +69,7 @@ class Wanted:
         return changed.select("batch", "queue", "seq", *SENT)
 
     def options(self, target: str) -> str:
-        """What decides what goes out, and where, as the command line has it. What is as usual is left out."""
+        """The choice and the target as options of the command line, without defaults."""
         usual = Wanted()
         given = [
             ("--url", target, ""),
@@ -83,7 +83,7 @@ class Wanted:
         return shlex.join(word for option, value, otherwise in given if value != otherwise for word in (option, value))
 
     def _pairs(self) -> dict[str, str]:
-        """Each name once, whatever its case."""
+        """Each name once, in lower case."""
         return {name.lower(): to for name, to in self.destinations.items()}
 
     def _destination(self) -> Column:
@@ -105,14 +105,14 @@ def _last_part(column: str) -> Column:
 
 
 def replay_id(path: str, wanted: Wanted, target: str) -> str:
-    """The same for the same messages to the same place."""
+    """The default id of a replay: the same for the same messages and the same target."""
     text = json.dumps([path.rstrip("/"), asdict(wanted), target], sort_keys=True, default=str)
     return sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Messages of one queue in one batch of the archive, from one number to another; `digest` is of what is sent."""
+    """Messages of one queue in one batch of the archive, from one number to another; `digest` is of the sent values."""
 
     number: int
     batch: str
@@ -125,7 +125,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`sent` are the numbers of chunks that are done. A new plan is saved before anything is sent."""
+    """The chunks of a replay; `sent` has the numbers of those done. A new plan is saved before anything is sent."""
 
     spark: SparkSession
     path: str
@@ -145,12 +145,12 @@ class Plan:
         return sum(chunk.messages for chunk in self.chunks if chunk.number in self.sent)
 
     def save(self) -> None:
-        """The options first, so that there is no plan without them."""
+        """Write the plan, options first, so that no plan exists without them."""
         _write(self.spark, self.path, f"{REPLAYS}/{self.name}/options", [{"options": self.options}], _OPTIONS)
         _write_chunks(self.spark, self.path, f"{REPLAYS}/{self.name}/plan", self.chunks)
 
     def outgoing(self, chunk: Chunk) -> DataFrame:
-        """In the order of their arrival."""
+        """The messages of a chunk, in the order of their arrival."""
         found = self.wanted.of(read_archive(self.spark, self.path, batches=[chunk.batch]))
         found = found.where(sf.col("queue") == chunk.queue).where(
             sf.col("seq").between(chunk.first_seq, chunk.last_seq)
@@ -171,9 +171,9 @@ def make_plan(
     target: str = "",
     size: int = MESSAGES_PER_CHUNK,
 ) -> Plan:
-    """The plan of the replay with this name: the one that there is, whatever the size, or else a new one.
+    """The plan of the replay with this name: an existing plan, with chunks of any size, or a new one.
 
-    `target` says where the messages go. Raises InvalidParameter if the plan that there is was made for other messages,
+    `target` names the daemon that sends. Raises InvalidParameter if the existing plan was made for other messages,
     or for another target.
     """
     path = path.rstrip("/")
@@ -181,7 +181,7 @@ def make_plan(
     options = wanted.options(target)
     chunks = _read_chunks(spark, f"{place}/plan")
     if not chunks:
-        # An empty plan is also what a run leaves that was killed while it saved one.
+        # A run that was killed while it saved a plan also leaves an empty one.
         chunks = divided(wanted.of(read_archive(spark, path)), size)
         return Plan(spark, path, name, wanted, options, chunks, set(), is_saved=False)
     _check_options(spark, place, name, options)
@@ -190,17 +190,17 @@ def make_plan(
 
 
 def _check_options(spark: SparkSession, place: str, name: str, options: str) -> None:
-    """With others, the chunks of a plan would be empty, or of other messages. Plans of earlier versions have none."""
+    """Refuse other options: they would change the chunks of the plan. Plans of earlier versions have no options."""
     for row in _read(spark, f"{place}/options", _OPTIONS):
         if row.options != options:
             begun = textwrap.shorten(row.options, _LONGEST, placeholder=" ...") or "none"
             raise InvalidParameter(
-                f"the replay {name} was begun with other options ({begun}); give the same, or another --id"
+                f"the replay {name} was started with other options ({begun}); give the same options, or another --id"
             )
 
 
 def divided(messages: DataFrame, size: int) -> list[Chunk]:
-    """Chunks of at most so many messages, in the order in which they are sent."""
+    """Chunks of at most `size` messages, in the order of sending."""
     order = Window.partitionBy("batch", "queue").orderBy("seq")
     part = sf.floor((sf.row_number().over(order) - 1) / size)
     found = (
@@ -227,7 +227,7 @@ def replay(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Chunk]:
-    """Send what is left of a plan, and tell every chunk that is done; at most `rate` messages a second."""
+    """Send the remaining chunks of a plan, and yield each when it is done; at most `rate` messages a second."""
     if not plan.is_saved:
         plan.save()
     began, sent = clock(), 0
@@ -243,15 +243,15 @@ def replay(
 
 
 def chunk_size(rate: float | None) -> int:
-    """About a second's worth: a chunk arrives at once."""
+    """Number of messages for about one second, because a chunk arrives at once."""
     return MESSAGES_PER_CHUNK if rate is None else max(min(int(rate), MESSAGES_PER_CHUNK), 1)
 
 
 def found_there(plan: Plan, read: Callable[[str], DataFrame | None]) -> DataFrame:
-    """How many of the messages stand in the queues that they went to: `dest_queue`, `sent`, `digest`, `found`.
+    """Count the sent messages in their destination queues: `dest_queue`, `sent`, `digest`, `found`.
 
-    `read` gives a queue's messages, or None if it cannot be read, and `found` is null. Messages are the same if their
-    label and body are; those that somebody has received since are not found.
+    `read` returns the messages of a queue, or None if the queue is not readable; then `found` is null. Messages are the
+    same if their label and body are; messages that were received since are not found.
     """
     batches = {chunk.batch for chunk in plan.chunks}
     outgoing = plan.wanted.of(read_archive(plan.spark, plan.path, batches=batches))
@@ -295,7 +295,7 @@ def _write_chunks(spark: SparkSession, path: str, name: str, chunks: list[Chunk]
 
 
 def _read(spark: SparkSession, place: str, schema: str) -> list[Row]:
-    """Nothing if nothing was written there. A line that a crash of the computer has cut is none."""
+    """The rows of a file, empty if it does not exist. A line that was cut short by a crash does not count."""
     try:
         found = spark.read.schema(schema).option("recursiveFileLookup", "true").json(place)
     except AnalysisException as error:

@@ -1,4 +1,4 @@
-"""The reconciliation of a replay: what was archived, what was sent, and what stands in the queues it went to."""
+"""The reconciliation of a replay: messages archived, sent, and found in the destination queues."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -26,10 +26,10 @@ _THERE: Final = (
 
 
 def report(plan: Plan, *, sent_now: int, there: Sequence[Row] | None = None) -> Report:
-    """`there` has the rows of `found_there`, if somebody has looked. A plan that is not saved was only looked at."""
+    """The report on a replay. `there` has the rows of `found_there`, if requested. An unsaved plan is a dry run."""
     left = plan.messages - plan.messages_sent
     figures = [
-        Figure("Archived", plan.messages, note="that were asked for"),
+        Figure("Archived", plan.messages, note="chosen by the options"),
         Figure("Sent", plan.messages_sent, note=f"{sent_now:,} of them now"),
         Figure("Left", left, tone=Tone.WARNING if left else Tone.GOOD),
     ]
@@ -44,7 +44,7 @@ def report(plan: Plan, *, sent_now: int, there: Sequence[Row] | None = None) -> 
 
 def _summary(plan: Plan, left: int, sent_now: int) -> str:
     if not plan.messages:
-        return "No message of the archive is what was asked for."
+        return "No message of the archive matches the options."
     if not plan.sent and not sent_now:
         return f"{plan.messages:,} messages would be sent; nothing was done."
     if left:
@@ -73,12 +73,12 @@ def _record(name: str, chunks: Sequence[Chunk], sent: set[int]) -> dict[str, obj
 
 
 def _digest(chunks: Iterable[Chunk]) -> str:
-    """Digests add up."""
+    """The digest of several chunks: the sum of their digests."""
     return str(sum(int(chunk.digest) for chunk in chunks))
 
 
 def _destinations(there: Sequence[Row]) -> list[Part]:
-    parts: list[Part] = [Table.of("destinations", "What stands there", _THERE, [row.asDict() for row in there])]
+    parts: list[Part] = [Table.of("destinations", "Messages in the queues", _THERE, [row.asDict() for row in there])]
     if any(row["found"] is None for row in there):
-        parts.append(Note("Queues of other computers are not looked into."))
+        parts.append(Note("Queues of other computers are not counted."))
     return parts

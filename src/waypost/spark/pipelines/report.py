@@ -1,14 +1,14 @@
-"""A written report: what was found, for people (Markdown and one HTML file) and for programs (a CSV file per table).
+"""A written report of findings, for people (Markdown and one HTML file) and for programs (a CSV file per table).
 
     report = Report(
         title="Delivery audit",
         summary="3 of 1,204 messages are lost.",
         figures=[Figure("Lost", 3, tone=Tone.BAD)],
-        sections=[Section("Lost messages", "No word came back.", [table])],
+        sections=[Section("Lost messages", "No acknowledgment came back.", [table])],
     )
     report.write(Path("out")).html
 
-Texts may come out of messages and mean harm: whatever they hold is shown as text.
+Texts may come from messages and be hostile: all of them are shown as plain text.
 """
 
 import csv
@@ -29,14 +29,14 @@ from waypost.spark.pipelines.report_values import Kind, csv_cell
 
 __all__ = ["Column", "Figure", "Kind", "Note", "Part", "Paths", "Plot", "Report", "Section", "Table", "Tone"]
 
-# Where a folder says which files beside the pages are of its report: others are left alone.
+# File that lists the files of a report beside its pages: other files of the folder are never changed.
 _NOTES: Final = ".waypost-report"
 _NAME: Final = re.compile(r"[\w-]+\.(csv|svg)")
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Where a report was written."""
+    """Paths of a written report."""
 
     markdown: Path
     html: Path
@@ -50,7 +50,7 @@ class Report:
     summary: str
     figures: Sequence[Figure] = ()
     sections: Sequence[Section] = ()
-    # What it was made from, in half a sentence.
+    # The source of the data, in a few words.
     origin: str = ""
     made: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -58,7 +58,7 @@ class Report:
         return [part for section in self.sections for part in section.parts]
 
     def write(self, folder: Path) -> Paths:
-        """Into a folder, which is made if it is not there. Files of an earlier report are replaced or removed."""
+        """Write the report into a folder, and create the folder. Files of an earlier report are replaced or removed."""
         tables = {folder / f"{part.name}.csv": _csv(part) for part in self.parts() if isinstance(part, Table)}
         plots = {folder / f"{part.name}.svg": lone(part.svg) for part in self.parts() if isinstance(part, Plot)}
         paths = Paths(folder / "report.md", folder / "report.html", list(tables), list(plots))
@@ -66,9 +66,9 @@ class Report:
         names = {path.name for path in (*tables, *plots)}
         folder.mkdir(parents=True, exist_ok=True)
         earlier = _noted(folder)
-        # Whoever writes next removes what this report leaves, even if it is interrupted.
+        # The next report removes the files of this one, even if it is interrupted.
         _note(folder, names | earlier)
-        # Pages last: what they tell of is there.
+        # Pages last: the files that they refer to exist by then.
         for path, text in (tables | plots | pages).items():
             _replace(path, text)
         for name in earlier - names:
@@ -86,7 +86,7 @@ def _csv(table: Table) -> str:
 
 
 def _noted(folder: Path) -> set[str]:
-    """The files beside the pages of the report that is in the folder. What is no name of such a file does not count."""
+    """The files of the report in the folder, beside its pages. Lines that are not names of such files do not count."""
     try:
         lines = (folder / _NOTES).read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
@@ -99,7 +99,7 @@ def _note(folder: Path, names: set[str]) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Nobody sees half of it."""
+    """Write a file atomically."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         partial.write_text(text, encoding="utf-8", newline="")

@@ -1,4 +1,4 @@
-"""A report as one HTML file that needs nothing else: no script, no font, no picture from anywhere."""
+"""A report as one HTML file that needs no other file: no script, no font, no picture."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -11,9 +11,9 @@ from waypost.spark.pipelines.report_values import Kind, html, short, shown
 if TYPE_CHECKING:
     from waypost.spark.pipelines.report import Report
 
-# Nothing can be loaded or run, whatever a text manages to look like.
+# A browser loads and runs nothing, even if a text looks like markup.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
-# A longer text is cut in its middle, and whole where the pointer rests on it.
+# A longer text is cut in its middle; the tooltip has the whole text.
 _CELL: Final = 72
 # A text up to this length is not broken into lines.
 _BRIEF: Final = 44
@@ -88,7 +88,7 @@ def _page(report: "Report") -> Iterator[str]:
     yield f'<header>\n<p class="kicker">Waypost on Spark</p>\n<h1>{title}</h1>\n'
     yield f'<p class="summary">{html(report.summary)}</p>\n</header>\n'
     if report.figures:
-        # Two rows of about the same length rather than one and a bit.
+        # More than 6 figures stand in two rows of about the same length.
         across = len(report.figures) if len(report.figures) <= 6 else (len(report.figures) + 1) // 2
         yield f'<dl class="figures" style="--across:{across}">\n'
         yield from map(_figure, report.figures)
@@ -128,7 +128,7 @@ def _part(part: Part) -> Iterator[str]:
             if part.rows:
                 yield from _table(part)
             else:
-                yield '<p class="none">Nothing.</p>\n'
+                yield '<p class="none">No rows.</p>\n'
             if part.remark:
                 yield f"<p>{html(part.remark)}</p>\n"
             yield "</div>\n"

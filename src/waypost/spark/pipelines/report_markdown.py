@@ -13,8 +13,8 @@ _WORDS: Final = {
     Tone.PLAIN: "Note",
     Tone.FAINT: "Note",
     Tone.GOOD: "Good",
-    Tone.WARNING: "Take care",
-    Tone.BAD: "Wrong",
+    Tone.WARNING: "Warning",
+    Tone.BAD: "Problem",
 }
 
 
@@ -50,7 +50,7 @@ def _part(part: Part) -> Iterator[str]:
             yield markdown(part.text)
         case Table():
             yield f"### {markdown(part.title)}"
-            yield _table(part) if part.rows else "Nothing."
+            yield _table(part) if part.rows else "No rows."
             if part.remark:
                 yield markdown(part.remark)
 

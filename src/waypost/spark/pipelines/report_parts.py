@@ -1,4 +1,4 @@
-"""What a report is made of: figures, tables, plots and notes, in sections."""
+"""The parts of a report: figures, tables, plots and notes, in sections."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Final, TypeAlias
 
 from waypost.spark.pipelines.report_values import Kind
 
-# How many rows of a table a reader is shown. The CSV file has all that the table holds.
+# Largest number of rows of a table on a page. The CSV file has all rows that the table holds.
 SHOWN_ROWS: Final = 50
 
 
 class Tone(StrEnum):
-    """How good the news is."""
+    """Rating of a fact, which decides its colour."""
 
     PLAIN = "plain"
     FAINT = "faint"
@@ -22,13 +22,13 @@ class Tone(StrEnum):
 
     @classmethod
     def of_problems(cls, count: int) -> "Tone":
-        """For a number that should be 0."""
+        """The tone for a number of problems, which should be 0."""
         return cls.BAD if count else cls.GOOD
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number that matters, with its name and half a sentence that explains it."""
+    """An important number, with its name and a short explanation."""
 
     name: str
     value: object
@@ -39,7 +39,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`name` is for programs, `title` for people."""
+    """A column of a table; `name` is for programs, `title` for people."""
 
     name: str
     title: str
@@ -48,14 +48,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`name` becomes the name of the CSV file. `total` says how many rows there are where only some are held."""
+    """A table; `name` becomes the name of the CSV file. `total` is the number of all rows if `rows` has only some."""
 
     name: str
     title: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[object]]
     total: int | None = None
-    # How many of them a reader is shown.
+    # Largest number of rows on a page.
     most: int = SHOWN_ROWS
 
     @classmethod
@@ -68,7 +68,7 @@ class Table:
         *,
         total: int | None = None,
     ) -> "Table":
-        """From records with the names of the columns, such as the dictionaries of Spark's rows."""
+        """A table from records with the names of the columns, such as the dictionaries of Spark's rows."""
         return cls(name, title, columns, [[each[column.name] for column in columns] for each in records], total)
 
     @property
@@ -77,7 +77,7 @@ class Table:
 
     @property
     def remark(self) -> str:
-        """What a reader is not shown."""
+        """A sentence on the rows that a page leaves out."""
         total = max(self.total or 0, len(self.rows))
         if total <= len(self.shown):
             return ""
@@ -87,7 +87,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A drawing of waypost.spark.pipelines.plots. `text` says in words what it shows."""
+    """A drawing of waypost.spark.pipelines.plots. `text` describes it in words."""
 
     name: str
     title: str

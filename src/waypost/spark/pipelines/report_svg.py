@@ -1,6 +1,6 @@
-"""The colours of drawings: they follow the page, which is light or dark; a drawing in a file of its own is light.
+"""The colours of drawings: they follow the page, which is light or dark; a drawing in a separate file is light.
 
-A drawing is made with the colours below, which nobody would choose; each stands for a variable of the page.
+A drawing is made with the unusual colours below; each stands for a variable of the page.
 """
 
 from typing import Final
@@ -29,7 +29,7 @@ VARIABLES: Final = {
     PAPER: "--card",
 }
 
-# Name, on a light page, on a dark one.
+# Name of the variable, its colour on a light page, and on a dark page.
 PALETTE: Final = (
     ("--page", "#f6f7f9", "#0f1318"),
     ("--card", "#ffffff", "#171c23"),
@@ -45,14 +45,14 @@ _LIGHT: Final = {name: light for name, light, _ in PALETTE}
 
 
 def themed(svg: str) -> str:
-    """For a page that has the variables."""
+    """A drawing for a page that has the variables."""
     for colour, variable in VARIABLES.items():
         svg = svg.replace(colour, f"var({variable})")
     return svg
 
 
 def lone(svg: str) -> str:
-    """For a file of its own."""
+    """A drawing for a separate file."""
     for colour, variable in VARIABLES.items():
         svg = svg.replace(colour, _LIGHT[variable])
     return svg

@@ -1,4 +1,4 @@
-"""Values in a report: as people write them, and so that no text out of a message is taken for markup or a formula."""
+"""Values in a report, formatted for people; texts from messages are escaped: they are not markup or formulas."""
 
 import re
 from collections.abc import Sequence
@@ -12,17 +12,17 @@ from waypost.api.excerpt import printable
 _BYTE_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 _TIME_UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _MARKUP: Final = re.compile(r"[\\`*_\[\]<>|&~#$@]|(?<=[A-Za-z]):(?=//)|(?<=www)\.", re.IGNORECASE)
-# What a spreadsheet takes for a formula.
+# First characters of a formula in a spreadsheet.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Kind(StrEnum):
-    """What a value is, which decides how it is written."""
+    """Kind of a value, which decides its format."""
 
     TEXT = "text"
-    # An identifier, a format name, an address: in letters of one width.
+    # An identifier, a format name or an address, in a font of fixed width.
     CODE = "code"
-    # Its first letters tell it from others; files for programs have it whole.
+    # Pages show the first digits, and files for programs the whole GUID.
     GUID = "guid"
     COUNT = "count"
     NUMBER = "number"
@@ -37,7 +37,7 @@ class Kind(StrEnum):
 
 
 def shown(value: object, kind: Kind = Kind.TEXT) -> str:
-    """The value for a reader; what is not there is a dash."""
+    """The value as text for people; a missing value is a dash."""
     match value:
         case None:
             return "-"
@@ -59,7 +59,7 @@ def shown(value: object, kind: Kind = Kind.TEXT) -> str:
 
 
 def in_utc(value: datetime) -> datetime:
-    """Spark hands out local times without a zone."""
+    """The time in UTC. Spark returns local times without a zone."""
     return value.astimezone(UTC)
 
 
@@ -110,12 +110,12 @@ def html(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """In running text or in the cell of a table: no markup, no link, no new line."""
+    """Text for a paragraph or a cell of a table in Markdown: no markup, no link, no new line."""
     return _MARKUP.sub(r"\\\g<0>", printable(text))
 
 
 def csv_cell(value: object) -> str:
-    """For programs: numbers and times in one plain form. A text that a spreadsheet would run gets an apostrophe."""
+    """A value for programs: numbers and times in plain form. A text that a spreadsheet would run gets an apostrophe."""
     match value:
         case None:
             return ""

@@ -1,4 +1,4 @@
-"""Messages that were, made ready to be sent again, and the sink that sends them."""
+"""Prepare messages from archives and queues to be sent again, and the sink that sends them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,19 +11,19 @@ from pyspark.sql import functions as sf
 from waypost.api.properties import MESSAGE_ROWS
 from waypost.wire.message_properties import NA, NR, PA, PR
 
-# What of a message goes into a new one. The sink knows these columns.
+# Columns that a new message takes from the old one. The sink knows these columns.
 SENT: Final = ("dest_queue", "body", *(row.stored_column for row in MESSAGE_ROWS if row.columns))
 
-# All acknowledgments that there are (MS-MQMQ 2.2.19.3).
+# All kinds of acknowledgments (MS-MQMQ 2.2.19.3).
 _ASKS: Final = PA | PR | NA | NR
 
 Delivery: TypeAlias = Literal["exactly-once", "at-least-once"]
 
 
 class Sink(Protocol):
-    """Sends what a DataFrame has, all of it or none; a second time under the name of the same transaction, nothing.
+    """A sink sends all messages of a DataFrame or none, and only once under the name of a transaction.
 
-    With `at-least-once` each message is sent by itself: that is how messages go to nontransactional queues.
+    With `at-least-once` each message is sent by itself: nontransactional queues need that.
     """
 
     def send(self, messages: DataFrame, delivery: Delivery, transaction: str) -> None: ...
@@ -31,9 +31,10 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MsmqSink:
-    """The sink of format("msmq"). `options` say which daemon sends.
+    """The sink of format("msmq"). `options` name the daemon that sends.
 
-    One sink is one run of a program: what another has sent under the name of a transaction is not sent again.
+    One sink is one run of a program: messages that another run has sent under the name of a transaction are not sent
+    again.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
@@ -45,12 +46,12 @@ class MsmqSink:
 
 
 def _consistent(messages: DataFrame) -> DataFrame:
-    """Who asks for acknowledgments names a queue for them: a packet that has one without the other asks for nothing."""
+    """Drop a request for acknowledgments without an administration queue, and such a queue without a request."""
     is_asked = sf.col("admin_queue").isNotNull() & (sf.col("acknowledge").bitwiseAND(sf.lit(_ASKS)) != 0)
     return messages.withColumns({name: sf.when(is_asked, sf.col(name)) for name in ("admin_queue", "acknowledge")})
 
 
 def like(column: str, pattern: str) -> Column:
-    """Whether a text matches a pattern with * and ?, in letters of either case. A text that is not there is empty."""
+    """True if a text matches a pattern with * and ?, in upper or lower case. A missing text counts as empty."""
     escaped = "".join(f"\\{letter}" if letter in "\\%_" else letter for letter in pattern)
     return sf.ilike(sf.coalesce(column, sf.lit("")), sf.lit(escaped.replace("*", "%").replace("?", "_")))

@@ -1,13 +1,13 @@
-"""Trace: the ways of messages through queue managers, out of the report messages about them.
+"""Trace: the routes of messages through queue managers, from the report messages about them.
 
-A queue manager that sends or receives a traced message tells the report queue so (MS-MQQB 3.1.5.8.9 and 3.1.7.1.7). The
-label has the id of the traced message, how many hops it has behind it, and its source; the body names the destination,
-and the address of the next hop if the message was sent. Who tells it is the source of the report itself. Reports are
-express messages: some may be missing.
+A queue manager that sends or receives a traced message sends a report to the report queue (MS-MQQB 3.1.5.8.9 and
+3.1.7.1.7). The label of the report has the id of the traced message, its number of hops so far, and its source; the
+body names the destination, and the address of the next hop if the message was sent. The source of the report is the
+queue manager that reports. Reports are express messages: some may be missing.
 
-Hop 0 leads from the source of a message to the first queue manager, hop 1 on from there. A router that has received a
-message tells its hops before or after it has counted itself, according to its make; so the hop of an arrival is found
-by what the same queue manager sent on.
+Hop 0 leads from the source of a message to the first queue manager, and hop 1 from there to the next. A router that has
+received a message reports the number of hops before or after it has counted itself, depending on its implementation; so
+the hop of an arrival comes from the report of the same queue manager on sending the message on.
 """
 
 from typing import Final
@@ -18,16 +18,16 @@ from pyspark.sql import functions as sf
 from waypost.spark.pipelines.expressions import message_id_bytes, percentile, seconds_between
 from waypost.wire.message_class import MessageClass
 
-# Digits may be of either case; what else is in the label does not matter.
+# Digits may be upper or lower case; the rest of the label does not matter.
 _LABEL: Final = r"^[0-9A-Fa-f]{4}:([0-9A-Fa-f]{8}):([0-9A-Fa-f]{2}) received by ([0-9A-Fa-f-]{36}) at "
 _NEXT_HOP: Final = "<NEXT HOP>([^<]*)</NEXT HOP>"
 _TARGET: Final = "<TARGET QUEUE>([^<]*)</TARGET QUEUE>"
-# More than any report has.
+# More bytes than any report has.
 _BODY_BYTES: Final = 4096
 
 
 def steps(reports: DataFrame) -> DataFrame:
-    """A row for each report that can be read: who sent or received which message, when."""
+    """A row for each valid report: the queue manager that sent or received a message, the message and the time."""
     label, text = sf.col("label"), _text(sf.col("body"))
     number, hops, source = (sf.regexp_extract(label, _LABEL, group) for group in (1, 2, 3))
     next_hop = sf.regexp_extract(text, _NEXT_HOP, 1)
@@ -48,9 +48,9 @@ def steps(reports: DataFrame) -> DataFrame:
 
 
 def trace(reports: DataFrame) -> DataFrame:
-    """A row for each hop of each message: from where to where, when, and how many seconds it took.
+    """A row for each hop of each message: the two queue managers, the times, and the duration in seconds.
 
-    `to_qm` and `received_time` are null for a hop of which only the start was reported, `sent_time` for the reverse.
+    `to_qm` and `received_time` are null if only the start of a hop was reported, `sent_time` if only its end.
     """
     of_message = Window.partitionBy("message_id")
     of_reporter = Window.partitionBy("message_id", "reporter")
@@ -84,10 +84,10 @@ def trace(reports: DataFrame) -> DataFrame:
 
 
 def journeys(hops: DataFrame) -> DataFrame:
-    """A row for each message of `trace`: its path, how long it took, and what is remarkable about it.
+    """A row for each message of `trace`: its path, its duration, and its anomalies.
 
-    `arrived` says that its last hop was received, as far as it was reported; `loop` that it came to the same queue
-    manager twice.
+    `arrived` is true if a report says that the last known hop was received; `loop` is true if the message came to the
+    same queue manager twice.
     """
     ordered = sf.array_sort(sf.collect_list(sf.struct("hop", "from_qm", "to_qm", "next_hop", "received_time")))
     found = hops.groupBy("message_id").agg(
@@ -115,7 +115,7 @@ def journeys(hops: DataFrame) -> DataFrame:
 
 
 def edges(hops: DataFrame) -> DataFrame:
-    """The graph of the routes: a row for each pair of queue managers, with how many messages went that way."""
+    """The graph of the routes: a row for each pair of queue managers, with the number of messages between them."""
     return (
         hops.groupBy("from_qm", "to_qm")
         .agg(
@@ -132,8 +132,8 @@ def edges(hops: DataFrame) -> DataFrame:
 
 
 def _text(body: Column) -> Column:
-    """UTF-16 as text. Spark refuses a whole job for one lone surrogate, so a body with surrogates gives its low bytes,
-    which hold all but the letters of a queue.
+    """UTF-16 as text. One lone surrogate fails a whole job of Spark, so a body with surrogates gives its low bytes:
+    only the name of the queue may be damaged.
     """
     cut = sf.substring(body, 1, _BODY_BYTES)
     whole = sf.when(sf.length(cut) % 2 == 0, cut)

@@ -13,9 +13,9 @@ from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Rep
 from waypost.spark.pipelines.trace import edges, journeys, trace
 
 LISTED: Final = 1000
-# A graph with more ways than that cannot be read.
+# Largest number of ways in a readable graph.
 DRAWN: Final = 30
-# A way is slow if its median is so many times that of all, and not within the second that clocks are off.
+# A way is slow if its median is more than this many times the median of all ways, and more than a second.
 SLOW: Final = 3
 
 _EDGES: Final = (
@@ -39,7 +39,7 @@ _PLACES: Final = (Column("name", "Name in this report", Kind.CODE), Column("plac
 
 
 def report(reports: DataFrame, origin: str = "") -> Report:
-    """Reads the reports once, and tells what they say."""
+    """Report on traced messages. The report messages are read once."""
     hops = trace(reports).persist()
     try:
         return _report(reports.count(), hops, origin)
@@ -69,13 +69,13 @@ def _report(count: int, hops: DataFrame, origin: str) -> Report:
         Table.of("places", "Queue managers", _PLACES, _places(names)),
     ]
     sections = [
-        Section("Routes", "A way leads from one queue manager to the next. Times are by the clocks of both.", parts)
+        Section("Routes", "A way leads from one queue manager to the next. Times are from the clocks of both.", parts)
     ]
     if totals["unfinished"]:
         listed = _list("unfinished", travelled.where(~sf.col("arrived")), names, totals["unfinished"])
         note = Note(
-            "A report says that the message was sent on, and none that it was received. It may be on its way, or lost; "
-            "or the report is: reports are express messages.",
+            "A report says that the message was sent, but no report says that it was received. The message may still "
+            "travel, or it is lost, or only the report is lost: reports are express messages.",
             Tone.WARNING,
         )
         sections.append(Section("Not arrived", "", [note, listed]))
@@ -104,7 +104,7 @@ def _summary(totals: Row, slow: int) -> str:
     problems = [
         f"{number:,} {words}"
         for number, words in (
-            (totals["unfinished"], "did not arrive as far as is known"),
+            (totals["unfinished"], "did not arrive according to the reports"),
             (totals["loops"], "went in a loop"),
         )
         if number
@@ -119,7 +119,7 @@ def _summary(totals: Row, slow: int) -> str:
 
 @dataclass(slots=True)
 class _Way:
-    """From one queue manager to the next, by the names of this report. Times are in seconds."""
+    """A way from one queue manager to the next, with their names in this report. Times are in seconds."""
 
     start: str
     end: str
@@ -132,9 +132,9 @@ class _Way:
 
 
 def place_names(found: Sequence[Row]) -> dict[str, str]:
-    """What to call each queue manager, and each address of which it is not known whose it is.
+    """Names for the queue managers, and for addresses of unknown queue managers.
 
-    The busiest way to a queue manager, which comes first, says what its address is.
+    The address of a queue manager is that of the busiest way to it, which comes first.
     """
     named: dict[str, str] = {}
     for row in found:
@@ -148,7 +148,7 @@ def place_names(found: Sequence[Row]) -> dict[str, str]:
 
 
 def _ways(found: Sequence[Row], names: Mapping[str, str]) -> list[_Way]:
-    """What was not received goes with what was, where the address tells that it was meant for the same."""
+    """The ways. Messages without a report of arrival count for the queue manager with the same address."""
     ways: dict[tuple[str, str], _Way] = {}
     for row in sorted(found, key=lambda row: row["p50"] is None):
         start, end = names.get(row["from_qm"], "?"), names.get(row["to_qm"] or row["address"], "?")
@@ -160,7 +160,7 @@ def _ways(found: Sequence[Row], names: Mapping[str, str]) -> list[_Way]:
 
 
 def _places(names: Mapping[str, str]) -> list[dict[str, object]]:
-    """Without addresses of which it is known whose they are."""
+    """Queue managers, and addresses of unknown queue managers, with their names."""
     return [{"place": place, "name": name} for place, name in names.items() if len(place) == 36 or place == name]
 
 
@@ -174,8 +174,8 @@ def _graph(ways: Sequence[_Way]) -> list[Part]:
         return []
     drawn = [plots.Edge(way.start, way.end, way.messages, _words(way), _tone(way, ways)) for way in ways[:DRAWN]]
     text = (
-        "An arrow is the thicker the more messages took it, and has their number and median time. Yellow is slow, red "
-        "has messages that were not received."
+        "The width of an arrow grows with its messages; its text is their number and median time. Yellow ways are "
+        "slow; red ways have messages that were not received."
     )
     return [plots.graph("routes", "Route graph", drawn, text=text)]
 
