@@ -44,7 +44,7 @@ class Found:
 
 
 def queues_to_look_at(node: Node) -> list[Queue]:
-    """Those of applications, with their subqueues and journals."""
+    """Queues of applications, with their subqueues and journals."""
     return [
         queue
         for queue in node.manager.collection.by_number.values()
@@ -53,14 +53,14 @@ def queues_to_look_at(node: Node) -> list[Queue]:
 
 
 def look_at(node: Node, now: float, queues: Iterable[Queue]) -> Iterator[Found]:
-    """`now` is the time since 1970. One that is deleted meanwhile is passed over."""
+    """Findings in these queues. `now` is in seconds since 1970. A queue that is deleted meanwhile is skipped."""
     for queue in queues:
         if queue.is_deleted or not len(queue.positions):
             continue
         name = _name(node, queue)
         yield from _quota(queue, name)
         if queue.is_journal:
-            # What is received is kept there on purpose.
+            # A journal keeps received messages on purpose.
             continue
         yield from _aborts(node, queue, name)
         arrival = oldest_arrival(node, queue)
@@ -70,7 +70,7 @@ def look_at(node: Node, now: float, queues: Iterable[Queue]) -> Iterator[Found]:
 
 
 def queue_checks(node: Node, found: Sequence[Found]) -> Iterator[Check]:
-    """What is to be said of all that was found."""
+    """Checks of the findings, one for each kind."""
     yield _check(
         found,
         Finding.QUOTA,
@@ -125,7 +125,7 @@ def _aborts(node: Node, queue: Queue, name: str) -> Iterator[Found]:
                 words = f"{name}, lookup_id {message.lookup_identifier} ({message.abort_count} times)"
                 yield Found(Finding.ABORTS, message.abort_count, words)
     except StoreError:
-        # It cannot be read, which other checks report.
+        # The message is unreadable, which other checks report.
         return
     finally:
         node.messages.read_token = awaited
@@ -138,7 +138,7 @@ def _dead_letters(node: Node) -> Check:
         for suffix, name in ((Suffix.DEADLETTER, "system$;deadletter"), (Suffix.DEADXACT, "system$;deadxact"))
     }
     if not any(counts.values()):
-        return Check("dead-letter messages", True, "there is no dead-letter message")
+        return Check("dead-letter messages", True, "the dead-letter queues are empty")
     name = max(counts, key=lambda name: counts[name])
     shown = ", ".join(f"{count} in {name}" for name, count in counts.items() if count)
     hint = (

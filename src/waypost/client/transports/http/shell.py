@@ -1,4 +1,4 @@
-"""What the transports for threads and for an event loop have in common: the daemon, links at rest, reads that wait."""
+"""Common part of the transports for threads and for an event loop: the daemon, idle links, reads that wait."""
 
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -31,7 +31,7 @@ L = TypeVar("L", bound=Link)
 
 
 class Shell(Generic[L]):
-    """A transport to a daemon, without what waits."""
+    """A transport to a daemon, without the waiting."""
 
     __slots__ = ("_address", "_asking", "_idle", "_is_closed", "_waiting", "url")
 
