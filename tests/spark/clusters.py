@@ -7,10 +7,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
-
-import pyspark
 
 from tests.crash.daemons import ROOT, loopback, patience
 from waypost.spark.java import find_java, launcher_home
@@ -60,7 +59,7 @@ def cluster_in(place: Path) -> Iterator[Cluster]:
     url = f"spark://{address}:{PORT}"
     environment = {
         "JAVA_HOME": str(launcher_home(find_java())),
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_HOME": str(_home()),
         "SPARK_DAEMON_MEMORY": MEMORY,
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "SPARK_LOCAL_IP": address,
@@ -105,6 +104,14 @@ def cluster_in(place: Path) -> Iterator[Cluster]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def _home() -> Path:
+    """The folder of Spark. The module is not loaded: the driver has a process of its own."""
+    spark = find_spec("pyspark")
+    assert spark is not None
+    assert spark.origin is not None
+    return Path(spark.origin).parent
 
 
 def _await_port(address: str, log: Path) -> None:
