@@ -15,6 +15,8 @@ from tests.crash.daemons import ROOT, loopback, patience
 from waypost.spark.java import find_java, launcher_home
 
 MEMORY: Final = "512m"
+# Each query runs once or twice, so that code which is optimized in full comes too late.
+SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 PORT: Final = 7077
 WORKERS: Final = 2
 SECONDS: Final = 60
@@ -61,7 +63,7 @@ def cluster_in(place: Path) -> Iterator[Cluster]:
         "JAVA_HOME": str(launcher_home(find_java())),
         "SPARK_HOME": str(_home()),
         "SPARK_DAEMON_MEMORY": MEMORY,
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
         "SPARK_LOCAL_IP": address,
         "SPARK_LOCAL_DIRS": str(place),
         "PYSPARK_PYTHON": sys.executable,
@@ -70,6 +72,8 @@ def cluster_in(place: Path) -> Iterator[Cluster]:
     settings = {
         "spark.driver.host": address,
         "spark.driver.bindAddress": address,
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
+        "spark.executor.extraJavaOptions": SHORT_LIVED,
         "spark.executor.memory": MEMORY,
         "spark.executor.cores": "1",
         # Both executors, before the first task.

@@ -15,7 +15,7 @@ import pytest
 
 from tests.crash.daemons import ROOT, Daemon, loopback
 from tests.late import late
-from tests.spark.clusters import Cluster, cluster_in
+from tests.spark.clusters import SHORT_LIVED, Cluster, cluster_in
 from waypost.spark import session
 from waypost.spark.class_archive import make_archive
 from waypost.spark.java import cache_folder
@@ -49,6 +49,7 @@ def spark(class_archive: Path | None, tmp_path_factory: pytest.TempPathFactory) 
         places = [str(ROOT), str(HERE / "contract/discovered"), os.environ.get("PYTHONPATH", "")]
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
         settings = {
+            "spark.driver.extraJavaOptions": SHORT_LIVED,
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.warehouse.dir": str(place / "warehouse"),
             "spark.sql.streaming.checkpointLocation": str(place / "checkpoints"),
