@@ -22,25 +22,33 @@ APART: Final = frozenset(
 # end with a slash. `--quick` leaves all of it out; a test that is not here is in both runs.
 SLOW: Final = (
     SPARK,
+    "tests/spark/test_cluster.py",
+    "tests/cli/test_demo_command.py",
+    "tests/spark/test_notebook.py",
+    "tests/test_docs.py",
     "tests/sim/test_mutants.py",
+    "tests/daemon/test_sequences_of_strangers.py",
+    "tests/power/test_power.py",
+    "tests/crash/test_transfer_crash.py",
+    "tests/daemon/test_full_disk.py",
+    "tests/daemon/test_restore.py",
+    "tests/sim/",
+    "tests/damage/",
+    "tests/cli/test_json_everywhere.py",
     "tests/daemon/",
+    "tests/cli/test_serve.py",
+    "tests/test_examples.py",
     "tests/crash/",
     "tests/power/",
-    "tests/damage/",
-    "tests/sim/",
     "tests/foreign/",
     "tests/upgrade/",
-    "tests/http/",
-    "tests/client/",
-    "tests/cli/test_demo_command.py",
     "tests/cli/test_documents.py",
-    "tests/cli/test_json_everywhere.py",
     "tests/cli/test_remote_queue_commands.py",
-    "tests/cli/test_serve.py",
     "tests/cli/test_sim_command.py",
-    "tests/test_docs.py",
-    "tests/test_examples.py",
+    "tests/test_machinery.py",
     "tests/test_vocabulary.py",
+    "tests/client/",
+    "tests/http/",
 )
 
 
@@ -52,8 +60,10 @@ def scope_of(nodeid: str) -> str:
 
 def rank(file: str) -> int:
     """The place of a scope, or of a file, among those that take long. The others come behind them."""
-    places = (place for place, path in enumerate(SLOW) if file == path or (path[-1] == "/" and file.startswith(path)))
-    return next(places, len(SLOW))
+    if file in SLOW:
+        return SLOW.index(file)
+    folders = (place for place, path in enumerate(SLOW) if path.endswith("/") and file.startswith(path))
+    return next(folders, len(SLOW))
 
 
 def is_slow(nodeid: str) -> bool:
