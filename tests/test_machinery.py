@@ -121,7 +121,7 @@ def test_a_test_whose_need_is_missing_is_skipped_and_says_why(
     monkeypatch.delenv(needs.VARIABLE, raising=False)
     result = needy.runpytest("-p", needs.__name__, "-rs")
     result.assert_outcomes(passed=1, skipped=1)
-    result.stdout.fnmatch_lines("SKIPPED*needs samba, and this computer lacks the program of samba")
+    result.stdout.fnmatch_lines("SKIPPED*needs samba, and this computer lacks the program of samba: apt-get install*")
 
 
 def test_a_need_that_the_environment_demands_is_not_skipped(

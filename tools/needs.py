@@ -10,24 +10,36 @@ import shutil
 from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 
 VARIABLE: Final = "WAYPOST_NEED"
 
-# For each need the packages and the programs; of alternatives, separated by a bar, one is enough.
-NEEDS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    "chromium": ((), ("chromium|chromium-browser|google-chrome",)),
-    "kerberos": (("gssapi", "krb5"), ("krb5kdc", "kdb5_util", "kadmin.local")),
-    "samba": ((), ("smbd", "smbclient")),
+
+class Need(NamedTuple):
+    """Packages and programs; of alternatives with a bar between them, one is enough. `remedy` is for Debian."""
+
+    packages: tuple[str, ...]
+    programs: tuple[str, ...]
+    remedy: str
+
+
+NEEDS: Final[Mapping[str, Need]] = {
+    "chromium": Need((), ("chromium|chromium-browser|google-chrome",), "apt-get install chromium"),
+    "kerberos": Need(
+        ("gssapi", "krb5"),
+        ("krb5kdc", "kdb5_util", "kadmin.local"),
+        "apt-get install gcc krb5-admin-server krb5-kdc libkrb5-dev && .venv/bin/pip install '.[kerberos]'",
+    ),
+    "samba": Need((), ("smbd", "smbclient"), "apt-get install samba smbclient"),
 }
 
 
 @cache
 def missing(need: str) -> tuple[str, ...]:
     """The packages and programs of a need that are not here."""
-    packages, programs = NEEDS[need]
+    packages, programs, _ = NEEDS[need]
     return (
         *(package for package in packages if find_spec(package) is None),
         *(program for program in programs if not any(map(shutil.which, program.split("|")))),
@@ -53,7 +65,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs"):
         (need,) = mark.args
         if lacking := missing(need):
-            reason = f"needs {need}, and this computer lacks {', '.join(lacking)}"
+            reason = f"needs {need}, and this computer lacks {', '.join(lacking)}: {NEEDS[need].remedy}"
             if need in demanded():
                 pytest.fail(f"{reason}; {VARIABLE} demands it", pytrace=False)
             pytest.skip(reason)
