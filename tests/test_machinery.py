@@ -89,6 +89,19 @@ def suite(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
+def test_before_the_first_run_the_assertions_are_rewritten_once(
+    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (suite.path / "tests/test_top.py").write_text("def test(): assert True\n")
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    config: Any = SimpleNamespace(rootpath=suite.path)
+    sharing.pytest_xdist_setupnodes(config)
+    assert len(list((suite.path / "tests").rglob("test_*-pytest-*.pyc"))) == 3
+    monkeypatch.setattr(subprocess, "Popen", None)
+    sharing.pytest_xdist_setupnodes(config)
+
+
 def test_a_quick_run_leaves_out_what_takes_long_and_the_other_does_not(suite: pytest.Pytester) -> None:
     suite.runpytest("-p", sharing.__name__, "--quick").assert_outcomes(passed=1)
     suite.runpytest("-p", sharing.__name__).assert_outcomes(passed=2)
@@ -139,9 +152,8 @@ def test_an_unknown_need_is_refused(needy: pytest.Pytester, monkeypatch: pytest.
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        needs, "NEEDS", {"it": (("waypost", "no_such_package"), ("no-such-program|sh", "no-such-tool"))}
-    )
+    needed = needs.Need(("waypost", "no_such_package"), ("no-such-program|sh", "no-such-tool"), "")
+    monkeypatch.setattr(needs, "NEEDS", {"it": needed})
     needs.missing.cache_clear()
     assert needs.missing("it") == ("no_such_package", "no-such-tool")
     needs.missing.cache_clear()

@@ -4,6 +4,8 @@ The tests of one file share a worker, and so do all that use the session of Spar
 `--dist loadfile`. (The marks of `--dist loadgroup` do nothing with pytest 9.2.)
 """
 
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Final
@@ -79,6 +81,23 @@ class Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="leave out what takes long (SLOW in tools/sharing.py)")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Rewrite the assertions of all tests the first time: a half in each of two processes, not all in each worker."""
+    tests = config.rootpath / "tests"
+    if any((tests / "__pycache__").glob("*-pytest-*.pyc")):
+        return
+    files = sorted(map(str, tests.rglob("test_*.py")))
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider"]
+    halves = [
+        subprocess.Popen([*command, *half], cwd=config.rootpath, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for half in (files[::2], files[1::2])
+        if half
+    ]
+    for half in halves:
+        half.wait()
 
 
 @pytest.hookimpl(optionalhook=True)
