@@ -19,8 +19,8 @@ MEMORY: Final = "512m"
 SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 PORT: Final = 7077
 WORKERS: Final = 2
-SECONDS: Final = 60
-TIMEOUT: Final = 300
+SECONDS: Final = 300
+TIMEOUT: Final = 900
 
 
 @dataclass(frozen=True, slots=True)
