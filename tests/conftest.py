@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 import tempfile
 
@@ -16,6 +17,10 @@ for variable in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
 # Waypost: minutes in a run. `make clean` removes what is written.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A shell lets what it runs in the background ignore Ctrl-C, and so would every process of a test.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["pytester", "tools.ledger", "tools.needs", "tools.sharing"]
 
