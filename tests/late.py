@@ -13,7 +13,9 @@ from typing import Any
 
 
 class _Late:
-    """A module, loaded when something of it is asked for."""
+    """A module, loaded when something of it is asked for. It can be patched."""
+
+    __slots__ = ("_name",)
 
     def __init__(self, name: str) -> None:
         object.__setattr__(self, "_name", name)
@@ -23,6 +25,10 @@ class _Late:
         if name == "_mock_name" or name.startswith("__"):
             raise AttributeError(name)
         return getattr(import_module(self._name), name)
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        return vars(import_module(self._name))
 
     def __setattr__(self, name: str, value: object) -> None:
         setattr(import_module(self._name), name, value)

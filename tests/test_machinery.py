@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.late import late
 from tools import needs, sharing
 from tools.sharing import APART, SLOW, SPARK, is_slow, pytest_collection_modifyitems, scope_of
 
@@ -44,6 +45,14 @@ def test_late_modules_exist() -> None:
         for place, path in zip(places, ours, strict=True)
         if place.startswith(("waypost.", "tests.")) and not (path.is_dir() or path.with_suffix(".py").exists())
     ] == []
+
+
+def test_a_late_module_is_patched_and_whole_again() -> None:
+    module = late(needs.__name__)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "VARIABLE", "OTHER")
+        assert needs.VARIABLE == module.VARIABLE == "OTHER"
+    assert needs.VARIABLE == module.VARIABLE == "WAYPOST_NEED"
 
 
 def test_what_takes_long_is_there() -> None:
