@@ -165,7 +165,7 @@ def test_streams_are_audited_as_well(spark: SparkSession, tmp_path: Path) -> Non
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(300)
     rows = spark.table("audited").orderBy("sent_time", "word_time").collect()
     assert [(row["label"], row["outcome"], row["late"], row["seconds"]) for row in rows] == [
         ("order 1", "reached", False, 2.0),

@@ -45,7 +45,7 @@ else:
     sink = late("waypost.spark.sink")
 
 
-SECONDS = 120
+SECONDS = 300
 ROWS = "cast(cast(id as string) as binary) body"
 COLUMNS = "body binary"
 

@@ -276,7 +276,7 @@ def test_a_batch_of_a_stream_that_is_repeated_is_seen_once(
             .trigger(availableNow=True)
             .start()
         )
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(300)
         assert query.exception() is None
         # Batches of 60 and of 40.
         assert {path.name for path in (tmp_path / "commits").glob("[0-9]*")} == {"0", "1"}

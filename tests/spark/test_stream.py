@@ -38,7 +38,7 @@ def start(spark: SparkSession, daemon: Daemon, place: Path, **options: str) -> S
 
 
 def finish(query: StreamingQuery) -> None:
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(300)
     failure = query.exception()
     if failure is not None:
         raise failure

@@ -29,7 +29,7 @@ else:
     recorder = late("tests.spark.contract.recorder")
 
 
-SECONDS = 60
+SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
