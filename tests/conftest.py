@@ -1,16 +1,34 @@
 """What every test gets: the ledger, and a Hypothesis that gives the same answer every time on any machine."""
 
+import gc
 import os
+import signal
+import sys
 import tempfile
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # scapy keeps caches, in the home of whoever runs the tests unless told otherwise.
 for variable in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
     os.environ[variable] = os.path.join(tempfile.gettempdir(), "waypost-tests")
 
-pytest_plugins = ["pytester", "tools.ledger", "tools.sharing"]
+# Without bytecode, every worker rewrites the assertions of all tests, and every process of a test compiles all of
+# Waypost: minutes in a run. `make clean` removes what is written.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# A shell lets what it runs in the background ignore Ctrl-C, and so would every process of a test.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+pytest_plugins = ["pytester", "tools.ledger", "tools.needs", "tools.sharing"]
 
 # New inputs are the work of `make fuzz`; a slow machine is not a failure.
 settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What all tests share stays: a search for cycles need not look at ten thousand tests again and again."""
+    gc.freeze()

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -61,9 +62,20 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@cache
+def has_verb(program: str, verb: str) -> bool:
+    """Asked once, however often the documents speak of it."""
+    return run(program, verb, "--help").returncode == 0
+
+
+@cache
+def dry_run(command: str) -> subprocess.CompletedProcess[str]:
+    return run("sh", "-c", command.replace("make ", "make --dry-run ", 1))
+
+
 def make_without_doing(command: str) -> None:
     """Checks that make knows what to do, and that the scripts it would run are there."""
-    result = run("sh", "-c", command.replace("make ", "make --dry-run ", 1))
+    result = dry_run(command)
     assert result.returncode == 0, result.stderr
     assert result.stdout
     assert [script for script in SCRIPT.findall(result.stdout) if not (ROOT / script).exists()] == []
@@ -87,7 +99,7 @@ def test_a_command_in_running_text_exists(document: str, command: str) -> None:
     if program == "make":
         make_without_doing(command)
     else:
-        assert run(program, verb, "--help").returncode == 0, f"{document} speaks of {command}"
+        assert has_verb(program, verb), f"{document} speaks of {command}"
 
 
 @pytest.mark.parametrize(("command", "output"), shown())

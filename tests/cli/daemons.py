@@ -27,7 +27,7 @@ def daemon(folder: Path, *options: str) -> Iterator[dict[str, str]]:
             yield os.environ | {"WAYPOST_URL": f"http://{ready['http']}", "PATH": path}
         finally:
             process.send_signal(signal.SIGTERM)
-            assert process.wait(30) == 0
+            assert process.wait(60) == 0
 
 
 def shell(command: str, environment: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:

@@ -85,7 +85,7 @@ def test_the_demo_ends_with_a_report_of_spark(tmp_path: Path) -> None:
     before = folders()
     folder = tmp_path / "report"
     command = [sys.executable, "-m", "waypost.cli", "demo", "--report", str(folder)]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=900)
     assert (result.returncode, result.stderr) == (0, "")
     act = result.stdout.partition("4. A Spark report over all that ALPHA has sent.")[2]
     assert "Spark starts, which takes 10 to 15 seconds" in act

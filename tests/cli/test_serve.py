@@ -43,7 +43,7 @@ def serving(*arguments: str, **variables: str) -> Iterator[tuple["subprocess.Pop
             assert process.stdout is not None
             line = process.stdout.readline()
             if not line:
-                _, talk = process.communicate(timeout=20)
+                _, talk = process.communicate(timeout=60)
                 pytest.fail(talk)
             yield process, json.loads(line)
         finally:
@@ -53,7 +53,7 @@ def serving(*arguments: str, **variables: str) -> Iterator[tuple["subprocess.Pop
 def stopped(process: "subprocess.Popen[str]", number: int) -> tuple[int, str, list[dict[str, Any]]]:
     """The exit code, what else stood on stdout, and the log."""
     process.send_signal(number)
-    rest, talk = process.communicate(timeout=20)
+    rest, talk = process.communicate(timeout=60)
     return process.returncode, rest, [json.loads(line) for line in talk.splitlines()]
 
 
@@ -87,7 +87,7 @@ def test_the_whole_of_it_with_free_ports_serves_http_and_keeps_its_identity(tmp_
     with serving(*arguments) as (process, second):
         assert second["guid"] == first["guid"]
         with waypost.connect(f"http://{second['http']}") as manager:
-            assert manager.queue("orders").receive(timeout=5).text == "42 bolts"
+            assert manager.queue("orders").receive(timeout=60).text == "42 bolts"
         assert stopped(process, signal.SIGTERM)[0] == 0
 
 
@@ -113,7 +113,7 @@ def test_the_log_may_be_text(tmp_path: Path) -> None:
     arguments = ("--bind", loopback(4), "--data", str(tmp_path), "--transfer-port", "0", *WITHOUT_HTTP)
     with serving(*arguments, "--set", "log.format=text") as (process, _):
         process.terminate()
-        _, talk = process.communicate(timeout=20)
+        _, talk = process.communicate(timeout=60)
         assert " info    ready Queue manager " in talk.splitlines()[0]
 
 
@@ -127,12 +127,12 @@ def test_it_serves_though_nobody_reads_what_it_says(tmp_path: Path) -> None:
         try:
             for _ in range(200):
                 try:
-                    socket.create_connection((here, 1801), timeout=5).close()
+                    socket.create_connection((here, 1801), timeout=60).close()
                     break
                 except ConnectionRefusedError:
                     signal.sigtimedwait([], 0.05)
             process.terminate()
-            assert process.wait(20) == 0
+            assert process.wait(60) == 0
         finally:
             process.kill()
 

@@ -42,14 +42,14 @@ class Daemon:
         self._error: BaseException | None = None
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
-        assert self._ready.wait(20), "the daemon does not start"
+        assert self._ready.wait(60), "the daemon does not start"
         if self._error is not None:
             raise self._error
 
     def stop(self) -> None:
         self._server.should_exit = True
         self._server.force_exit = True
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive(), "the daemon does not stop"
 
     def _run(self) -> None:

@@ -82,7 +82,7 @@ def test_the_next_frame_is_read_while_the_caller_has_the_last_and_no_other() -> 
 
     found = frames_ahead(read, ReadRange(name="orders", after=0, up_to=9))
     assert next(found).end == 1
-    assert is_read.wait(10)
+    assert is_read.wait(60)
     found.close()
     assert asked == [0, 1]
 

@@ -42,7 +42,7 @@ from waypost.wire.user_header import RECOVERABLE
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     async def limited() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await work
 
     asyncio.run(limited())
@@ -197,7 +197,7 @@ def test_a_daemon_in_another_process_gets_messages(tmp_path: Path) -> None:
                 assert orders.receive(5).id == sent.id
         finally:
             daemon.terminate()
-            daemon.wait(20)
+            daemon.wait(60)
 
 
 # Messages that are refused before anything is sent.

@@ -72,10 +72,10 @@ def blocking(tmp_path: Path, work: Callable[[waypost.Manager, Any], None], *sett
                 """Asks the loop of the daemon."""
 
                 def send(self, *args: Any, **kwargs: Any) -> Any:
-                    return asyncio.run_coroutine_threadsafe(found.manager.send(*args, **kwargs), loop).result(10)
+                    return asyncio.run_coroutine_threadsafe(found.manager.send(*args, **kwargs), loop).result(60)
 
                 def count(self, name: str) -> int:
-                    info = asyncio.run_coroutine_threadsafe(found.manager.queue(name).info(), loop).result(10)
+                    info = asyncio.run_coroutine_threadsafe(found.manager.queue(name).info(), loop).result(60)
                     return info.message_count
 
             def in_thread() -> None:
@@ -266,11 +266,11 @@ def test_many_threads_wait_at_the_same_time(tmp_path: Path, protocol: str) -> No
                 queue.peek(0.5)
             for number in range(100):
                 manager.send("orders", str(number), recoverable=False)
-            received = sorted(int(future.result(20).text) for future in waiting)
+            received = sorted(int(future.result(60).text) for future in waiting)
             assert received == list(range(100))
             assert manager.count("orders") == 0
             manager.send("orders", "one more")
-            assert peek.result(20).text
+            assert peek.result(60).text
 
     blocking(tmp_path, work)
 

@@ -641,7 +641,7 @@ def test_a_thread_that_is_interrupted_takes_nothing_and_one_that_waits_outlives_
                 daemon.kill()
             with process(tmp_path, here) as (_, manager):
                 manager.send("orders", "7 nuts")
-                assert waiting.result(20).text == "7 nuts"
+                assert waiting.result(60).text == "7 nuts"
                 assert manager.queue("orders").info().message_count == 0
         finally:
             signal.signal(signal.SIGALRM, before)

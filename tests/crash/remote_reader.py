@@ -28,7 +28,7 @@ from waypost.wire.section_buffer import join_sections
 
 RPC_PORT: Final = 2103
 QM2QM_PORT: Final = 2105
-SECONDS: Final = 30.0
+SECONDS: Final = 60.0
 INFINITE: Final = 0xFFFF_FFFF
 MAX_BODY: Final = 0x0040_0000
 

@@ -35,7 +35,7 @@ class Running:
 
     async def stop(self) -> int:
         self.daemon.stop()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return await self.task
 
 

@@ -47,7 +47,7 @@ def test_after_kill_9_damage_is_a_sentence_with_the_command_to_type(tmp_path: Pa
         daemon.folder = tmp_path / "alpha-new"
         daemon.start()
         with daemon.connect() as manager:
-            assert manager.queue("orders").receive(timeout=10).label.startswith("order")
+            assert manager.queue("orders").receive(timeout=60).label.startswith("order")
         assert daemon.stop() == 0
 
 

@@ -51,7 +51,7 @@ def test_systemd_hears_that_the_service_is_ready(name: str, tmp_path: Path, monk
     address = name if name.startswith("\0") else str(tmp_path / name)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(address)
-        manager.settimeout(5)
+        manager.settimeout(60)
         monkeypatch.setenv("NOTIFY_SOCKET", address.replace("\0", "@"))
         systemd.notify("READY=1")
         assert manager.recv(100) == b"READY=1"

@@ -141,7 +141,7 @@ def test_without_the_ping_service_nothing_answers_and_sessions_work(tmp_path: Pa
                     asking.recv(100)
             orders = await beta.manager.create_queue("orders")
             await alpha.manager.send(orders_at(there), b"m")
-            assert (await soon(orders.receive(timeout=5))).body == b"m"
+            assert (await soon(orders.receive(timeout=60))).body == b"m"
 
     run(UVLOOP, work)
 
@@ -155,7 +155,7 @@ def test_two_daemons_that_ping_exchange_messages_and_fall_silent(tmp_path: Path)
         ):
             orders = await beta.manager.create_queue("orders")
             await alpha.manager.send(orders_at(there), b"m")
-            assert (await soon(orders.receive(timeout=5))).body == b"m"
+            assert (await soon(orders.receive(timeout=60))).body == b"m"
             await asyncio.sleep(0.1)
             network = driver_of(beta.manager).node.network
             assert network is not None

@@ -22,7 +22,7 @@ from waypost.rpc.faults import RpcFault
 from waypost.rpc.interface import Empty
 from waypost.wire.ndr import ContextHandle
 
-SECONDS: Final = 10.0
+SECONDS: Final = 60.0
 MAX_CONNECTIONS: Final = 300
 MAX_GROWTH: Final = 64 << 20
 LARGE: Final = 3_000_000

@@ -1,11 +1,9 @@
 """Kerberos behind the port of waypost.rpc.authentication, with a realm of MIT Kerberos on this computer.
 
-It needs the extra `kerberos` and krb5kdc, kdb5_util and kadmin.local (Debian: krb5-kdc, krb5-admin-server), and skips
-without them.
+It needs the extra `kerberos` and krb5kdc, kdb5_util and kadmin.local (Debian: krb5-kdc, krb5-admin-server), and is
+skipped without them (tools/needs.py).
 """
 
-import importlib.util
-import shutil
 import socket
 import subprocess
 import time
@@ -22,10 +20,7 @@ from waypost.rpc.calls import Request, Response, cut
 from waypost.rpc.pdu import Fragment
 from waypost.rpc.protection import Protection
 
-TOOLS = ("krb5kdc", "kdb5_util", "kadmin.local")
-MISSING = [module for module in ("gssapi", "krb5") if importlib.util.find_spec(module) is None]
-MISSING += [tool for tool in TOOLS if shutil.which(tool) is None]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"Kerberos is not here: {', '.join(MISSING)}")
+pytestmark = pytest.mark.needs("kerberos")
 
 HOST = "queue.test.local"
 ALICE = Credentials("alice@TEST.LOCAL", "s3cret")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from spnego._ntlm_raw.crypto import hmac_md5, ntowfv1, ntowfv2
 from spnego._ntlm_raw.messages import Authenticate, AvId, Challenge, NegotiateFlags
 
+from tests.late import late
 from waypost.daemon.rpc_acceptors import acceptors
 from waypost.drive.rpc_security import Credentials, initiator
 from waypost.errors import InvalidParameter
@@ -26,8 +27,8 @@ PARTS = Parts(b"header of 24 bytes......", b"the body with padding..." * 2, b"tr
 PACKAGES = [AuthType.NTLM, AuthType.SPNEGO]
 PROTECTING = [AuthLevel.PACKET, AuthLevel.INTEGRITY, AuthLevel.PRIVACY]
 
-ntlm: Any = pytest.importorskip("impacket.ntlm")
-arc4: Any = pytest.importorskip("Cryptodome.Cipher.ARC4")
+ntlm: Any = late("impacket.ntlm")
+arc4: Any = late("Cryptodome.Cipher.ARC4")
 
 
 @pytest.fixture(scope="module")

@@ -51,7 +51,7 @@ def test_a_cancelled_open_leaves_nothing_open(tmp_path: Path, use: Use, turns: i
             await asyncio.gather(using, sending, return_exceptions=True)
             await reader.close()
             await orders.close()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while things_open(manager) != (0, 0):
                     await asyncio.sleep(0.001)
 

@@ -1,14 +1,15 @@
 """impacket reads from our daemon: its PDUs, its NDR and its NTLM against ours."""
 
-from collections.abc import Iterator
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.crash.daemons import patience
 from tests.foreign.every_call import everything, everything_by_our_own_client, fill, open_queue, start
-from tests.foreign.impacket_client import ImpacketClient
 from tests.foreign.site import LEVELS, LONG_BODY, SECONDS, Faulted, Site, site
+from tests.late import late
 from waypost.hresult import HResult
 from waypost.remote.interfaces.qmcomm import QMCOMM
 from waypost.remote.interfaces.qmcomm import GetServerPortRequest as GetPort
@@ -18,6 +19,15 @@ from waypost.rpc.calls import FaultStatus
 from waypost.rpc.interface import Empty
 from waypost.wire.remote_packet import RemotePacket
 from waypost.wire.section_buffer import join_sections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.foreign import impacket_client
+    from tests.foreign.impacket_client import ImpacketClient
+else:
+    impacket_client = late("tests.foreign.impacket_client")
+
 
 INFINITE = 0xFFFF_FFFF
 
@@ -35,7 +45,7 @@ def ours(host: Site) -> list[tuple[str, Any]]:
 
 
 def connect(host: Site, level: AuthLevel = AuthLevel.NONE, group: int = 0) -> ImpacketClient:
-    return ImpacketClient(host.endpoint(REMOTE_READ), REMOTE_READ, level, group=group)
+    return impacket_client.ImpacketClient(host.endpoint(REMOTE_READ), REMOTE_READ, level, group=group)
 
 
 @pytest.mark.spec(
@@ -45,7 +55,9 @@ def connect(host: Site, level: AuthLevel = AuthLevel.NONE, group: int = 0) -> Im
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_call_agrees_with_our_own_client(host: Site, ours: list[tuple[str, Any]], level: AuthLevel) -> None:
     """Of 1.7-02 this is NTLM; Kerberos is in tests/daemon/test_rpc_kerberos.py. impacket has opnums of its own."""
-    with host.asking(lambda interface: ImpacketClient(host.endpoint(interface), interface, level)) as ask:
+    with host.asking(
+        lambda interface: impacket_client.ImpacketClient(host.endpoint(interface), interface, level)
+    ) as ask:
         assert everything(host, ask) == ours
 
 
@@ -76,7 +88,7 @@ def test_a_read_is_cancelled_over_another_connection_of_the_association(host: Si
 
 def test_one_bind_offers_several_contexts(host: Site) -> None:
     """Three of them are of interfaces that nobody knows."""
-    with ImpacketClient(host.endpoint(REMOTE_READ), REMOTE_READ, unknown=3) as client:
+    with impacket_client.ImpacketClient(host.endpoint(REMOTE_READ), REMOTE_READ, unknown=3) as client:
         assert client.ask(REMOTE_READ, 0, Empty()).port == 2103
 
 
@@ -99,5 +111,5 @@ def test_a_value_outside_its_range_is_bad_stub_data(host: Site) -> None:
 
 def test_who_does_not_know_the_password_makes_no_call(host: Site) -> None:
     endpoint = host.endpoint(REMOTE_READ)
-    with ImpacketClient(endpoint, REMOTE_READ, AuthLevel.PRIVACY, password="guess") as client:
+    with impacket_client.ImpacketClient(endpoint, REMOTE_READ, AuthLevel.PRIVACY, password="guess") as client:
         assert client.ask(REMOTE_READ, 0, Empty()) == Faulted(FaultStatus.ACCESS_DENIED)

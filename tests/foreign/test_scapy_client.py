@@ -1,14 +1,15 @@
 """scapy reads from our daemon, in NDR and NDR64, with its NTLM and its SPNEGO."""
 
-from collections.abc import Iterator
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.crash.daemons import patience
 from tests.foreign.every_call import everything, everything_by_our_own_client, fill, open_queue, start
-from tests.foreign.scapy_client import ScapyClient
 from tests.foreign.site import LEVELS, LONG_BODY, SECONDS, Faulted, Site, site
+from tests.late import late
 from waypost.hresult import HResult
 from waypost.remote.interfaces.qmcomm import QMCOMM
 from waypost.remote.interfaces.qmcomm import GetServerPortRequest as GetPort
@@ -20,6 +21,15 @@ from waypost.rpc.interface import Empty
 from waypost.wire.ndr import NdrSyntax
 from waypost.wire.remote_packet import RemotePacket
 from waypost.wire.section_buffer import join_sections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.foreign import scapy_client
+    from tests.foreign.scapy_client import ScapyClient
+else:
+    scapy_client = late("tests.foreign.scapy_client")
+
 
 INFINITE = 0xFFFF_FFFF
 NDR20, NDR64 = NdrSyntax.NDR20, NdrSyntax.NDR64
@@ -43,7 +53,7 @@ def ours(host: Site) -> list[tuple[str, Any]]:
 
 
 def connect(host: Site, level: AuthLevel = AuthLevel.NONE, syntax: NdrSyntax = NDR20, **options: Any) -> ScapyClient:
-    return ScapyClient(host.endpoint(REMOTE_READ), REMOTE_READ, level, syntax, **options)
+    return scapy_client.ScapyClient(host.endpoint(REMOTE_READ), REMOTE_READ, level, syntax, **options)
 
 
 @pytest.mark.spec("MQRR-1.7-01", "MQRR-1.7-02", "MQRR-2.2-01", "MQQP-1.7-01", "MQQP-2.2-01")
@@ -53,7 +63,9 @@ def test_every_call_agrees_with_our_own_client(
 ) -> None:
     """Of 1.7-02 this is NTLM; Kerberos is in tests/daemon/test_rpc_kerberos.py."""
     with host.asking(
-        lambda interface: ScapyClient(host.endpoint(interface), interface, level, syntax, auth_type=auth_type)
+        lambda interface: scapy_client.ScapyClient(
+            host.endpoint(interface), interface, level, syntax, auth_type=auth_type
+        )
     ) as ask:
         assert everything(host, ask) == ours
 

@@ -5,15 +5,17 @@ it does. It does not look at the signature of a request without parameters, and 
 R_GetServerPort is the last call here.
 """
 
+from __future__ import annotations
+
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
 from tests.crash.daemons import loopback
 from tests.foreign.every_call import start
-from tests.foreign.scapy_server import ARRIVED, HANDLE, Shelf, serving
 from tests.foreign.site import LEVELS, LONG_BODY, Faulted, OurClient
+from tests.late import late
 from tests.remote.conversing import IDENTITY, new_guids, user_message
 from waypost.hresult import HResult
 from waypost.remote.client.conversations import Ask, CallFailed, Conversation
@@ -27,6 +29,13 @@ from waypost.rpc.faults import RpcFault
 from waypost.wire.format_names import FormatName
 from waypost.wire.ndr import ContextHandle, NdrSyntax
 from waypost.wire.remote_packet import Origin, RemotePacket
+
+if TYPE_CHECKING:
+    from tests.foreign import scapy_server
+    from tests.foreign.scapy_server import Shelf
+else:
+    scapy_server = late("tests.foreign.scapy_server")
+
 
 R = TypeVar("R")
 
@@ -45,7 +54,7 @@ SECURITY = [
 
 def shelf(*bodies: bytes) -> Shelf:
     packets = [RemotePacket.of(user_message(body).encode(), Origin(b"q" * 16)).encode() for body in bodies]
-    return Shelf(r"OS:host\PRIVATE$\orders", dict(enumerate(packets, FIRST)))
+    return scapy_server.Shelf(r"OS:host\PRIVATE$\orders", dict(enumerate(packets, FIRST)))
 
 
 def carry(client: OurClient, conversation: Conversation[R]) -> R:
@@ -72,7 +81,7 @@ def test_our_client_reads_from_a_server_of_scapy(level: AuthLevel, auth_type: Au
     queue_of_scapy = shelf(b"one", b"two", b"three", b"four")
     reader = RemoteReadClient(IDENTITY, new_guids())
     with (
-        serving(queue_of_scapy, ADDRESS, level, syntax, auth_type) as port,
+        scapy_server.serving(queue_of_scapy, ADDRESS, level, syntax, auth_type) as port,
         OurClient((ADDRESS, port), [REMOTE_READ], level, auth_type) as client,
     ):
         queue = carry(client, reader.open(Opening(ORDERS)))
@@ -80,7 +89,7 @@ def test_our_client_reads_from_a_server_of_scapy(level: AuthLevel, auth_type: Au
             carry(client, reader.open(Opening(FormatName.parse(r"DIRECT=OS:host\private$\others"))))
 
         peeked = carry(client, queue.read(ReadRequest(ReceiveAction.MQ_ACTION_PEEK_CURRENT)))
-        assert (peeked.message.properties.message_body, peeked.arrive_time) == (b"one", ARRIVED)
+        assert (peeked.message.properties.message_body, peeked.arrive_time) == (b"one", scapy_server.ARRIVED)
         cursor = carry(client, queue.create_cursor())
         following = ReadRequest(ReceiveAction.MQ_ACTION_PEEK_NEXT, cursor=cursor)
         assert carry(client, queue.read(following)).message.properties.message_body == b"two"
@@ -98,7 +107,7 @@ def test_our_client_reads_from_a_server_of_scapy(level: AuthLevel, auth_type: Au
         carry(client, queue.purge())
         with pytest.raises(CallFailed, match="IO_TIMEOUT"):
             carry(client, queue.read(ReadRequest()))
-        cancelled = client.ask(REMOTE_READ, 8, table.CancelReceiveRequest(ContextHandle(0, HANDLE), 1))
+        cancelled = client.ask(REMOTE_READ, 8, table.CancelReceiveRequest(ContextHandle(0, scapy_server.HANDLE), 1))
         assert cancelled.hresult == HResult.STATUS_NOT_FOUND
         carry(client, queue.close())
         carry(client, reader.find_port())
@@ -116,7 +125,7 @@ def test_a_long_message_comes_in_fragments(level: AuthLevel, syntax: NdrSyntax) 
     body = LONG_BODY[:500_000]
     reader = RemoteReadClient(IDENTITY, new_guids())
     with (
-        serving(shelf(body), ADDRESS, level, syntax, AuthType.NTLM) as port,
+        scapy_server.serving(shelf(body), ADDRESS, level, syntax, AuthType.NTLM) as port,
         OurClient((ADDRESS, port), [REMOTE_READ], level) as client,
     ):
         queue = carry(client, reader.open(Opening(ORDERS)))
@@ -125,18 +134,18 @@ def test_a_long_message_comes_in_fragments(level: AuthLevel, syntax: NdrSyntax) 
 
 def test_calls_follow_each_other_where_the_server_takes_one_at_a_time() -> None:
     with (
-        serving(shelf(b"one"), ADDRESS, AuthLevel.PRIVACY, NDR64, AuthType.NTLM) as port,
+        scapy_server.serving(shelf(b"one"), ADDRESS, AuthLevel.PRIVACY, NDR64, AuthType.NTLM) as port,
         OurClient((ADDRESS, port), [REMOTE_READ], AuthLevel.PRIVACY) as client,
     ):
-        peek = start(ContextHandle(0, HANDLE), ReceiveAction.MQ_ACTION_PEEK_CURRENT, 1)
+        peek = start(ContextHandle(0, scapy_server.HANDLE), ReceiveAction.MQ_ACTION_PEEK_CURRENT, 1)
         replies = client.ask_all(REMOTE_READ, 7, [peek] * 5)
     assert [reply.hresult for reply in replies] == [HResult.MQ_OK] * 5
 
 
 def test_a_server_that_does_not_know_the_password_answers_no_call() -> None:
     with (
-        serving(shelf(b"one"), ADDRESS, AuthLevel.PRIVACY, NDR20, AuthType.NTLM) as port,
+        scapy_server.serving(shelf(b"one"), ADDRESS, AuthLevel.PRIVACY, NDR20, AuthType.NTLM) as port,
         OurClient((ADDRESS, port), [REMOTE_READ], AuthLevel.PRIVACY, password="guess") as client,
     ):
-        reply = client.ask(REMOTE_READ, 4, table.CreateCursorRequest(ContextHandle(0, HANDLE)))
+        reply = client.ask(REMOTE_READ, 4, table.CreateCursorRequest(ContextHandle(0, scapy_server.HANDLE)))
     assert reply == Faulted(FaultStatus.ACCESS_DENIED)

@@ -87,7 +87,7 @@ def served(settings: HttpSettings | None = None) -> Callable[[Test], Callable[[P
                 async with (
                     aio.open(tmp_path / "data", name="HOST") as manager,
                     serve(app := create_app(manager, settings or HttpSettings())) as port,
-                    httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10) as client,
+                    httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
                 ):
                     await test(Api(manager, client, app, port))
 

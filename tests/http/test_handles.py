@@ -56,15 +56,16 @@ async def test_a_commit_can_be_asked_for_again(api: Api) -> None:
 @served()
 async def test_a_transaction_that_nobody_uses_is_aborted(api: Api) -> None:
     await api.manager.create_queue("orders", transactional=True)
-    data = {"messages": [{}], "transaction": CHOSEN, "begin_s": 0.3}
+    data = {"messages": [{}], "transaction": CHOSEN, "begin_s": 1}
     for _ in range(3):
         assert (await api.post(f"{ORDERS}/messages", data)).status_code == 200
-        await asyncio.sleep(0.15)
-    await asyncio.sleep(0.4)
+        await asyncio.sleep(0.4)
+    async with asyncio.timeout(60):
+        while "waypost_http_transactions_expired_total 1.0" not in (await api.get("/metrics")).text:
+            await asyncio.sleep(0.05)
     late = await api.post(f"{ORDERS}/messages", data)
     assert (late.status_code, late.json()["error"]) == (409, "TransactionSequence")
     assert "time was over" in late.json()["message"]
-    assert "waypost_http_transactions_expired_total 1.0" in (await api.get("/metrics")).text
 
 
 @served(HttpSettings(max_transactions=2))
@@ -121,15 +122,15 @@ async def test_a_cursor_looks_through_a_queue(api: Api) -> None:
     assert (await api.delete(cursor)).status_code == 404
 
 
-@served(HttpSettings(handle_s=0.2, max_handles=1))
+@served(HttpSettings(handle_s=1, max_handles=1))
 async def test_a_cursor_that_nobody_uses_is_closed(api: Api) -> None:
     await (await api.manager.create_queue("orders")).send("1")
     cursor = f"/api/cursors/{(await api.post('/api/cursors', {'queue': 'orders'})).json()['id']}"
     assert (await api.post("/api/cursors", {"queue": "orders"})).status_code == 507
     for _ in range(3):
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.4)
         assert await api.bodies(f"{cursor}/peek", {}) == ["1"]
-    await asyncio.sleep(0.4)
+    await asyncio.sleep(1.2)
     assert (await api.post(f"{cursor}/peek", {})).status_code == 404
     assert (await api.post("/api/cursors", {"queue": "orders"})).status_code == 201
 

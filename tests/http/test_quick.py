@@ -26,7 +26,7 @@ def receive(seconds: float) -> bytes:
 
 
 async def answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, object]]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         head = await reader.readuntil(b"\r\n\r\n")
         fields = dict(line.split(b": ", 1) for line in head.split(b"\r\n")[1:-2])
         content = await reader.readexactly(int(fields[b"content-length"]))
@@ -43,7 +43,7 @@ async def bodies(reader: asyncio.StreamReader) -> list[bytes]:
 
 
 async def waits(api: Api, count: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(driver_of(api.manager)._answers) != count:
             await asyncio.sleep(0)
 

@@ -105,7 +105,7 @@ def beside(settings: HttpSettings | None = None) -> Callable[[Test], Callable[[P
                     app = create_app(near, settings or HttpSettings(), cast("Connect", network.connect))
                     async with (
                         serve(app) as port,
-                        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10) as client,
+                        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
                     ):
                         await test(Api(near, client, app, port), network)
 
@@ -220,12 +220,12 @@ async def test_a_cursor_goes_along_a_queue_there(api: Api, network: Network) -> 
     assert (await api.delete(f"/api/cursors/{cursor}")).status_code == 204
 
 
-@beside(HttpSettings(handle_s=0.2))
+@beside(HttpSettings(handle_s=1))
 async def test_a_cursor_keeps_its_host_as_long_as_it_is_used(api: Api, network: Network) -> None:
     await send(network, "1")
     cursor = (await api.post("/api/cursors", {"queue": "DIRECT=OS:far\\private$\\orders"})).json()["id"]
     for _ in range(4):
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.3)
         assert await api.bodies(f"/api/cursors/{cursor}/peek", {}) == ["1"]
     assert (network.hosts, network.closed) == (["far"], [])
     await until(lambda: network.closed == ["far"])

@@ -31,7 +31,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def get(daemon: Daemon, path: str) -> str:
-    with urllib.request.urlopen(f"http://{daemon.address}:{HTTP_PORT}{path}", timeout=10) as response:
+    with urllib.request.urlopen(f"http://{daemon.address}:{HTTP_PORT}{path}", timeout=60) as response:
         text: str = response.read().decode()
     return text
 

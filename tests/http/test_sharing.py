@@ -17,7 +17,7 @@ async def test_a_queue_that_was_read_from_can_be_had_alone_a_little_later(api: A
     alone = api.manager.queue("orders", exclusive=True)
     with pytest.raises(SharingViolation):
         await alone.receive(0)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             try:
                 await alone.receive(0)

@@ -151,7 +151,7 @@ async def told(response: httpx.Response, count: int) -> list[tuple[str, str]]:
 async def test_events_tell_what_comes_and_take_nothing(api: Api) -> None:
     orders = await api.manager.create_queue("orders")
     await orders.send("old")
-    async with asyncio.timeout(5), api.client.stream("GET", "/api/queues/orders/events") as response:
+    async with asyncio.timeout(60), api.client.stream("GET", "/api/queues/orders/events") as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         await asyncio.sleep(0.2)
         await orders.send("low", priority=0)
@@ -160,22 +160,22 @@ async def test_events_tell_what_comes_and_take_nothing(api: Api) -> None:
     assert [text for _, text in events] == ["low", "high"]
     assert (await orders.info()).message_count == 3
     headers = {"last-event-id": events[0][0]}
-    async with asyncio.timeout(5), api.client.stream("GET", "/api/queues/orders/events", headers=headers) as response:
+    async with asyncio.timeout(60), api.client.stream("GET", "/api/queues/orders/events", headers=headers) as response:
         assert [text for _, text in await told(response, 1)] == ["high"]
-    async with asyncio.timeout(5), api.client.stream("GET", "/api/queues/orders/events?since=start") as response:
+    async with asyncio.timeout(60), api.client.stream("GET", "/api/queues/orders/events?since=start") as response:
         assert [text for _, text in await told(response, 3)] == ["old", "low", "high"]
 
 
 @served()
 async def test_events_tell_of_transactions_when_they_commit(api: Api) -> None:
     orders = await api.manager.create_queue("orders", transactional=True)
-    async with asyncio.timeout(5), api.client.stream("GET", "/api/queues/orders/events") as response:
+    async with asyncio.timeout(60), api.client.stream("GET", "/api/queues/orders/events") as response:
         slow, quick = api.manager.transaction(), api.manager.transaction()
         await orders.send("first sent", transaction=slow)
         await orders.send("first committed", transaction=quick)
         await quick.commit()
         assert [text for _, text in await told(response, 1)] == ["first committed"]
-    async with asyncio.timeout(5), api.client.stream("GET", "/api/queues/orders/events?since=start") as response:
+    async with asyncio.timeout(60), api.client.stream("GET", "/api/queues/orders/events?since=start") as response:
         await asyncio.sleep(0.3)
         await slow.commit()
         assert [text for _, text in await told(response, 2)] == ["first committed", "first sent"]
@@ -188,7 +188,7 @@ async def test_followers_are_bounded_and_forgotten_when_they_go(api: Api) -> Non
         assert response.status_code == 200
         await asyncio.sleep(0.1)
         assert (await api.get("/api/queues/orders/events")).status_code == 507
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while (await numbers(api))["waypost_http_streams", ""]:
             await asyncio.sleep(0.05)
 
@@ -196,7 +196,7 @@ async def test_followers_are_bounded_and_forgotten_when_they_go(api: Api) -> Non
 @served()
 async def test_followers_end_when_the_server_stops(api: Api) -> None:
     await api.manager.create_queue("orders")
-    async with asyncio.timeout(5), api.client.stream("GET", "/api/queues/orders/events") as response:
+    async with asyncio.timeout(60), api.client.stream("GET", "/api/queues/orders/events") as response:
         await asyncio.sleep(0.1)
         api.app.stop()
         assert [line async for line in response.aiter_lines()] == [": nothing new", ""]
@@ -216,7 +216,7 @@ async def test_a_wait_that_the_stop_of_the_server_ends_is_no_refusal_of_the_queu
 @served()
 async def test_followers_hear_that_a_queue_is_gone(api: Api) -> None:
     await api.manager.create_queue("orders")
-    async with asyncio.timeout(5), api.client.stream("GET", "/api/queues/orders/events") as response:
+    async with asyncio.timeout(60), api.client.stream("GET", "/api/queues/orders/events") as response:
         await asyncio.sleep(0.1)
         await api.manager.delete_queue("orders")
         lines = [line async for line in response.aiter_lines()]

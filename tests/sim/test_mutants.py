@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sim.mutants import MUTANTS, hunting
+from tests.sim.mutants import FOUND_BY, MUTANTS, hunting
 from tests.sim.mutants.__main__ import main
 from tests.sim.mutants.hunting import hunt
 from tests.sim.mutants.planting import Mutant, instead
@@ -20,13 +20,17 @@ QUICK = [mutant for mutant in MUTANTS if not mutant.is_slow]
 
 @pytest.mark.parametrize("mutant", QUICK, ids=lambda mutant: mutant.name)
 def test_a_planted_mistake_is_found(mutant: Mutant) -> None:
-    found = hunt(mutant, BUDGET)
+    found = hunt(mutant, [FOUND_BY.get(mutant.name, 0), *BUDGET])
     assert found is not None
     assert found.violation
 
 
 def test_every_mutant_has_a_name_of_its_own() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 80
+
+
+def test_the_seeds_are_those_of_mutants() -> None:
+    assert FOUND_BY.keys() <= {mutant.name for mutant in MUTANTS}
 
 
 def test_the_engine_is_whole_again_behind_a_mutant() -> None:

@@ -7,19 +7,20 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
-
-import pyspark
 
 from tests.crash.daemons import ROOT, loopback, patience
 from waypost.spark.java import find_java, launcher_home
 
 MEMORY: Final = "512m"
+# Each query runs once or twice, so that code which is optimized in full comes too late.
+SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 PORT: Final = 7077
 WORKERS: Final = 2
-SECONDS: Final = 60
-TIMEOUT: Final = 300
+SECONDS: Final = 300
+TIMEOUT: Final = 900
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,9 @@ def cluster_in(place: Path) -> Iterator[Cluster]:
     url = f"spark://{address}:{PORT}"
     environment = {
         "JAVA_HOME": str(launcher_home(find_java())),
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_HOME": str(_home()),
         "SPARK_DAEMON_MEMORY": MEMORY,
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
         "SPARK_LOCAL_IP": address,
         "SPARK_LOCAL_DIRS": str(place),
         "PYSPARK_PYTHON": sys.executable,
@@ -71,6 +72,8 @@ def cluster_in(place: Path) -> Iterator[Cluster]:
     settings = {
         "spark.driver.host": address,
         "spark.driver.bindAddress": address,
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
+        "spark.executor.extraJavaOptions": SHORT_LIVED,
         "spark.executor.memory": MEMORY,
         "spark.executor.cores": "1",
         # Both executors, before the first task.
@@ -105,6 +108,14 @@ def cluster_in(place: Path) -> Iterator[Cluster]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def _home() -> Path:
+    """The folder of Spark. The module is not loaded: the driver has a process of its own."""
+    spark = find_spec("pyspark")
+    assert spark is not None
+    assert spark.origin is not None
+    return Path(spark.origin).parent
 
 
 def _await_port(address: str, log: Path) -> None:

@@ -1,15 +1,21 @@
 """Messages as DataFrames, for tests of pipelines: only what a test is about is given."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession
 
 from waypost.arrow.schema import DEFAULT
 from waypost.guid import guid_text
 from waypost.wire.identifiers import MessageIdentifier
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, Row, SparkSession
+
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ALPHA, BETA, GAMMA, DELTA = (bytes([number]) * 16 for number in (0x1A, 0x2B, 0x3C, 0x4D))

@@ -1,14 +1,23 @@
 """Messages for the tests of pipelines: rows as the source gives them, without a queue manager."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from waypost.spark.pipelines.manifest import MESSAGE
+from tests.late import late
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from waypost.spark.pipelines import manifest
+else:
+    manifest = late("waypost.spark.pipelines.manifest")
+
 
 BEGAN: Final = datetime(2026, 3, 1, 22, tzinfo=UTC)
 ORDERS: Final = r"DIRECT=OS:alpha\private$\orders;JOURNAL"
@@ -40,4 +49,4 @@ def message(seq: int, queue: str = ORDERS, **values: Any) -> dict[str, Any]:
 def write_messages(path: Path, messages: Sequence[dict[str, Any]]) -> None:
     """One file, which a stream of files takes as one batch."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(list(messages), schema=MESSAGE), path)
+    pq.write_table(pa.Table.from_pylist(list(messages), schema=manifest.MESSAGE), path)

@@ -1,24 +1,37 @@
 """The archive: every message once, whatever ends between two of its steps."""
 
+from __future__ import annotations
+
 from datetime import date
-from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
-from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
+from tests.late import late
 from tests.spark.pipeline_samples import INVOICES, ORDERS, message, write_messages
 from waypost.errors import InvalidParameter
-from waypost.spark.pipelines import archive as pipeline
-from waypost.spark.pipelines import delta, iceberg
-from waypost.spark.pipelines.archive import archive, archive_batch, table_of
-from waypost.spark.pipelines.archived import read_archive, verify
-from waypost.spark.pipelines.iceberg import IcebergArchive
-from waypost.spark.pipelines.manifest import ARCHIVED, BATCHES, MESSAGE, Batch, noted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark import errors
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.pandas import types
+
+    from waypost.spark.pipelines import archive as pipeline
+    from waypost.spark.pipelines import archived as archiveds
+    from waypost.spark.pipelines import delta, iceberg, manifest
+else:
+    archiveds = late("waypost.spark.pipelines.archived")
+    delta = late("waypost.spark.pipelines.delta")
+    errors = late("pyspark.errors")
+    iceberg = late("waypost.spark.pipelines.iceberg")
+    manifest = late("waypost.spark.pipelines.manifest")
+    pipeline = late("waypost.spark.pipelines.archive")
+    types = late("pyspark.sql.pandas.types")
 
 
 class Crash(Exception):
@@ -27,30 +40,30 @@ class Crash(Exception):
 
 def stream(spark: SparkSession, folder: Path) -> DataFrame:
     """One batch for every file."""
-    reader = spark.readStream.schema(from_arrow_schema(MESSAGE)).option("maxFilesPerTrigger", 1)
+    reader = spark.readStream.schema(types.from_arrow_schema(manifest.MESSAGE)).option("maxFilesPerTrigger", 1)
     return reader.parquet(str(folder))
 
 
 def archived(spark: SparkSession, path: Path) -> list[tuple[str, int, bytes]]:
-    rows = read_archive(spark, str(path)).select("queue", "seq", "packet").collect()
+    rows = archiveds.read_archive(spark, str(path)).select("queue", "seq", "packet").collect()
     return sorted((row.queue, row.seq, bytes(row.packet)) for row in rows)
 
 
 def batch_of(spark: SparkSession, *seqs: int) -> DataFrame:
-    return spark.createDataFrame([message(seq) for seq in seqs], from_arrow_schema(MESSAGE))
+    return spark.createDataFrame([message(seq) for seq in seqs], types.from_arrow_schema(manifest.MESSAGE))
 
 
 def test_a_stream_is_archived_by_queue_and_day_and_goes_on_where_it_ended(spark: SparkSession, tmp_path: Path) -> None:
     messages, path = tmp_path / "in", tmp_path / "archive"
     write_messages(messages / "1.parquet", [message(1), message(2), message(3), message(4, INVOICES)])
-    archive(stream(spark, messages), str(path)).awaitTermination()
+    pipeline.archive(stream(spark, messages), str(path)).awaitTermination()
     write_messages(messages / "2.parquet", [message(5)])
-    archive(stream(spark, messages), str(path)).awaitTermination()
-    archive(stream(spark, messages), str(path)).awaitTermination()
+    pipeline.archive(stream(spark, messages), str(path)).awaitTermination()
+    pipeline.archive(stream(spark, messages), str(path)).awaitTermination()
     assert archived(spark, path) == sorted(
         [*((ORDERS, seq, b"packet %d" % seq) for seq in (1, 2, 3, 5)), (INVOICES, 4, b"packet 4")]
     )
-    entries = noted(spark, str(path)).orderBy("first_seq").collect()
+    entries = manifest.noted(spark, str(path)).orderBy("first_seq").collect()
     assert [(row.queue, row.date, row.messages, row.bytes, row.first_seq, row.last_seq) for row in entries] == [
         (ORDERS, date(2026, 3, 1), 1, 8, 1, 1),
         (ORDERS, date(2026, 3, 2), 2, 16, 2, 3),
@@ -58,7 +71,7 @@ def test_a_stream_is_archived_by_queue_and_day_and_goes_on_where_it_ended(spark:
         (ORDERS, date(2026, 3, 2), 1, 8, 5, 5),
     ]
     assert [row.batch[-2:] for row in entries] == ["-0", "-0", "-0", "-1"]
-    assert verify(spark, str(path)).collect() == []
+    assert archiveds.verify(spark, str(path)).collect() == []
 
 
 def test_a_stream_that_fails_between_files_and_manifest_archives_everything_once(
@@ -68,14 +81,14 @@ def test_a_stream_that_fails_between_files_and_manifest_archives_everything_once
     write_messages(messages / "1.parquet", [message(1), message(2)])
     with monkeypatch.context() as patch:
         patch.setattr(pipeline, "write_manifest", _crash)
-        with pytest.raises(StreamingQueryException, match="Crash"):
-            archive(stream(spark, messages), str(path)).awaitTermination()
+        with pytest.raises(errors.StreamingQueryException, match="Crash"):
+            pipeline.archive(stream(spark, messages), str(path)).awaitTermination()
     assert list(path.glob("queue=*/date=*/batch=*/*.parquet"))
     with pytest.raises(InvalidParameter, match="is not an archive, or is empty"):
-        read_archive(spark, str(path))
-    archive(stream(spark, messages), str(path)).awaitTermination()
+        archiveds.read_archive(spark, str(path))
+    pipeline.archive(stream(spark, messages), str(path)).awaitTermination()
     assert [seq for _, seq, _ in archived(spark, path)] == [1, 2]
-    assert len(list(path.glob("queue=*/date=*/batch=*/*.parquet"))) == noted(spark, str(path)).count()
+    assert len(list(path.glob("queue=*/date=*/batch=*/*.parquet"))) == manifest.noted(spark, str(path)).count()
 
 
 def _crash(*_: object) -> None:
@@ -88,21 +101,21 @@ def test_a_batch_is_archived_once_wherever_a_run_ends(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     path = str(tmp_path)
-    table, query = table_of(path, kind), str(uuid4())
-    first, second = Batch(query, 0), Batch(query, 1)
-    archive_batch(batch_of(spark, 1, 2), path, table, first)
+    table, query = pipeline.table_of(path, kind), str(uuid4())
+    first, second = manifest.Batch(query, 0), manifest.Batch(query, 1)
+    pipeline.archive_batch(batch_of(spark, 1, 2), path, table, first)
     for step in ("entries_of", "flush", "write_manifest"):
         with monkeypatch.context() as patch:
             patch.setattr(pipeline, step, _crash)
             with pytest.raises(Crash):
-                archive_batch(batch_of(spark, 3, 4), path, table, second)
+                pipeline.archive_batch(batch_of(spark, 3, 4), path, table, second)
         assert [seq for _, seq, _ in archived(spark, tmp_path)] == [1, 2], step
     assert table.has(second) is (kind != "parquet")
-    archive_batch(batch_of(spark, 3, 4), path, table, second)
+    pipeline.archive_batch(batch_of(spark, 3, 4), path, table, second)
     # A batch that is archived is passed over, whatever comes with its number.
-    archive_batch(batch_of(spark, 9), path, table, second)
+    pipeline.archive_batch(batch_of(spark, 9), path, table, second)
     assert [seq for _, seq, _ in archived(spark, tmp_path)] == [1, 2, 3, 4]
-    assert verify(spark, path).collect() == []
+    assert archiveds.verify(spark, path).collect() == []
     if kind != "parquet":
         assert sorted(_table_seqs(path, kind)) == [1, 2, 3, 4]
 
@@ -112,19 +125,19 @@ def test_an_archive_from_before_a_column_is_read_and_goes_on_with_it(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     path, query = str(tmp_path), str(uuid4())
-    table = table_of(path, kind)
+    table = pipeline.table_of(path, kind)
     with monkeypatch.context() as patch:
-        older = pa.schema([field for field in ARCHIVED if field.name != "label"])
-        patch.setattr(pipeline, "MESSAGE", pa.schema([field for field in MESSAGE if field.name != "label"]))
+        older = pa.schema([field for field in manifest.ARCHIVED if field.name != "label"])
+        patch.setattr(pipeline, "MESSAGE", pa.schema([field for field in manifest.MESSAGE if field.name != "label"]))
         patch.setattr(iceberg, "ARCHIVED", older)
         patch.setattr(delta, "SCHEMA", Schema.from_arrow(older))
-        archive_batch(batch_of(spark, 1, 2), path, table, Batch(query, 0))
+        pipeline.archive_batch(batch_of(spark, 1, 2), path, table, manifest.Batch(query, 0))
     labels = {1: None, 2: None, 3: "label 3", 4: "label 4"}
     for number, seqs in enumerate([(3,), (4,)], 1):
-        archive_batch(batch_of(spark, *seqs), path, table, Batch(query, number))
-    found = read_archive(spark, path).select("seq", "label").collect()
+        pipeline.archive_batch(batch_of(spark, *seqs), path, table, manifest.Batch(query, number))
+    found = archiveds.read_archive(spark, path).select("seq", "label").collect()
     assert {row.seq: row.label for row in found} == labels
-    assert verify(spark, path).collect() == []
+    assert archiveds.verify(spark, path).collect() == []
     if kind != "parquet":
         rows = _table(path, kind).select(["seq", "label"]).to_pylist()
         assert {row["seq"]: row["label"] for row in rows} == labels
@@ -133,7 +146,7 @@ def test_an_archive_from_before_a_column_is_read_and_goes_on_with_it(
 def _table(path: str, kind: str) -> pa.Table:
     """As other programs see the table."""
     is_delta = kind == "delta"
-    return DeltaTable(path).to_pyarrow_table() if is_delta else IcebergArchive(path).open().scan().to_arrow()
+    return DeltaTable(path).to_pyarrow_table() if is_delta else iceberg.IcebergArchive(path).open().scan().to_arrow()
 
 
 def _table_seqs(path: str, kind: str) -> list[int]:
@@ -147,51 +160,55 @@ def _table_seqs(path: str, kind: str) -> list[int]:
 @pytest.mark.parametrize("left", ["_temporary/0/_temporary/attempt/part-0.json", "part-0.json"])
 def test_a_manifest_that_a_run_could_not_finish_is_none(spark: SparkSession, tmp_path: Path, left: str) -> None:
     """Killed while Spark writes it; or the computer went down, and the file has its length but not its content."""
-    path, batch = str(tmp_path), Batch(str(uuid4()), 0)
-    file = tmp_path / BATCHES / str(batch) / left
+    path, batch = str(tmp_path), manifest.Batch(str(uuid4()), 0)
+    file = tmp_path / manifest.BATCHES / str(batch) / left
     file.parent.mkdir(parents=True)
     file.write_bytes(bytes(100))
-    archive_batch(batch_of(spark, 1, 2), path, table_of(path, "parquet"), batch)
+    pipeline.archive_batch(batch_of(spark, 1, 2), path, pipeline.table_of(path, "parquet"), batch)
     assert [seq for _, seq, _ in archived(spark, tmp_path)] == [1, 2]
 
 
 def test_a_path_that_spark_takes_for_a_pattern_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InvalidParameter, match=r"must not contain any of \* \? \[ \\ \] \{ \}; choose another"):
-        archive(stream(spark, tmp_path), str(tmp_path / "year[2026]"))
+        pipeline.archive(stream(spark, tmp_path), str(tmp_path / "year[2026]"))
 
 
 def test_a_lost_checkpoint_replaces_nothing(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path)
     for seq in (1, 2):
-        archive_batch(batch_of(spark, seq), path, table_of(path, "parquet"), Batch(str(uuid4()), 0))
+        pipeline.archive_batch(
+            batch_of(spark, seq), path, pipeline.table_of(path, "parquet"), manifest.Batch(str(uuid4()), 0)
+        )
     assert [seq for _, seq, _ in archived(spark, tmp_path)] == [1, 2]
 
 
 def test_a_damaged_archive_is_found_out(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path)
-    table, query = table_of(path, "parquet"), str(uuid4())
-    archive_batch(batch_of(spark, 1), path, table, Batch(query, 0))
-    archive_batch(batch_of(spark, 2), path, table, Batch(query, 1))
+    table, query = pipeline.table_of(path, "parquet"), str(uuid4())
+    pipeline.archive_batch(batch_of(spark, 1), path, table, manifest.Batch(query, 0))
+    pipeline.archive_batch(batch_of(spark, 2), path, table, manifest.Batch(query, 1))
     (gone,) = tmp_path.glob("queue=*/date=*/batch=*-0/*.parquet")
     (other,) = tmp_path.glob("queue=*/date=*/batch=*-1/*.parquet")
     gone.unlink()
     (other.parent / f".{other.name}.crc").unlink(missing_ok=True)
     write_messages(tmp_path / "changed.parquet", [message(2, packet=b"packet x")])
     (tmp_path / "changed.parquet").rename(other)
-    found = {row.path.rpartition("/")[2]: row.problem for row in verify(spark, path).collect()}
+    found = {row.path.rpartition("/")[2]: row.problem for row in archiveds.verify(spark, path).collect()}
     assert found[gone.name] == "the file is missing or unreadable"
     assert "digest is" in found[other.name]
 
 
 def test_an_archive_has_one_kind(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "archive")
-    archive_batch(batch_of(spark, 1), path, table_of(path, "parquet"), Batch(str(uuid4()), 0))
+    pipeline.archive_batch(
+        batch_of(spark, 1), path, pipeline.table_of(path, "parquet"), manifest.Batch(str(uuid4()), 0)
+    )
     with pytest.raises(InvalidParameter, match="is an archive of Parquet files"):
-        archive(stream(spark, tmp_path), path, kind="delta")
+        pipeline.archive(stream(spark, tmp_path), path, kind="delta")
     with pytest.raises(InvalidParameter, match="parquet, delta, iceberg, not 'orc'"):
-        archive(stream(spark, tmp_path), path, kind="orc")
+        pipeline.archive(stream(spark, tmp_path), path, kind="orc")
 
 
 def test_what_is_no_archive_is_said_to_be_none(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InvalidParameter, match="is not an archive"):
-        read_archive(spark, str(tmp_path))
+        archiveds.read_archive(spark, str(tmp_path))

@@ -1,22 +1,33 @@
 """Sent messages against their acknowledgments: each outcome, routes, the report, and the same for streams."""
 
+from __future__ import annotations
+
 from datetime import timedelta
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
+from tests.late import late
 from tests.spark.frames import BILLS, ORDERS, at, by_id, frame, message_id, sent, word
 from waypost.arrow.schema import DEFAULT
 from waypost.guid import guid_text
-from waypost.spark.pipelines.audit import Rules, audit, audit_stream, routes, unmatched
-from waypost.spark.pipelines.audit_report import report
 from waypost.spark.pipelines.report import Table
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from waypost.spark.pipelines import audit, audit_report
+    from waypost.spark.pipelines.audit import Rules
+else:
+    audit = late("waypost.spark.pipelines.audit")
+    audit_report = late("waypost.spark.pipelines.audit_report")
+
+
 REACH, RECEIVE, ORDER_ACK, QUOTA, EXPIRED = 0x0002, 0x4000, 0x00FF, 0x8003, 0xC002
-RULES = Rules(late_after=timedelta(seconds=30), lost_after=timedelta(seconds=600), now=at(1000))
 
 SENT = [
     sent(1),
@@ -54,6 +65,10 @@ WORDS = [
 ]
 
 
+def rules() -> Rules:
+    return audit.Rules(late_after=timedelta(seconds=30), lost_after=timedelta(seconds=600), now=at(1000))
+
+
 @pytest.fixture(scope="module")
 def journal(spark: SparkSession) -> DataFrame:
     return frame(spark, SENT).cache()
@@ -66,7 +81,7 @@ def words(spark: SparkSession) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def audited(journal: DataFrame, words: DataFrame) -> DataFrame:
-    return audit(journal, words, RULES).cache()
+    return audit.audit(journal, words, rules()).cache()
 
 
 def test_each_message_has_its_outcome(audited: DataFrame) -> None:
@@ -93,7 +108,7 @@ def test_each_message_has_its_outcome(audited: DataFrame) -> None:
 
 
 def test_routes_are_counted_and_timed(audited: DataFrame) -> None:
-    orders, bills = (row.asDict() for row in routes(audited).collect())
+    orders, bills = (row.asDict() for row in audit.routes(audited).collect())
     assert (orders["source_qm"], orders["dest_queue"]) == (guid_text(b"\x1a" * 16), ORDERS)
     counted = ("sent", "received", "reached", "refused", "lost", "waiting", "unasked", "late", "duplicated")
     assert [orders[name] for name in counted] == [9, 2, 1, 2, 1, 1, 2, 0, 1]
@@ -104,13 +119,13 @@ def test_routes_are_counted_and_timed(audited: DataFrame) -> None:
 
 
 def test_acknowledgments_of_unknown_messages_are_told(journal: DataFrame, words: DataFrame) -> None:
-    (row,) = unmatched(journal, words).collect()
+    (row,) = audit.unmatched(journal, words).collect()
     assert row["message_id"] == message_id(99)
     assert (row["reached_time"] is None, row["receive_count"]) == (False, 1)
 
 
 def test_the_report_tells_it_all(journal: DataFrame, words: DataFrame, tmp_path: Path) -> None:
-    made = report(journal, words, RULES, "a test")
+    made = audit_report.report(journal, words, rules(), "a test")
     assert made.summary == "1 lost, 2 refused, 1 late, 1 duplicated of 11 messages."
     tables = {part.name: part for part in made.parts() if isinstance(part, Table)}
     assert [row[0] for row in tables["lost"].rows] == ["{1a1a1a1a-1a1a-1a1a-1a1a-1a1a1a1a1a1a}\\5"]
@@ -125,7 +140,7 @@ def test_the_report_tells_it_all(journal: DataFrame, words: DataFrame, tmp_path:
 
 
 def test_an_audit_of_nothing_says_so(spark: SparkSession, tmp_path: Path) -> None:
-    made = report(frame(spark, []), frame(spark, []), RULES)
+    made = audit_report.report(frame(spark, []), frame(spark, []), rules())
     assert made.summary == "No message was sent."
     made.write(tmp_path)
 
@@ -140,7 +155,9 @@ def test_streams_are_audited_as_well(spark: SparkSession, tmp_path: Path) -> Non
             path.parent.mkdir(exist_ok=True)
             pq.write_table(pa.Table.from_pylist(batch, schema=DEFAULT), path)
     reader = spark.readStream.schema(frame(spark, []).schema).option("maxFilesPerTrigger", 1)
-    streamed = audit_stream(reader.parquet(str(tmp_path / "sent")), reader.parquet(str(tmp_path / "words")), RULES)
+    streamed = audit.audit_stream(
+        reader.parquet(str(tmp_path / "sent")), reader.parquet(str(tmp_path / "words")), rules()
+    )
     query = (
         streamed.writeStream.format("memory")
         .queryName("audited")
@@ -148,7 +165,7 @@ def test_streams_are_audited_as_well(spark: SparkSession, tmp_path: Path) -> Non
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(300)
     rows = spark.table("audited").orderBy("sent_time", "word_time").collect()
     assert [(row["label"], row["outcome"], row["late"], row["seconds"]) for row in rows] == [
         ("order 1", "reached", False, 2.0),

@@ -1,17 +1,26 @@
 """Batch reads of format("msmq") from a real daemon."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
+import waypost.spark
 from tests.crash.daemons import Daemon, loopback
+from tests.late import late
 from waypost.arrow.schema import DEFAULT
 from waypost.errors import AccessDenied
-from waypost.spark import purge, register
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark import errors
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+else:
+    errors = late("pyspark.errors")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +44,7 @@ def numbers(frame: DataFrame) -> list[int]:
 
 
 def sentence(wrong: DataFrameReader) -> str:
-    with pytest.raises(PySparkException) as error:
+    with pytest.raises(errors.PySparkException) as error:
         wrong.load().collect()
     return str(error.value)
 
@@ -90,8 +99,8 @@ def test_two_actions_see_the_same_messages_and_a_new_load_sees_more(spark: Spark
         again = reader(spark, daemon, queue="batch-growing").load()
         assert again.count() == 3
         last = max(numbers(again.limit(2)))
-        assert purge("batch-growing", last, server=daemon.url) == 2
-        assert purge("batch-growing", last, server=daemon.url) == 0
+        assert waypost.spark.purge("batch-growing", last, server=daemon.url) == 2
+        assert waypost.spark.purge("batch-growing", last, server=daemon.url) == 0
         assert [message.body for message in queue.browse()] == [b"3"]
 
 
@@ -148,16 +157,16 @@ def test_a_token_comes_from_a_file_or_the_session_and_stands_in_no_plan(spark: S
         dead_letters = reader(spark, guarded, queueType="deadletter")
         file.write_text("wrong", encoding="utf-8")
         with pytest.raises(AccessDenied, match="token"):
-            purge("system$;deadletter", 1, server=guarded.url, tokenFile=str(file))
+            waypost.spark.purge("system$;deadletter", 1, server=guarded.url, tokenFile=str(file))
         assert "token" in sentence(dead_letters)
         file.write_text("open-sesame\n", encoding="utf-8")
-        assert purge("system$;deadletter", 1, server=guarded.url, tokenFile=str(file)) == 0
+        assert waypost.spark.purge("system$;deadletter", 1, server=guarded.url, tokenFile=str(file)) == 0
         spark.conf.set("spark.msmq.token", "open-sesame")
         try:
-            register(spark)
+            waypost.spark.register(spark)
             frame = dead_letters.load()
             assert frame.count() == 0
         finally:
             spark.conf.unset("spark.msmq.token")
-            register(spark)
+            waypost.spark.register(spark)
         assert "open-sesame" not in str(frame._jdf.queryExecution().toString())

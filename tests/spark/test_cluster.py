@@ -1,14 +1,22 @@
 """A standalone cluster of Spark on loopback runs what the session runs in one process."""
 
+from __future__ import annotations
+
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.crash.daemons import Daemon
-from tests.spark.clusters import Cluster
-from tests.spark.contract.recorder import Record
+from tests.late import late
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.crash.daemons import Daemon
+    from tests.spark.clusters import Cluster
+    from tests.spark.contract import recorder
+else:
+    recorder = late("tests.spark.contract.recorder")
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +26,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def outcome(cluster: Cluster, place: Path) -> dict[str, Any]:
-    record = Record(place)
+    record = recorder.Record(place)
     record.tell("refuse", 3)
     record.tell("attempts", 1)
     printed = cluster.run("tests.spark.cluster_job", str(place), json.dumps(dict(cluster.settings)))
@@ -32,11 +40,11 @@ def test_a_job_in_python_runs_on_both_executors(outcome: dict[str, Any]) -> None
 
 @pytest.mark.usefixtures("outcome")
 def test_a_task_that_fails_is_tried_again_and_the_job_commits_what_succeeded(place: Path) -> None:
-    writes = Record(place).events("write")
+    writes = recorder.Record(place).events("write")
     assert sorted((event["numbers"][-1], event["attempt"]) for event in writes) == [(1, 0), (3, 0), (3, 1)]
-    (commit,) = Record(place).events("sink commit")
+    (commit,) = recorder.Record(place).events("sink commit")
     assert sorted(number for message in commit["messages"] for number in message["numbers"]) == [0, 1, 2, 3]
-    assert Record(place).events("sink abort") == []
+    assert recorder.Record(place).events("sink abort") == []
 
 
 def test_the_pipelines_run_there_unchanged(cluster: Cluster, daemon: Daemon, tmp_path: Path) -> None:

@@ -1,38 +1,51 @@
 """The exactly-once sink on a real daemon and a real Spark when queues, tasks and checkpoints change under it."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import signal
 import tarfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark import TaskContext
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 import waypost
 from tests.crash.daemons import Daemon, loopback, patience
-from tests.spark.upgrade.make import IMPORT, NAME, QUERIES
+from tests.late import late
 from waypost.api.bulk import PlanRange, StagedMessages
 from waypost.api.properties import MessageProperties
 from waypost.client.bulk.client import BulkClient
 from waypost.errors import MessageNotFound
-from waypost.spark import sink
-from waypost.spark.batch import BatchReader
 from waypost.spark.options import read_options, write_options
-from waypost.spark.schema import default_schema, shape_of
-from waypost.spark.sink import Name, Written, run_of
 
-SECONDS = 120
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import pyspark
+    from pyspark import errors
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from tests.spark.upgrade import make
+    from waypost.spark import batch as batch_reading
+    from waypost.spark import schema, sink
+else:
+    batch_reading = late("waypost.spark.batch")
+    errors = late("pyspark.errors")
+    make = late("tests.spark.upgrade.make")
+    pyspark = late("pyspark")
+    schema = late("waypost.spark.schema")
+    sink = late("waypost.spark.sink")
+
+
+SECONDS = 300
 ROWS = "cast(cast(id as string) as binary) body"
 COLUMNS = "body binary"
 
@@ -62,7 +75,7 @@ def start(rows: DataFrame, daemon: Daemon, go: str, checkpoint: Path) -> Streami
     options = {"server": daemon.url, "queue": go, "checkpointLocation": str(checkpoint)}
     query = rows.writeStream.format("msmq").options(**options).trigger(availableNow=True).start()
     # The exception of the query is told by itself.
-    with suppress(PySparkException):
+    with suppress(errors.PySparkException):
         assert query.awaitTermination(SECONDS)
     return query
 
@@ -86,7 +99,7 @@ class Recreating:
         self._queue = queue
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        context = TaskContext.get()
+        context = pyspark.TaskContext.get()
         assert context is not None
         if context.partitionId() == 1:
             await_held(self._url, self._queue)
@@ -99,7 +112,7 @@ class Recreating:
 def test_rows_do_not_vanish_with_a_queue_that_is_created_again(spark: SparkSession, daemon: Daemon) -> None:
     transactional(daemon, "again")
     frame = spark.range(0, 2000, 1, 2).selectExpr(ROWS)
-    with pytest.raises(PySparkException) as error:
+    with pytest.raises(errors.PySparkException) as error:
         write(frame.mapInArrow(Recreating(daemon, "again"), COLUMNS), daemon, queue="again", txnId="recreated")
     assert "again was deleted, or deleted and created again, after messages were staged for it" in str(error.value)
     assert numbers(daemon, "again") == Counter()
@@ -118,7 +131,7 @@ def test_the_driver_counts_what_is_committed(daemon: Daemon) -> None:
         group = StagedMessages(queue="counted", like=MessageProperties(), bodies=[b"1", b"2"])
         stage = client.stage("counting", 0, [group], destination="counted")
     with pytest.raises(MessageNotFound, match="2 messages were committed for 3 rows; some are missing"):
-        sink._commit(options, [Written(Name("counting", 0), (stage,), 3)])
+        sink._commit(options, [sink.Written(sink.Name("counting", 0), (stage,), 3)])
 
 
 # Tasks that die.
@@ -181,7 +194,9 @@ def test_what_a_killed_run_has_staged_hides_nothing_after_the_next_one(
         assert f"staged for batch 0 of the query import-k to {queue.path.lower()}" in queue.held_by
         assert client.plan(PlanRange(name="killed")).counts == []
     options = read_options({"server": daemon.url, "queue": "killed"})
-    reader = BatchReader(options, shape_of(default_schema(options.columns), options.columns))
+    reader = batch_reading.BatchReader(
+        options, schema.shape_of(schema.default_schema(options.columns), options.columns)
+    )
     assert reader.partitions() == []
     said = [record.getMessage() for record in caplog.records]
     assert any("ends early" in each and queue.held_by in each for each in said)
@@ -216,7 +231,7 @@ def test_a_second_write_under_a_txn_id_is_refused_and_never_dropped(spark: Spark
     run = str(uuid4())
     write(frame, daemon, queue="named", txnId="nightly", runId=run)
     for options in ({}, {"runId": run}):
-        with pytest.raises(PySparkException) as error:
+        with pytest.raises(errors.PySparkException) as error:
             write(frame, daemon, queue="named", txnId="nightly", **options)
         assert "is committed already, with 10 messages: a second write under its name" in str(error.value)
         assert "needs another txnId" in str(error.value)
@@ -237,7 +252,7 @@ def test_writes_of_foreach_batch_know_their_run(spark: SparkSession, daemon: Dae
 
         written = stream(spark, daemon, "each-come").writeStream.foreachBatch(each)
         query = written.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
-        with suppress(PySparkException):
+        with suppress(errors.PySparkException):
             assert query.awaitTermination(SECONDS)
         return query
 
@@ -263,7 +278,7 @@ class Context:
 
 def test_the_run_of_a_task_is_that_of_its_query_or_is_not_known() -> None:
     query, one, two = (str(uuid4()) for _ in range(3))
-    known: Callable[[Any], str] = run_of
+    known: Callable[[Any], str] = sink.run_of
     assert known(Context(query=query, run=one, group=two)) == one
     assert known(Context(query=query, group=two)) == two
     assert known(Context(query=query, group="mine")) == ""
@@ -281,7 +296,7 @@ def upgraded(tmp_path: Path) -> Iterator[Daemon]:
     """A daemon on the folder that an older version left in the middle of its queries; see tests/spark/upgrade."""
     with tarfile.open(Path(__file__).parent / "upgrade/interrupted.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
-    with Daemon(tmp_path, NAME, loopback(231)) as daemon:
+    with Daemon(tmp_path, make.NAME, loopback(231)) as daemon:
         daemon.start()
         yield daemon
 
@@ -291,7 +306,7 @@ def test_queries_go_on_over_an_upgrade_and_nothing_is_lost_or_doubled(
 ) -> None:
     with BulkClient(upgraded.url) as client:
         assert client.queue("go-staged").held == 5
-    for query in QUERIES:
+    for query in make.QUERIES:
         given = {"server": upgraded.url, "queue": f"come-{query}", "maxMessagesPerTrigger": "10", "minPartitions": "2"}
         rows = spark.readStream.format("msmq").options(**given).schema("body binary, label string").load()
         assert start(rows, upgraded, f"go-{query}", tmp_path / query).exception() is None
@@ -304,6 +319,6 @@ def test_queries_go_on_over_an_upgrade_and_nothing_is_lost_or_doubled(
     frame = spark.range(3).selectExpr(ROWS)
     transactional(upgraded, "elsewhere")
     for name in ("go-import", "elsewhere"):
-        write(frame, upgraded, queue=name, txnId=IMPORT)
+        write(frame, upgraded, queue=name, txnId=make.IMPORT)
     assert numbers(upgraded, "go-import") == Counter(range(3))
     assert numbers(upgraded, "elsewhere") == Counter()

@@ -1,23 +1,36 @@
 """docs/spark.md shows a program that works, and its tables have what the code has."""
 
+from __future__ import annotations
+
 import ast
 import re
 import runpy
 import sys
 import tempfile
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import DataType
 
 import waypost.spark
 from tests.crash.daemons import ROOT, Daemon
+from tests.late import late
 from waypost.arrow.schema import ALL
-from waypost.spark import options, sink_columns
+from waypost.spark import options
 from waypost.spark.session import SETTINGS, local_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.pandas import types
+    from pyspark.sql.types import DataType
+
+    from waypost.spark import sink_columns
+else:
+    sink_columns = late("waypost.spark.sink_columns")
+    types = late("pyspark.sql.pandas.types")
+
 
 PAGE = (ROOT / "docs/spark.md").read_text(encoding="utf-8")
 TOUR = ROOT / "examples/spark_tour.py"
@@ -90,7 +103,7 @@ def test_the_options_are_those_of_the_code() -> None:
 
 def test_the_columns_are_those_of_messages_with_their_types() -> None:
     told = {name: row[1] for row in table("Columns") for name in names(row[0])}
-    assert told == {field.name: from_arrow_type(field.type).simpleString() for field in ALL}
+    assert told == {field.name: types.from_arrow_type(field.type).simpleString() for field in ALL}
     assert list(told) == ALL.names
 
 

@@ -1,26 +1,30 @@
 """Contents of queues: amounts, ages, kinds, senders, and whether transactional messages are whole and in order."""
 
+from __future__ import annotations
+
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
 
+from tests.late import late
 from tests.spark.frames import ALPHA, BETA, BILLS, ORDERS, at, frame, message_id
 from waypost.guid import guid_text
-from waypost.spark.pipelines import inventory_report, plots
-from waypost.spark.pipelines.inventory import (
-    arrivals,
-    bucket_for,
-    inventory,
-    kinds,
-    priorities,
-    streams,
-    talkers,
-)
-from waypost.spark.pipelines.inventory_report import report
+from waypost.spark.pipelines import plots
 from waypost.spark.pipelines.report import Plot, Table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark import sql
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    from waypost.spark.pipelines import inventory, inventory_report
+else:
+    inventory = late("waypost.spark.pipelines.inventory")
+    inventory_report = late("waypost.spark.pipelines.inventory_report")
+    sql = late("pyspark.sql")
+
 
 A, B = guid_text(ALPHA), guid_text(BETA)
 NOW = at(3600)
@@ -73,7 +77,7 @@ def messages(spark: SparkSession) -> DataFrame:
 
 
 def test_queues_are_counted_weighed_and_dated(messages: DataFrame) -> None:
-    bills, orders = (row.asDict() for row in inventory(messages, NOW).collect())
+    bills, orders = (row.asDict() for row in inventory.inventory(messages, NOW).collect())
     assert (bills["queue"], bills["messages"], bills["transactional"], bills["malformed"]) == (BILLS, 7, 7, 0)
     assert (orders["queue"], orders["messages"], orders["bytes"]) == (ORDERS, 5, 1000)
     assert (orders["size_p50"], orders["size_max"]) == (200, 400)
@@ -84,39 +88,47 @@ def test_queues_are_counted_weighed_and_dated(messages: DataFrame) -> None:
 
 def test_messages_are_sorted_by_kind_priority_and_sender(messages: DataFrame) -> None:
     orders = messages.where(messages["queue"] == ORDERS)
-    assert [(row["kind"], row["messages"], row["bytes"]) for row in kinds(orders).collect()] == [
+    assert [(row["kind"], row["messages"], row["bytes"]) for row in inventory.kinds(orders).collect()] == [
         ("string", 2, 400),
         (None, 1, 0),
         ("net-binary", 1, 200),
         ("type-4242", 1, 400),
     ]
-    assert [(row["priority"], row["messages"]) for row in priorities(orders).collect()] == [(3, 3), (None, 1), (7, 1)]
-    assert [(row["source_qm"], row["messages"]) for row in talkers(orders).collect()] == [(A, 3), (None, 1), (B, 1)]
+    assert [(row["priority"], row["messages"]) for row in inventory.priorities(orders).collect()] == [
+        (3, 3),
+        (None, 1),
+        (7, 1),
+    ]
+    assert [(row["source_qm"], row["messages"]) for row in inventory.talkers(orders).collect()] == [
+        (A, 3),
+        (None, 1),
+        (B, 1),
+    ]
 
 
 def test_a_kind_that_the_source_knows_counts(messages: DataFrame) -> None:
-    (row,) = kinds(messages.limit(2).selectExpr("*", "'xml' as body_kind")).collect()
+    (row,) = inventory.kinds(messages.limit(2).selectExpr("*", "'xml' as body_kind")).collect()
     assert (row["kind"], row["messages"]) == ("xml", 2)
 
 
 def test_arrivals_are_counted_in_spans_of_time(messages: DataFrame) -> None:
     orders = messages.where(messages["queue"] == ORDERS)
-    assert [row["messages"] for row in arrivals(orders, 120).collect()] == [1, 2, 1]
+    assert [row["messages"] for row in inventory.arrivals(orders, 120).collect()] == [1, 2, 1]
 
 
 def test_the_span_grows_with_the_time() -> None:
-    assert [bucket_for(span) for span in (0, 7200, 7201, 86_400, 10**9)] == [60, 60, 300, 900, 2_592_000]
+    assert [inventory.bucket_for(span) for span in (0, 7200, 7201, 86_400, 10**9)] == [60, 60, 300, 900, 2_592_000]
 
 
 def test_transactional_streams_are_checked(messages: DataFrame) -> None:
-    (row,) = streams(messages).collect()
+    (row,) = inventory.streams(messages).collect()
     assert (row["queue"], row["source_qm"], row["transactions"], row["messages"]) == (BILLS, A, 4, 7)
     assert (row["duplicates"], row["out_of_order"]) == (1, 1)
     assert (row["cut_at_start"], row["cut_at_end"]) == (1, 1)
 
 
 def test_the_report_tells_it_all(messages: DataFrame, tmp_path: Path) -> None:
-    made = report(messages, NOW, "a test")
+    made = inventory_report.report(messages, NOW, "a test")
     assert made.summary == "12 messages of 9.9 KiB in 2 queues; the oldest is 59 min old."
     tables = {part.name: part for part in made.parts() if isinstance(part, Table)}
     assert [row[:2] for row in tables["queues"].rows] == [[BILLS, 7], [ORDERS, 5]]
@@ -125,7 +137,7 @@ def test_the_report_tells_it_all(messages: DataFrame, tmp_path: Path) -> None:
 
 
 def test_an_inventory_of_nothing_says_so(spark: SparkSession, tmp_path: Path) -> None:
-    made = report(frame(spark, []), NOW)
+    made = inventory_report.report(frame(spark, []), NOW)
     assert made.summary == "No messages were found."
     made.write(tmp_path)
 
@@ -146,7 +158,7 @@ class Collected:
     start = at(0).astimezone().replace(tzinfo=None)
 
     def collect(self) -> list[Row]:
-        return [Row(start=self.start, messages=1, bytes=1)]
+        return [sql.Row(start=self.start, messages=1, bytes=1)]
 
 
 def test_arrivals_are_drawn_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +171,7 @@ def test_arrivals_are_drawn_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plots, "columns", columns)
     monkeypatch.setattr(inventory_report, "arrivals", lambda *_: Collected())
     ages = dict.fromkeys(("age_p50", "age_p95", "age_max", "per_hour"))
-    queue = Row(queue=ORDERS, oldest=Collected.start, newest=Collected.start, **ages)
+    queue = sql.Row(queue=ORDERS, oldest=Collected.start, newest=Collected.start, **ages)
     inventory_report._times(None, [queue])  # type: ignore[arg-type]
     assert drawn == [at(0)]
     assert drawn[0].tzinfo is UTC

@@ -1,21 +1,32 @@
 """The commands of the pipelines that change something, one after the other on a real daemon."""
 
+from __future__ import annotations
+
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 from typer.testing import CliRunner
 
 import waypost
-from tests.crash.daemons import Daemon
+from tests.late import late
 from tests.spark.pipeline_samples import message, write_messages
 from waypost.cli import app
-from waypost.spark.pipelines.archive import archive_batch, table_of
-from waypost.spark.pipelines.manifest import MESSAGE, Batch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.pandas import types
+
+    from tests.crash.daemons import Daemon
+    from waypost.spark.pipelines import archive, manifest
+else:
+    archive = late("waypost.spark.pipelines.archive")
+    manifest = late("waypost.spark.pipelines.manifest")
+    types = late("pyspark.sql.pandas.types")
+
 
 COUNT = 5
 
@@ -33,8 +44,8 @@ def bodies(manager: waypost.Manager, name: str) -> list[str]:
 
 
 def archived(spark: SparkSession, path: Path, *rows: dict[str, Any]) -> None:
-    given = spark.createDataFrame(list(rows), from_arrow_schema(MESSAGE))
-    archive_batch(given, str(path), table_of(str(path), "parquet"), Batch("query", 0))
+    given = spark.createDataFrame(list(rows), types.from_arrow_schema(manifest.MESSAGE))
+    archive.archive_batch(given, str(path), archive.table_of(str(path), "parquet"), manifest.Batch("query", 0))
 
 
 def test_messages_are_archived_replayed_rescued_and_decoded(

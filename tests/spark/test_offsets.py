@@ -1,51 +1,55 @@
 """Streams without Spark: offsets, limits and what is gone, on an origin in memory."""
 
+from __future__ import annotations
+
 import json
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark import cloudpickle
-from pyspark.sql.datasource import (
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNotNull,
-    LessThan,
-    LessThanOrEqual,
-)
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
 
+from tests.late import late
 from tests.spark.fake_origin import BYTES_EACH, FakeOrigin
 from waypost.arrow.packets import OnMalformed
 from waypost.errors import DecodeError, InvalidParameter, MessageNotFound, QueueDeleted, QueueNotFound
-from waypost.spark import batch, ranges, stream, stream_claims
-from waypost.spark.batch import BatchReader, FilteringReader
-from waypost.spark.offsets import RangePlace, range_places, shares, stretches
 from waypost.spark.options import ReadOptions, read_options
-from waypost.spark.schema import default_schema, shape_of
-from waypost.spark.stream import MessageStream
-from waypost.spark.stream_claims import ClaimStream
-from waypost.spark.stream_ranges import RangeStream
 
-ALL = ReadAllAvailable()
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyspark
+    from pyspark.sql import datasource
+    from pyspark.sql.datasource import Filter
+    from pyspark.sql.streaming import datasource as streaming_datasource
+    from pyspark.sql.streaming.datasource import ReadLimit
+
+    from waypost.spark import batch as batch_reading
+    from waypost.spark import offsets, ranges, schema, stream_claims, stream_ranges
+    from waypost.spark.stream import MessageStream
+else:
+    batch_reading = late("waypost.spark.batch")
+    datasource = late("pyspark.sql.datasource")
+    offsets = late("waypost.spark.offsets")
+    pyspark = late("pyspark")
+    ranges = late("waypost.spark.ranges")
+    schema = late("waypost.spark.schema")
+    stream_claims = late("waypost.spark.stream_claims")
+    stream_ranges = late("waypost.spark.stream_ranges")
+    streaming_datasource = late("pyspark.sql.streaming.datasource")
 
 
 @pytest.fixture
 def origin(monkeypatch: pytest.MonkeyPatch) -> FakeOrigin:
     found = FakeOrigin("orders", "returns")
-    for module in (batch, stream, ranges, stream_claims):
-        monkeypatch.setattr(module, "open_origin", lambda _: found)
+    for module in ("batch", "stream", "ranges", "stream_claims"):
+        monkeypatch.setattr(f"waypost.spark.{module}.open_origin", lambda _: found)
     return found
 
 
@@ -55,8 +59,8 @@ def options_of(**given: str) -> ReadOptions:
 
 def started(**given: str) -> MessageStream:
     options = options_of(**given)
-    kind = ClaimStream if options.mode == "claim" else RangeStream
-    shape = replace(shape_of(default_schema(options.columns), options.columns), names=("seq",))
+    kind = stream_claims.ClaimStream if options.mode == "claim" else stream_ranges.RangeStream
+    shape = replace(schema.shape_of(schema.default_schema(options.columns), options.columns), names=("seq",))
     return kind(options, shape)
 
 
@@ -80,7 +84,7 @@ def seqs_of(batch: Any) -> list[int]:
 
 def shipped(reader: MessageStream) -> bytes:
     """As Spark hands it to its workers."""
-    return bytes(cloudpickle.dumps(reader))  # type: ignore[no-untyped-call]
+    return bytes(pyspark.cloudpickle.dumps(reader))  # type: ignore[no-untyped-call]
 
 
 def run(reader: MessageStream, start: dict[str, Any] | None = None) -> Iterator[list[int]]:
@@ -100,10 +104,10 @@ def test_everything_is_read_once_in_batches_of_the_limit(origin: FakeOrigin) -> 
 def test_both_limits_hold_at_once(origin: FakeOrigin) -> None:
     origin.arrive("orders", 5)
     reader = started(maxMessagesPerTrigger="4", maxBytesPerTrigger=str(2 * BYTES_EACH))
-    assert reader.getDefaultReadLimit() == ReadMaxRows(4)
+    assert reader.getDefaultReadLimit() == streaming_datasource.ReadMaxRows(4)
     assert [len(batch) for batch in run(reader)] == [2, 2, 1]
     other = started(maxBytesPerTrigger=str(3 * BYTES_EACH))
-    assert other.getDefaultReadLimit() == ReadMaxBytes(3 * BYTES_EACH)
+    assert other.getDefaultReadLimit() == streaming_datasource.ReadMaxBytes(3 * BYTES_EACH)
     assert [len(batch) for batch in run(other)] == [3, 2]
 
 
@@ -159,7 +163,7 @@ def test_a_limit_is_divided_fairly_among_queues(origin: FakeOrigin) -> None:
 
 
 def test_queues_that_come_to_match_the_pattern_are_read_from_their_beginning(origin: FakeOrigin) -> None:
-    reader = RangeStream(read_options({"queuePattern": "or*"}), started()._shape)
+    reader = stream_ranges.RangeStream(read_options({"queuePattern": "or*"}), started()._shape)
     start = reader.initialOffset()
     assert list(start) == ["orders"]
     origin.held["orders2"] = type(origin.held["orders"])()
@@ -304,7 +308,7 @@ def test_a_queue_that_is_gone_stays_in_the_offset(origin: FakeOrigin) -> None:
 
 def test_a_checkpoint_of_another_mode_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="continue in the mode"):
-        range_places({"orders": {"claim": "x", "epoch": "", "number": 1, "rows": 1}})
+        offsets.range_places({"orders": {"claim": "x", "epoch": "", "number": 1, "rows": 1}})
 
 
 def test_filters_narrow_what_a_batch_reads(origin: FakeOrigin) -> None:
@@ -313,21 +317,24 @@ def test_filters_narrow_what_a_batch_reads(origin: FakeOrigin) -> None:
 
     def left_by(*filters: Filter) -> tuple[list[int], list[Filter]]:
         options = options_of(queues="orders,returns")
-        reader = FilteringReader(options, started()._shape)
+        reader = batch_reading.FilteringReader(options, started()._shape)
         rest = list(reader.pushFilters(list(filters)))
         return [seq for part in reader.partitions() for page in reader.read(part) for seq in seqs_of(page)], rest
 
-    assert left_by(GreaterThan(("seq",), 2), LessThan(("seq",), 5)) == ([3, 4], [])
-    assert left_by(GreaterThanOrEqual(("seq",), 9), IsNotNull(("seq",))) == ([9, 10], [])
-    assert left_by(EqualTo(("seq",), 7)) == ([7], [])
-    assert left_by(EqualTo(("seq",), -7)) == ([], [])
-    assert left_by(GreaterThan(("seq",), 1 << 62)) == ([], [])
-    assert left_by(In(("queue",), ("returns", "nowhere")), LessThanOrEqual(("seq",), 8)) == ([7, 8], [])
-    assert left_by(GreaterThan(("seq",), 8), LessThan(("seq",), 3)) == ([], [])
+    assert left_by(datasource.GreaterThan(("seq",), 2), datasource.LessThan(("seq",), 5)) == ([3, 4], [])
+    assert left_by(datasource.GreaterThanOrEqual(("seq",), 9), datasource.IsNotNull(("seq",))) == ([9, 10], [])
+    assert left_by(datasource.EqualTo(("seq",), 7)) == ([7], [])
+    assert left_by(datasource.EqualTo(("seq",), -7)) == ([], [])
+    assert left_by(datasource.GreaterThan(("seq",), 1 << 62)) == ([], [])
+    assert left_by(datasource.In(("queue",), ("returns", "nowhere")), datasource.LessThanOrEqual(("seq",), 8)) == (
+        [7, 8],
+        [],
+    )
+    assert left_by(datasource.GreaterThan(("seq",), 8), datasource.LessThan(("seq",), 3)) == ([], [])
     # Numbers are near to times, not the same: Spark looks again. The fake messages arrive one a second from 1970 on.
-    late = GreaterThan(("arrived_time",), datetime.fromtimestamp(603, UTC))
+    late = datasource.GreaterThan(("arrived_time",), datetime.fromtimestamp(603, UTC))
     assert left_by(late) == ([3, 4, 5, 6, 7, 8, 9, 10], [late])
-    other = EqualTo(("label",), "x")
+    other = datasource.EqualTo(("label",), "x")
     assert left_by(other) == (list(range(1, 11)), [other])
 
 
@@ -337,7 +344,7 @@ def test_a_packet_that_is_none_fails_is_null_or_tells_why(origin: FakeOrigin) ->
     def read(policy: str) -> list[dict[str, object]]:
         options = options_of(onMalformed=policy)
         shape = replace(started()._shape, names=("seq", "label", "packet_error"), on_malformed=OnMalformed(policy))
-        reader = BatchReader(options, shape)
+        reader = batch_reading.BatchReader(options, shape)
         return [row for part in reader.partitions() for page in reader.read(part) for row in page.to_pylist()]
 
     with pytest.raises(DecodeError, match="orders"):
@@ -470,8 +477,8 @@ def test_claims_of_many_queues_keep_to_the_limit_once_nothing_can_wait_for_them(
 def test_every_message_is_in_one_batch_whatever_crashes(steps: list[tuple[str, int]], mode: str, limit: int) -> None:
     origin = FakeOrigin("orders", "returns")
     with pytest.MonkeyPatch.context() as patched:
-        for module in (stream, ranges, stream_claims):
-            patched.setattr(module, "open_origin", lambda _: origin)
+        for module in ("stream", "ranges", "stream_claims"):
+            patched.setattr(f"waypost.spark.{module}.open_origin", lambda _: origin)
         given = {"queues": "orders,returns", "mode": mode, "maxMessagesPerTrigger": str(limit)}
         reader = started(**given)
         start = reader.initialOffset()
@@ -502,14 +509,14 @@ def test_every_message_is_in_one_batch_whatever_crashes(steps: list[tuple[str, i
 
 @given(st.dictionaries(st.text(min_size=1, max_size=2), st.integers(0, 50), max_size=6), st.integers(1, 100))
 def test_shares_use_the_limit_and_no_more(available: dict[str, int], limit: int) -> None:
-    found = shares(available, limit)
+    found = offsets.shares(available, limit)
     assert sum(found.values()) == min(limit, sum(available.values()))
     assert all(found[queue] <= available[queue] for queue in available)
 
 
 def test_no_rows_between_two_offsets_make_no_stretch() -> None:
-    place = {"orders": RangePlace(7, "e", 3, 0)}
-    assert stretches(place, place) == []
+    place = {"orders": offsets.RangePlace(7, "e", 3, 0)}
+    assert offsets.stretches(place, place) == []
 
 
 def test_a_worker_without_the_package_says_what_to_install() -> None:

@@ -1,19 +1,25 @@
 """`waypost spark audit`, `trace` and `inventory` as an operator runs them, on queues of a daemon and on files."""
 
+from __future__ import annotations
+
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
-from tests.crash.daemons import Daemon
 from tests.spark.frames import sent, word
 from waypost.arrow.schema import DEFAULT
 from waypost.cli import app
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.crash.daemons import Daemon
 
 
 def run(*arguments: str) -> Result:

@@ -1,14 +1,15 @@
 """The settings of waypost.spark.session, what it says when something is missing, and that it is quiet."""
 
+from __future__ import annotations
+
 import os
 import re
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 from unittest.mock import MagicMock
 
 import pytest
-from pyspark.sql import SparkSession
 
 import waypost.spark
 from waypost.spark import SparkNotAvailable, session
@@ -17,8 +18,14 @@ from waypost.spark.installing import command_for
 from waypost.spark.java import find_java
 from waypost.spark.session import SETTINGS, local_settings, require_packages
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
 # A busy machine takes its time.
-SECONDS = 300
+SECONDS = 900
 
 SCRIPT = """
 from waypost.spark import session

@@ -1,8 +1,9 @@
 """The sink of format("msmq"): rows as messages, and the daemon that gets them once."""
 
+from __future__ import annotations
+
 from collections import Counter
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -10,16 +11,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
-from tests.crash.daemons import Daemon
+from tests.late import late
 from waypost.api.bodies import BYTES, VT_BSTR
 from waypost.errors import InvalidParameter
 from waypost.spark.options import WriteOptions, write_options
-from waypost.spark.sink import staged
-from waypost.spark.sink_columns import check_columns, frames, groups
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark import errors
+    from pyspark.sql import DataFrame, SparkSession, types
+    from pyspark.sql.types import StructType
+
+    from tests.crash.daemons import Daemon
+    from waypost.spark import sink, sink_columns
+else:
+    errors = late("pyspark.errors")
+    sink = late("waypost.spark.sink")
+    sink_columns = late("waypost.spark.sink_columns")
+    types = late("pyspark.sql.types")
+
 
 # --- Rows as messages
 
@@ -33,14 +45,14 @@ def options_of(**given: str) -> WriteOptions:
 
 
 def schema_of(columns: dict[str, str]) -> StructType:
-    found = StructType()
+    found = types.StructType()
     for name, kind in columns.items():
         found.add(name, kind)
     return found
 
 
 def test_rows_with_equal_properties_share_them() -> None:
-    found = groups(batch(body=[b"1", b"2", b"3"], label=["a", "a", "b"]), "orders")
+    found = sink_columns.groups(batch(body=[b"1", b"2", b"3"], label=["a", "a", "b"]), "orders")
     assert [(group.queue, group.properties["label"], group.bodies) for group in found] == [
         ("orders", "a", [b"1", b"2"]),
         ("orders", "b", [b"3"]),
@@ -48,7 +60,7 @@ def test_rows_with_equal_properties_share_them() -> None:
 
 
 def test_every_column_becomes_the_property_of_its_name() -> None:
-    (group,) = groups(
+    (group,) = sink_columns.groups(
         batch(
             body=["text"],
             label=["l"],
@@ -88,7 +100,7 @@ def test_every_column_becomes_the_property_of_its_name() -> None:
 
 def test_null_is_not_given() -> None:
     columns = {"label": None, "priority": None, "body_type": None, "journal": None, "acknowledge": 0, "extension": None}
-    (group,) = groups(
+    (group,) = sink_columns.groups(
         batch(
             body=pa.array([None], pa.string()),
             **{name: pa.array([value], pa.string() if name == "label" else None) for name, value in columns.items()},
@@ -100,17 +112,17 @@ def test_null_is_not_given() -> None:
 
 
 def test_text_is_utf_16_unless_its_type_says_otherwise() -> None:
-    (wide,) = groups(batch(body=["é"]), "orders")
+    (wide,) = sink_columns.groups(batch(body=["é"]), "orders")
     assert (wide.bodies, wide.properties["body_type"]) == (["é".encode("utf-16-le")], VT_BSTR)
-    (plain,) = groups(batch(body=[b"x"]), "orders")
+    (plain,) = sink_columns.groups(batch(body=[b"x"]), "orders")
     assert plain.properties["body_type"] == BYTES
 
 
 def test_a_row_without_a_destination_needs_the_option() -> None:
     rows = batch(body=[b"1", b"2"], dest_queue=["a", None])
-    assert [group.queue for group in groups(rows, "b")] == ["a", "b"]
+    assert [group.queue for group in sink_columns.groups(rows, "b")] == ["a", "b"]
     with pytest.raises(InvalidParameter, match="dest_queue is null"):
-        groups(rows, None)
+        sink_columns.groups(rows, None)
 
 
 ROWS = st.lists(
@@ -128,7 +140,7 @@ def test_rows_of_one_destination_keep_their_order_and_their_properties(rows: lis
         label=pa.array(labels, pa.string()),
     )
     found: dict[str, list[tuple[bytes, str]]] = {"a": [], "b": []}
-    for messages in staged(groups(rows_batch, None)):
+    for messages in sink.staged(sink_columns.groups(rows_batch, None)):
         if messages.like is not UNSET:
             found[messages.queue].extend((body, messages.like.label) for body in messages.bodies)
         found[messages.queue].extend(
@@ -139,12 +151,12 @@ def test_rows_of_one_destination_keep_their_order_and_their_properties(rows: lis
 
 
 def test_frames_are_bounded_in_rows_and_bytes() -> None:
-    assert [frame.num_rows for frame in frames(batch(body=[b"x"] * 25_000))] == [10_000, 10_000, 5_000]
+    assert [frame.num_rows for frame in sink_columns.frames(batch(body=[b"x"] * 25_000))] == [10_000, 10_000, 5_000]
     large = bytes(3 << 20)
-    assert [frame.num_rows for frame in frames(batch(body=[large, large, b"x", b""]))] == [1, 3]
-    assert list(frames(batch(body=pa.array([], pa.binary())))) == []
+    assert [frame.num_rows for frame in sink_columns.frames(batch(body=[large, large, b"x", b""]))] == [1, 3]
+    assert list(sink_columns.frames(batch(body=pa.array([], pa.binary())))) == []
     extended = batch(body=[b"x"] * 3, extension=pa.array([large, None, large], pa.binary()))
-    assert [frame.num_rows for frame in frames(extended)] == [2, 1]
+    assert [frame.num_rows for frame in sink_columns.frames(extended)] == [2, 1]
 
 
 @pytest.mark.parametrize(
@@ -164,19 +176,19 @@ def test_frames_are_bounded_in_rows_and_bytes() -> None:
 )
 def test_a_wrong_column_is_refused_by_its_name(columns: dict[str, str], words: str) -> None:
     with pytest.raises(InvalidParameter) as error:
-        check_columns(schema_of(columns), options_of(queue="orders"))
+        sink_columns.check_columns(schema_of(columns), options_of(queue="orders"))
     assert words in str(error.value)
 
 
 def test_a_column_that_is_there_twice_is_refused() -> None:
-    twice = StructType().add("body", "binary").add("label", "string").add("label", "string")
+    twice = types.StructType().add("body", "binary").add("label", "string").add("label", "string")
     with pytest.raises(InvalidParameter, match="several columns have the name label; keep one of them"):
-        check_columns(twice, options_of(queue="orders"))
+        sink_columns.check_columns(twice, options_of(queue="orders"))
 
 
 def test_without_a_destination_nothing_is_written() -> None:
     with pytest.raises(InvalidParameter, match="no destination; give the option queue, or a column dest_queue"):
-        check_columns(schema_of({"body": "binary"}), options_of())
+        sink_columns.check_columns(schema_of({"body": "binary"}), options_of())
 
 
 # --- On a real daemon
@@ -234,7 +246,7 @@ def test_what_cannot_be_written_is_said_before_the_job_and_leaves_nothing(spark:
             "'?'",
         ),
     ):
-        with pytest.raises(PySparkException) as error:
+        with pytest.raises(errors.PySparkException) as error:
             write(wrong, daemon, **options)
         assert words in str(error.value)
     assert bodies(daemon, "sink-strict") == []
@@ -267,7 +279,7 @@ def test_a_batch_of_a_stream_that_is_repeated_is_seen_once(
             .trigger(availableNow=True)
             .start()
         )
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(300)
         assert query.exception() is None
         # Batches of 60 and of 40.
         assert {path.name for path in (tmp_path / "commits").glob("[0-9]*")} == {"0", "1"}

@@ -1,14 +1,24 @@
 """Streams of format("msmq") from a real daemon, with Spark's own checkpoints."""
 
+from __future__ import annotations
+
 from collections import Counter
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
-from tests.crash.daemons import Daemon
+from tests.late import late
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark import errors
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from tests.crash.daemons import Daemon
+else:
+    errors = late("pyspark.errors")
 
 
 def start(spark: SparkSession, daemon: Daemon, place: Path, **options: str) -> StreamingQuery:
@@ -28,7 +38,7 @@ def start(spark: SparkSession, daemon: Daemon, place: Path, **options: str) -> S
 
 
 def finish(query: StreamingQuery) -> None:
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(300)
     failure = query.exception()
     if failure is not None:
         raise failure
@@ -81,7 +91,9 @@ def test_a_queue_that_was_created_again_stops_a_strict_query(
         manager.delete_queue("stream-again")
         manager.create_queue("stream-again")
     send(daemon, "stream-again", 3, 5)
-    with pytest.raises(StreamingQueryException, match="was deleted, or deleted and created again, after the query"):
+    with pytest.raises(
+        errors.StreamingQueryException, match="was deleted, or deleted and created again, after the query"
+    ):
         finish(start(spark, daemon, tmp_path, queue="stream-again", failOnDataLoss="true"))
     finish(start(spark, daemon, tmp_path, queue="stream-again", failOnDataLoss="false"))
     assert rows(spark, tmp_path) == expected(5)

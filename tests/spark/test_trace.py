@@ -1,19 +1,28 @@
 """Report messages become hops, ways and journeys."""
 
-from pathlib import Path
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
+from tests.late import late
 from tests.spark.frames import ALPHA, BETA, DELTA, GAMMA, ORDERS, at, by_id, frame, message_id
 from waypost.guid import guid_text
-from waypost.spark.pipelines import trace_report
 from waypost.spark.pipelines.report import Table
-from waypost.spark.pipelines.trace import edges, journeys, steps, trace
-from waypost.spark.pipelines.trace_report import report
 from waypost.transfer import reports
 from waypost.wire.identifiers import MessageIdentifier
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from waypost.spark.pipelines import trace, trace_report
+else:
+    trace = late("waypost.spark.pipelines.trace")
+    trace_report = late("waypost.spark.pipelines.trace_report")
+
 
 ADDRESSES = {BETA: "10.0.0.2", GAMMA: "10.0.0.3", DELTA: "10.0.0.4"}
 A, B, C, D = map(guid_text, (ALPHA, BETA, GAMMA, DELTA))
@@ -73,7 +82,7 @@ def queue(spark: SparkSession) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def hops(queue: DataFrame) -> DataFrame:
-    return trace(queue).cache()
+    return trace.trace(queue).cache()
 
 
 def test_a_report_is_read_and_what_is_none_is_left_out(spark: SparkSession) -> None:
@@ -84,7 +93,7 @@ def test_a_report_is_read_and_what_is_none_is_left_out(spark: SparkSession) -> N
     far = told(2, ALPHA, 0, 0, BETA) | {
         "body": reports.received_body(MessageIdentifier(ALPHA, 2), ORDERS.replace("orders", "Aufträge"))
     }
-    first, second = steps(frame(spark, [odd, far, *OTHERS])).orderBy("message_id").collect()
+    first, second = trace.steps(frame(spark, [odd, far, *OTHERS])).orderBy("message_id").collect()
     assert (first["message_id"], first["source_qm"], first["reporter"], first["hops"]) == (message_id(1), A, A, 0)
     # A lone surrogate in a name damages the name, but not the job.
     assert (first["next_hop"], first["is_sent"], first["time"] is None) == ("10.0.0.2", True, False)
@@ -108,7 +117,7 @@ def test_hops_are_put_together_from_both_ends(hops: DataFrame) -> None:
 
 
 def test_a_journey_tells_what_is_remarkable(hops: DataFrame) -> None:
-    found = by_id(journeys(hops).collect())
+    found = by_id(trace.journeys(hops).collect())
     assert {ordinal for ordinal, row in found.items() if not row["arrived"]} == {3}
     assert {ordinal for ordinal, row in found.items() if row["loop"]} == {5}
     assert found[1]["path"] == [A, B, D]
@@ -119,7 +128,7 @@ def test_a_journey_tells_what_is_remarkable(hops: DataFrame) -> None:
 
 
 def test_ways_are_counted_and_timed(hops: DataFrame) -> None:
-    found = {(row["from_qm"], row["to_qm"]): row for row in edges(hops).collect()}
+    found = {(row["from_qm"], row["to_qm"]): row for row in trace.edges(hops).collect()}
     assert {way: row["messages"] for way, row in found.items()} == {
         (A, B): 5,
         (B, D): 3,
@@ -134,7 +143,7 @@ def test_ways_are_counted_and_timed(hops: DataFrame) -> None:
 
 
 def test_the_report_tells_it_all(queue: DataFrame, tmp_path: Path) -> None:
-    made = report(queue, "a test")
+    made = trace_report.report(queue, "a test")
     assert made.summary == (
         "Of 6 traced messages, 1 did not arrive according to the reports and 1 went in a loop; 1 way is slow."
     )
@@ -149,7 +158,9 @@ def test_the_report_tells_it_all(queue: DataFrame, tmp_path: Path) -> None:
 
 def test_lists_that_are_cut_say_so(queue: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     def slowest() -> Table:
-        (found,) = (part for part in report(queue).parts() if isinstance(part, Table) and part.name == "slowest")
+        (found,) = (
+            part for part in trace_report.report(queue).parts() if isinstance(part, Table) and part.name == "slowest"
+        )
         return found
 
     whole = len(slowest().rows)
@@ -158,6 +169,6 @@ def test_lists_that_are_cut_say_so(queue: DataFrame, monkeypatch: pytest.MonkeyP
 
 
 def test_a_queue_without_reports_says_so(spark: SparkSession, tmp_path: Path) -> None:
-    made = report(frame(spark, []))
+    made = trace_report.report(frame(spark, []))
     assert made.summary == "The queue has no report about a traced message."
     made.write(tmp_path)

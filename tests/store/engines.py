@@ -57,7 +57,7 @@ class LmdbEngine:
     def finish(self, count: int) -> list[int]:
         tokens: list[int] = []
         while len(tokens) < count:
-            assert self.lmdb.wait(10)
+            assert self.lmdb.wait(60)
             tokens += self.lmdb.poll()
         return tokens
 

@@ -26,7 +26,7 @@ M = Table.MESSAGES
 def reported(store: LmdbStore, count: int) -> list[int]:
     tokens: list[int] = []
     while len(tokens) < count:
-        assert store.wait(10)
+        assert store.wait(60)
         tokens += store.poll()
     return tokens
 
@@ -88,11 +88,11 @@ def test_what_is_pending_is_written_in_one_transaction(tmp_path: Path) -> None:
 
     def notify() -> None:
         committed.set()
-        go_on.wait(10)
+        go_on.wait(60)
 
     with LmdbStore(tmp_path, notify) as store:
         store.submit(put((b"first", b"")), 0)
-        committed.wait(10)
+        committed.wait(60)
         before = store._env.info()["last_txnid"]
         for token in range(1, 200):
             store.submit(put((b"%d" % token, b"")), token)
@@ -121,7 +121,7 @@ def test_notify_is_called_by_the_commit_thread_once_until_the_poll(tmp_path: Pat
         assert calls == [False]
         assert reported(store, 3) == [0, 1, 2]
         store.submit(put((b"b", b"")), 3)
-        assert store.wait(10)
+        assert store.wait(60)
         assert len(calls) == 2
 
 
@@ -129,7 +129,7 @@ def test_wait_says_whether_there_is_something_to_poll(tmp_path: Path) -> None:
     with LmdbStore(tmp_path) as store:
         assert not store.wait(0.01)
         store.submit(put((b"a", b"")), 1)
-        assert store.wait(10)
+        assert store.wait(60)
         assert store.wait(0)
         assert store.poll() == [1]
         assert not store.wait(0.01)
@@ -154,7 +154,7 @@ def test_reads_before_the_poll_do_not_see_what_grew_the_map(tmp_path: Path, monk
     monkeypatch.setattr(engine, "_FIRST_MAP", 1 << 20)
     with LmdbStore(tmp_path) as store:
         store.submit(put((b"a", bytes(900_000))), 1)
-        assert store.wait(10)
+        assert store.wait(60)
         store.submit(put((b"b", bytes(900_000))), 2)
         while not store._wanted_map:
             sleep(0.001)

@@ -72,7 +72,7 @@ def fill(store: LmdbStore) -> tuple[list[int], list[int]]:
     while store.trouble is None:
         submitted.append(len(submitted))
         store.submit(put((b"%04d" % submitted[-1], BODY), (b"%04d." % submitted[-1], b"twin")), submitted[-1])
-        assert store.wait(10)
+        assert store.wait(60)
         reported += store.poll()
     return reported, submitted
 
@@ -99,7 +99,7 @@ def test_on_a_full_disk_batches_wait_and_are_written_when_there_is_room(disk: Pa
             store.commit(put((b"last", b"")), 9999)
         ballast.unlink()
         while len(reported) < len(submitted) + 1:
-            assert store.wait(10)
+            assert store.wait(60)
             reported += store.poll()
         assert reported == [*submitted, 9999]
         assert trouble_of(store) is None
@@ -149,7 +149,7 @@ def test_a_file_that_may_not_grow_lets_batches_wait_too(tmp_path: Path) -> None:
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         while len(reported) < len(submitted):
-            assert store.wait(10)
+            assert store.wait(60)
             reported += store.poll()
         assert reported == submitted
         assert trouble_of(store) is None

@@ -1,12 +1,23 @@
 """Facts of PySpark that the batch source relies on. A failing test names the fact that a new version has changed."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 import pytest
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col
 
-from tests.spark.contract.recorder import Record
+from tests.late import late
+
+if TYPE_CHECKING:
+    from pyspark import errors
+    from pyspark.sql import DataFrame, SparkSession, functions
+
+    from tests.spark.contract.recorder import Record
+else:
+    errors = late("pyspark.errors")
+    functions = late("pyspark.sql.functions")
+
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
@@ -64,7 +75,7 @@ def test_columns_that_a_query_does_not_use_are_read_all_the_same(spark: SparkSes
 
 
 def test_filters_arrive_typed_and_spark_trusts_the_reader_to_apply_them(spark: SparkSession, record: Record) -> None:
-    frame = load(spark, record, filtering="yes").filter((col("n") > 1) & col("part").isNotNull())
+    frame = load(spark, record, filtering="yes").filter((functions.col("n") > 1) & functions.col("part").isNotNull())
     assert frame.count() == 3, "a filter that the reader takes is not checked again"
     seen = {(event["filter"], event["kind"], event["value"]) for event in record.events("filter")}
     assert ("GreaterThan", "int", 1) in seen
@@ -86,7 +97,7 @@ def test_a_query_without_a_filter_gets_the_plan_that_another_filter_made_for_the
 
 
 def test_or_is_never_pushed(spark: SparkSession, record: Record) -> None:
-    frame = load(spark, record, filtering="yes").filter((col("n") == 1) | (col("n") == 2))
+    frame = load(spark, record, filtering="yes").filter((functions.col("n") == 1) | (functions.col("n") == 2))
     assert frame.count() == 2
     assert {event["filter"] for event in record.events("filter")} <= {"In", "IsNotNull"}
 
@@ -95,7 +106,7 @@ def test_a_reader_that_takes_filters_is_refused_while_the_setting_is_off(spark: 
     assert spark.conf.get(PUSHDOWN) == "true", "waypost.spark.session sets it"
     spark.conf.set(PUSHDOWN, "false")
     try:
-        with pytest.raises(PySparkException, match="DATA_SOURCE_PUSHDOWN_DISABLED"):
+        with pytest.raises(errors.PySparkException, match="DATA_SOURCE_PUSHDOWN_DISABLED"):
             load(spark, record, filtering="yes").filter("n > 1").count()
         assert load(spark, record).filter("n > 1").count() == 1, "another reader works without it"
     finally:
@@ -106,7 +117,7 @@ def test_a_reader_that_takes_filters_is_refused_while_the_setting_is_off(spark: 
 def test_a_batch_with_another_arrow_type_than_the_schema_is_refused(
     spark: SparkSession, record: Record, arrow: str
 ) -> None:
-    with pytest.raises(PySparkException):
+    with pytest.raises(errors.PySparkException):
         load(spark, record, arrow=arrow).collect()
 
 
@@ -144,7 +155,7 @@ def test_writing_commits_in_a_new_writer_with_a_message_from_each_task(spark: Sp
 def test_a_failed_task_aborts_the_job_with_none_in_place_of_its_message(spark: SparkSession, record: Record) -> None:
     record.tell("refuse", 3)
     frame = spark.range(0, 4, 1, 2).selectExpr("id AS n")
-    with pytest.raises(PySparkException, match="refused as told"):
+    with pytest.raises(errors.PySparkException, match="refused as told"):
         frame.write.format("recorder").option("place", str(record.place)).mode("append").save()
     assert record.events("sink commit") == []
     (abort,) = record.events("sink abort")

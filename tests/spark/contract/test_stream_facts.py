@@ -4,20 +4,32 @@ One query shows most of them. It has six numbers at first, two for each batch, a
 to the end; with nothing new; after its last commit was forgotten; with two more numbers; and with a task that fails.
 """
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.crash.daemons import patience
-from tests.spark.contract.recorder import Event, Record
+from tests.late import late
 
-SECONDS = 60
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark import errors
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from tests.spark.contract import recorder
+    from tests.spark.contract.recorder import Event, Record
+else:
+    errors = late("pyspark.errors")
+    recorder = late("tests.spark.contract.recorder")
+
+
+SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +71,7 @@ def run(spark: SparkSession, record: Record, limit: str = "rows=2") -> Run:
     failure = ""
     try:
         assert query.awaitTermination(SECONDS), "the query does not end"
-    except StreamingQueryException as error:
+    except errors.StreamingQueryException as error:
         failure = str(error)
     progress = [json.loads(entry.json) for entry in query.recentProgress]
     return Run(record.events()[before:], progress, str(query.id), str(query.runId), failure)
@@ -67,7 +79,7 @@ def run(spark: SparkSession, record: Record, limit: str = "rows=2") -> Run:
 
 @pytest.fixture(scope="module")
 def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Story:
-    record = Record(tmp_path_factory.mktemp("story"))
+    record = recorder.Record(tmp_path_factory.mktemp("story"))
     commits = record.place / "checkpoint/commits"
     record.tell("available", 6)
     first = run(spark, record)
@@ -219,7 +231,7 @@ def test_stop_need_not_be_called(story: Story) -> None:
 
 
 def test_bytes_can_be_the_limit(spark: SparkSession, tmp_path: Path) -> None:
-    record = Record(tmp_path)
+    record = recorder.Record(tmp_path)
     record.tell("available", 6)
     done = run(spark, record, "bytes=300")
     assert {(event["limit"], event.get("max_bytes")) for event in done.of("latestOffset")} == {("ReadMaxBytes", 300)}
@@ -229,7 +241,7 @@ def test_bytes_can_be_the_limit(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_stream_that_goes_on_commits_each_batch_with_the_next_and_sees_new_messages(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    record = Record(tmp_path)
+    record = recorder.Record(tmp_path)
     record.tell("available", 2)
     stream = spark.readStream.format("recorder").option("place", str(tmp_path)).load()
     query = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
