@@ -171,7 +171,7 @@ def test_a_message_is_not_moved_to_a_queue_that_is_not_related(desk: Desk, order
         result = desk.run("message", "move", "orders", sent.id, target)
         assert result.exit_code == 1, target
         assert "are not a queue and its subqueue" in result.stderr
-        assert "hint: `waypost message resend NAME MESSAGE --to QUEUE` takes it" in result.stderr
+        assert "hint: `waypost message resend NAME MESSAGE --to QUEUE` receives it" in result.stderr
     assert bodies(orders) == ["a"]
     desk.do("message", "resend", "orders", sent.id, "--to", "others")
     assert (bodies(orders), bodies(desk.manager.queue("others"))) == ([], ["a"])

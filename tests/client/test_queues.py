@@ -243,7 +243,7 @@ def test_messages_are_found_by_their_lookup_ids(orders: waypost.Queue) -> None:
     assert orders.peek(lookup_id=b.lookup_id, seek="previous").id == a.id
     assert orders.receive(lookup_id=b.lookup_id).text == "b"
     assert orders.receive(seek="last").text == "c"
-    with pytest.raises(MessageNotFound, match="no such message"):
+    with pytest.raises(MessageNotFound, match="the message does not exist"):
         orders.receive(lookup_id=b.lookup_id)
     with pytest.raises(MessageNotFound):
         orders.peek(lookup_id=a.lookup_id, seek="next")

@@ -274,4 +274,4 @@ def test_a_message_that_cannot_be_decoded_is_set_aside_and_the_rest_goes_on(tmp_
         with waypost.open(tmp_path) as manager:
             assert manager.queue("q").peek(0).text == "n"
             assert manager.queue("q").info().message_count == 1
-            assert "cannot be decoded" in manager.damaged_messages()[0].reason
+            assert "cannot decode" in manager.damaged_messages()[0].reason

@@ -276,7 +276,7 @@ def test_a_value_that_cannot_be_is_refused_and_nothing_is_sent(
 def test_a_message_is_not_traced_without_a_directory(orders: waypost.Queue) -> None:
     trace = f"PUBLIC={GUID}"
     for send in (lambda: orders.send("x", trace=trace), lambda: orders.send_many(["x", "y"], trace=trace)):
-        with pytest.raises(UnsupportedFormatName, match="tracing needs a directory, and there is none"):
+        with pytest.raises(UnsupportedFormatName, match="tracing needs a directory, and none is set up"):
             send()
     assert orders.info().message_count == 0
 

@@ -495,7 +495,7 @@ def test_of_a_message_four_addresses_are_kept(
         # It was not acknowledged to whoever brought it, who brings it again.
         assert len(a.network.sessions) == sessions
         assert len(stranger.of(SessionAck)) == before
-        assert any("too many" in str(notice["reason"]) for notice in told(a, "session closed"))
+        assert any("the limit of acknowledgments" in str(notice["reason"]) for notice in told(a, "session closed"))
     # Whoever is believed needs no place.
     peer.send(of(sent, peer.guid, message_class))
     assert kept(a) == 0
@@ -524,7 +524,7 @@ def test_what_is_kept_is_explained(net: Net, a: Host, peer: Peer) -> None:
     a.send_all(P, "2")
     come_from(NAT, peer, a, of(sent, peer.guid))
     come_from(NAT, peer, a, of(peer.of(UserMessage)[-1], peer.guid, None))
-    admit_command = f"If that queue manager is really there: waypost sequence admit {guid_text(peer.guid)} {NAT}"
+    admit_command = f"If that queue manager really is there: waypost sequence admit {guid_text(peer.guid)} {NAT}"
     found = explain_message(a.node, MessageIdentifier(a.guid, sent.user.message_id), net.now)
     assert admit_command in found.sentences
     places: Any = found.facts["places"]

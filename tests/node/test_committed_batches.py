@@ -92,9 +92,11 @@ def test_a_batch_without_a_destination_is_for_all_of_them(rig: BulkRig) -> None:
 
 def test_a_stage_of_another_destination_or_run_is_not_committed(rig: BulkRig) -> None:
     other = rig.stage("a", to="books", run=ONE)
-    with pytest.raises(TransactionSequence, match=r"one of batch 0 of the query q to host\\private\$\\books, not of "):
+    with pytest.raises(
+        TransactionSequence, match=r"belongs to batch 0 of the query q to host\\private\$\\books, not to "
+    ):
         rig.commit_stages(other, to="ledger", run=ONE)
-    with pytest.raises(TransactionSequence, match="is one of another run of the query"):
+    with pytest.raises(TransactionSequence, match="belongs to another run of the query"):
         rig.commit_stages(other, to="books", run=TWO)
     assert rig.seen("ledger") == []
 
@@ -253,7 +255,7 @@ def test_a_query_is_forgotten_only_if_it_was_quiet_for_a_long_time(
     old = rig.commit_stages(rig.stage("a", query="q", run=ONE), query="q", run=ONE)
     assert rig.commit_stages(query="r", run=ONE).count == 0
     for attempt in (lambda: rig.stage("b", query="s", run=ONE), lambda: rig.commit_stages(query="s", run=ONE)):
-        with pytest.raises(LimitReached, match="2 queries and destinations are remembered"):
+        with pytest.raises(LimitReached, match="the limit of 2 remembered queries and destinations is reached"):
             attempt()
     assert (old.count, rig.batches("q"), rig.batches("r"), rig.batches("s")) == (1, [0], [0], [])
     # Those that are known go on.
@@ -282,7 +284,7 @@ def test_what_was_quiet_for_the_longest_time_makes_room(rig: BulkRig, monkeypatc
 def test_numbers_that_are_too_old_are_refused_for_each_destination(rig: BulkRig) -> None:
     for batch in range(3, 3 + MAX_BATCHES):
         rig.commit_stages(batch=batch, to="ledger", run=ONE)
-    with pytest.raises(TransactionSequence, match="whether batch 2 of the query q was committed is not known any more"):
+    with pytest.raises(TransactionSequence, match="no record is left of whether batch 2 of the query q was committed"):
         rig.commit_stages(batch=2, to="ledger", run=ONE)
     assert not rig.commit_stages(batch=2, to="books", run=ONE).is_repeated
 

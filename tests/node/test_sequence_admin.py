@@ -329,7 +329,7 @@ def test_nothing_leaves_before_the_reset_is_done_and_it_says_how_far_it_is(
     a.net.settle()
     assert (done, b.bodies("t"), a.node.long_work) == ([], [], "a reset of a sequence")
     sentences = explain_queue(a.node, FormatName.parse(T), net.now).sentences
-    assert any("is being reset: 2 of its messages have their new numbers" in sentence for sentence in sentences)
+    assert any("is being reset: 2 of its messages have new numbers" in sentence for sentence in sentences)
     for is_trial in (True, False):
         with pytest.raises(ResetUnderWay, match=r"is being reset: 2 of its messages"):
             begin_reset(a, T, is_trial=is_trial)

@@ -153,7 +153,7 @@ class Opening:
             return self._outgoing.create(name, now)
         queue = self._subqueue_on_demand(name, access, now)
         if queue is None:
-            raise QueueNotFound(f"{name} is no queue of this computer")
+            raise QueueNotFound(f"{name} is not a queue of this computer")
         return queue
 
     def _subqueue_on_demand(self, name: FormatName, access: AccessType, now: Now) -> Queue | None:

@@ -230,7 +230,7 @@ class OutgoingQueues:
             case _:
                 raise UnsupportedFormatName(f"{name} cannot be sent to")
         if is_here:
-            raise QueueNotFound(f"{name} is no queue of this computer")
+            raise QueueNotFound(f"{name} is not a queue of this computer")
         return 0
 
     def _base_priority_of_public(self, guid: bytes) -> int:
