@@ -110,7 +110,7 @@ def test_a_quota_bounds_all_queues_and_is_kept(tmp_path: Path) -> None:
         manager.create_queue("b").send_many([bytes(1000)] * 4)
     with (
         opened(tmp_path) as manager,
-        pytest.raises(waypost.errors.InsufficientResources, match="of this queue manager"),
+        pytest.raises(waypost.errors.InsufficientResources, match="this queue manager has reached its quota"),
     ):
         manager.send("a", bytes(2000))
     with opened(tmp_path, quota_kb=20) as manager:

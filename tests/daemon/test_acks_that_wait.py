@@ -183,6 +183,6 @@ def test_a_send_to_a_connector_is_refused_and_leaves_no_queue_behind(tmp_path: P
             name = f"CONNECTOR=00000000-0000-0000-0000-000000000001{suffix}"
             sent = waypost_of(alpha, "send", name, "--body", "hello")
             assert sent.returncode == 1
-            assert "cannot stand in the header of a message" in sent.stderr
+            assert "does not fit into the header of a message" in sent.stderr
             with alpha.connect() as manager:
                 assert list(manager.outgoing_queues()) == []

@@ -67,7 +67,7 @@ async def test_a_queue_that_is_reached_by_ipx_is_refused_in_words(api: Api) -> N
     for refused in (sends, reads):
         assert refused.status_code == 400
         assert refused.json()["error"] == "UnsupportedFormatName"
-        assert refused.json()["message"] == "DIRECT=IPX:12:34\\PRIVATE$\\far cannot be opened: IPX is not offered"
+        assert refused.json()["message"] == "cannot open DIRECT=IPX:12:34\\PRIVATE$\\far: IPX is not supported"
 
 
 @served()

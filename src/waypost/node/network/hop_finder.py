@@ -75,9 +75,9 @@ class HopFinder:
     def _is_vouched_for(self, link: Link, now: Now) -> bool:
         """Whether the hosts that brought the messages are known to speak for the queue manager that they name.
 
-        Anybody can send in the name of another. If the acknowledgments of that went to the real one, it would take them
-        for acknowledgments of its own messages: they come from the right host (ADR 24). Forwarded messages have no
-        origin here.
+        Anybody can send in the name of another. If the acknowledgments of that went to the real one, it would
+        believe that they are for messages that it sent: they come from the right host (ADR 24). Forwarded messages
+        have no origin here.
         """
         assert link.peer is not None
         return all(self._hosts.vouches(link.peer, origin, now) for origin in link.origins)
