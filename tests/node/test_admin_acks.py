@@ -60,7 +60,7 @@ def open_for(b: Host) -> list[str]:
     return sorted(queue.pathname.computer for queue in outgoing)
 
 
-# How many.
+# Numbers.
 
 
 def test_whoever_names_a_thousand_administration_queues_does_not_silence_others(net: Net, b: Host, peer: Peer) -> None:
@@ -175,7 +175,7 @@ def test_one_for_which_there_is_no_room_is_told(net: Net, b: Host, peer: Peer) -
     assert notice.facts["reason"] == "it does not fit (queue_manager_quota_exceeded)"
 
 
-# How often they are tried.
+# Attempts.
 
 
 def test_a_host_that_only_others_named_is_tried_less_and_less(net: Net, b: Host, peer: Peer) -> None:

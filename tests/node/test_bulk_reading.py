@@ -124,7 +124,7 @@ def test_what_a_transaction_has_sent_holds_the_stable_number_back(rig: BulkRig) 
     assert state.stable == state.committed == held - 1
     for locked in ("wait", "skip"):
         assert rig.plan(locked=locked, name="ledger").bounds == [0, first]
-        # Who does not care about it does not see it all the same.
+        # A reader that does not ask for it does not see it all the same.
         assert labels(rig.read(locked=locked, name="ledger")) == ["first", "later"]
     rig.done(rig.commit(TX))
     assert rig.state("ledger").stable == later
@@ -265,7 +265,7 @@ def test_numbers_and_epochs_outlive_the_process(rig: BulkRig, restart: Callable[
     assert len({state.epoch for state in after}) == 3
     assert (after[0].first, after[0].last) == (sent[0], sent[-1])
     assert numbers(rig.read()) == sent
-    # What was told as stable is never given again.
+    # A number that was given as stable is never given again.
     assert rig.sent("later") > before[0].stable
 
 

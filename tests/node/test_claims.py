@@ -235,7 +235,7 @@ def test_to_return_a_claim_ends_its_part_and_no_other(rig: BulkRig) -> None:
     assert [held.claim for held in rig.held()] == ["other"]
 
 
-# What follows from taking messages out, as for any receive.
+# Effects of taking messages out, as for any receive.
 
 
 def test_what_was_processed_is_journaled_and_acknowledged_as_received(rig: BulkRig) -> None:
@@ -300,7 +300,7 @@ def test_a_queue_that_is_deleted_takes_its_claims_along(rig: BulkRig) -> None:
     assert rig.seen() == ["new"]
 
 
-# What cannot be.
+# Impossible requests.
 
 
 def test_a_question_that_no_reader_can_have_is_refused(rig: BulkRig) -> None:

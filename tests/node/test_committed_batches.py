@@ -1,4 +1,4 @@
-"""What makes a commit a repetition, a write for another destination, or a second write; and what of stages is left."""
+"""Commits that are a repetition, a write for another destination, or a second write; and the rest of their stages."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def rig() -> BulkRig:
 
 
 def everything(rig: BulkRig) -> dict[str, list[str]]:
-    """What is in the queues, seen or not."""
+    """The messages in the queues, seen or not."""
     return {name: rig.labels(rig.queue(name)) for name in ("ledger", "books")}
 
 
@@ -139,7 +139,7 @@ def test_that_a_batch_is_committed_is_said_when_it_is_durable(rig: BulkRig) -> N
     assert rig.stage("a", to="ledger", run=TWO)
 
 
-# What is left.
+# Remains.
 
 
 def test_a_commit_drops_what_else_is_staged_for_its_batch(rig: BulkRig) -> None:
@@ -187,7 +187,7 @@ def test_a_reader_that_ends_short_is_told_why(rig: BulkRig) -> None:
     for locked in ("wait", "skip"):
         planned = plan(locked=locked)
         assert (planned.counts, planned.held_by, planned.behind) == ([1], words, 2)
-    # Who says where to end is not told.
+    # A reader that says where to end gets no such report.
     assert plan(up_to=SEQUENCE_MASK).held_by == ""
     assert (state().held_by, state().behind) == (words, 2)
     rig.drop(orphan)
@@ -198,11 +198,11 @@ def test_a_reader_that_ends_short_is_told_why(rig: BulkRig) -> None:
     rig.done(rig.send("d", "ledger", TWO))
     rig.return_claim("ledger", "nightly")
     rig.commit_stages(rig.stage("e", batch=3), batch=3)
-    assert state().held_by.endswith("which has sent a message")
+    assert state().held_by.endswith(", which has sent a message")
     assert state().behind == 1
 
 
-# What the store has from before.
+# Records from before.
 
 
 def old_folder(rig: BulkRig, *records: tuple[bytes, bytes]) -> None:

@@ -106,7 +106,7 @@ def test_a_message_with_aborted_readers_and_little_time(rig: Rig) -> None:
 def test_a_message_from_the_future(rig: Rig) -> None:
     message = rig.message(rig.send("a"))
     rig.now = replace(rig.now, wall=rig.now.wall - 3600)
-    assert "which is in the future here" in of_message(rig, message)
+    assert ", which is in the future here" in of_message(rig, message)
 
 
 def test_a_dead_letter_tells_what_its_class_means(rig: Rig) -> None:

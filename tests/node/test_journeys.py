@@ -1,4 +1,4 @@
-"""What is known of messages that are in no queue here: refused on arrival, or handed to others."""
+"""Knowledge of messages that are in no queue here: refused on arrival, or handed to others."""
 
 from typing import Any
 from unittest.mock import patch

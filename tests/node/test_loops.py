@@ -86,7 +86,7 @@ def test_a_message_that_comes_back_twice_is_one_dead_letter(net: Net, a: Host, r
 def test_one_that_comes_back_before_the_relay_has_acknowledged_it_leaves_its_queue(
     net: Net, r: Host, a: Host
 ) -> None:  # fmt: skip
-    """Else it would expire there, and be a second dead letter."""
+    """Else it would expire there, and be a second dead-letter message."""
     r.stop()
     relay = net.add_peer("r")
     relay.guid, relay.address = r.guid, r.address
@@ -149,7 +149,7 @@ def test_only_some_loops_are_remembered(net: Net, a: Host, monkeypatch: pytest.M
     assert [str(loop.destination) for loop in a.network.loops.since(0)] == names[2:]
 
 
-# What is not believed.
+# Messages that are not believed.
 
 
 def discarded(a: Host) -> list[object]:

@@ -1,4 +1,4 @@
-"""What an administrator is told of transactional sequences, and how they begin again."""
+"""Transactional sequences for an administrator, and their resets."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def peer(net: Net, b: Host) -> Peer:
 
 
 def reset(host: Host, wanted: Wanted, *, is_trial: bool = False) -> int:
-    """How many sources; pages are gone through."""
+    """Number of sources, over all pages."""
     admin, count, start = SequenceAdmin(host.node), 0, b""
     while True:
         with host.node.kernel.operation(host.net.now):
@@ -52,7 +52,7 @@ def reset(host: Host, wanted: Wanted, *, is_trial: bool = False) -> int:
 
 
 def reset_outgoing(host: Host, name: str, *, is_trial: bool = False) -> Reset:
-    """What it led to when its last part was done."""
+    """The result when its last part was done."""
     done = begin_reset(host, name, is_trial=is_trial)
     go_on(host)
     (reset,) = done

@@ -190,7 +190,7 @@ def test_what_asks_for_an_acknowledgment_gets_it_at_the_commit(rig: BulkRig) -> 
     assert len(rig.labels(rig.queue("admin"))) == 2
 
 
-# What cannot be staged.
+# Messages that are refused.
 
 
 def test_a_queue_that_is_not_transactional_is_refused_with_what_to_do(rig: BulkRig) -> None:
@@ -252,7 +252,7 @@ def test_an_explanation_tells_for_what_a_message_is_staged(rig: BulkRig) -> None
     assert any("staged for batch 42 of the query nightly" in sentence for sentence in told.sentences)
 
 
-# What happens meanwhile.
+# Events meanwhile.
 
 
 def test_a_purge_takes_nothing_of_what_is_staged(rig: BulkRig) -> None:
