@@ -152,7 +152,7 @@ def test_a_message_is_not_sent_again_to_a_queue_of_the_other_kind(desk: Desk, or
     with desk.manager.transaction() as transaction:
         ledger.send("booked", transaction=transaction)
     for source, target, sentence in (
-        ("orders", "ledger", "ledger is transactional, and the message was not sent in a transaction."),
+        ("orders", "ledger", "ledger is transactional, but the message was not sent in a transaction."),
         ("ledger", "orders", "orders is not transactional, and the message was sent in a transaction."),
     ):
         result = desk.run("message", "resend", source, "--to", target)
@@ -171,7 +171,7 @@ def test_a_message_is_not_moved_to_a_queue_that_is_not_related(desk: Desk, order
         result = desk.run("message", "move", "orders", sent.id, target)
         assert result.exit_code == 1, target
         assert "are not a queue and its subqueue" in result.stderr
-        assert "hint: `waypost message resend NAME MESSAGE --to QUEUE` takes it" in result.stderr
+        assert "hint: `waypost message resend NAME MESSAGE --to QUEUE` receives it" in result.stderr
     assert bodies(orders) == ["a"]
     desk.do("message", "resend", "orders", sent.id, "--to", "others")
     assert (bodies(orders), bodies(desk.manager.queue("others"))) == ([], ["a"])

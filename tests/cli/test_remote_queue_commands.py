@@ -118,7 +118,7 @@ def test_what_only_the_other_computer_knows_is_a_sentence(place: Place) -> None:
     assert "is a queue of another computer: its messages can be read from here" in shown.stderr
     explained = place.run("explain", name)
     assert explained.exit_code == 1
-    assert "there is no outgoing queue for it" in explained.stdout
+    assert "it has no outgoing queue" in explained.stdout
     assert "which alone can explain it" in explained.stdout
 
 

@@ -26,7 +26,7 @@ def test_what_is_admitted_is_listed_and_revoked(desk: Desk) -> None:
     assert desk.do("sequence", "revoke", GUID, "192.0.2.7") == f"192.0.2.7 is not admitted for {GUID} any more.\n"
     assert desk.json("sequence", "admitted") == []
     again = desk.run("sequence", "revoke", GUID, "192.0.2.7")
-    assert (again.exit_code, f"192.0.2.7 was not admitted for {GUID}." in again.stderr) == (2, True)
+    assert (again.exit_code, f"192.0.2.7 is not admitted for {GUID}." in again.stderr) == (2, True)
 
 
 def test_what_is_no_guid_or_no_address_is_wrong_usage(desk: Desk) -> None:

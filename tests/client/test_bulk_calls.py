@@ -55,7 +55,7 @@ def test_a_range_is_planned_read_and_removed(manager: waypost.Manager, orders: w
     assert (shown.count, shown.epoch) == (5, plan.epoch)
     assert [queue.path for queue in manager.call(ListBulkQueues(pattern="order?")).queues] == [shown.path]
     assert manager.call(FindSeq(name="orders", time=0)).seq == 0
-    with pytest.raises(QueueNotFound, match="nothing is no queue of this computer"):
+    with pytest.raises(QueueNotFound, match="nothing is not a queue of this computer"):
         manager.call(PlanRange(name="nothing"))
 
 
@@ -67,7 +67,7 @@ def test_a_part_is_claimed_read_and_returned(manager: waypost.Manager, orders: w
     assert [each.claim for each in manager.call(ListClaims(name="orders")).claims] == ["mine"]
     assert manager.call(ReturnClaim(name="orders", claim="mine")).count == 2
     assert orders.receive(0).body == b"a"
-    with pytest.raises(TransactionSequence, match="part 1 of the claim mine ended"):
+    with pytest.raises(TransactionSequence, match="part 1 of the claim mine has ended"):
         manager.call(wanted)
 
 

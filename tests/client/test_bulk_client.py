@@ -124,7 +124,7 @@ def test_the_errors_are_those_of_the_daemon(manager: waypost.Manager, client: Bu
     wanted = ReadRange(name="short-lived", up_to=1 << 50, max_messages=1)
     first = client.read(wanted)
     queue.delete()
-    with pytest.raises(QueueNotFound, match="short-lived is no queue of this computer"):
+    with pytest.raises(QueueNotFound, match="short-lived is not a queue of this computer"):
         client.queue("short-lived")
     manager.create_queue("short-lived")
     with pytest.raises(QueueDeleted, match="deleted and created again"):

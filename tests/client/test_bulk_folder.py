@@ -82,7 +82,7 @@ def test_what_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
     with waypost.open(tmp_path / "data", name="alpha") as manager:
         manager.create_queue("orders")
     with FolderReader(tmp_path / "data") as folder:
-        with pytest.raises(QueueNotFound, match="bills is no queue of this computer"):
+        with pytest.raises(QueueNotFound, match="bills is not a queue of this computer"):
             folder.queue("bills")
         with pytest.raises(QueueDeleted, match="deleted and created again"):
             folder.read(ReadRange(name="orders", up_to=1, epoch="00000000-0000-0000-0000-000000000001"))

@@ -72,5 +72,5 @@ def test_something_else_than_text_is_no_name(manager: waypost.Manager) -> None:
 def test_a_queue_that_does_not_exist_is_found_out_when_it_is_used(manager: waypost.Manager) -> None:
     queue = manager.queue("nowhere")
     for use in (queue.receive, queue.peek, queue.info, queue.purge, queue.delete, lambda: queue.send("x")):
-        with pytest.raises(QueueNotFound, match="nowhere is no queue of this computer"):
+        with pytest.raises(QueueNotFound, match="nowhere is not a queue of this computer"):
             use()

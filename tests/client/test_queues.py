@@ -74,7 +74,7 @@ def test_a_queue_object_is_json_with_the_keys_of_the_command_line(orders: waypos
 
 
 def test_a_queue_is_there_once(manager: waypost.Manager, orders: waypost.Queue) -> None:
-    with pytest.raises(QueueExists, match=r"there is already a queue HOST\\private\$\\Orders"):
+    with pytest.raises(QueueExists, match=r"the queue HOST\\private\$\\Orders exists already"):
         manager.create_queue("Orders")
 
 
@@ -166,11 +166,11 @@ def test_a_deleted_queue_is_gone_and_another_can_take_its_name(manager: waypost.
 
 
 def test_queues_of_the_manager_itself_cannot_be_deleted_or_sent_to(manager: waypost.Manager) -> None:
-    with pytest.raises(InvalidParameter, match="not deleted alone"):
+    with pytest.raises(InvalidParameter, match="is a journal or a queue of the system: applications cannot delete it"):
         manager.delete_queue("system$;deadletter")
-    with pytest.raises(UnsupportedFormatName, match="cannot be sent to"):
+    with pytest.raises(UnsupportedFormatName, match="is only for reading"):
         manager.send("system$;deadletter", "x")
-    with pytest.raises(AccessDenied, match="for the queue manager alone"):
+    with pytest.raises(AccessDenied, match="reserved for the queue manager"):
         manager.send("order_queue$", "x")
 
 
@@ -243,7 +243,7 @@ def test_messages_are_found_by_their_lookup_ids(orders: waypost.Queue) -> None:
     assert orders.peek(lookup_id=b.lookup_id, seek="previous").id == a.id
     assert orders.receive(lookup_id=b.lookup_id).text == "b"
     assert orders.receive(seek="last").text == "c"
-    with pytest.raises(MessageNotFound, match="no such message"):
+    with pytest.raises(MessageNotFound, match="the message does not exist"):
         orders.receive(lookup_id=b.lookup_id)
     with pytest.raises(MessageNotFound):
         orders.peek(lookup_id=a.lookup_id, seek="next")
@@ -477,7 +477,7 @@ def test_a_message_is_sent_again_as_the_kind_that_it_is(manager: waypost.Manager
     plain = orders.send("plain")
     with manager.transaction() as transaction:
         booked = ledger.send("booked", transaction=transaction)
-    with pytest.raises(TransactionUsage, match="ledger is transactional, and the message was not sent"):
+    with pytest.raises(TransactionUsage, match="ledger is transactional, but the message was not sent"):
         orders.resend(plain, "ledger")
     with pytest.raises(TransactionUsage, match="orders is not transactional, and the message was sent"):
         ledger.resend(booked, "orders")

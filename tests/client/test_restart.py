@@ -110,7 +110,7 @@ def test_a_quota_bounds_all_queues_and_is_kept(tmp_path: Path) -> None:
         manager.create_queue("b").send_many([bytes(1000)] * 4)
     with (
         opened(tmp_path) as manager,
-        pytest.raises(waypost.errors.InsufficientResources, match="of this queue manager"),
+        pytest.raises(waypost.errors.InsufficientResources, match="this queue manager has reached its quota"),
     ):
         manager.send("a", bytes(2000))
     with opened(tmp_path, quota_kb=20) as manager:
@@ -274,4 +274,4 @@ def test_a_message_that_cannot_be_decoded_is_set_aside_and_the_rest_goes_on(tmp_
         with waypost.open(tmp_path) as manager:
             assert manager.queue("q").peek(0).text == "n"
             assert manager.queue("q").info().message_count == 1
-            assert "cannot be decoded" in manager.damaged_messages()[0].reason
+            assert "cannot decode" in manager.damaged_messages()[0].reason

@@ -276,7 +276,7 @@ def test_a_value_that_cannot_be_is_refused_and_nothing_is_sent(
 def test_a_message_is_not_traced_without_a_directory(orders: waypost.Queue) -> None:
     trace = f"PUBLIC={GUID}"
     for send in (lambda: orders.send("x", trace=trace), lambda: orders.send_many(["x", "y"], trace=trace)):
-        with pytest.raises(UnsupportedFormatName, match="tracing needs a directory, and there is none"):
+        with pytest.raises(UnsupportedFormatName, match="tracing needs a directory, and none is set up"):
             send()
     assert orders.info().message_count == 0
 
@@ -292,7 +292,7 @@ def test_a_message_is_not_sent_over_http(manager: waypost.Manager, scheme: str) 
 @pytest.mark.spec("MQMQ-2.1.2-08")
 def test_a_queue_that_is_reached_by_ipx_is_not_opened(manager: waypost.Manager, orders: waypost.Queue) -> None:
     name = r"DIRECT=IPX:00000012:00a0234f7500\private$\q"
-    refused = "DIRECT=IPX:00000012:00a0234f7500.*cannot be opened: IPX is not offered"
+    refused = "cannot open DIRECT=IPX:00000012:00a0234f7500.*: IPX is not supported"
     for destination in (name, f"{orders.format_name},{name}"):
         with pytest.raises(UnsupportedFormatName, match=refused):
             manager.send(destination, "x")

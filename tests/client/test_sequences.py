@@ -57,16 +57,16 @@ def test_no_reset_begins_a_sequence_that_another_has_begun(manager: waypost.Mana
 def test_nothing_is_reset_that_is_not_named(manager: waypost.Manager, ledger: waypost.Queue) -> None:
     assert manager.reset_sequences(queue=ledger).sequences == 0
     assert manager.reset_sequences(older_than=0).sequences == 0
-    with pytest.raises(InvalidParameter, match="which sequences to reset is not given"):
+    with pytest.raises(InvalidParameter, match="a reset needs at least one of queue, source, address and age"):
         manager.reset_sequences()
     with pytest.raises(InvalidParameter, match="'nobody'"):
         manager.reset_sequences(source="nobody")
     with pytest.raises(InvalidParameter, match=r"'10\.0\.0' is not an IP address"):
         list(manager.sequences(address="10.0.0"))
-    with pytest.raises(InvalidParameter, match="an age is a number of seconds"):
+    with pytest.raises(InvalidParameter, match="age must be a number of seconds"):
         manager.reset_sequences(older_than=-1)
     with pytest.raises(QueueNotFound):
         manager.reset_sequences(queue="none")
     send(manager, "1")
-    with pytest.raises(InvalidParameter, match="it has one source, which is here"):
+    with pytest.raises(InvalidParameter, match="source, address and age do not apply to it"):
         manager.reset_sequences(queue=FAR, older_than=5)

@@ -183,7 +183,7 @@ class Rig:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def events(self, kind: type[AnyEvent]) -> list[AnyEvent]:
-        """What happened since the last call, of this kind."""
+        """The events of this kind since the last call."""
         return [event for event in self.manager.take_events() if isinstance(event, kind)]
 
     def ended(self) -> list[tuple[int, Outcome]]:

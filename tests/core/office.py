@@ -76,7 +76,7 @@ class Office(Rig):
         return letter.lookup_identifier
 
     def settle(self) -> int:
-        """Let Delivery see what happened, and what that led to, until nothing happens. How many rounds it took."""
+        """Let Delivery see the events, and what they led to, until nothing happens. Returns the number of rounds."""
         for rounds in range(10):
             events = self.manager.take_events()
             if not events:
@@ -125,7 +125,7 @@ class Office(Rig):
         return [message.message_class for message in self.contents(queue)]
 
 
-# How a message can leave its queue.
+# The ways in which a message can leave its queue.
 ENDS: dict[MessageClass, Callable[[Office], None]] = {
     RECEIVED: Office.receive_one,
     PURGED: Office.purge,

@@ -34,7 +34,7 @@ def office() -> Office:
 
 
 def arrive(office: Office, letter: Message, queue: Queue) -> None:
-    """What whoever takes messages from others does with one."""
+    """Do with a message what transfer does with one from others."""
     refusal = office.delivery.refusal(queue, letter)
     if refusal is None:
         status = office.enqueue(letter, queue)
@@ -93,7 +93,7 @@ def in_its_queue(end: Callable[[Office], None]) -> Callable[[Office], None]:
     return cause
 
 
-# What the engine itself finds out, and what it calls that.
+# The causes that the engine itself finds, and their names.
 CAUSES: dict[MessageClass, Callable[[Office], None]] = {
     words.BAD_QUEUE: to_a_system_queue,
     words.DELETED: purged_on_its_way,

@@ -55,7 +55,7 @@ class Wait:
 
 @dataclass
 class Model:
-    """What the core should hold, and what it should say."""
+    """The contents and answers that the core should have."""
 
     held: dict[int, Held] = field(default_factory=dict)
     waits: list[Wait] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a queue accepts, and what its sender is told: MS-MQQB 3.1.5.8.2, 3.1.5.8.10, 3.1.7.2.1 and 3.1.7.15."""
+"""Messages that a queue accepts, and answers to senders: MS-MQQB 3.1.5.8.2, 3.1.5.8.10, 3.1.7.2.1 and 3.1.7.15."""
 
 from dataclasses import replace
 

@@ -99,7 +99,7 @@ def test_the_highest_sum_goes_first_and_among_equals_what_came_first(rig: Rig) -
 
 
 def test_a_message_that_is_told_again_keeps_its_place(rig: Rig) -> None:
-    """MS-MQQB 3.1.5.5.1 tells of messages again which were sent and not acknowledged."""
+    """MS-MQQB 3.1.5.5.1 reports messages again which were sent and not acknowledged."""
     queue = outgoing(rig)
     first, second, third = (put(rig, queue, label) for label in ("first", "second", "third"))
     entry = add(rig, queue, third)
@@ -114,7 +114,7 @@ def test_a_message_that_is_told_again_keeps_its_place(rig: Rig) -> None:
 def test_what_is_deleted_is_passed_over_and_so_is_a_queue_that_is_not_active(rig: Rig) -> None:
     far, near = outgoing(rig, base_priority=5), outgoing(rig, NEAR)
     blocker = add(rig, near, put(rig, near, "blocker"))
-    # What no transaction has committed makes no queue active.
+    # Messages that no transaction has committed make no queue active.
     held = rig.message("held", priority=0)
     assert rig.enqueue(held, far, rig.start()) is EnqueueStatus.ACCEPTED
     gone = put(rig, near, "gone", priority=7)

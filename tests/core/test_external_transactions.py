@@ -42,7 +42,7 @@ class External(Rig):
         self.external.dtc_transaction_prepare(identifier, f_single_phase, self.now.wall)
 
     def restarted(self) -> ExternalTransactions:
-        """What a start finds when the transactions are back in the collection as they were prepared."""
+        """The state that a start finds when the transactions are back in the collection as they were prepared."""
         self.external = ExternalTransactions(self.manager.transactions)
         self.external.initialize(ME)
         return self.external

@@ -1,4 +1,4 @@
-"""What waits for a FinalAck, and what the FinalAck does to it: MS-MQQB 3.1.1.3.1, 3.1.5.6 and 3.1.5.7."""
+"""Messages that wait for a FinalAck, and the effect of the FinalAck: MS-MQQB 3.1.1.3.1, 3.1.5.6 and 3.1.5.7."""
 
 from dataclasses import replace
 
@@ -114,7 +114,7 @@ def test_a_message_that_asked_for_the_other_outcome_is_dropped(
 def test_the_end_is_told_to_nobody_but_those_who_transfer(
     office: Office, far: OutgoingQueue, *, is_delivered: bool
 ) -> None:
-    """Whoever refused or received the message has acknowledged that."""
+    """The host that refused or received the message has acknowledged that."""
     wish = {"administration_queue_format_name": ADMIN, "acknowledgements_requested": EVERYTHING}
     message = sent(office, far, is_delivered=is_delivered, **BOTH, **wish)
     office.manager.final_acks.final_ack_arrived(message.identifier, PURGED, office.now)

@@ -88,7 +88,7 @@ def test_a_reader_that_waits_waits_on(rig: Rig) -> None:
     let_pass(rig, 10)
     wait = rig.receive(handle, ReadRequest(60_000))
     assert isinstance(wait, int)
-    # What expired while it was locked leaves when it is given back.
+    # A message that expired while it was locked leaves when it is given back.
     rig.end(handle, lookup_id, delete=False)
     assert rig.deleted() == [("locked", EXPIRED)]
     rig.send("new")

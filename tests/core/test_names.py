@@ -1,4 +1,4 @@
-"""Which hosts in names mean this queue manager."""
+"""The hosts in names that mean this queue manager."""
 
 from ipaddress import IPv4Address, IPv6Address
 

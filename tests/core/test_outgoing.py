@@ -147,7 +147,7 @@ def test_every_queue_has_one_of_four_types_and_only_public_ones_are_published() 
     assert len(system) == 6
     for path in ("host\\a", "host\\private$\\a", "host\\a;subqueue"):
         queue = rig.manager.create_queue(QueueAttributes(PathName.parse(path)), rig.now)
-        # What is kept of the type is the path.
+        # Of the type, only the path is kept.
         assert PathName.parse(str(queue.pathname)).kind is queue.queue_type
     connectors = [outgoing(rig, name) for name in ELSEWHERE if name.startswith("CONNECTOR")]
     for name in ELSEWHERE:
@@ -286,7 +286,7 @@ def test_outgoing_queues_that_are_empty_make_room_for_others(rig: Rig, monkeypat
     assert handle.queue is None
     kept = set(rig.manager.collection.outgoing.values())
     assert {full, held, watched} < kept
-    # Who had it open for sending opens it again.
+    # A program that had it open for sending opens it again.
     with pytest.raises(QueueNotAvailable):
         rig.manager.enqueue_message_to_open_queue(handle, rig.message("m"), None, rig.now)
     rig.manager.close_queue(handle)
@@ -315,7 +315,7 @@ def test_a_name_is_expanded_before_anything_is_opened() -> None:
                 (FormatName.parse(FAR), FormatName.parse("DIRECT=OS:host\\private$\\orders"))
             )
         if isinstance(name, DistributionListFormatName):
-            raise IllegalFormatName("MS-MQDMPR 3.1.7.3.8", "FormatName", 0, "the list cannot be resolved")
+            raise IllegalFormatName("MS-MQDMPR 3.1.7.3.8", "FormatName", 0, "the list does not resolve")
         return name
 
     rig = Rig(expand=expand)
@@ -324,7 +324,7 @@ def test_a_name_is_expanded_before_anything_is_opened() -> None:
     assert str(handle.format_name) == "DIRECT=OS:far\\PRIVATE$\\q,DIRECT=OS:host\\PRIVATE$\\orders"
     rig.manager.close_queue(handle)
     before = dict(rig.manager.collection.by_number)
-    with pytest.raises(WaypostError, match="cannot be resolved"):
+    with pytest.raises(WaypostError, match="does not resolve"):
         rig.open(SEND, name=f"DL={guid_text(ME)}")
     assert rig.manager.collection.by_number == before
     assert not any(queue.descriptors for queue in before.values())

@@ -43,7 +43,7 @@ def outgoing(office: Office, name: str) -> OutgoingQueue:
 
 
 class Numbers:
-    """What a sequence does for its messages."""
+    """The work of a sequence for its messages."""
 
     def __init__(self, office: Office) -> None:
         self.calls: list[tuple[OutgoingQueue, list[str]]] = []
@@ -229,7 +229,7 @@ def test_a_message_leaves_an_outgoing_queue_when_its_time_to_reach_the_other_is_
     office.deliver(office.letter(label="short", time_to_reach_queue=60), queue)
     office.deliver(office.letter(label="short life", time_to_be_received=60), queue)
     office.deliver(office.letter(label="long", time_to_reach_queue=61, time_to_be_received=1000), queue)
-    office.deliver(office.letter(label="for ever", time_to_reach_queue=INFINITE), queue)
+    office.deliver(office.letter(label="no limit", time_to_reach_queue=INFINITE), queue)
     office.deliver(office.letter(label="four days"), queue)
     office.manager.outgoing.connected(queue, "TCP:10.1.1.1")
     held = {message.label: message.lookup_identifier for message in office.contents(queue)}
@@ -241,9 +241,9 @@ def test_a_message_leaves_an_outgoing_queue_when_its_time_to_reach_the_other_is_
     assert held["short"] not in queue.positions
     assert held["long"] in queue.positions
     office.advance(1)
-    assert [message.label for message in office.contents(queue)] == ["for ever", "four days"]
+    assert [message.label for message in office.contents(queue)] == ["no limit", "four days"]
     office.advance(400_000)
-    assert [message.label for message in office.contents(queue)] == ["for ever"]
+    assert [message.label for message in office.contents(queue)] == ["no limit"]
     assert office.next_deadline() is None
     assert office.contents(office.dead) == []
 

@@ -23,7 +23,7 @@ CONNECTOR = f"CONNECTOR={guid_text(GUID)}"
 NAMES = [DIRECT, HTTP, MULTICAST, PUBLIC, PRIVATE, CONNECTOR]
 HOPS = ("TCP:10.1.1.1", "TCP:10.1.1.2")
 
-# What a connection can tell of its queue, in any order.
+# The reports of a connection about its queue, in any order.
 OF_A_CONNECTION: list[Callable[[OutgoingQueues, OutgoingQueue], None]] = [
     OutgoingQueues.connection_attempt_begun,
     lambda outgoing, queue: outgoing.address_resolved(queue, HOPS),

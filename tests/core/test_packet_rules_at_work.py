@@ -1,4 +1,4 @@
-"""What MS-MQMQ says of a packet's fields and of a queue's properties, done by the core."""
+"""Rules of MS-MQMQ about the fields of a packet and the properties of a queue, done by the core."""
 
 from dataclasses import replace
 

@@ -22,7 +22,7 @@ from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.originated import check_originated
 from waypost.wire.path_names import QueueKind
 
-# What takes another header, or a field that plain messages do not have.
+# Values that take another header, or a field that plain messages do not have.
 MORE = {
     "authentication_level": AuthenticationLevel.SIG20,
     "sender_identifier": SID,
@@ -179,7 +179,7 @@ def test_whatever_the_attributes_are_the_outcome_is_that_of_the_general_way(
 
 @given(st.sampled_from(("host", "HOST", "hOSt")))
 def test_the_letters_of_a_name_are_those_that_were_given(host: str) -> None:
-    """Names that differ in their letters only are equal, and still two names in two packets."""
+    """Names that differ only in case are equal, and still two names in two packets."""
     message = plain()
     message.destination_queue_format_name = FormatName.parse(f"DIRECT=OS:{host}\\q")
     assert f"OS:{host}\\q".encode("utf-16-le") in serialize_message_to_buffer(message)

@@ -1,4 +1,4 @@
-"""What those who keep queues are told and bring back, and what the directory is told: MS-MQDMPR 3.1.7.1.3 and .4."""
+"""Events for the storage of queues, their restoration, and calls of the directory: MS-MQDMPR 3.1.7.1.3 and .4."""
 
 from dataclasses import replace
 from itertools import count
@@ -31,7 +31,7 @@ def create(rig: Rig, path: str) -> Queue:
 
 
 def told(events: list[Event]) -> list[tuple[type[Event], str]]:
-    """Which queues were kept or forgotten; a journal as the journal of its queue."""
+    """The queues that were kept or forgotten; a journal as the journal of its queue."""
     return [
         (type(event), f"{event.queue};JOURNAL" if event.queue.is_journal else str(event.queue))
         for event in events

@@ -470,7 +470,7 @@ def test_a_subqueue_that_is_looked_into_is_kept_when_it_is_wanted_for_more(rig: 
     if access is AccessType.MOVE:
         moved = rig.send("a")
         assert rig.manager.move_to_open_queue(rig.open(), moved, wanted, None, now=rig.now) == HResult.MQ_OK
-        assert [type(event) for event in rig.manager.take_events()].count(ReadEnded) == 1, "who looks sees it"
+        assert [type(event) for event in rig.manager.take_events()].count(ReadEnded) == 1, "a peek sees it"
     for handle in (looking, wanted):
         rig.manager.close_queue(handle)
     assert rig.orders.subqueues == {"late": late}

@@ -20,7 +20,7 @@ PATH = PathName.parse("host\\private$\\orders")
 
 @dataclass
 class Model:
-    """What is in the queue, by SequentialID, beside the list that is tested."""
+    """The messages of the queue, by SequentialID, beside the list that is tested."""
 
     positions: PositionList = field(default_factory=PositionList)
     there: dict[int, int] = field(default_factory=dict)

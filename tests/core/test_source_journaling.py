@@ -1,4 +1,4 @@
-"""Journal and dead letters of the source: MS-MQDMPR 3.1.1.12, MS-MQMQ 2.2.19.2 JN and JP, MS-MQQB 1.3.4."""
+"""Journal and dead-letter messages of the source: MS-MQDMPR 3.1.1.12, MS-MQMQ 2.2.19.2 JN and JP, MS-MQQB 1.3.4."""
 
 from dataclasses import replace
 
@@ -55,7 +55,7 @@ def test_the_source_journals_what_was_delivered_if_asked(office: Office) -> None
 
 
 def test_a_transactional_message_is_journaled_when_it_was_received(office: Office) -> None:
-    """MS-MQQB 3.1.5.7: its end decides between journal and dead letters."""
+    """MS-MQQB 3.1.5.7: its end decides between journal and dead-letter queue."""
     for _ in range(2):
         wish = {"positive_journaling_requested": True, "negative_journaling_requested": True}
         office.deliver(office.transactional(**wish, time_to_reach_queue=10))
@@ -223,7 +223,7 @@ def test_a_dead_letter_tells_why_and_is_otherwise_the_message_that_came(office: 
 @pytest.mark.parametrize("path", ["", "host\\private$\\orders", "host\\private$\\admin"])
 @pytest.mark.parametrize("admin", [ORDERS, ADMIN])
 def test_nothing_of_what_delivery_does_goes_on_for_ever(office: Office, path: str, admin: FormatName) -> None:
-    """The administration queue is the queue itself, dead letters come back to it, and everything is asked for."""
+    """The administration queue is the queue itself, dead-letter messages come back to it, and all is asked for."""
     for queue in (office.orders, office.admin):
         queue.attributes.journaling = True
     for make in (office.letter, office.transactional):
@@ -240,7 +240,7 @@ def test_nothing_of_what_delivery_does_goes_on_for_ever(office: Office, path: st
         office.advance(61)
         assert office.settle() <= 2
     queues = (office.orders, office.admin, office.journal, office.dead, office.dead_tx)
-    # Arrival and end are told of both; the journal has the first, which arrived, and both are dead letters.
+    # Arrival and end of both are reported; the journal has the first, which arrived, and both are dead-letter messages.
     assert sum(len(queue.positions) for queue in queues) == 2 * 2 + 1 + 2
     for queue in queues:
         office.manager.writing.purge_queue(queue)

@@ -1,4 +1,4 @@
-"""What the messages of each peer take: waypost.core.sources."""
+"""Bytes of the messages of each peer: waypost.core.sources."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -233,7 +233,7 @@ def test_message_identifiers_are_numbered_and_begin_again_at_1(rig: Rig) -> None
 
 @pytest.mark.spec("MQDMPR-3.1.1-05")
 def test_what_one_protocol_does_the_others_see_at_once(rig: Rig) -> None:
-    """Each has a reference to the same queue manager and nothing of its own."""
+    """Each has a reference to the same queue manager and nothing else."""
     transfer = remote_read = administration = rig.manager
     queue = administration.create_queue(QueueAttributes(PathName.parse("host\\private$\\new")), rig.now)
     name = FormatName.parse("DIRECT=OS:host\\private$\\new")

@@ -189,7 +189,7 @@ def test_a_locked_position_tells_its_operation_and_transaction(rig: Rig, handle:
 
 @pytest.mark.spec("MQDMPR-3.1.4.5-03")
 def test_abort_deletes_what_was_purged_meanwhile(rig: Rig, handle: OpenQueueDescriptor) -> None:
-    """readings MQDMPR 3.S: a Move has no reason of its own."""
+    """readings MQDMPR 3.S: a Move has no separate reason."""
     rig.send("received")
     moved = rig.send("moved")
     rig.receive(handle, IN_TX)

@@ -57,11 +57,11 @@ def test_a_message_that_has_no_queue_there(place: Place) -> None:
     identifier = place.send("nowhere")
     here = place.here.explain(identifier)
     assert f"was handed to {place.beta.address} at " in str(here)
-    assert "whether its queue took it is not reported" in str(here)
+    assert "its queue reports neither acceptance nor refusal" in str(here)
     there = place.there.explain(identifier)
     assert not there.found
     assert f"came from {place.alpha.address} at " in str(there)
-    assert "was not taken: there is no such queue here" in str(there)
+    assert "was refused: this computer has no such queue" in str(there)
     (line,) = [
         line
         for line in map(json.loads, place.beta.log.splitlines())

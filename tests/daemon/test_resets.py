@@ -57,7 +57,7 @@ def test_a_reset_that_a_kill_interrupts_is_done_after_the_start_and_every_messag
             before = began(here, queue)
         told = kill_during_a_reset(alpha, queue)
         assert "is being reset: " in told
-        assert told.endswith("of its messages have their new numbers")
+        assert told.endswith("of its messages have new numbers")
         alpha.start()
         until("the reset is done", lambda: alpha.log.count("sequence reset"))
         with alpha.connect() as here:

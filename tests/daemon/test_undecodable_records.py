@@ -18,6 +18,7 @@ from tests.damage.folders import ELSEWHERE
 from waypost.cli.program import DAMAGED
 from waypost.errors import StoreDamaged, StoreTooNew
 from waypost.store import keys
+from waypost.store.descriptions import describe
 from waypost.store.lmdb import LmdbStore
 from waypost.store.port import Batch, Table
 from waypost.store.records import MessageRecord
@@ -96,7 +97,7 @@ def test_a_message_that_cannot_be_decoded_is_set_aside_and_named(daemon: Daemon,
         assert orders.receive(timeout=0).text == "goes on"
         damaged = manager.damaged_messages()
         assert {each.lookup_id for each in damaged} == {keys.lookup_id_of(key) for key in victims}
-        assert all("cannot be decoded" in each.reason for each in damaged)
+        assert all("cannot decode" in each.reason for each in damaged)
     lines = [json.loads(each) for each in daemon.log.splitlines() if '"message damaged"' in each]
     assert len(lines) == 2
     assert "Traceback" not in daemon.log
@@ -139,7 +140,7 @@ def spoil(folder: Path, kind: str, value: bytes) -> str:
     batch.put(table, key, value)
     store.commit(batch, 1)
     store.close()
-    return f"(table {table.name.lower()}, key {key.hex()}) cannot be decoded"
+    return f"cannot decode {describe(table, key)} (table {table.name.lower()}, key {key.hex()}): "
 
 
 @pytest.mark.parametrize("kind", [kind for kind in RECORDS if kind != "duplicates"])

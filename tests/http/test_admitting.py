@@ -56,7 +56,7 @@ async def test_what_is_admitted_is_listed_and_revoked_over_http(api: Api) -> Non
     assert (await api.post("/api/sequences/revoke", asked)).status_code == 204
     assert (await api.get("/api/sequences/admitted")).json() == {"addresses": []}
     again = await api.post("/api/sequences/revoke", asked)
-    assert (again.status_code, f"192.0.2.7 was not admitted for {GUID}" in again.text) == (400, True)
+    assert (again.status_code, f"192.0.2.7 is not admitted for {GUID}" in again.text) == (400, True)
 
 
 def test_what_is_admitted_is_listed_and_revoked_from_python(manager: waypost.Manager) -> None:
@@ -65,13 +65,13 @@ def test_what_is_admitted_is_listed_and_revoked_from_python(manager: waypost.Man
     assert manager.admitted_sequence_addresses() == [(GUID, "192.0.2.7"), (GUID, "192.0.2.8")]
     manager.revoke_sequence_address(GUID, "192.0.2.8")
     assert manager.admitted_sequence_addresses() == [(GUID, "192.0.2.7")]
-    with pytest.raises(InvalidParameter, match="was not admitted for"):
+    with pytest.raises(InvalidParameter, match="is not admitted for"):
         manager.revoke_sequence_address(GUID, "192.0.2.8")
 
 
 def test_there_is_a_bound_on_what_is_admitted(manager: waypost.Manager, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("waypost.node.destinations.MAX_ADMITTED_ADDRESSES", 1)
     manager.admit_sequence_address(GUID, "192.0.2.7")
-    with pytest.raises(LimitReached, match="there is no room for more"):
+    with pytest.raises(LimitReached, match="the limit of 1 admitted addresses is reached"):
         manager.admit_sequence_address(GUID, "192.0.2.8")
     manager.admit_sequence_address(GUID, "192.0.2.7")

@@ -138,7 +138,7 @@ async def test_an_outgoing_queue_can_be_asked_for_as_such(api: Api) -> None:
     assert labels(await api.post(f"{BULK}/{far}/read?outgoing=true", {"up_to": 99})) == ["on its way"]
     await filled(api)
     sentence = refused(await api.get(f"{ORDERS}?outgoing=true"), 404, "QueueNotFound")
-    assert "no outgoing queue" in sentence
+    assert "not an outgoing queue" in sentence
 
 
 @served(HttpSettings(token="secret"))
@@ -167,7 +167,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("plan", {"after": -1}, "int` >= 0 - at `$.after"),
     ("plan", {"parts": 0}, "int` >= 1 - at `$.parts"),
     ("plan", {"locked": "maybe"}, "Invalid enum value 'maybe' - at `$.locked"),
-    ("plan", {"epoch": "old"}, "epoch is the GUID"),
+    ("plan", {"epoch": "old"}, "epoch must be empty or the GUID"),
     ("plan", {"until": 1}, "unknown field `until`"),
     ("read", {}, "missing required field `up_to`"),
     ("read", {"up_to": 1 << 56}, "<= 72057594037927935"),
@@ -203,7 +203,7 @@ async def test_a_queue_that_is_not_there_or_not_the_same_is_refused(api: Api) ->
     epoch = (await api.get(ORDERS)).json()["epoch"]
     await queue.delete()
     for response in (await api.get(ORDERS), await api.post(f"{ORDERS}/read", {"up_to": 5})):
-        assert "orders is no queue of this computer" in refused(response, 404, "QueueNotFound")
+        assert "orders is not a queue of this computer" in refused(response, 404, "QueueNotFound")
     await api.manager.create_queue("orders")
     for action in ("plan", "read", "remove"):
         data = {"epoch": epoch} if action == "plan" else {"epoch": epoch, "up_to": 5}

@@ -63,8 +63,8 @@ async def test_a_claim_that_is_over_is_a_conflict_that_says_so(api: Api) -> None
     await orders(api, "a")
     problem = await ask(api, CLAIMS, {"claim": "c", "after": 3}, 409)
     assert problem["error"] == "TransactionSequence"
-    assert "there is no claim c on this queue" in problem["message"]
-    assert "begins another claim" in problem["hint"]
+    assert "this queue has no claim c" in problem["message"]
+    assert "begin another claim" in problem["hint"]
     await ask(api, CLAIMS, {"claim": "c"})
     await ask(api, f"{CLAIMS}/return", {"claim": "c"})
     wanted = {"claim": "c", "number": 1, "start": 0, "stop": 1}
@@ -134,7 +134,7 @@ async def test_what_is_dropped_is_gone(api: Api) -> None:
     await ask(api, "/api/bulk/stages/drop", {"stages": [staged["stage"]]}, 204)
     assert (await ledger.info()).message_count == 0
     problem = await ask(api, "/api/bulk/commits", {"query": "q", "batch": 0, "stages": [staged["stage"]]}, 409)
-    assert "is gone" in problem["message"]
+    assert "does not exist" in problem["message"]
     assert "/api/bulk/commits" in problem["hint"]
 
 
@@ -194,7 +194,7 @@ async def test_a_client_claims_stages_and_commits_by_the_thousand(api: Api) -> N
             assert (claimed.number, claimed.count) == (2, 5000)
             assert [each.count for each in client.claims("ledger")] == [5000]
             assert client.return_claim("ledger", "c") == 5000
-            with pytest.raises(TransactionSequence, match="part 2 of the claim c ended"):
+            with pytest.raises(TransactionSequence, match="part 2 of the claim c has ended"):
                 client.claim(Claim(name="ledger", claim="c", after=2))
 
     await asyncio.to_thread(work)

@@ -219,7 +219,7 @@ async def test_a_message_is_taken_and_sent_once_more(api: Api) -> None:
     lookup_id = str((await queue.send("42 bolts")).lookup_id)
     refused = await api.post(f"{ORDERS}/resend", {"lookup_id": lookup_id, "to": "ledger"})
     assert refused.status_code == 409
-    assert "ledger is transactional, and the message was not sent in a transaction" in refused.json()["message"]
+    assert "ledger is transactional, but the message was not sent in a transaction" in refused.json()["message"]
     sent = await api.post(f"{ORDERS}/resend", {"lookup_id": lookup_id})
     assert sent.status_code == 200, sent.text
     (message,) = sent.json()["messages"]

@@ -67,7 +67,7 @@ async def test_a_queue_that_is_reached_by_ipx_is_refused_in_words(api: Api) -> N
     for refused in (sends, reads):
         assert refused.status_code == 400
         assert refused.json()["error"] == "UnsupportedFormatName"
-        assert refused.json()["message"] == "DIRECT=IPX:12:34\\PRIVATE$\\far cannot be opened: IPX is not offered"
+        assert refused.json()["message"] == "cannot open DIRECT=IPX:12:34\\PRIVATE$\\far: IPX is not supported"
 
 
 @served()
@@ -81,7 +81,7 @@ async def test_what_does_not_work_yet_is_refused_in_words(api: Api) -> None:
     traced = {"messages": [{"trace": "PUBLIC=12345678-9abc-def0-1234-56789abcdef0"}]}
     sent = await api.post("/api/queues/orders/messages", traced)
     assert sent.status_code == 400
-    assert sent.json()["message"].endswith("gets no reports: tracing needs a directory, and there is none")
+    assert sent.json()["message"].endswith("gets no reports: tracing needs a directory, and none is set up")
     for scheme in ("HTTP", "HTTPS"):
         sent = await api.post(f"/api/queues/DIRECT={scheme}:%2F%2Fhost%2Fmsmq%2Fq/messages", {"messages": [{}]})
         assert sent.status_code == 400

@@ -1,6 +1,6 @@
 """Two ways to do the same: a queue manager that sends and receives many messages in one go, and one that does it one by
-one. What they hold is told without the numbers that depend on the order of giving them: messages are known by their
-bodies, of which there are no two alike.
+one. Their contents are compared without the numbers that depend on the order of giving them: messages are known by
+their bodies, which are all different.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ READABLE = ("orders", "journaled", "ledger", "books", "admin", PART)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What messages that are sent together are like."""
+    """The common properties of messages that are sent together."""
 
     delivery_guarantee: DeliveryGuarantee = RECOVERABLE
     time_to_be_received: int = INFINITE
@@ -82,7 +82,7 @@ class Workshop(Rig):
         self.open(PART)
         self.external: set[bytes] = set()
         self.bodies: dict[bytes, bytes] = {NO_IDENTIFIER.encode(): b""}
-        # What came of the reads: messages as `known` tells them.
+        # Results of the reads: messages as `known` shows them.
         self.got: list[object] = []
         self.waits: list[int] = []
 
@@ -149,7 +149,7 @@ class Workshop(Rig):
                 external.dtc_transaction_abort(tx)
         self.settle()
 
-    # What there is.
+    # State.
 
     def known(self, message: Message) -> object:
         """A message without the numbers that depend on the order of giving them."""
@@ -206,7 +206,7 @@ class Workshop(Rig):
         return self.known(message_of(value, keys.lookup_id_of(key)))
 
     def in_memory(self) -> tuple[int, int, int]:
-        """How many messages are kept in memory, wait for the disk, and are to go because their time was over."""
+        """Numbers of messages that are kept in memory, wait for the disk, and are to go because their time was over."""
         messages = self.node.messages
         assert messages._heads.keys() <= messages._volatile.keys()
         return len(messages._volatile), len(messages._pending), len(self.node.manager.positions._expired)

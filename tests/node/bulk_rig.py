@@ -114,7 +114,7 @@ class BulkRig(Rig):
     def batches(self, query: str = "q") -> list[int]:
         return self.ask_for(ListBatches(query=query)).batches
 
-    # What is there.
+    # State.
 
     def seen(self, name: str = "orders") -> list[str]:
         """The labels of the messages that a reader could take now, in list order."""

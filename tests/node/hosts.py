@@ -1,6 +1,6 @@
 """Queue managers on a network without faults, with a virtual clock and a disk that works at once.
 
-What they ask of the outside is carried out in order; `Net.settle` goes on until nothing happens. Every host has its
+Their effects are carried out in order; `Net.settle` goes on until nothing happens. Every host has its
 name as host name, and an address; the names are the DNS. A Peer is a queue manager whose packets the test makes: it
 shakes hands by itself, and says nothing else that it is not told to.
 """
@@ -129,7 +129,7 @@ class Host:
         self.answers: dict[int, object] = {}
         # The peer, and its number of the connection.
         self.connections: dict[int, tuple[Host | Peer, int]] = {}
-        # What came on connections that are not read from.
+        # Data on connections that are not read from.
         self.unread: dict[int, bytes] = {}
         self.disk_is_held = False
         # After these many batches more it crashes, before anybody hears of the last one.
@@ -336,7 +336,7 @@ class Host:
         return [self.node.messages.get(queue.number, lookup_id) for lookup_id in queue.positions]
 
     def source_info(self, name: str) -> list[SourceInfo]:
-        """What is known of the transactional messages that came for a queue."""
+        """The known sequences of transactional messages that came for a queue."""
         found = self.node.sequences.incoming.source_info(self.queue(name))
         return queue_snapshot(self.queue(name), DirectoryState(), found).source_info
 
@@ -399,7 +399,7 @@ class Peer:
         self._numbers = count(1)
         self._ordinals = count(1)
 
-    # What the test tells.
+    # Actions of the test.
 
     def connect(self, host: Host) -> int:
         """Open a session. Its number is that of `send`."""
@@ -485,14 +485,14 @@ class Peer:
                 host.network.connection_lost(other, self.net.now)
         self.net.settle()
 
-    # What came.
+    # Received packets.
 
     @property
     def got(self) -> "list[UserMessage | OrderAck | FinalAck]":
         return self._calls[max(self._calls)].got
 
     def on(self, number: int) -> list[Packet]:
-        """What came on the connection with this number."""
+        """The packets that came on the connection with this number."""
         return self._calls[number].received
 
     def of(self, kind: type[P]) -> list[P]:
@@ -508,7 +508,7 @@ class Peer:
         """The labels of all UserMessages."""
         return [packet.properties.label or "" for packet in self.of(UserMessage)]
 
-    # What the net tells, as it tells a Network.
+    # Calls of the net, as those of a Network.
 
     @property
     def network(self) -> "Peer":
@@ -581,7 +581,7 @@ class _Call:
 
 
 def _decoded(data: bytes) -> Packet:
-    """What goes over the wire, with any sequence numbers."""
+    """The packets on the wire, with any sequence numbers."""
     try:
         return decode_packet(data)
     except IllegalSequenceNumber:
@@ -675,7 +675,7 @@ class Net:
             self.settle()
 
     def packets(self, kind: type[P], source: str = "", target: str = "") -> list[P]:
-        """What went over the wire, of this kind, from everybody or this host, to everybody or this host."""
+        """The packets of this kind on the wire, from all hosts or this one, to all hosts or this one."""
         return [
             packet
             for sender, receiver, packet in self.wire

@@ -1,4 +1,4 @@
-"""What a queue manager with four queues and a journal holds, as plain lists: the oracle of the crash tests."""
+"""Contents of a queue manager with four queues and a journal, as plain lists: the oracle of the crash tests."""
 
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -52,7 +52,7 @@ class Model:
         }
 
     def after_a_crash(self) -> "Model":
-        """What is left if every batch so far is durable, and nothing else."""
+        """The contents if every batch so far is durable, and nothing else."""
         queues = {
             name: [replace(entry, holder=None, written=0) for entry in entries if entry.is_durable]
             for name, entries in self.queues.items()

@@ -34,7 +34,7 @@ SERVING = RemoteServing(
 
 
 class RemoteRig(Rig):
-    """What is written on a connection goes to its reader at once. Senders do not listen."""
+    """Data that is written on a connection goes to its reader at once. Senders do not listen."""
 
     def __init__(self, serving: RemoteServing = SERVING) -> None:
         self.readers: dict[int, Reader] = {}

@@ -1,8 +1,8 @@
 """A node on a store whose disk the test drives, with a virtual clock, and the words that tests talk to it with.
 
-Every operation gives the number of its request. `settle` lets the shell and the disk work until nothing happens. What
-is asked for between two `turn`s goes into one batch. A handle is opened when it is used first, which takes a turn: a
-test that looks at batches opens its handles before.
+Every operation gives the number of its request. `settle` lets the shell and the disk work until nothing happens.
+Requests between two `turn`s go into one batch. A handle is opened when it is used first, which takes a turn: a test
+that looks at batches opens its handles before.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ SETTINGS = Settings("host", "host.example.org")
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How to read. `timeout_ms` is None to wait without end; a transaction locks the message until its outcome."""
+    """Options of a read. `timeout_ms` is None without a limit; a transaction locks the message until its outcome."""
 
     timeout_ms: int | None = 0
     cursor: Cursor | None = None
@@ -323,7 +323,7 @@ class Rig:
         with self.node.kernel.operation(self.now):
             self.node.external.dtc_transaction_prepare(tx, 0, self.now.wall)
 
-    # What came of it.
+    # Results.
 
     def done(self, request: int) -> object:
         """The answer, once it is quiet."""
@@ -363,7 +363,7 @@ def contents(node: Node, queue: Queue) -> list[Message]:
 
 
 def transactions(node: Node) -> list[object]:
-    """What is persistent of the transactions that a node knows."""
+    """The persistent parts of the transactions that a node knows."""
     return [
         (
             transaction.identifier,

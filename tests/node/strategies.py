@@ -1,4 +1,4 @@
-"""What a core can hand to its store, as Hypothesis makes it."""
+"""Values that a core can hand to its store, as Hypothesis makes them."""
 
 from dataclasses import replace
 

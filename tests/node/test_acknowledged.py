@@ -1,4 +1,4 @@
-"""What a sender gets back, over the node and its store: acknowledgments, copies for several queues, identifiers."""
+"""Answers to a sender, over the node and its store: acknowledgments, copies for several queues, identifiers."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""OrderAcks and FinalAcks for queue managers that cannot be reached: they go where the message came from, or wait."""
+"""OrderAcks and FinalAcks for unreachable queue managers: they go where the message came from, or wait."""
 
 from typing import Any
 
@@ -133,7 +133,7 @@ def test_a_host_that_has_moved_gets_its_acks_with_its_next_session(
 def test_a_host_is_not_told_that_what_others_sent_in_its_name_has_arrived(
     net: Net, b: Host, monkeypatch: pytest.MonkeyPatch, *, is_direct: bool, listens: bool
 ) -> None:
-    """The real source would believe it: it comes from the destination, and names a sequence of its own."""
+    """The real source would believe it: it comes from the destination, and names a sequence of that source."""
     a = sender(net, b)
     b.restart(routes=(Route(a.guid, "a"),))
     b.create("other", transactional=True)
@@ -300,7 +300,7 @@ def test_a_connection_says_what_it_is_for(net: Net, b: Host, peer: Peer, monkeyp
     assert reasons == [DialReason.NAMED, DialReason.OWED, DialReason.OWN]
 
 
-# What is owed is kept.
+# Owed acknowledgments are kept.
 
 
 def test_any_number_of_final_acks_waits_for_one_host(
@@ -370,8 +370,8 @@ def test_no_message_is_taken_from_a_source_whose_acks_have_piled_up_until_it_tak
     assert peer.of(SessionAck)[-1].session.ack_sequence_number == 1
     assert b.network.statistics.messages_refused_for_acks == 1
     (notice,) = [notice for notice in b.notices if notice.event == "message not taken"]
-    assert notice.facts["reason"] == "10 acknowledgments wait for its queue manager already"
-    # Who does not want to know the end of its messages is not concerned.
+    assert notice.facts["reason"] == "10 acknowledgments already wait for its queue manager"
+    # A source that does not want to know the end of its messages is not concerned.
     peer.send(peer.message(b.name_of("t"), "other", tx=(7, 1, 0)))
     assert b.bodies("t") == ["other"]
     b.receive("t")
@@ -426,7 +426,7 @@ def test_an_order_ack_that_waits_is_replaced_by_the_next_of_its_sequence(net: Ne
     assert [ack.body.tx_sequence_number for ack in peer.of(OrderAck)] == [5]
 
 
-# How long they are tried.
+# Duration of the attempts.
 
 
 def test_a_host_that_is_gone_is_tried_less_and_less_and_then_not_at_all(net: Net, b: Host, peer: Peer) -> None:
@@ -473,7 +473,7 @@ def test_acks_without_any_way_dial_nobody(net: Net, b: Host, peer: Peer) -> None
     assert acked(peer) == [1]
 
 
-# What the operator sees and can do.
+# The view and the means of the operator.
 
 
 def test_acks_that_wait_for_seven_days_are_overdue(net: Net, b: Host, peer: Peer) -> None:

@@ -60,7 +60,7 @@ def open_for(b: Host) -> list[str]:
     return sorted(queue.pathname.computer for queue in outgoing)
 
 
-# How many.
+# Numbers.
 
 
 def test_whoever_names_a_thousand_administration_queues_does_not_silence_others(net: Net, b: Host, peer: Peer) -> None:
@@ -83,7 +83,7 @@ def test_what_a_peer_may_have_waiting_is_bounded_counted_and_told(
     assert b.network.statistics.acks_refused == 1
     (notice,) = [notice for notice in b.notices if notice.event == "acknowledgment refused"]
     assert notice.facts["peer"] == peer.address
-    assert notice.facts["reason"] == "acknowledgments for this peer wait in 2 queues already"
+    assert notice.facts["reason"] == "acknowledgments for this peer already wait in 2 queues"
     # Another GUID is the same peer, and another address is another one.
     peer.guid = b"\x44" * 16
     ask(peer, "four")
@@ -103,7 +103,7 @@ def test_queues_that_one_message_names_beyond_the_bound_are_counted_and_told(net
     (notice,) = [notice for notice in b.notices if notice.event == "acknowledgment refused"]
     assert notice.facts["peer"] == peer.address
     assert notice.facts["queue"] == str(names[MAX_ANSWER_QUEUES])
-    assert notice.facts["reason"] == f"a message gets acknowledgments in {MAX_ANSWER_QUEUES} queues at most"
+    assert notice.facts["reason"] == f"a message gets acknowledgments in at most {MAX_ANSWER_QUEUES} queues"
 
 
 def test_only_queues_in_which_something_waits_count(
@@ -172,10 +172,10 @@ def test_one_for_which_there_is_no_room_is_told(net: Net, b: Host, peer: Peer) -
     b.receive("q")
     assert b.network.statistics.acks_refused == 1
     (notice,) = [notice for notice in b.notices if notice.event == "acknowledgment refused"]
-    assert notice.facts["reason"] == "there is no room for it (queue_manager_quota_exceeded)"
+    assert notice.facts["reason"] == "it does not fit (queue_manager_quota_exceeded)"
 
 
-# How often they are tried.
+# Attempts.
 
 
 def test_a_host_that_only_others_named_is_tried_less_and_less(net: Net, b: Host, peer: Peer) -> None:
@@ -324,7 +324,7 @@ def test_an_administration_queue_over_http_gets_nothing_and_leaves_no_queue(net:
     ask(peer, "DIRECT=HTTP://192.0.2.7/msmq/private$/x")
     assert (b.bodies("q"), list(b.node.manager.collection.outgoing)) == (["m"], [])
     assert b.network.statistics.acks_refused == 1
-    assert "nothing is sent over HTTP" in b.network.admin_acks.last_refusal
+    assert "acknowledgments do not go over HTTP" in b.network.admin_acks.last_refusal
 
 
 def test_administration_acks_take_no_places_of_what_is_owed_to_another(

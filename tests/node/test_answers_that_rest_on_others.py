@@ -122,13 +122,13 @@ def test_a_message_whose_packet_cannot_be_decoded_is_set_aside_and_stops_nothing
 
 
 def test_damage_in_the_middle_of_an_operation_stops_everything_and_answers_nothing() -> None:
-    """Messages do not lead there any more. What is half done must not become durable, whatever the cause."""
+    """Messages do not lead there any more. Half-done work must not become durable, whatever the cause."""
     rig = Rig()
     rig.done(rig.send(letter("m", negative_journaling_requested=True)))
     rig.open()
     rig.node.kernel.take_effects()
     with (
-        patch.object(type(rig.node.delivery), "handle", side_effect=StoreDamaged("a page cannot be read")),
+        patch.object(type(rig.node.delivery), "handle", side_effect=StoreDamaged("a page is unreadable")),
         pytest.raises(StoreDamaged),
     ):
         rig.receive()

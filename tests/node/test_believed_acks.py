@@ -1,4 +1,4 @@
-"""Which acknowledgments a queue manager believes, keeps and refuses: ADR 22, on MS-MQQB 3.1.5.6 and 3.1.5.7."""
+"""Acknowledgments that a queue manager believes, keeps and refuses: ADR 22, on MS-MQQB 3.1.5.6 and 3.1.5.7."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -67,7 +67,7 @@ def stranger(net: Net, peer: Peer) -> Peer:
 
 
 def of(packet: UserMessage, source: bytes, message_class: int | None = RECEIVED) -> OrderAck | FinalAck:
-    """The acknowledgment of this message: an OrderAck if there is no class."""
+    """The acknowledgment of this message: an OrderAck without a class."""
     header, user = packet.transaction, packet.user
     assert header is not None
     place = header.tx_sequence_id, header.tx_sequence_number, header.tx_sequence_number - 1
@@ -415,7 +415,7 @@ def test_a_final_ack_of_what_may_have_been_sent_waits_until_it_is_sent_again(net
 
 @pytest.mark.parametrize("written", range(3))
 def test_what_was_sent_before_a_crash_is_acknowledged_after_it(net: Net, a: Host, peer: Peer, written: int) -> None:
-    """Whatever of it is durable, the destination is believed, at once or when the message was sent again."""
+    """With any durable part of it, the destination is believed, at once or when the message was sent again."""
     a.send_all(P, "0")
     a.batches_to_live = written
     a.send_all(P, journaled("1"))
@@ -495,8 +495,8 @@ def test_of_a_message_four_addresses_are_kept(
         # It was not acknowledged to whoever brought it, who brings it again.
         assert len(a.network.sessions) == sessions
         assert len(stranger.of(SessionAck)) == before
-        assert any("too many" in str(notice["reason"]) for notice in told(a, "session closed"))
-    # Whoever is believed needs no place.
+        assert any("the limit of acknowledgments" in str(notice["reason"]) for notice in told(a, "session closed"))
+    # A believed bringer needs no place.
     peer.send(of(sent, peer.guid, message_class))
     assert kept(a) == 0
 
@@ -513,7 +513,7 @@ def test_what_is_kept_is_bounded_for_an_address_and_in_total(
     come_from(addresses[0], stranger, a, of(sent[0], peer.guid), of(sent[1], peer.guid))
     come_from(addresses[1], stranger, a, of(sent[2], peer.guid), of(sent[3], peer.guid))
     assert (kept(a), refused(a)) == (3, 1)
-    # What was acknowledged by the destination itself makes room.
+    # Acknowledgments by the destination itself make room.
     peer.send(of(sent[0], peer.guid))
     come_from(addresses[1], stranger, a, of(sent[3], peer.guid))
     assert kept(a) == 3
@@ -524,7 +524,7 @@ def test_what_is_kept_is_explained(net: Net, a: Host, peer: Peer) -> None:
     a.send_all(P, "2")
     come_from(NAT, peer, a, of(sent, peer.guid))
     come_from(NAT, peer, a, of(peer.of(UserMessage)[-1], peer.guid, None))
-    admit_command = f"If that queue manager is really there: waypost sequence admit {guid_text(peer.guid)} {NAT}"
+    admit_command = f"If that queue manager really is there: waypost sequence admit {guid_text(peer.guid)} {NAT}"
     found = explain_message(a.node, MessageIdentifier(a.guid, sent.user.message_id), net.now)
     assert admit_command in found.sentences
     places: Any = found.facts["places"]
@@ -550,7 +550,7 @@ class Relayed:
         self.sent = self.r.of(UserMessage)
 
     def acknowledge(self, who: Peer) -> tuple[list[str], int]:
-        """What is in the journal, and how many are kept, when this one has brought all acknowledgments."""
+        """The journal, and the number of kept ones, when this one has brought all acknowledgments."""
         who.connect(self.a)
         who.send(of(self.sent[-1], self.b.guid, None), *(of(each, self.b.guid) for each in self.sent))
         return self.a.bodies(";journal"), kept(self.a)
@@ -597,7 +597,7 @@ def test_a_relay_that_is_named_by_its_guid_is_believed_where_its_route_leads(net
 
 @pytest.mark.parametrize("by_guid", [False, True])
 def test_a_stranger_that_has_itself_dialled_is_not_the_destination(net: Net, *, by_guid: bool) -> None:
-    """It names a queue of its own for acknowledgments, and answers there with the GUID of the destination."""
+    """It names its queue for acknowledgments, and answers there with the GUID of the destination."""
     a, b = net.add("a"), net.add_peer("b")
     a.create("q")
     stranger = net.add_peer("stranger")

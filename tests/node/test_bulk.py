@@ -16,7 +16,7 @@ from waypost.wire.codec import INFINITE
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """To a queue that is not transactional if there is no transaction."""
+    """To a queue that is not transactional if the transaction is None."""
 
     name: str
     kind: Kind
@@ -193,7 +193,7 @@ MIXED = (
     received("orders", 2),
     sent("books", QUIET, 2),
 )
-# Each takes a way of its own: what is shown, awaited, expired, purged, deleted or journaled is not done in one go.
+# Each takes a separate way: messages that are shown, awaited, expired, purged, deleted or journaled go one by one.
 SCENARIOS: dict[str, tuple[Step, ...]] = {
     "shown": (sent("orders", SHOWN), received("orders", 2)),
     "shown and released": (sent("orders", SHOWN), received("orders", 2), ABORT),

@@ -124,7 +124,7 @@ def test_what_a_transaction_has_sent_holds_the_stable_number_back(rig: BulkRig) 
     assert state.stable == state.committed == held - 1
     for locked in ("wait", "skip"):
         assert rig.plan(locked=locked, name="ledger").bounds == [0, first]
-        # Who does not care about it does not see it all the same.
+        # A reader that does not ask for it does not see it all the same.
         assert labels(rig.read(locked=locked, name="ledger")) == ["first", "later"]
     rig.done(rig.commit(TX))
     assert rig.state("ledger").stable == later
@@ -265,7 +265,7 @@ def test_numbers_and_epochs_outlive_the_process(rig: BulkRig, restart: Callable[
     assert len({state.epoch for state in after}) == 3
     assert (after[0].first, after[0].last) == (sent[0], sent[-1])
     assert numbers(rig.read()) == sent
-    # What was told as stable is never given again.
+    # A number that was given as stable is never given again.
     assert rig.sent("later") > before[0].stable
 
 
@@ -274,7 +274,7 @@ def test_a_queue_that_was_created_again_is_another(rig: BulkRig) -> None:
     epoch = rig.state().epoch
     rig.read(epoch=epoch)
     rig.done(rig.delete())
-    with pytest.raises(QueueNotFound, match="no queue of this computer"):
+    with pytest.raises(QueueNotFound, match="not a queue of this computer"):
         rig.read()
     rig.create("orders")
     assert rig.state().epoch != epoch
@@ -353,7 +353,7 @@ def test_nothing_is_removed_while_the_disk_is_full(rig: BulkRig) -> None:
 def test_nothing_is_removed_from_a_queue_that_a_reader_has_for_itself(rig: BulkRig) -> None:
     number = rig.sent("first")
     rig.done(rig.ask("orders", RECEIVE, ShareMode.DENY_RECEIVE))
-    with pytest.raises(SharingViolation, match="for itself"):
+    with pytest.raises(SharingViolation, match="open exclusively"):
         rig.remove(number)
     assert labels(rig.read()) == ["first"]
 
@@ -377,7 +377,7 @@ def test_system_and_outgoing_queues_can_be_read(rig: BulkRig) -> None:
     assert labels(rig.read(name=FAR)) == ["on its way"]
     assert rig.state(FAR).last
     assert labels(rig.read(name=FAR, outgoing=True)) == ["on its way"]
-    with pytest.raises(QueueNotFound, match="no outgoing queue"):
+    with pytest.raises(QueueNotFound, match="not an outgoing queue"):
         rig.do(ReadRange(name="orders", up_to=ALL, outgoing=True))
     rig.send(letter("late", time_to_be_received=1, negative_journaling_requested=True))
     rig.advance(5)
@@ -411,7 +411,7 @@ def test_a_record_that_cannot_be_decoded_is_set_aside(rig: BulkRig, value: bytes
     rig.store.commit(batch, 1_000)
     assert labels(rig.read()) == ["first", "third"]
     (kept,) = rig.node.damaged.all()
-    assert "cannot be decoded" in kept.reason
+    assert "cannot decode" in kept.reason
 
 
 sends = st.tuples(st.sampled_from((3, 3, 0, 7)), st.booleans(), st.integers(0, 3000))

@@ -131,7 +131,7 @@ def test_a_claim_that_nobody_uses_gives_its_messages_back(rig: BulkRig) -> None:
     assert rig.seen() == ["a", "b"]
     assert [message.abort_count for message in rig.contents()] == [1, 0]
     for use in (lambda: rig.claim(1), lambda: rig.claimed(1)):
-        with pytest.raises(TransactionSequence, match=r"part 1 of the claim c ended .* nobody used it for 100 s"):
+        with pytest.raises(TransactionSequence, match=r"part 1 of the claim c has ended: .* not used for 100 s"):
             use()
 
 
@@ -142,7 +142,7 @@ def test_who_had_not_come_to_the_part_whose_lease_ended_gets_another(rig: BulkRi
     rig.advance(LEASE)
     assert rig.claim(1) == (3, 2)
     assert rig.claimed(3) == ["b", "c"]
-    with pytest.raises(TransactionSequence, match="part 2 of the claim c ended"):
+    with pytest.raises(TransactionSequence, match="part 2 of the claim c has ended"):
         rig.claim(2)
     assert rig.claim(3) == (3, 0)
     assert rig.labels() == []
@@ -235,7 +235,7 @@ def test_to_return_a_claim_ends_its_part_and_no_other(rig: BulkRig) -> None:
     assert [held.claim for held in rig.held()] == ["other"]
 
 
-# What follows from taking messages out, as for any receive.
+# Effects of taking messages out, as for any receive.
 
 
 def test_what_was_processed_is_journaled_and_acknowledged_as_received(rig: BulkRig) -> None:
@@ -300,17 +300,17 @@ def test_a_queue_that_is_deleted_takes_its_claims_along(rig: BulkRig) -> None:
     assert rig.seen() == ["new"]
 
 
-# What cannot be.
+# Impossible requests.
 
 
 def test_a_question_that_no_reader_can_have_is_refused(rig: BulkRig) -> None:
     rig.send_all("abc")
-    with pytest.raises(TransactionSequence, match="there is no claim c on this queue"):
+    with pytest.raises(TransactionSequence, match="this queue has no claim c"):
         rig.claim(1)
-    with pytest.raises(TransactionSequence, match="there is no claim c on this queue"):
+    with pytest.raises(TransactionSequence, match="this queue has no claim c"):
         rig.claimed(1)
     rig.claim(max_messages=1)
-    with pytest.raises(TransactionSequence, match="has no part 2; its last one is 1"):
+    with pytest.raises(TransactionSequence, match="has no part 2; the last one is 1"):
         rig.claim(2)
     rig.claim(1, max_messages=1)
     with pytest.raises(TransactionSequence, match="up to number 1 are processed and gone"):
@@ -319,7 +319,7 @@ def test_a_question_that_no_reader_can_have_is_refused(rig: BulkRig) -> None:
         rig.claimed(1)
     assert rig.claimed(2) == ["b"]
     for name in ("", "x" * 256):
-        with pytest.raises(InvalidParameter, match="a claim has a name of 1 to 255 bytes"):
+        with pytest.raises(InvalidParameter, match="the name of a claim must have 1 to 255 bytes"):
             rig.claim(claim=name)
     assert rig.seen() == ["c"]
 
@@ -353,7 +353,7 @@ def test_what_was_claimed_before_a_reader_has_the_queue_for_itself_is_processed_
     rig.done(rig.ask("orders", AccessType.RECEIVE, ShareMode.DENY_RECEIVE))
     assert rig.claim(max_messages=1) == (1, 1)
     assert rig.claimed(1) == ["a"]
-    with pytest.raises(SharingViolation, match="for itself; let it close the queue first"):
+    with pytest.raises(SharingViolation, match="open exclusively; close the queue there first"):
         rig.claim(1, max_messages=1)
     rig.stop()
     assert rig.labels() == ["b", "c"]

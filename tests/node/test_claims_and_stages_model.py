@@ -84,7 +84,7 @@ class ClaimsAndStages(RuleBasedStateMachine):
 
     @rule(batch=BATCHES, run=RUNS, end=ENDS)
     def commit(self, batch: int, run: bytes, end: End) -> None:
-        """Of all that the run has staged for the batch. What other runs have goes with it."""
+        """Of all that the run has staged for the batch. Stages of other runs go with it."""
         chosen = [identifier for identifier, (of, by, _) in self.stages.items() if (of, by) == (batch, run)]
 
         def ask() -> None:

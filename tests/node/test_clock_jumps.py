@@ -57,7 +57,7 @@ def test_each_side_has_a_dead_letter_of_what_expires_there_and_none_twice(
 ) -> None:
     """A message that waits for its SessionAck expires at its source too (MS-MQQB 3.1.1.1.1.3), though it has arrived.
 
-    So there are more dead letters than messages, on two hosts, and on none of them is one twice.
+    So there are more dead-letter messages than messages, on two hosts, and on none of them is one twice.
     """
     labels = send_twenty(net, a)
     if is_acknowledged:

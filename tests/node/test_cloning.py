@@ -74,7 +74,7 @@ def test_what_the_original_is_about_to_send_is_set_aside(net: Net, a: Host, b: H
     net.advance(100)
     assert (b.bodies("t"), b.bodies("q")) == (["t0", "t1"], [])
     assert clone.bodies(";deadletter") == ["q0"]
-    # It sends in sequences of its own.
+    # It sends in its own new sequences.
     clone.send_all(T, "c0")
     net.advance(60)
     assert b.bodies("t") == ["t0", "t1", "c0"]

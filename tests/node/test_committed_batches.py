@@ -1,4 +1,4 @@
-"""What makes a commit a repetition, a write for another destination, or a second write; and what of stages is left."""
+"""Commits that are a repetition, a write for another destination, or a second write; and the rest of their stages."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def rig() -> BulkRig:
 
 
 def everything(rig: BulkRig) -> dict[str, list[str]]:
-    """What is in the queues, seen or not."""
+    """The messages in the queues, seen or not."""
     return {name: rig.labels(rig.queue(name)) for name in ("ledger", "books")}
 
 
@@ -92,9 +92,11 @@ def test_a_batch_without_a_destination_is_for_all_of_them(rig: BulkRig) -> None:
 
 def test_a_stage_of_another_destination_or_run_is_not_committed(rig: BulkRig) -> None:
     other = rig.stage("a", to="books", run=ONE)
-    with pytest.raises(TransactionSequence, match=r"one of batch 0 of the query q to host\\private\$\\books, not of "):
+    with pytest.raises(
+        TransactionSequence, match=r"belongs to batch 0 of the query q to host\\private\$\\books, not to "
+    ):
         rig.commit_stages(other, to="ledger", run=ONE)
-    with pytest.raises(TransactionSequence, match="is one of another run of the query"):
+    with pytest.raises(TransactionSequence, match="belongs to another run of the query"):
         rig.commit_stages(other, to="books", run=TWO)
     assert rig.seen("ledger") == []
 
@@ -137,7 +139,7 @@ def test_that_a_batch_is_committed_is_said_when_it_is_durable(rig: BulkRig) -> N
     assert rig.stage("a", to="ledger", run=TWO)
 
 
-# What is left.
+# Remains.
 
 
 def test_a_commit_drops_what_else_is_staged_for_its_batch(rig: BulkRig) -> None:
@@ -185,7 +187,7 @@ def test_a_reader_that_ends_short_is_told_why(rig: BulkRig) -> None:
     for locked in ("wait", "skip"):
         planned = plan(locked=locked)
         assert (planned.counts, planned.held_by, planned.behind) == ([1], words, 2)
-    # Who says where to end is not told.
+    # A reader that says where to end gets no such report.
     assert plan(up_to=SEQUENCE_MASK).held_by == ""
     assert (state().held_by, state().behind) == (words, 2)
     rig.drop(orphan)
@@ -196,11 +198,11 @@ def test_a_reader_that_ends_short_is_told_why(rig: BulkRig) -> None:
     rig.done(rig.send("d", "ledger", TWO))
     rig.return_claim("ledger", "nightly")
     rig.commit_stages(rig.stage("e", batch=3), batch=3)
-    assert state().held_by.endswith("which has sent a message")
+    assert state().held_by.endswith(", which has sent a message")
     assert state().behind == 1
 
 
-# What the store has from before.
+# Records from before.
 
 
 def old_folder(rig: BulkRig, *records: tuple[bytes, bytes]) -> None:
@@ -253,7 +255,7 @@ def test_a_query_is_forgotten_only_if_it_was_quiet_for_a_long_time(
     old = rig.commit_stages(rig.stage("a", query="q", run=ONE), query="q", run=ONE)
     assert rig.commit_stages(query="r", run=ONE).count == 0
     for attempt in (lambda: rig.stage("b", query="s", run=ONE), lambda: rig.commit_stages(query="s", run=ONE)):
-        with pytest.raises(LimitReached, match="2 queries and destinations are remembered"):
+        with pytest.raises(LimitReached, match="the limit of 2 remembered queries and destinations is reached"):
             attempt()
     assert (old.count, rig.batches("q"), rig.batches("r"), rig.batches("s")) == (1, [0], [0], [])
     # Those that are known go on.
@@ -282,7 +284,7 @@ def test_what_was_quiet_for_the_longest_time_makes_room(rig: BulkRig, monkeypatc
 def test_numbers_that_are_too_old_are_refused_for_each_destination(rig: BulkRig) -> None:
     for batch in range(3, 3 + MAX_BATCHES):
         rig.commit_stages(batch=batch, to="ledger", run=ONE)
-    with pytest.raises(TransactionSequence, match="whether batch 2 of the query q was committed is not known any more"):
+    with pytest.raises(TransactionSequence, match="no record is left of whether batch 2 of the query q was committed"):
         rig.commit_stages(batch=2, to="ledger", run=ONE)
     assert not rig.commit_stages(batch=2, to="books", run=ONE).is_repeated
 

@@ -1,4 +1,4 @@
-"""How outgoing queues come to sessions, and how they lose them: MS-MQQB 3.1.5.2 to 3.1.5.4, 3.1.5.9 and 3.1.6.1."""
+"""Outgoing queues get sessions, and lose them: MS-MQQB 3.1.5.2 to 3.1.5.4, 3.1.5.9 and 3.1.6.1."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def history(queue: OutgoingQueue) -> list[ConnectionStatus]:
 
 
 def requests(net: Net) -> list[EstablishConnection]:
-    """The EstablishConnection Packets that ask for a session. The answers have no connection of their own."""
+    """The EstablishConnection Packets that ask for a session. The answers have no separate connection."""
     return net.packets(EstablishConnection)[::2]
 
 
@@ -72,7 +72,7 @@ def silence(peer: Peer) -> None:
 
 
 def effects_of(host: Host, monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What the host asks of the outside from now on, in order."""
+    """The effects of the host from now on, in order."""
     effects: list[object] = []
     carry = host.net.carry
 
@@ -479,7 +479,7 @@ def test_another_queue_manager_than_the_expected_one_gets_nothing(net: Net, a: H
     name = f"PRIVATE={guid_text(bytes(range(16)))}\\00000009"
     host.send(name, "m")
     assert history(host.outgoing(name)) == [Status.IN_PROGRESS, Status.CONNECTION_REFUSED]
-    # Who does not care what it is asked for is found out by its answer.
+    # A host that ignores the GUID that it is asked for is found out by its answer.
     peer = net.add_peer("c")
     other = net.add("misled", TransferSettings(), (Route(bytes(range(16)), "c"),))
     other.send(name, "m")

@@ -1,7 +1,7 @@
 """Any operations, any progress of the disk, a crash at any point: what was answered holds, and nothing is half done.
 
 A start on a store reads and changes nothing before its first batch, so after every batch that becomes durable another
-node starts on the same store and tells what a crash would have left at this point.
+node starts on the same store and shows what a crash would have left at this point.
 """
 
 from itertools import count
@@ -68,7 +68,7 @@ class Crashes(RuleBasedStateMachine):
         return self.model.view(), self.model.after_a_crash()
 
     def note(self, request: int, before: View, *told: Entry) -> None:
-        """The answer waits for the batch if something durable has changed, and for the messages that it tells."""
+        """The answer waits for the batch if something durable has changed, and for the messages that it shows."""
         changed = self.model.batch if self.model.view() != before else 0
         batch = max(changed, *(entry.written for entry in told), 0)
         self.asked[request] = batch, [entry.body for entry in told]
@@ -234,7 +234,7 @@ class Crashes(RuleBasedStateMachine):
 
     @property
     def written(self) -> int:
-        """How many batches are durable, as far as the node knows."""
+        """Number of durable batches, as far as the node knows."""
         return len(self.rig.submitted) - self.rig.pending
 
     def check_answers(self) -> None:
@@ -249,7 +249,7 @@ class Crashes(RuleBasedStateMachine):
 
 
 def durable(node: Node) -> View:
-    """What a node that has just started holds. Its totals are those of its messages."""
+    """Contents of a node that has just started. Its totals are those of its messages."""
     view: View = {}
     for name in QUEUES:
         queue = node.manager.find_queue(direct(name))

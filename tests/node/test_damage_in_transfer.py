@@ -226,5 +226,5 @@ def test_a_queue_whose_sequence_is_gone_does_not_begin_another_for_its_messages(
     a.send_all(T, "1")
     (key,) = a.memory.keys(Table.SEQUENCES, *keys.all_outgoing_sequences())
     a.memory.lose(Table.SEQUENCES, key)
-    with pytest.raises(StoreDamaged, match="has messages of a sequence, and the outgoing sequence of queue"):
+    with pytest.raises(StoreDamaged, match="has messages of a sequence, but the outgoing sequence of queue"):
         a.crash_and_start()

@@ -1,4 +1,4 @@
-"""How a node comes to its directory, finds it again, and what it does without one."""
+"""A node gets its directory, finds it again, and works without one."""
 
 from dataclasses import replace
 
@@ -87,11 +87,11 @@ def test_a_queue_manager_of_a_workgroup_can_get_a_directory_and_lose_it() -> Non
     restart(rig, EMBEDDED)
     assert own(rig).identifier == identifier
     name = public_name(rig.publish().identifier)
-    rig.done(rig.mail("public letter", name))
+    rig.done(rig.mail("public message", name))
     restart(rig, SETTINGS)
     assert not rig.node.manager.attributes.directory_integrated
     assert rig.labels() == ["letter"]
-    assert rig.message(rig.receive(name)).label == "public letter"
+    assert rig.message(rig.receive(name)).label == "public message"
     assert stored(rig) == 3
 
 

@@ -48,8 +48,8 @@ def test_a_message_in_a_queue_that_nobody_reads(rig: Rig) -> None:
     rig.advance(300)
     told = of_message(rig, message)
     assert "waits in the queue host\\private$\\orders since 1970-01-12T13:46:40Z (5 minutes)" in told
-    assert "1 message of this queue comes first" in told
-    assert "Nobody has the queue open for receiving" in told
+    assert "1 message of this queue comes before it" in told
+    assert "No application has the queue open for receiving" in told
 
 
 def test_the_facts_of_a_message_are_values(rig: Rig) -> None:
@@ -76,7 +76,7 @@ def test_a_message_that_a_transaction_has_sent(rig: Rig) -> None:
     rig.create("ledger", transactional=True)
     rig.begin()
     message = rig.message(rig.send("a", "ledger", TX))
-    assert f"The transaction {guid_text(TX)} has sent it: nobody sees it" in of_message(rig, message)
+    assert f"The transaction {guid_text(TX)} has sent it: no reader sees it" in of_message(rig, message)
 
 
 def test_a_message_of_a_two_phase_read(rig: Rig) -> None:
@@ -106,7 +106,7 @@ def test_a_message_with_aborted_readers_and_little_time(rig: Rig) -> None:
 def test_a_message_from_the_future(rig: Rig) -> None:
     message = rig.message(rig.send("a"))
     rig.now = replace(rig.now, wall=rig.now.wall - 3600)
-    assert "which is in the future here" in of_message(rig, message)
+    assert ", which is in the future here" in of_message(rig, message)
 
 
 def test_a_dead_letter_tells_what_its_class_means(rig: Rig) -> None:
@@ -114,9 +114,9 @@ def test_a_dead_letter_tells_what_its_class_means(rig: Rig) -> None:
     rig.advance(5)
     rig.settle()
     told = of_message(rig, message)
-    assert "is a dead letter in the queue host\\system$;deadletter" in told
-    assert "It was for DIRECT=OS:host\\PRIVATE$\\orders" in told
-    assert "MQMSG_CLASS_NACK_RECEIVE_TIMEOUT (0xc002) says: the message expired in the queue" in told
+    assert "is a dead-letter message in the queue host\\system$;deadletter" in told
+    assert ", for DIRECT=OS:host\\PRIVATE$\\orders." in told
+    assert "MQMSG_CLASS_NACK_RECEIVE_TIMEOUT (0xc002): the message expired in the queue" in told
 
 
 def test_a_message_in_a_journal_was_received(rig: Rig) -> None:
@@ -138,7 +138,7 @@ def test_a_message_that_was_here_and_one_that_never_was(rig: Rig) -> None:
     rig.done(rig.receive())
     explanation = explain_message(rig.node, message.identifier, rig.now)
     assert explanation.facts["found"] is False
-    assert "was sent from here and is not here any more" in said(explanation)
+    assert "was sent from here and is no longer here" in said(explanation)
     unborn = MessageIdentifier(message.identifier.queue_manager_guid, 1_000_000)
     assert "has not given out that number yet" in said(explain_message(rig.node, unborn, rig.now))
     foreign = MessageIdentifier(b"\x09" * 16, 1)
@@ -151,7 +151,7 @@ def test_a_message_on_its_way_to_another_computer(rig: Rig) -> None:
     assert "waits in the outgoing queue for DIRECT=OS:far\\PRIVATE$\\orders" in told
     assert "It has 2 hours left to reach its queue" in told
     assert "The queue is inactive" in told
-    assert "No connection was tried since the queue manager started" in told
+    assert "No connection has been tried since the queue manager started" in told
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_message_that_has_arrived_and_waits_for_its_final_acknowledgment(rig: 
     with rig.node.kernel.operation(rig.now):
         rig.node.manager.writing.enqueue_message(rig.node.manager.awaiting_final_ack, kept, None, rig.now)
     told = of_message(rig, message)
-    assert "has arrived at DIRECT=OS:far\\PRIVATE$\\orders.\nNobody has received it there yet" in told
+    assert "has arrived at DIRECT=OS:far\\PRIVATE$\\orders.\nNo application has received it there yet" in told
     assert "until its final acknowledgment comes" in told
 
 
@@ -218,8 +218,8 @@ def test_what_is_not_acknowledged(rig: Rig) -> None:
     info.resend_time = int(rig.now.wall) + 30
     told = of_queue(rig, FAR)
     assert "3 transactional messages were sent, and no order acknowledgment has come." in told
-    assert "They are sent again in 30 seconds; so far they were sent 1 time." in told
-    assert "2 transactional messages arrived, and nobody has received them there yet." in told
+    assert "They are sent again in 30 seconds; they were sent 1 time so far." in told
+    assert "2 transactional messages arrived and no application received them yet." in told
 
 
 def test_quotas_are_told_when_they_are_nearly_used_up(rig: Rig) -> None:
@@ -235,13 +235,13 @@ def test_a_queue_with_readers(rig: Rig) -> None:
     rig.receive(options=replace(IN_TX, transaction=None, timeout_ms=5000))
     rig.settle()
     told = of_queue(rig)
-    assert "Nobody has" not in told
+    assert "No application has" not in told
     assert "1 read waits there for a message" in told
 
 
 def test_a_queue_that_is_not_there(rig: Rig) -> None:
-    assert "There is no queue DIRECT=OS:host\\PRIVATE$\\nothing" in of_queue(rig, "nothing")
-    assert "there is no outgoing queue for it" in of_queue(rig, FAR)
+    assert "The queue DIRECT=OS:host\\PRIVATE$\\nothing does not exist" in of_queue(rig, "nothing")
+    assert "it has no outgoing queue" in of_queue(rig, FAR)
 
 
 def test_a_store_that_cannot_write_is_told(rig: Rig) -> None:

@@ -1,4 +1,4 @@
-"""What is answered when: nothing before it is durable, and what has nothing to wait for at once."""
+"""The times of answers: nothing before it is durable, and at once if it has nothing to wait for."""
 
 from collections.abc import Callable
 

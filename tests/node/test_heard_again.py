@@ -138,7 +138,7 @@ def test_a_session_that_has_fallen_silent_gives_way_when_its_host_opens_another(
     a.send(P, "before")
     peer.acknowledge()
     (session,) = a.network.open_sessions
-    # What is written on it gets lost from now on, and nobody is told.
+    # Data that is written on it gets lost from now on, without a report.
     a.connections.clear()
     net.swallowed.add(peer.address)
     a.send(P, "m")

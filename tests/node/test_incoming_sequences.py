@@ -138,7 +138,7 @@ def test_an_address_that_was_never_met_is_shut_out_and_named(net: Net, b: Host) 
     notice = next(notice for notice in b.notices if notice.event == "sequence refused")
     assert (notice.facts["peer"], notice.facts["reason"]) == (moved.address, "address not met")
     assert b.network.statistics.sequences_refused == 1
-    # What is above the stranger's is taken, and then nothing is refused any more.
+    # A sequence above the stranger's is accepted, and then nothing is refused any more.
     moved.send(numbered(moved, "2", SECOND + 61))
     assert (b.bodies("t")[-1], refused(b)) == ("2", [])
 
@@ -186,7 +186,7 @@ def test_new_sequences_of_one_address_are_bounded_by_their_rate(net: Net, b: Hos
     assert b.bodies("t") == [*(f"flood {number}" for number in range(1, 6)), "honest"]
     assert {each.verdict for each in refused(b)} == {Verdict.TOO_MANY}
     assert {each.address for each in refused(b)} == {flood.address}
-    # What was taken goes on, and the rest comes again later.
+    # Accepted sequences go on, and the rest comes again later.
     flood.guid = bytes([1]) * 16
     flood.send(numbered(flood, "more", SECOND, 2))
     net.advance(5)

@@ -1,4 +1,4 @@
-"""What is known of messages that are in no queue here: refused on arrival, or handed to others."""
+"""Knowledge of messages that are in no queue here: refused on arrival, or handed to others."""
 
 from typing import Any
 from unittest.mock import patch
@@ -55,7 +55,7 @@ def refused(net: Net, host: Host, name: str, body: str = "m", /, **changes: Any)
 @pytest.mark.parametrize(
     ("name", "changes", "reason", "sentence"),
     [
-        (r"DIRECT=OS:a\private$\none", {}, Reason.NO_QUEUE, "there is no such queue here"),
+        (r"DIRECT=OS:a\private$\none", {}, Reason.NO_QUEUE, "this computer has no such queue"),
         (Q, {"body": bytes(3000)}, Reason.QUEUE_QUOTA, "its queue is full"),
         (T, {}, Reason.TRANSACTIONAL, "a nontransactional message came to a transactional queue"),
         (Q, {"tx": TX}, Reason.TRANSACTIONAL, "a transactional message came to a nontransactional queue"),
@@ -75,8 +75,8 @@ def test_a_refused_message_is_told_counted_and_explained(
     peer, packet = refused(net, a, name, **changes)
     said = told(a, packet)
     assert f"Message {identifier(packet)} came from {peer.address} at " in said
-    assert f"and was not taken: {sentence}" in said
-    assert "It does not come again by itself" in said
+    assert f"and was refused: {sentence}" in said
+    assert "Nothing sends it again" in said
     assert a.network.refusals.counts == {reason: 1}
     (notice,) = [each for each in a.notices if each.event in ("message rejected", "message discarded")]
     assert notice.facts["message"] == str(identifier(packet))
@@ -91,7 +91,7 @@ def test_a_message_that_there_is_no_room_for_comes_again_and_is_forgotten_when_i
     a.create("q")
     peer, packet = refused(net, a, Q, body=bytes(5000))
     said = told(a, packet)
-    assert "there is no room for its messages" in said
+    assert "its messages do not fit into the quota" in said
     assert "Its sender keeps it and sends it again" in said
     assert a.network.refusals.counts == {Reason.MACHINE_QUOTA: 1}
     peer.connect(a)
@@ -101,13 +101,13 @@ def test_a_message_that_there_is_no_room_for_comes_again_and_is_forgotten_when_i
     peer.connect(a)
     peer.send(packet)
     assert len(a.bodies("q")) == 1
-    assert "was not taken" not in told(a, packet)
+    assert "was refused" not in told(a, packet)
 
 
 def test_a_sequence_that_is_not_believed_is_the_reason(net: Net) -> None:
     a = add(net)
     _, packet = refused(net, a, T, tx=(5, 7, 6))
-    assert "was not taken: in the middle" in told(a, packet)
+    assert "was refused: in the middle" in told(a, packet)
     assert a.network.refusals.counts == {Reason.SEQUENCE: 1}
 
 
@@ -118,7 +118,7 @@ def test_messages_of_a_run_that_were_refused_before_are_forgotten_too(net: Net) 
     late = r"DIRECT=OS:a\private$\late"
     packets = [peer.message(late, str(number)) for number in range(3)]
     peer.send(*packets)
-    assert "was not taken" in told(a, packets[1])
+    assert "was refused" in told(a, packets[1])
     a.create("late")
     peer.send(*packets)
     assert a.bodies("late") == ["0", "1", "2"]
@@ -133,8 +133,8 @@ def test_one_address_does_not_make_others_forgotten(net: Net) -> None:
     other.connect(a)
     flood = [other.message(r"DIRECT=OS:a\private$\none") for _ in range(10)]
     other.send(*flood)
-    assert "was not taken" in told(a, packet)
-    assert ["was not taken" in told(a, each) for each in flood] == [False] * 7 + [True] * 3
+    assert "was refused" in told(a, packet)
+    assert ["was refused" in told(a, each) for each in flood] == [False] * 7 + [True] * 3
     assert a.network.refusals.counts == {Reason.NO_QUEUE: 11}
 
 
@@ -153,7 +153,7 @@ def test_a_message_that_was_handed_over_says_to_whom_and_how_to_hear_more(net: N
     assert b.bodies("q") == ["m"]
     said = told(a, last(a))
     assert f"was handed to {b.address} at " in said
-    assert r"for DIRECT=OS:b\PRIVATE$\q; whether its queue took it is not reported." in said
+    assert r"for DIRECT=OS:b\PRIVATE$\q; its queue reports neither acceptance nor refusal." in said
     assert "--ack full-reach-queue" in said
     facts = explain_message(a.node, last(a), net.now).facts
     assert [each["address"] for each in facts["handed_over"]] == [b.address]  # type: ignore[attr-defined]
@@ -184,7 +184,7 @@ def test_a_final_acknowledgment_says_why_a_transactional_message_was_refused(net
     said = told(a, sent)
     assert "a final acknowledgment of message" in said
     assert "a transactional message came to a nontransactional queue" in said
-    assert "was not taken: a transactional message came" in told(b, sent)
+    assert "was refused: a transactional message came" in told(b, sent)
 
 
 def test_a_transactional_message_that_was_taken_was_acknowledged_in_its_order(net: Net) -> None:
@@ -195,7 +195,7 @@ def test_a_transactional_message_that_was_taken_was_acknowledged_in_its_order(ne
     a.commit(tx)
     net.advance(60)
     assert b.bodies("t") == ["m"]
-    assert "it was acknowledged in its order" in told(a, sent)
+    assert "it was acknowledged in order" in told(a, sent)
 
 
 def test_what_is_not_known_any_more_is_said_in_words(net: Net) -> None:
@@ -207,7 +207,7 @@ def test_what_is_not_known_any_more_is_said_in_words(net: Net) -> None:
             identifiers.append(last(a))
             net.advance(2)
     assert ["was handed to" in told(a, each) for each in identifiers] == [False, False, True, True]
-    assert "It is not among those that were handed to other hosts since" in told(a, identifiers[0])
+    assert "It is not among the messages that were handed to other hosts since" in told(a, identifiers[0])
 
 
 def test_a_stranger_that_claims_an_outcome_is_named(net: Net) -> None:

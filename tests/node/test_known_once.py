@@ -1,4 +1,4 @@
-"""What is known of a message on its arrival is handed on: it is decoded once, and room is asked for once."""
+"""Facts about a message on its arrival are handed on: it is decoded once, and room is asked for once."""
 
 from collections import Counter
 from typing import Any

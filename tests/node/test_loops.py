@@ -86,7 +86,7 @@ def test_a_message_that_comes_back_twice_is_one_dead_letter(net: Net, a: Host, r
 def test_one_that_comes_back_before_the_relay_has_acknowledged_it_leaves_its_queue(
     net: Net, r: Host, a: Host
 ) -> None:  # fmt: skip
-    """Else it would expire there, and be a second dead letter."""
+    """Else it would expire there, and be a second dead-letter message."""
     r.stop()
     relay = net.add_peer("r")
     relay.guid, relay.address = r.guid, r.address
@@ -113,7 +113,7 @@ def test_one_that_has_expired_here_before_its_copy_comes_back_is_one_dead_letter
     relay.connect(a)
     relay.send(packet)
     assert a.classes(";deadletter") == [0x8002]
-    assert "it was sent from here, and has come to its end here" in discarded(a)
+    assert "it was sent from here, and is completed here" in discarded(a)
 
 
 def test_a_transactional_message_stays_in_its_queue_and_ends_by_its_own_rules(net: Net, a: Host, r: Host) -> None:
@@ -149,7 +149,7 @@ def test_only_some_loops_are_remembered(net: Net, a: Host, monkeypatch: pytest.M
     assert [str(loop.destination) for loop in a.network.loops.since(0)] == names[2:]
 
 
-# What is not believed.
+# Messages that are not believed.
 
 
 def discarded(a: Host) -> list[object]:
@@ -187,7 +187,7 @@ def test_a_number_that_was_never_given_out_is_not_believed(net: Net, a: Host, r:
     for ordinal in (0, a.node.manager.last_ordinal + 1):
         peer.send(in_the_name_of(a, peer, ordinal))
     assert a.bodies(";deadletter") == []
-    assert discarded(a) == ["it claims to be from here, and no message had its number"] * 2
+    assert discarded(a) == ["it claims to be from here, but no message had its number"] * 2
 
 
 def test_a_transactional_message_that_was_never_sent_is_not_believed(net: Net, a: Host, r: Host) -> None:
@@ -198,4 +198,4 @@ def test_a_transactional_message_that_was_never_sent_is_not_believed(net: Net, a
     peer.connect(a)
     peer.send(in_the_name_of(a, peer, tx=(5, 1, 0)))
     assert a.network.statistics.messages_returned == 1
-    assert discarded(a) == ["it was sent from here, and has come to its end here"]
+    assert discarded(a) == ["it was sent from here, and is completed here"]

@@ -79,7 +79,7 @@ def test_a_start_reads_no_messages_and_the_index_follows_in_parts(rig: Rig) -> N
     assert told.facts["found"] is False
     assert told.facts["not_searched"] == len(identifiers)
     assert f"{len(identifiers)} messages that were here when the queue manager started" in told.sentences[0]
-    assert "is not here" not in " ".join(told.sentences)
+    assert "is no longer here" not in " ".join(told.sentences)
     assert build(rig) >= 4
     assert all(queues(rig, each) == ["host\\private$\\orders"] for each in identifiers)
     assert explained(rig, identifiers[0]).facts["not_searched"] == 0
@@ -159,7 +159,7 @@ def test_a_message_that_cannot_be_read_hides_no_other(rig: Rig) -> None:
     ):
         build(rig)
     assert rig.node.index.unreadable == 1
-    assert "1 message of the store cannot be read" in " ".join(explained(rig, identifiers[0]).sentences)
+    assert "1 message in the store could not be read" in " ".join(explained(rig, identifiers[0]).sentences)
     assert [len(queues(rig, each)) for each in identifiers[1:]] == [1] * 19
 
 

@@ -1,4 +1,4 @@
-"""What a session acknowledges, and what the next one begins with: MS-MQQB 3.1.3.2, 3.1.5.1.1 and 3.1.5.5."""
+"""The acknowledgments of a session, and the start of the next one: MS-MQQB 3.1.3.2, 3.1.5.1.1 and 3.1.5.5."""
 
 from dataclasses import replace
 

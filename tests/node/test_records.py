@@ -40,7 +40,7 @@ OTHER = replace(PARENT, number=2)
 def test_a_message_comes_back_with_all_attributes_equal(message: Message, lookup_id: int) -> None:
     message.lookup_identifier = lookup_id
     restored = message_of(value_of(message), lookup_id)
-    # What does not have to be decoded says the same as what was.
+    # Attributes that need no decoding have the same values as decoded ones.
     assert restored.asks_for_attention == message.asks_for_attention
     assert restored.packet == message.packet
     for field in fields(Message):

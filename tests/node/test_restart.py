@@ -1,4 +1,4 @@
-"""What of a queue manager and its queues is the same after a restart, and what begins anew."""
+"""The parts of a queue manager and its queues that stay over a restart, and those that begin again."""
 
 from collections.abc import Callable
 from dataclasses import fields, replace

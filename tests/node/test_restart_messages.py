@@ -190,13 +190,13 @@ def test_a_message_that_was_purged_while_it_was_locked_goes_with_the_restart(
 def test_a_message_expires_though_the_queue_manager_was_down(restart: Restart) -> None:
     rig = Rig()
     rig.done(rig.send(letter("order", time_to_be_received=60, negative_journaling_requested=True)))
-    rig.done(rig.send("for ever"))
+    rig.done(rig.send("no limit"))
     rig.now = Now(7.0, rig.now.wall + 59)
     restart(rig)
     rig.finish_index()
     assert rig.node.next_deadline(rig.now) == 8.0
     rig.advance(1)
-    assert rig.labels() == ["for ever"]
+    assert rig.labels() == ["no limit"]
     assert rig.labels(rig.system(Suffix.DEADLETTER)) == ["order"]
     rig.settle()
     restart(rig)

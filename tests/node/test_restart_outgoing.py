@@ -237,4 +237,4 @@ def test_a_message_on_its_way_that_cannot_be_decoded_is_set_aside_at_the_start(r
     assert [message.label for message in contents(rig, far(rig))] == ["b"]
     (kept,) = rig.node.damaged.all()
     assert (kept.lookup_id, kept.queue) == (lookup_id, str(far(rig)))
-    assert "cannot be decoded" in kept.reason
+    assert "cannot decode" in kept.reason

@@ -74,7 +74,7 @@ def reenlistment_abort(rig: Rig, tx: bytes = TX) -> None:
 
 
 def labels(rig: Rig) -> tuple[list[str], list[str], list[str]]:
-    """What is in `orders`, in its subqueue and in `ledger`, whatever its state."""
+    """The messages in `orders`, in its subqueue and in `ledger`, in any state."""
     return rig.labels(), rig.labels(rig.queue().subqueues["part"]), rig.labels(rig.queue("ledger"))
 
 

@@ -47,7 +47,7 @@ def b(net: Net) -> Host:
 
 
 def copy_of(host: Host) -> MemoryStore:
-    """What is acknowledged by then has left."""
+    """Messages that are acknowledged by then have left."""
     host.net.advance(60)
     return deepcopy(host.memory)
 
@@ -106,7 +106,7 @@ def test_without_the_mark_new_messages_would_be_taken_for_old_ones(
     a.send_all(T, "t4")
     net.advance(60)
     assert b.bodies("t")[:4] == ["t0", "t1", "t2", "t3"]
-    # What waited in the backup and was delivered since comes again: nobody can know that.
+    # A message that waited in the backup and was delivered since comes again: nobody can know that.
     assert b.bodies("t")[4:] == (["t0", "t4"] if is_marked else [])
 
 
@@ -250,7 +250,7 @@ def test_a_restored_receiver_hears_senders_that_went_on(net: Net, a: Host, b: Ho
     start_on(b, copy)
     a.send_all(T, "t4")
     net.advance(60)
-    # What came between backup and loss is gone, and acknowledged.
+    # Messages between backup and loss are gone, and acknowledged.
     assert b.bodies("t") == ["t0", "t1", "t4"]
     assert a.bodies(T) == []
     a.send_all(T, "t5")
@@ -275,7 +275,7 @@ def test_a_restored_receiver_takes_the_next_message_wherever_its_source_is(net: 
     assert len(b.bodies("t")) == 4
     peer.send(numbered(peer, "m", STAMP, 6), numbered(peer, "m", STAMP, 2))
     assert len(b.bodies("t")) == 4
-    # From here on there may be no gap.
+    # From here on a gap is a mistake.
     peer.send(numbered(peer, "m", STAMP, 9))
     assert len(b.bodies("t")) == 4
     peer.send(numbered(peer, "m", STAMP, 7))

@@ -1,4 +1,4 @@
-"""What the queue manager gives a message that an application sends."""
+"""Attributes that the queue manager gives a message of an application."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ def in_transit(rig: Rig, seconds: int) -> Message:
 
 
 def arrive(rig: Rig, message: Message) -> EnqueueStatus:
-    """What whoever takes messages from others does."""
+    """Do with a message what transfer does with one from others."""
     with rig.node.kernel.operation(rig.now):
         status = rig.node.manager.writing.enqueue_message(rig.queue(), message, None, rig.now)
         if status is not EnqueueStatus.ACCEPTED:

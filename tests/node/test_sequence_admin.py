@@ -1,4 +1,4 @@
-"""What an administrator is told of transactional sequences, and how they begin again."""
+"""Transactional sequences for an administrator, and their resets."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def peer(net: Net, b: Host) -> Peer:
 
 
 def reset(host: Host, wanted: Wanted, *, is_trial: bool = False) -> int:
-    """How many sources; pages are gone through."""
+    """Number of sources, over all pages."""
     admin, count, start = SequenceAdmin(host.node), 0, b""
     while True:
         with host.node.kernel.operation(host.net.now):
@@ -52,7 +52,7 @@ def reset(host: Host, wanted: Wanted, *, is_trial: bool = False) -> int:
 
 
 def reset_outgoing(host: Host, name: str, *, is_trial: bool = False) -> Reset:
-    """What it led to when its last part was done."""
+    """The result when its last part was done."""
     done = begin_reset(host, name, is_trial=is_trial)
     go_on(host)
     (reset,) = done
@@ -329,7 +329,7 @@ def test_nothing_leaves_before_the_reset_is_done_and_it_says_how_far_it_is(
     a.net.settle()
     assert (done, b.bodies("t"), a.node.long_work) == ([], [], "a reset of a sequence")
     sentences = explain_queue(a.node, FormatName.parse(T), net.now).sentences
-    assert any("is being reset: 2 of its messages have their new numbers" in sentence for sentence in sentences)
+    assert any("is being reset: 2 of its messages have new numbers" in sentence for sentence in sentences)
     for is_trial in (True, False):
         with pytest.raises(ResetUnderWay, match=r"is being reset: 2 of its messages"):
             begin_reset(a, T, is_trial=is_trial)

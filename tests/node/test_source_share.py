@@ -25,7 +25,7 @@ def a(net: Net) -> Host:
 
 
 def fill(peer: Peer, a: Host) -> int:
-    """Send messages until the session is closed. How many were taken."""
+    """Send messages until the session is closed. Returns the number of accepted ones."""
     peer.connect(a)
     taken = len(a.queue("q").positions)
     for number in range(100):
@@ -38,7 +38,7 @@ def fill(peer: Peer, a: Host) -> int:
 
 
 def send_until_full(a: Host, message: Message) -> int:
-    """How many were taken."""
+    """Number of accepted messages."""
     for count in range(1000):
         try:
             a.send(Q, message)

@@ -107,7 +107,7 @@ def test_batches_of_a_query_are_remembered_over_a_restart_for_long_enough(rig: B
     assert rig.batches() == list(range(72, 200))
     assert rig.commit_stages(batch=199).is_repeated
     assert rig.commit_stages(batch=199, to="ledger").is_repeated
-    with pytest.raises(TransactionSequence, match="whether batch 3 of the query q was committed is not known any more"):
+    with pytest.raises(TransactionSequence, match="no record is left of whether batch 3 of the query q was committed"):
         rig.commit_stages(batch=3)
 
 
@@ -119,9 +119,11 @@ def test_queries_have_batches_of_their_own(rig: BulkRig) -> None:
 
 def test_a_commit_of_what_is_not_there_makes_nothing_seen(rig: BulkRig) -> None:
     stage, other = rig.stage("a"), rig.stage("b", batch=7)
-    with pytest.raises(TransactionSequence, match=r"the stage .* is gone: it was dropped, or not committed in time"):
+    with pytest.raises(
+        TransactionSequence, match=r"the stage .* does not exist: it was dropped, or not committed in time"
+    ):
         rig.commit_stages(stage, b"\x55" * 16)
-    with pytest.raises(TransactionSequence, match="is one of batch 7 of the query q, not of batch 0 of the query q"):
+    with pytest.raises(TransactionSequence, match="belongs to batch 7 of the query q, not to batch 0 of the query q"):
         rig.commit_stages(stage, other)
     assert rig.seen("ledger") == []
     assert rig.batches() == []
@@ -151,7 +153,7 @@ def test_a_stage_that_nobody_commits_in_time_is_gone(rig: BulkRig) -> None:
     assert len(rig.labels(rig.queue("ledger"))) == 1
     rig.advance(1)
     assert rig.labels(rig.queue("ledger")) == []
-    with pytest.raises(TransactionSequence, match="is gone"):
+    with pytest.raises(TransactionSequence, match="does not exist"):
         rig.commit_stages(stage)
 
 
@@ -188,7 +190,7 @@ def test_what_asks_for_an_acknowledgment_gets_it_at_the_commit(rig: BulkRig) -> 
     assert len(rig.labels(rig.queue("admin"))) == 2
 
 
-# What cannot be staged.
+# Messages that are refused.
 
 
 def test_a_queue_that_is_not_transactional_is_refused_with_what_to_do(rig: BulkRig) -> None:
@@ -224,7 +226,7 @@ def test_quotas_count_what_is_staged(rig: BulkRig) -> None:
 @pytest.mark.parametrize("query", ["", "x" * 256])
 def test_a_query_has_a_name_that_can_be_kept(rig: BulkRig, query: str) -> None:
     for ask in (lambda: rig.stage("a", query=query), lambda: rig.commit_stages(query=query)):
-        with pytest.raises(InvalidParameter, match="a query has a name of 1 to 255 bytes"):
+        with pytest.raises(InvalidParameter, match="the name of a query must have 1 to 255 bytes"):
             ask()
 
 
@@ -250,7 +252,7 @@ def test_an_explanation_tells_for_what_a_message_is_staged(rig: BulkRig) -> None
     assert any("staged for batch 42 of the query nightly" in sentence for sentence in told.sentences)
 
 
-# What happens meanwhile.
+# Events meanwhile.
 
 
 def test_a_purge_takes_nothing_of_what_is_staged(rig: BulkRig) -> None:

@@ -161,7 +161,7 @@ def test_what_becomes_of_a_message_in_its_queue_is_told_to_its_administration_qu
     net.advance(2)
     told = [each for each in a.classes("admin") if each != 0x0002]
     assert told == [0x4000, 0xC002, 0xC001, 0xC000]
-    # Who did not ask hears nothing.
+    # A sender that did not ask gets nothing.
     a.send(Q, make("m"))
     b.receive("q")
     net.advance(2)

@@ -64,7 +64,7 @@ def test_a_message_is_sent_up_to_the_last_second_of_its_time_and_deleted_after_i
     net.advance(10)
     a.start()
     assert peer.bodies == ["10", "4294967295"]
-    # What nobody gets any more is taken away with the next tick, which is due.
+    # Messages that no reader gets any more are removed with the next tick, which is due.
     assert a.next_deadline() == net.now.monotonic
     a.tick()
     assert a.bodies(P) == ["10", "4294967295"]

@@ -132,7 +132,7 @@ def test_a_message_is_inserted_then_reported_then_acknowledged(net: Net, a: Host
                 body=bytes(size),
             )
         )
-    # Of the one that was not inserted there is no report.
+    # The one that was not inserted has no report.
     assert [message.message_class for message in a.messages(reports)] == [0x0001, 0x0002, 0x8003]
 
 

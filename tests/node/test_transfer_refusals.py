@@ -1,4 +1,4 @@
-"""What a whole queue manager does not take: MS-MQQB 3.1.5.8.2, 3.1.5.8.3 and 3.1.5.8.8."""
+"""Messages that a whole queue manager refuses: MS-MQQB 3.1.5.8.2, 3.1.5.8.3 and 3.1.5.8.8."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What once went wrong between whole queue managers, and what a stranger could do to one."""
+"""Past failures between whole queue managers, and attacks of a stranger on one."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -59,7 +59,7 @@ def made_up(peer: Peer, count: int) -> Iterator[bytes]:
 
 
 def told(peer: Peer) -> list[int]:
-    """What its OrderAcks say."""
+    """The contents of its OrderAcks."""
     return [ack.body.tx_sequence_number for ack in peer.of(OrderAck)]
 
 
@@ -204,13 +204,13 @@ def test_acknowledgments_try_to_connect_ever_less_often_and_other_messages_do_no
         times += [second] * (failures(b, str(acks)) - before)
     assert [later - earlier for earlier, later in pairwise(times)] == [10, 20, 40, 60, 60, 60, 60, 60]
     assert failures(b, str(b.outgoing(P))) >= 400 / 5
-    # Who comes gets them at once.
+    # A host that comes gets them at once.
     net.join()
     peer.connect(b)
     assert told(peer) == [1]
 
 
-# What others keep waiting.
+# Acknowledgments that others keep waiting.
 
 
 def test_copies_of_one_message_to_two_queues_of_one_host_both_arrive(net: Net, a: Host, b: Host) -> None:
@@ -264,7 +264,7 @@ def test_acknowledgments_go_before_what_waits_for_the_same_session(net: Net, b: 
     assert isinstance(peer.got[peer.window], OrderAck)
 
 
-# What strangers leave behind.
+# Traces of strangers.
 
 
 def test_a_stranger_with_the_guid_of_another_does_not_get_its_messages(net: Net) -> None:
@@ -387,7 +387,7 @@ def test_the_unfinished_packets_of_all_sessions_are_bounded(
         peers[1].connect(b)
     feed(peers[1], packet[:600])
     assert [len(each.connections) for each in peers] == [1, 2, 0]
-    # What is finished, and who has gone, makes room.
+    # Finished work, and hosts that have gone, make room.
     feed(peers[0], packet[1000:])
     peers[1].hang_up()
     assert b.bodies("q") == ["m"]

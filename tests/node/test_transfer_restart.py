@@ -13,7 +13,7 @@ JOURNALED: dict[str, Any] = {"positive_journaling_requested": True}
 
 
 def hosts(net: Net) -> tuple[Host, Host]:
-    """`a` has messages for `b`, and nothing connects them yet. They go one by one, each in a batch of its own."""
+    """`a` has messages for `b`, and nothing connects them yet. They go one by one, each in a separate batch."""
     one = TransferSettings(window_size=1)
     a, b = net.add("a", one), net.add("b", one)
     b.create("q")

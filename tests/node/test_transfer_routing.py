@@ -142,7 +142,7 @@ def test_the_transaction_header_goes_on_as_it_is_and_no_sequence_is_touched(way:
     assert way.b.sources == []
     queue = way.b.outgoing(way.beyond)
     assert way.b.node.sequences.outgoing_of(queue).next_number == 1
-    # A message of its own in the same queue starts the sequence.
+    # A local message in the same queue starts the sequence.
     way.b.send_all(way.beyond, "own")
     assert [(each.tx_sequence_number, each.previous_tx_sequence_number) for each in way.end.headers][-1] == (1, 0)
 

@@ -21,7 +21,7 @@ ALONE = Budget(9, 99)
         # One with more to do goes behind the others.
         ("a b . a . .", "abA"),
         ("a b . a . b . a .", "abab"),
-        # Whoever has left is passed over, and those left behind may be alone then.
+        # A connection that has left is passed over, and those left behind may be alone then.
         ("a b -a .", "B"),
         ("a b -b .", "A"),
         ("a -a .", ""),
@@ -30,7 +30,7 @@ ALONE = Budget(9, 99)
     ],
 )
 def test_the_order_of_turns(steps: str, expected: str) -> None:
-    """A letter waits, -letter leaves, and . takes a turn: a capital had the whole of it."""
+    """A small letter waits, a small letter after - leaves, and . takes a turn: a capital letter had the whole of it."""
     turns: Turns[str] = Turns(ONE, ALONE)
     taken = ""
     for step in steps.split():
@@ -61,10 +61,10 @@ def test_a_window_is_a_turn_and_a_connection_that_is_alone_gets_more() -> None:
 def test_between_two_turns_of_one_that_waits_every_other_has_at_most_one(
     backlogs: list[int], arrivals: list[int]
 ) -> None:
-    """Whatever comes when: `arrivals` says who gets ten packets more before each turn."""
+    """With any arrivals: `arrivals` says which connection gets ten packets more before each turn."""
     turns: Turns[int] = Turns(ONE, ALONE)
     left = dict(enumerate(backlogs))
-    # What of each other was worked on while this one waited.
+    # Work on each other connection while this one waited.
     since: dict[int, dict[int, int]] = {}
 
     def wait(key: int) -> None:

@@ -1,4 +1,4 @@
-"""Peers that send more than the window of this side: MS-MQQB 3.1.7.1, where each side tests a window of its own."""
+"""Peers that send more than the window of this side: MS-MQQB 3.1.7.1, where each side tests its own window."""
 
 from typing import Any
 

@@ -37,7 +37,7 @@ FINAL_ACK = final_ack(UserHeader(), local_order_queue(), 0x4000, FinalAckBody(1,
 
 
 def packets(data: bytes) -> list[Packet]:
-    """What a session has written, packet by packet."""
+    """The packets that a session has written."""
     splitter = Splitter()
     found = [decode_packet(packet) for packet in splitter.feed(data)]
     assert splitter.pending == 0
@@ -139,7 +139,7 @@ class Rig:
         self.timers = Timers()
         self.initiator = Side(self, Role.INITIATOR, expected_guid=expected_guid)
         self.acceptor = Side(self, Role.ACCEPTOR)
-        # What went over the wire, with the role of who wrote it.
+        # The packets on the wire, with the role of the writer.
         self.wire: list[tuple[Role, Packet]] = []
 
     def open(self) -> "Rig":

@@ -1,4 +1,4 @@
-"""Which acknowledgment is believed, as a table (ADR 22)."""
+"""Believed acknowledgments, as a table (ADR 22)."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def verdict(
 @pytest.mark.parametrize(
     ("way", "source", "guid", "address", "more", "decision"),
     [
-        # The destination itself, at an address of its own, at another one, and at one that was admitted.
+        # The destination itself, at one of its addresses, at another one, and at one that was admitted.
         (AT_ONCE, B, B, AT_B, {}, APPLY),
         (AT_ONCE, B, B, ELSEWHERE, {}, KEEP),
         (AT_ONCE, B, B, ELSEWHERE, {"is_admitted": True}, APPLY),

@@ -247,7 +247,7 @@ def test_with_many_addresses_each_has_an_equal_part_and_at_least_a_window() -> N
     assert table.largest_share == MAX_REMEMBERED // MAX_REMEMBERED_PEERS == 64
     assert len(table) == 64 + MAX_REMEMBERED_PEERS - 1
     newest = [identifier(ordinal, source=PEER.encode().ljust(16)) for ordinal in range(1000 + 9_936, 11_000)]
-    assert all(map(table.is_known, newest)), "what may come again after a session is still known"
+    assert all(map(table.is_known, newest)), "messages that may come again after a session are still known"
 
 
 def test_one_address_more_has_no_place_until_another_is_silent_for_the_period() -> None:

@@ -1,4 +1,4 @@
-"""Which incoming sequence a message belongs to, and whether it is taken: ADR 23."""
+"""The incoming sequence of a message, and whether it is accepted: ADR 23."""
 
 from dataclasses import dataclass, field
 
@@ -166,7 +166,7 @@ def test_there_are_so_many_addresses_and_those_that_were_silent_for_long_make_ro
     for number in range(1, MAX_SEQUENCE_ADDRESSES):
         assert offered(sequences, f"10.9.0.{number}", header(100 + number)) is NEW
     assert offered(sequences, OTHER, header(500)) is Verdict.NO_ROOM
-    # A sequence that is known goes on from an address that there is no room for.
+    # A known sequence goes on from an address that has no place.
     assert offered(sequences, OTHER, header(100, 1, 2)) is NEXT
     assert len(sequences.places) == MAX_SEQUENCE_ADDRESSES
     later = WALL + SILENT_SECONDS + 1
@@ -175,7 +175,7 @@ def test_there_are_so_many_addresses_and_those_that_were_silent_for_long_make_ro
     offered(sequences, HOME, header(600), later)
     assert offered(sequences, OTHER, header(700), later) is NEW
     assert len(sequences.places) == MAX_SEQUENCE_ADDRESSES
-    # What made room is below all others, so that it cannot come again.
+    # The line that made room is below all others, so that it cannot come again.
     assert offered(sequences, AWAY, header(101), later) is Verdict.NOT_MET
     assert offered(sequences, HOME, header(101), later) is Verdict.BELOW_OWN
 

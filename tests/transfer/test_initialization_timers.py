@@ -1,6 +1,6 @@
-"""MS-MQQB 3.1.3.2: which timers a new session stops and starts.
+"""MS-MQQB 3.1.3.2: the timers that a new session stops and starts.
 
-Those of a session and of an outgoing queue begin anew. readings MQQB 7.5: the Order Ack Send Timer is that of an
+Those of a session and of an outgoing queue begin again. readings MQQB 7.5: the Order Ack Send Timer is that of an
 incoming sequence and goes on, and the Session Retry Connect Timer starts when there is something to retry.
 """
 

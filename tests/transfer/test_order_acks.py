@@ -12,7 +12,7 @@ OTHER: LineKey = (b"\x01" * 16, 8, 1)
 
 
 class Acks(OrderAcks):
-    """With timers of its own. `due` fires them, and gives the sequences that were to be acknowledged."""
+    """With separate timers. `due` fires them, and gives the sequences that were to be acknowledged."""
 
     def __init__(self, timeout: float, delay: float) -> None:
         self.timers = Timers()

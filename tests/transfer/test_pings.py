@@ -15,7 +15,7 @@ NOW = Now(100.0, 0.0)
 
 
 class Asked(Pings[str]):
-    """With timers of its own. `expired` fires them, and gives the keys of requests without a response in time."""
+    """With separate timers. `expired` fires them, and gives the keys of requests without a response in time."""
 
     def __init__(self, identifier: bytes) -> None:
         self.timers = Timers()

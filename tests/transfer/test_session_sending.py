@@ -88,7 +88,7 @@ def test_the_smaller_window_caps_what_is_unacknowledged(own: int, peer: int, lim
         side.send(EXPRESS)
         count += 1
     assert count == limit
-    # Every header states the window anew.
+    # Every header states the window again.
     side.take(ack(count, window=2))
     assert side.session.received_window_size == 2
     assert side.can_send()

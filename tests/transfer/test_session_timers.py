@@ -57,7 +57,7 @@ def test_a_session_without_messages_for_a_whole_period_is_closed(settings: Trans
     rig.wait(1)
     assert not side.is_active()
     assert side.remaining(SessionTimer.CLEANUP) == period
-    # A packet that is no message does not count.
+    # A packet that is not a message does not count.
     side.take(ack(sent=(1, 0)))
     rig.wait(period - 0.001)
     assert side.error() is None

@@ -1,8 +1,8 @@
-"""Administration acknowledgments: who asked for one, and the message that it is (MS-MQQB 3.1.7.15).
+"""Administration acknowledgments: the requests for them, and their messages (MS-MQQB 3.1.7.15).
 
-A message asks bit by bit (readings MQDMPR 2.6): for word of its arrival, of its receipt, of its failure to arrive and
-of its failure to be received. The class that tells what happened says which bit that is. Messages that the system
-itself made, and those to its own queues, are never acknowledged (MS-MQQB 3.1.5.8.10).
+A message asks bit by bit (readings MQDMPR 2.6): for reports of its arrival, of its receipt, of its failure to arrive
+and of its failure to be received. The class of the outcome selects the bit. Messages that the system itself made, and
+those to its own queues, are never acknowledged (MS-MQQB 3.1.5.8.10).
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ from waypost.wire.path_names import QueueKind
 from waypost.wire.transactional_acks import ORDER_QUEUE_NUMBER
 from waypost.wire.unknown_names import UnknownFormatName
 
-# MS-MQQB 3.1.7.15: what tells a stranger about queues and rights, and is sent only if SendInsecureNacks allows it.
+# MS-MQQB 3.1.7.15: classes that reveal queues and rights to a stranger; sent only if SendInsecureNacks allows it.
 INSECURE_NACKS: Final = frozenset(
     {
         MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q,
@@ -32,14 +32,14 @@ INSECURE_NACKS: Final = frozenset(
 
 _SYSTEM_CLASSES: Final = frozenset(MessageClass) - {MessageClass.MQMSG_CLASS_NORMAL}
 
-# The private queues of a queue manager's own: on every host they have the numbers up to that of the order queue.
+# The private queues of the queue manager itself: on every host they have the numbers up to that of the order queue.
 _SYSTEM_QUEUES: Final = frozenset({"admin_queue$", NOTIFICATION_QUEUE, ORDER_QUEUE})
 
 
 def asks_in_vain(message: Message) -> bool:
-    """Whether the message is an acknowledgment, a report or a dead letter, or goes to a queue of the system's own.
+    """Whether the message is an acknowledgment, a report or a dead-letter message, or goes to a queue of the system.
 
-    MS-MQMQ 2.2.19.2 and MS-MQQB 3.1.5.8.10: whatever such a message asks for, it is neither acknowledged nor journaled.
+    MS-MQMQ 2.2.19.2 and MS-MQQB 3.1.5.8.10: such a message is neither acknowledged nor journaled, even if it asks.
     """
     if message.message_class in _SYSTEM_CLASSES:
         return True
@@ -52,7 +52,7 @@ def asks_in_vain(message: Message) -> bool:
 
 
 def is_requested(message: Message, message_class: MessageClass) -> bool:
-    """Whether the message wants its administration queue to be told this, and has one."""
+    """Whether the message asks for an acknowledgment of this class, and has an administration queue."""
     name = message.administration_queue_format_name
     if name is None or isinstance(name, UnknownFormatName) or asks_in_vain(message):
         return False
@@ -62,7 +62,7 @@ def is_requested(message: Message, message_class: MessageClass) -> bool:
 def acknowledgment(
     message: Message, message_class: MessageClass, identifier: MessageIdentifier, sent_time: int
 ) -> Message:  # fmt: skip
-    """MS-MQQB 3.1.7.15: the message that tells the administration queue of `message` what became of it."""
+    """MS-MQQB 3.1.7.15: the message that reports the outcome of `message` to its administration queue."""
     answer = Message(
         identifier=identifier,
         message_class=message_class,

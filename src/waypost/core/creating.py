@@ -1,7 +1,7 @@
-"""Making, changing and deleting queues: MS-MQDMPR 3.1.7.1.3, 3.1.7.1.4 and 3.1.7.1.33.
+"""Create, change and delete queues: MS-MQDMPR 3.1.7.1.3, 3.1.7.1.4 and 3.1.7.1.33.
 
-A public queue is one that the directory knows: it is published before it is made, and withdrawn after it is gone. A
-journal and the subqueues come and go with their queue (readings MQDMPR 3.AA).
+A public queue is one that the directory knows: it is published before it is created, and withdrawn after it is deleted.
+A journal and the subqueues are created and deleted with their queue (readings MQDMPR 3.AA).
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from waypost.wire.path_names import PathName, QueueKind
 from waypost.wire.property_checks import utf16_units
 from waypost.wire.property_values import UNLIMITED, QueuePrivacy
 
-# The descriptor of a new queue, made of what the caller gave (MS-MQDMPR 3.1.7.1.3.1).
+# The descriptor of a new queue, from the attributes that the caller gave (MS-MQDMPR 3.1.7.1.3.1).
 DefaultSecurity = Callable[[QueueAttributes], bytes]
 
 
@@ -61,7 +61,7 @@ class Creating:
 
         Raises IllegalPathName, InvalidParameter if the path is on another computer, QueueExists if it is taken
         (readings MQDMPR 3.AA), QueueNotFound for a subqueue of nothing, LimitReached for one too many, and
-        DirectoryError if a public queue cannot be published. Nothing is created then.
+        DirectoryError if a public queue is not published. Nothing is created then.
         """
         self._check_ready()
         _check_values(attributes)
@@ -73,7 +73,7 @@ class Creating:
         if path.subqueue:
             return self.create_subqueue(path, now)
         if path in self._queues.by_path:
-            raise QueueExists(f"there is already a queue {path}")
+            raise QueueExists(f"the queue {path} exists already")
         attributes = replace(
             attributes,
             pathname=path,
@@ -90,20 +90,20 @@ class Creating:
         return queue
 
     def create_subqueue(self, path: PathName, now: Now, *, is_provisional: bool = False) -> Queue:
-        """The subqueue with this path. A provisional one is kept when it is opened for more than to look into it.
+        """The subqueue with this path. A provisional one is kept when it is opened for more than a look at it.
 
-        Raises QueueNotFound without its queue, QueueExists, AccessDenied if the queue is the queue manager's own, and
+        Raises QueueNotFound without its queue, QueueExists, AccessDenied for a queue of the queue manager itself, and
         LimitReached if it has too many.
         """
         parent = self._queues.by_path.get(replace(path, subqueue=""))
         if parent is None:
-            raise QueueNotFound(f"there is no queue for the subqueue {path}")
+            raise QueueNotFound(f"the queue of the subqueue {path} does not exist")
         if parent.queue_type is QueueKind.SYSTEM:
-            raise AccessDenied(f"{parent} has no subqueues")
+            raise AccessDenied(f"{parent} cannot have subqueues")
         if path.subqueue.casefold() in parent.subqueues:
-            raise QueueExists(f"there is already a subqueue {path}")
+            raise QueueExists(f"the subqueue {path} exists already")
         if len(parent.subqueues) >= MAX_SUBQUEUES:
-            raise LimitReached(f"{parent} has {MAX_SUBQUEUES} subqueues already")
+            raise LimitReached(f"{parent} has reached the limit of {MAX_SUBQUEUES} subqueues")
         attributes = replace(parent.attributes, pathname=path, journaling=False, quota=UNLIMITED)
         if is_provisional:
             return self._queues.add_provisional(attributes, parent, now)
@@ -113,15 +113,15 @@ class Creating:
         return queue
 
     def modify_queue(self, queue: Queue, attributes: QueueAttributes, now: Now) -> None:
-        """Give a queue other attributes.
+        """Change the attributes of a queue.
 
-        Raises QueueNotFound if it is gone, and PropertyNotAllowed for attributes that it has for life.
+        Raises QueueNotFound if it is deleted, and PropertyNotAllowed for attributes that cannot change.
         """
         self._check_ready()
         _check_presence(queue)
         _check_values(attributes)
         if (attributes.pathname, attributes.transactional) != (queue.pathname, queue.attributes.transactional):
-            raise PropertyNotAllowed("the path of a queue, and whether it is transactional, are for life")
+            raise PropertyNotAllowed("the path of a queue, and whether it is transactional, cannot change")
         queue.attributes = replace(
             attributes,
             security=self._default_security(attributes),
@@ -134,10 +134,10 @@ class Creating:
             self._queues.changed(queue.journal)
 
     def delete_queue(self, queue: Queue, *, skip_directory: bool = False) -> None:
-        """MS-MQDMPR 3.1.7.1.4. Its subqueues and its journal go with it (readings MQDMPR 3.AA).
+        """MS-MQDMPR 3.1.7.1.4. Deletes its subqueues and its journal too (readings MQDMPR 3.AA).
 
-        Raises QueueNotFound if it is gone already, InvalidParameter for a journal or a queue of the queue manager
-        itself, and DirectoryError if a public queue cannot be withdrawn from the directory: then it is gone all the
+        Raises QueueNotFound if it is deleted already, InvalidParameter for a journal or a queue of the queue manager
+        itself, and DirectoryError if a public queue is not withdrawn from the directory: then it is deleted all the
         same.
         """
         self.check_deletable(queue)
@@ -149,16 +149,16 @@ class Creating:
             self._directory.delete_queue(queue)
 
     def check_deletable(self, queue: Queue) -> None:
-        """Raise what delete_queue would raise before it does anything."""
+        """Raise the errors that delete_queue raises before any change."""
         self._check_ready()
         _check_presence(queue)
         if queue.is_journal or queue.queue_type is QueueKind.SYSTEM:
-            raise InvalidParameter(f"{queue} is not deleted alone")
+            raise InvalidParameter(f"{queue} is a journal or a queue of the system: applications cannot delete it")
 
     def _publish(self, queue: Queue) -> None:
         if self._directory is None:
             raise DirectoryNotConnected(
-                f"{queue} would be a public queue, and in workgroup mode there is no directory to publish it in; "
+                f"{queue} would be a public queue, and workgroup mode has no directory to publish it in; "
                 "create a private queue"
             )
         queue.identifier = self._directory.create_queue(queue)
@@ -167,7 +167,7 @@ class Creating:
             queue.full_path, queue.directory_path = paths
 
     def _clear_away(self, queue: Queue) -> None:
-        """readings MQDMPR 3.K: whoever waits is told."""
+        """readings MQDMPR 3.K: waiting reads end with an error."""
         self._writing.delete_messages(queue)
         for descriptor in queue.descriptors.values():
             self._reading.end_waits(descriptor.waiting.values(), HResult.MQ_ERROR_QUEUE_DELETED)
@@ -179,17 +179,17 @@ class Creating:
 
 
 def _check_values(attributes: QueueAttributes) -> None:
-    """MS-MQMQ 2.3.1: what the properties of a queue can be."""
+    """MS-MQMQ 2.3.1: check the properties of a queue."""
     if not (0 <= attributes.quota <= UNLIMITED and 0 <= attributes.journal_quota <= UNLIMITED):
-        raise InvalidParameter(f"a quota is a number of kilobytes from 0 to {UNLIMITED}, which means no limit")
+        raise InvalidParameter(f"quota must be a number of kilobytes from 0 to {UNLIMITED}, which means no limit")
     if not -0x8000 <= attributes.base_priority <= 0x7FFF:
-        raise InvalidParameter(f"a base priority is a number from -32768 to 32767, not {attributes.base_priority}")
+        raise InvalidParameter(f"base priority must be -32768 to 32767, not {attributes.base_priority}")
     if len(attributes.type_guid) != len(NULL_GUID):
-        raise InvalidParameter(f"a type is a GUID of {len(NULL_GUID)} bytes, not of {len(attributes.type_guid)}")
+        raise InvalidParameter(f"type must be a GUID of {len(NULL_GUID)} bytes, not of {len(attributes.type_guid)}")
     if not isinstance(attributes.privacy_level, QueuePrivacy):
-        raise InvalidParameter(f"{attributes.privacy_level} is no privacy level")
+        raise InvalidParameter(f"{attributes.privacy_level} is not a privacy level")
     if utf16_units(attributes.label) > MAX_QUEUE_LABEL:
-        raise InvalidParameter(f"a label has at most {MAX_QUEUE_LABEL} characters")
+        raise InvalidParameter(f"label must have at most {MAX_QUEUE_LABEL} characters")
 
 
 def _check_presence(queue: Queue) -> None:
@@ -198,5 +198,5 @@ def _check_presence(queue: Queue) -> None:
 
 
 def _is_published(queue: Queue) -> bool:
-    """Subqueues have no object of their own, and an outgoing queue is somebody else's."""
+    """Whether it has a directory object: subqueues have none, and an outgoing queue belongs to another computer."""
     return queue.queue_type is QueueKind.PUBLIC and queue.parent is None and not isinstance(queue, OutgoingQueue)

@@ -1,7 +1,7 @@
 """The Cursor machine: MS-MQDMPR 3.2.
 
 A cursor keeps a LookupIdentifier, not a message, so that it can stand where a message was. At End it keeps the last
-SequentialID that had been given then, and goes on with what arrived later (readings MQDMPR 4).
+SequentialID of that time, and goes on with later arrivals (readings MQDMPR 4).
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class CursorState(Enum):
 
 
 class Found(Enum):
-    """What a cursor says of the message it was asked for."""
+    """Result of a question to a cursor."""
 
     SUCCEEDED = auto()
     WAITING = auto()
@@ -31,7 +31,7 @@ class Found(Enum):
 
 
 class Event(Enum):
-    """What moves a cursor, and how it ends."""
+    """Events that move a cursor."""
 
     PEEK = auto()
     NEXT_PEEK = auto()
@@ -42,7 +42,7 @@ class Event(Enum):
     WAIT_TIME_EXPIRED = auto()
 
 
-# A pair that is absent cannot happen: a cursor that waits refuses every question until its wait has ended.
+# A missing pair cannot happen: a cursor that waits refuses every question until its wait has ended.
 TRANSITIONS: Final[dict[tuple[CursorState, Event], CursorState]] = {
     (CursorState.UNREAD, Event.PEEK): CursorState.READ,
     (CursorState.UNREAD, Event.DEQUEUE): CursorState.UNREAD,
@@ -61,7 +61,7 @@ TRANSITIONS: Final[dict[tuple[CursorState, Event], CursorState]] = {
 
 @dataclass(slots=True)
 class Cursor:
-    """One cursor on the positions of one queue. `position` is where it stands after a call that Succeeded."""
+    """One cursor on the positions of one queue. `position` is its place after a call that Succeeded."""
 
     handle: int
     positions: PositionList
@@ -100,7 +100,7 @@ class Cursor:
         return self._advance(position, Event.DEQUEUE, Event.NO_MESSAGE_TO_RECEIVE)
 
     def message_available(self, lookup_id: int) -> None:
-        """MS-MQDMPR 3.2.7.5: the wait brought this message, wherever it lies."""
+        """MS-MQDMPR 3.2.7.5: the wait brought this message, at any place."""
         self._enter(Event.MESSAGE_AVAILABLE)
         self.position = lookup_id
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DamagedMessage:
-    """`has_bytes` if the bytes that were found in its place are kept; `data` has them, if asked for.
+    """`has_bytes`: the bytes found in its place are kept; `data` has them, if asked for.
 
     `queue` is the name that its queue had, `time` when it was set aside, in seconds since 1970.
     """

@@ -1,16 +1,16 @@
-"""What follows when a message arrives at its queue, leaves it or is refused: acknowledgments, journal, dead letters.
+"""Reports of a message that arrives, leaves its queue or is refused: acknowledgments, journal, dead-letter messages.
 
 Serves MS-MQQB 3.1.5.8.2, 3.1.5.8.3, 3.1.5.8.10 and 3.1.7.2.1 and the attributes of MS-MQDMPR 3.1.1.12 that ask for it.
 
 Source journaling ends with one outcome (MS-MQQB 1.3.4, 3.1.5.7, 3.1.5.8.8, 3.1.7.1.2):
 - a nontransactional message counts as delivered when it is in its queue. It fails before that, or there when its
-  time is over (readings MQQB 7.1); its dead letter is kept by its source, or, where the source will never know, by the
+  time is over (readings MQQB 7.1); its source keeps the dead-letter message, or, if the source will never know, the
   queue manager that finds it expired or its queue full;
 - a transactional message counts as delivered when it was received. Its source alone keeps it.
 
-What is put here leads to events too, which come back to `handle` and end there: an acknowledgment and a dead letter
-have a class of the system, for which nothing is done, and nothing is done for journals and system queues either. So one
-event leads to two messages at most, and those to none.
+Messages that are put here lead to events too, which come back to `handle` and end there: an acknowledgment and a
+dead-letter message have a class of the system, for which nothing is done, and nothing is done for journals and system
+queues either. So one event leads to two messages at most, and those to none.
 """
 
 from collections.abc import Sequence
@@ -32,8 +32,8 @@ from waypost.wire.base_header import has_expired
 from waypost.wire.format_names import FormatName
 from waypost.wire.message_class import MessageClass, is_arrival_nack, is_negative_ack
 
-# What a status of Enqueue Message means to the sender. The quota of the computer is no answer: the message may be tried
-# again (MS-MQQB 3.1.5.8.8).
+# The class that a status of Enqueue Message means for the sender. The quota of the computer has none: the message may
+# be tried again (MS-MQQB 3.1.5.8.8).
 STATUS_CLASSES: Final = {
     EnqueueStatus.QUEUE_QUOTA_EXCEEDED: MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA,
     EnqueueStatus.TIMED_OUT: MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT,
@@ -47,7 +47,7 @@ _KEPT_WHERE_IT_HAPPENS: Final = frozenset(
     }
 )
 
-# MS-MQMQ 2.2.18.1.6: what ends a message in its queue is called differently as long as it is on its way there.
+# MS-MQMQ 2.2.18.1.6: the class of an end in the queue, and the class of the same end on the way there.
 _ON_THE_WAY: Final = {
     MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT: MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT,
     MessageClass.MQMSG_CLASS_NACK_Q_PURGED: MessageClass.MQMSG_CLASS_NACK_DELETED,
@@ -56,23 +56,23 @@ _ON_THE_WAY: Final = {
 
 
 class Gate(Protocol):
-    """Says which acknowledgments leave this computer: whoever transfers knows that."""
+    """Decides which acknowledgments leave this computer: transfer implements it."""
 
     def admits(self, name: FormatName, message: Message, /) -> bool:
         """Whether an acknowledgment of this message may go to a queue of another computer."""
 
     def opened(self, queue: OutgoingQueue, message: Message, /) -> None:
-        """A queue is new that was opened for one."""
+        """Note that a queue was created for an acknowledgment."""
 
     def refused(self, name: FormatName, message: Message, reason: str, /) -> None:
-        """One could not be put into its outgoing queue."""
+        """Note that an acknowledgment did not go into its outgoing queue."""
 
     def left_out(self, names: Sequence[FormatName], message: Message, /) -> None:
-        """These queues get none, because the message names too many."""
+        """Note queues that get no acknowledgment, because the message names too many."""
 
 
 class _OpenGate:
-    """That of a queue manager that transfers nothing: what it acknowledges came from its own programs."""
+    """The gate of a queue manager without transfer: all messages that it acknowledges came from local programs."""
 
     def admits(self, _name: FormatName, _message: Message) -> bool:
         return True
@@ -85,7 +85,7 @@ class _OpenGate:
 
 
 class Delivery:
-    """What one queue manager does for senders, as the source and as the destination of messages."""
+    """The services of one queue manager for senders, as the source and as the destination of messages."""
 
     __slots__ = ("_ended", "_gate", "_manager", "_source_journal", "send_insecure_nacks")
 
@@ -96,13 +96,13 @@ class Delivery:
         self._source_journal: Final = SourceJournal(manager.collection, manager.writing)
         self.send_insecure_nacks = send_insecure_nacks
         self._gate: Final[Gate] = gate or _OpenGate()
-        # The ordinals of messages of this computer that came to a bad end in an outgoing queue, the first one first.
+        # The ordinals of messages of this computer that failed in an outgoing queue, the oldest first.
         self._ended: dict[int, None] = {}
 
     def refusal(self, queue: Queue, message: Message) -> MessageClass | None:
-        """Why the queue does not accept the message, or None if it does. Of an outgoing queue the other end decides.
+        """The class of the refusal by the queue, or None if it accepts the message. An outgoing queue accepts all.
 
-        Its AuthenticationLevel is what was verified: a signature that nobody has looked at is none.
+        AuthenticationLevel is the verified one: an unverified signature counts as none.
         """
         if isinstance(queue, OutgoingQueue):
             return None
@@ -121,13 +121,13 @@ class Delivery:
         return None
 
     def rejected(self, message: Message, message_class: MessageClass, now: Now) -> None:
-        """A message was not taken into its queue, for the reason that the class tells."""
-        assert is_arrival_nack(message_class), f"{message_class.name} is no reason to reject a message"
+        """Handle a message that was not accepted into its queue, for the reason of this class."""
+        assert is_arrival_nack(message_class), f"{message_class.name} is not a reason to reject a message"
         self._acknowledge(message, message_class, now)
         self._journal(message, message_class, now)
 
     def handle(self, event: MessageArrived | MessagePositionDeleted, now: Now) -> None:
-        """What follows from an event of the core. It may put messages, and so lead to more events."""
+        """Handle an event of the core. It may put messages, and so lead to more events."""
         queue, message = event.queue, event.message
         if isinstance(queue, OutgoingQueue):
             if isinstance(event, MessagePositionDeleted):
@@ -144,7 +144,7 @@ class Delivery:
         self._journal(message, message_class, now)
 
     def _left_outgoing(self, message: Message, reason: MessageClass, now: Now) -> None:
-        """The destination acknowledges what reached it; what did not, whoever has it (MS-MQQB 3.1.7.1.2)."""
+        """The destination acknowledges a message that reached it; otherwise its holder does (MS-MQQB 3.1.7.1.2)."""
         message_class = _ON_THE_WAY.get(reason, reason)
         if is_negative_ack(message_class):
             if self._is_ours(message):
@@ -153,7 +153,7 @@ class Delivery:
         self._journal(message, message_class, now)
 
     def has_ended(self, ordinal: int) -> bool:
-        """Whether the message of this computer with this ordinal is known to have come to a bad end here."""
+        """Whether the message of this computer with this ordinal is known to have failed here."""
         return ordinal in self._ended
 
     def _note_end(self, ordinal: int) -> None:
@@ -162,7 +162,7 @@ class Delivery:
             del self._ended[next(iter(self._ended))]
 
     def _acknowledge(self, message: Message, message_class: MessageClass, now: Now) -> None:
-        """MS-MQQB 3.1.7.15. What cannot be sent is discarded, which the gate is told."""
+        """MS-MQQB 3.1.7.15. An acknowledgment that does not go out is discarded, and the gate is called."""
         if message.administration_queue_format_name is None or not is_requested(message, message_class):
             return
         if message_class in INSECURE_NACKS and not self.send_insecure_nacks:
@@ -186,7 +186,7 @@ class Delivery:
             manager.writing.enqueue_message(queue, answer, None, now)
 
     def _send(self, name: FormatName, answer: Message, message: Message, now: Now) -> None:
-        """Where the message came from is kept with the answer: it says whose acknowledgments wait here."""
+        """Send an answer with the origin of the message: it shows for which peer acknowledgments wait here."""
         if not self._gate.admits(name, message):
             return
         manager = self._manager
@@ -204,7 +204,7 @@ class Delivery:
             self._gate.refused(name, message, str(error))
             return
         if status is not EnqueueStatus.ACCEPTED:
-            self._gate.refused(name, message, f"there is no room for it ({status.name.lower()})")
+            self._gate.refused(name, message, f"it does not fit ({status.name.lower()})")
 
     def _journal(self, message: Message, message_class: MessageClass, now: Now) -> None:
         if asks_in_vain(message):
@@ -223,7 +223,7 @@ class Delivery:
         return message.source_machine_identifier == self._manager.identity.identifier
 
     def _was_encrypted(self, message: Message) -> bool:
-        """A level alone is only a word of the sender (readings MQMQ 3.19), but a message from here needs no more."""
+        """Whether it was encrypted. A level alone is only a claim (readings MQMQ 3.19), but enough from here."""
         return message.privacy_level != PrivacyLevel.NONE and (bool(message.symmetric_key) or self._is_ours(message))
 
 
@@ -234,7 +234,7 @@ def _is_delivered(message: Message, message_class: MessageClass) -> bool:
 
 
 def _came_too_late(event: MessagePositionDeleted) -> bool:
-    """TimeToBeReceived was over when the message came: it is as if it had never been there (MS-MQMQ 2.2.18.1.6)."""
+    """Whether TimeToBeReceived was over on arrival: it counts as never in the queue (MS-MQMQ 2.2.18.1.6)."""
     message = event.message
     return event.reason is MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT and has_expired(
         message.sent_time, message.time_to_be_received, message.arrival_time

@@ -1,9 +1,8 @@
-"""DispatchCollection: which message is sent next, MS-MQDMPR 3.1.1.18, 3.1.7.1.28, 3.1.7.1.29, 3.1.7.1.34 and 3.1.7.3.9.
+"""DispatchCollection, the order of sending: MS-MQDMPR 3.1.1.18, 3.1.7.1.28, 3.1.7.1.29, 3.1.7.1.34 and 3.1.7.3.9.
 
-One message is on its way at a time. An event that lets the next one go returns its entry, and the caller has it sent;
-when it is sent, it is removed, and so on. An entry has the highest sum of priorities, and among equals the message that
-came first. A position has one entry at most. The collection is volatile: those who transfer fill it again after a
-restart.
+One message is on its way at a time. An event that lets the next one go returns its entry, and the caller sends it; a
+sent message is removed, and so on. The next entry has the highest sum of priorities, and among equals the message that
+came first. A position has one entry at most. The collection is volatile: transfer fills it again after a restart.
 """
 
 from dataclasses import dataclass
@@ -24,9 +23,9 @@ class TransferProtocol(Enum):
 
 @dataclass(slots=True, eq=False)
 class DispatchEntry:
-    """MS-MQDMPR 3.1.1.18. The position is known by its queue and LookupIdentifier, which tells the message's priority.
+    """MS-MQDMPR 3.1.1.18. The position is known by its queue and LookupIdentifier, which includes the priority.
 
-    `protocol_data` is what the binary protocol keeps of the message; None for SRMP.
+    `protocol_data` is the data of the binary protocol about the message; None for SRMP.
     """
 
     queue: OutgoingQueue
@@ -40,14 +39,14 @@ class DispatchEntry:
         return TransferProtocol.SRMP if self.protocol_data is None else TransferProtocol.BINARY
 
 
-# What is sent first has the lowest. The third number is another one each time, so that no two are equal.
+# The lowest is sent first. The third number is always another, so that no two are equal.
 _Ranked = tuple[int, int, int, DispatchEntry]
 
 
 class Dispatch:
     """The messages of all outgoing queues that wait to be sent.
 
-    An entry that leaves stays in the heap until it comes to its top, or until the heap has more of those than others.
+    A removed entry stays in the heap until it comes to its top, or until the heap has more of those than others.
     Entries that come to the top while their queue is not Active wait in `_idle`, by the number of their queue.
     """
 
@@ -67,7 +66,7 @@ class Dispatch:
     def add_message_to_dispatch_collection(
         self, queue: OutgoingQueue, lookup_id: int, protocol_data: object | None
     ) -> DispatchEntry | None:
-        """MS-MQDMPR 3.1.7.1.28. Nothing is added of a queue from which nothing may leave (MS-MQQB 3.1.7.12)."""
+        """MS-MQDMPR 3.1.7.1.28. Adds nothing for a queue from which nothing may leave (MS-MQQB 3.1.7.12)."""
         if not queue.may_send:
             return None
         entries = self._entries.setdefault(queue.number, {})
@@ -89,7 +88,7 @@ class Dispatch:
         return self._dispatch_send_message()
 
     def remove_messages_from_dispatch_collection_by_queue(self, queue: OutgoingQueue) -> None:
-        """MS-MQDMPR 3.1.7.1.34. It lets nothing go."""
+        """MS-MQDMPR 3.1.7.1.34. It sends nothing."""
         self._size -= len(self._entries.pop(queue.number, ()))
         self._idle.pop(queue.number, None)
         if self._in_progress is not None and self._in_progress.queue is queue:
@@ -115,7 +114,7 @@ class Dispatch:
         return None
 
     def _wake(self) -> None:
-        """Bring back what waits for a queue that has become Active."""
+        """Bring back the entries of queues that have become Active."""
         for number, entries in tuple(self._idle.items()):
             if entries[0].queue.is_active:
                 del self._idle[number]

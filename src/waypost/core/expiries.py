@@ -1,9 +1,9 @@
-"""When messages expire: one deadline for each, for messages that mostly leave before.
+"""Deadlines of messages: one for each, for messages that mostly leave before.
 
 Every message on its way has a deadline, so a deadline costs eight bytes: those of one queue that end in the same second
-share a bucket. A deadline is not stopped: its message is gone by then, and whoever holds the messages says so. Stale
+share a bucket. A deadline is not stopped: its message is gone by then, as the holder of the messages reports. Stale
 ones are cleared away when there may be more of them than of others, a few with every deadline that starts, so that the
-work for each is constant and nobody waits for the work on all of them.
+work for each is constant and no call does the work for all of them.
 """
 
 from array import array
@@ -13,7 +13,7 @@ from math import inf
 from typing import Final, Protocol
 
 _FEW: Final = 256
-# Deadlines that are looked at, for stale ones, when others start or somebody asks for the next one.
+# Number of deadlines to check for stale ones, when others start or the next one is asked for.
 _LOOKED_AT: Final = 256
 
 # The deadline in whole seconds, and the number of the queue.
@@ -21,13 +21,13 @@ _Key = tuple[int, int]
 
 
 class Holder(Protocol):
-    """Whoever knows which messages are there."""
+    """Knows which messages exist."""
 
     def remaining(self, queue: int, lookup_ids: Sequence[int]) -> list[int]:
-        """Those of these messages that the queue still holds."""
+        """The messages among these that the queue still holds."""
 
     def held(self) -> int:
-        """How many messages are in the queues that have deadlines."""
+        """Number of messages in the queues that have deadlines."""
 
 
 class Expiries:
@@ -40,9 +40,9 @@ class Expiries:
         self._buckets: dict[_Key, array[int]] = {}
         # The keys of all buckets, and of some that are empty and gone.
         self._heap: list[_Key] = []
-        # The buckets in which some message stands behind one with a greater number.
+        # The buckets in which a message is behind one with a greater number.
         self._unsorted: set[_Key] = set()
-        # Those that are still to be cleared of stale deadlines.
+        # The buckets to clear of stale deadlines.
         self._clearing: list[_Key] = []
         self._count = 0
         self._bound = _FEW
@@ -72,7 +72,7 @@ class Expiries:
                 self._clear_some(_LOOKED_AT + 2 * len(lookup_ids))
 
     def due(self, time: float) -> Iterator[tuple[int, Sequence[int]]]:
-        """Take those whose deadline has passed at `time`: each queue with its LookupIdentifiers, ascending.
+        """Take the deadlines that have passed at `time`: each queue with its LookupIdentifiers, ascending.
 
         The earliest come first. Some may be of messages that are gone.
         """
@@ -85,7 +85,7 @@ class Expiries:
         self.first = self._heap[0][0] if self._heap else inf
 
     def earliest(self) -> int | None:
-        """The earliest deadline of a message that is there. Behind many stale ones it may be too early."""
+        """The earliest deadline of an existing message. Behind many stale ones it may be too early."""
         left = _LOOKED_AT
         while left and self._heap:
             _, queue = key = self._heap[0]
@@ -103,14 +103,14 @@ class Expiries:
         return self._heap[0][0] if self._heap else None
 
     def _sorted(self, key: _Key, bucket: "array[int]") -> Sequence[int]:
-        """A message that was moved away and back has started twice."""
+        """The numbers of a bucket, sorted and once each: a message that was moved away and back has started twice."""
         if key not in self._unsorted:
             return bucket
         self._unsorted.remove(key)
         return sorted(set(bucket))
 
     def _clear_some(self, count: int) -> None:
-        """Look at about so many deadlines, and drop those that are stale."""
+        """Check about this many deadlines, and drop the stale ones."""
         while count > 0 and self._clearing:
             key = self._clearing.pop()
             bucket = self._buckets.get(key)

@@ -1,16 +1,16 @@
 """The queue manager as a resource manager in transactions of an outside coordinator: MS-MQDMPR 3.1.4.6 to 3.1.4.11.
 
-The coordinator asks through the events here, named as the text names them, and is answered by messages that
-`take_messages` hands out. Which coordinator it is, and how messages travel, is not known here.
+The coordinator asks through the events here, which have the names of the specification, and the messages of
+`take_messages` answer it. The coordinator, and the transport of messages, are unknown here.
 
 A message is a promise: PrepareRequestDone says that the transaction survives a crash, CommitRequestDone and
-AbortRequestDone that nobody will ever ask for its outcome again. So whoever drives this takes the messages together
-with the events of the core, makes one batch of those events, and lets the messages go only when that batch is durable.
+AbortRequestDone that its outcome is never asked for again. So the caller takes the messages together with the events
+of the core, makes one batch of those events, and sends the messages only when that batch is durable.
 
 In-doubt transactions are those that were prepared before the last stop. `initialize` is called when they are back in
-the collection; the messages that they hold stay locked, and no other transaction can be taken part in, until `recovery`
-is RECOVERED. If it becomes FAILED, the queue manager stops: the error of ReenlistmentFailed goes to the one who started
-it, and everything stays as it is for the next start.
+the collection; the messages that they hold stay locked, and no other transaction can begin, until `recovery` is
+RECOVERED. If it becomes FAILED, the queue manager stops: the error of ReenlistmentFailed goes to the caller that
+started it, and everything stays as it is for the next start.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from waypost.hresult import HResult
 
 
 class Recovery(Enum):
-    """How far a start has come with what was in doubt."""
+    """Progress of a start with the in-doubt transactions."""
 
     NOT_STARTED = auto()
     RECOVERING = auto()
@@ -34,7 +34,7 @@ class Recovery(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EnlistResourceManager:
-    """This queue manager takes part in transactions from now on, under the GUID that it has for life."""
+    """This queue manager takes part in transactions from now on, under its permanent GUID."""
 
     resource_manager: bytes
 
@@ -55,7 +55,7 @@ class ReenlistTransaction:
 
 @dataclass(frozen=True, slots=True)
 class PrepareRequestDone:
-    """TXUSER_ENLISTMENT_MTAG_PREPAREREQDONE: the transaction can be committed, whatever happens."""
+    """TXUSER_ENLISTMENT_MTAG_PREPAREREQDONE: the transaction can be committed, even after a crash."""
 
     transaction: bytes
 
@@ -76,7 +76,7 @@ class AbortRequestDone:
 
 @dataclass(frozen=True, slots=True)
 class ReenlistmentFailed:
-    """For the one who started the queue manager, not for the coordinator: it cannot start."""
+    """For the caller that started the queue manager, not for the coordinator: it cannot start."""
 
     transaction: bytes
     status: HResult
@@ -94,24 +94,24 @@ Outgoing = (
 
 
 class ExternalTransactions:
-    """The transactions that somebody else brings to their end. They are in TransactionCollection with the others."""
+    """The transactions with an outside coordinator. They are in TransactionCollection with the others."""
 
     __slots__ = ("_in_doubt", "_transactions", "messages", "recovery")
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions: Final = transactions
-        # What is to be told.
+        # Messages to send.
         self.messages: list[Outgoing] = []
         self._in_doubt: set[bytes] = set()
         self.recovery = Recovery.NOT_STARTED
 
     def take_messages(self) -> list[Outgoing]:
-        """What is to be told since the last call, in order."""
+        """The messages to send since the last call, in order."""
         messages, self.messages = self.messages, []
         return messages
 
     def initialize(self, resource_manager: bytes) -> None:
-        """MS-MQDMPR 3.1.3: enlist as a resource manager, and ask for the outcome of what is in doubt."""
+        """MS-MQDMPR 3.1.3: enlist as a resource manager, and ask for the outcome of in-doubt transactions."""
         self.messages.append(EnlistResourceManager(resource_manager))
         in_doubt = [
             transaction.identifier for transaction in self._transactions.collection.values() if transaction.is_kept
@@ -123,7 +123,7 @@ class ExternalTransactions:
     def enlist(self, identifier: bytes) -> None:
         """Take part in a transaction: operations can be recorded in it from now on.
 
-        Raises TransactionEnlistFailed before recovery is over, and TransactionSequence if it is under way already.
+        Raises TransactionEnlistFailed before recovery is over, and TransactionSequence if it is active already.
         """
         if self.recovery is not Recovery.RECOVERED:
             raise TransactionEnlistFailed(f"the queue manager cannot take part in {guid_text(identifier)} yet")
@@ -163,14 +163,14 @@ class ExternalTransactions:
             self._abort(identifier)
 
     def dtc_reenlistment_timeout(self, identifier: bytes) -> None:
-        """MS-MQDMPR 3.1.4.11. What comes from now on changes nothing of what is in doubt."""
+        """MS-MQDMPR 3.1.4.11. Later messages change nothing about in-doubt transactions."""
         if identifier in self._in_doubt:
             self._in_doubt.clear()
             self.recovery = Recovery.FAILED
             self.messages.append(ReenlistmentFailed(identifier, HResult.MQ_ERROR_DTC_CONNECT))
 
     def _is_enlisted(self, identifier: bytes) -> bool:
-        """A transaction of this queue manager alone is none of the coordinator's business."""
+        """Whether the coordinator knows the transaction: one of this queue manager alone does not concern it."""
         transaction = self._transactions.collection.get(identifier)
         return transaction is not None and not transaction.single_phase
 

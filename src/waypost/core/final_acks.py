@@ -1,13 +1,12 @@
-"""AwaitingFinalACKTable of MS-MQQB 3.1.1.3.1, and what a FinalAck does to the message that it is about (3.1.5.7).
+"""AwaitingFinalACKTable of MS-MQQB 3.1.1.3.1, and the effect of a FinalAck on its message (3.1.5.7).
 
-The table is a queue of the queue manager's own, so what is in it outlives the process. A message waits there as long as
-it takes: there is no timer, because its receiver may consume it years later. No event tells that a message goes to the
-table or leaves it: nothing follows but the copy that is kept here.
+The table is an internal queue of the queue manager, so its messages outlive the process. A message waits there without
+a time limit, because its receiver may consume it years later. Moves to and from the table cause no event: nothing
+follows but the copy that is kept here.
 
 A FinalAck names its message by MessageIdentifier. The places of all messages that wait for one, in outgoing queues and
-in the table, are known by the ordinals of those. They are not taken out when a message leaves: whoever looks finds that
-it is gone, and the others are cleared away, a few with each that is noted, whenever there are twice as many as were
-there the last time.
+in the table, are known by the ordinals of those. They are not removed when a message leaves: a search finds that it is
+gone, and the others are cleared away, a few with each new one, whenever there are twice as many as the last time.
 """
 
 from collections.abc import Sequence
@@ -30,7 +29,7 @@ from waypost.wire.message_class import MessageClass
 from waypost.wire.path_names import PathName, QueueKind
 
 _FEW: Final = 64
-# Places that are looked at for messages that are gone, when another one is noted.
+# Number of places to check for messages that are gone, with each new one.
 _AT_ONCE: Final = 64
 
 # The number of a queue, and a LookupIdentifier in it.
@@ -38,7 +37,7 @@ _Place = tuple[int, int]
 
 
 def wants_final_ack(message: Message) -> bool:
-    """MS-MQQB 3.1.7.2.2, readings MQQB 3.20: whether the end of the message is told to its source."""
+    """MS-MQQB 3.1.7.2.2, readings MQQB 3.20: whether the source gets a report of the end of the message."""
     return message.is_transactional and (
         message.positive_journaling_requested
         or message.negative_journaling_requested
@@ -59,17 +58,17 @@ class FinalAcks:
         # One message to several queues has one identifier, so there may be several places.
         self._places: dict[int, tuple[_Place, ...]] = {}
         self._bound = _FEW
-        # The ordinals that are still to be looked at for places whose messages are gone.
+        # The ordinals to check for places of messages that are gone.
         self._clearing: list[int] = []
         self._counts: dict[FormatName | None, int] = {}
 
     def expect(self, queue: OutgoingQueue, message: Message) -> None:
-        """A message is in an outgoing queue: a FinalAck may come before it leaves."""
+        """Note a message in an outgoing queue: a FinalAck may come before it leaves."""
         if message.asks_for_attention and self._is_ours(message.identifier) and wants_final_ack(message):
             self._note(queue, message)
 
     def restore(self, queue: Queue, messages: Sequence[Message]) -> None:
-        """Messages of an outgoing queue or of the table that outlived the process."""
+        """Restore messages of an outgoing queue or of the table that outlived the process."""
         for message in messages:
             if isinstance(queue, OutgoingQueue):
                 self.expect(queue, message)
@@ -78,7 +77,7 @@ class FinalAcks:
                 self._count(message.destination_queue_format_name, 1)
 
     def await_final_ack(self, queue: OutgoingQueue, lookup_id: int) -> None:
-        """MS-MQQB 3.1.5.6: a message of this queue was delivered, and waits in the table for what becomes of it."""
+        """MS-MQQB 3.1.5.6: move a delivered message of this queue to the table, where it waits for its outcome."""
         message = self._positions.remove(queue, lookup_id)
         if message is None:
             return
@@ -96,7 +95,7 @@ class FinalAcks:
     ) -> bool:
         """MS-MQQB 3.1.5.7. False if no message waits for this.
 
-        `sequence` is the place of the message in its sequence: it tells apart what went to several queues.
+        `sequence` is the place of the message in its sequence: it separates copies to several queues.
         """
         found = self.find(identifier, sequence)
         if found is None:
@@ -105,9 +104,9 @@ class FinalAcks:
         return True
 
     def end(self, queue: Queue, message: Message, message_class: int, now: Now) -> None:
-        """The same for the message that was found."""
+        """Apply a FinalAck to the message that it names."""
         if isinstance(queue, OutgoingQueue):
-            # Whoever transfers it is told that there is nothing more to do. Nothing else follows from that.
+            # Transfer learns that nothing is left to do. Nothing else follows from that.
             self._positions.delivered_all(queue, (message,))
         else:
             self._positions.remove(queue, message.lookup_identifier, message)
@@ -123,7 +122,7 @@ class FinalAcks:
     def find(
         self, identifier: MessageIdentifier, sequence: tuple[TxSequenceId, int] | None
     ) -> tuple[Queue, Message] | None:  # fmt: skip
-        """The message that waits for a FinalAck with this identifier, and the queue that has it."""
+        """The message that waits for a FinalAck with this identifier, and its queue."""
         if not self._is_ours(identifier):
             return None
         for place in self._places.get(identifier.ordinal, ()):
@@ -137,11 +136,11 @@ class FinalAcks:
         return None
 
     def count(self, queue: OutgoingQueue) -> int:
-        """How many messages that left this queue wait in the table (MS-MQQB 3.1.5.6, EodNoReadCount)."""
+        """Number of messages in the table that left this queue (MS-MQQB 3.1.5.6, EodNoReadCount)."""
         return self.waiting_for(queue.destination_format_name)
 
     def waiting_for(self, name: FormatName) -> int:
-        """How many messages that were sent to this name wait in the table."""
+        """Number of messages in the table that were sent to this name."""
         return self._counts.get(name, 0)
 
     @property
@@ -162,7 +161,7 @@ class FinalAcks:
             self._clearing = list(self._places)
 
     def _clear_some(self) -> None:
-        """Drop some of the places whose messages are gone."""
+        """Drop some places of messages that are gone."""
         for _ in range(min(_AT_ONCE, len(self._clearing))):
             ordinal = self._clearing.pop()
             if not any(map(self._is_there, self._places.get(ordinal, ()))):

@@ -1,4 +1,4 @@
-"""What is done through a handle besides reading: MS-MQDMPR 3.1.7.1.27, purging and moving, as 3.1.1.17 allows it.
+"""Operations through a handle besides reading: MS-MQDMPR 3.1.7.1.27, purging and moving, as 3.1.1.17 allows.
 
 Every path that moves a message comes through here, so that the rules of MS-MQRR 3.1.4.10 hold for all of them.
 """
@@ -22,14 +22,14 @@ from waypost.wire.format_names import MultipleElementFormatName, PublicFormatNam
 
 
 class Handles:
-    """Each raises QueueNotAvailable if the queue of a handle is gone, AccessDenied if it was not opened for this."""
+    """Operations through handles. Each raises QueueNotAvailable for a deleted queue, AccessDenied without access."""
 
     __slots__ = ("_host_of", "_transactions", "_writing")
 
     def __init__(
         self, writing: Writing, transactions: Transactions, host_of: Callable[[OpenQueueDescriptor], bytes]
     ) -> None:
-        """`host_of` tells the queue manager that a public queue belongs to, NULL_GUID if nobody knows."""
+        """`host_of` gives the queue manager that has a public queue, NULL_GUID if unknown."""
         self._writing: Final = writing
         self._transactions: Final = transactions
         self._host_of: Final = host_of
@@ -50,7 +50,7 @@ class Handles:
         return self._writing.enqueue_message(_queue(descriptor), message, transaction, now)
 
     def copies(self, descriptor: OpenQueueDescriptor, message: Message) -> tuple[Message, ...]:
-        """The copy for each of several queues, in their order. Raises EncodeError if there is no packet for one."""
+        """The copy for each of several queues, in their order. Raises EncodeError for an impossible packet."""
         name = descriptor.format_name
         assert isinstance(name, MultipleElementFormatName)
         copies = tuple(
@@ -70,7 +70,7 @@ class Handles:
     def enqueue_copies(
         self, descriptor: OpenQueueDescriptor, copies: Sequence[Message], transaction: bytes | None, now: Now
     ) -> EnqueueStatus:
-        """What `copies` has made goes to the queues, up to the first that refuses."""
+        """Put the result of `copies` into the queues, up to the first that refuses."""
         for child, copy in zip(descriptor.multiple, copies, strict=True):
             status = self._writing.enqueue_message(_queue(child), copy, transaction, now)
             if status is not EnqueueStatus.ACCEPTED:
@@ -80,7 +80,7 @@ class Handles:
     def refusing(
         self, descriptor: OpenQueueDescriptor, copies: Sequence[Message], transaction: bytes | None, now: Now
     ) -> tuple[OpenQueueDescriptor, EnqueueStatus] | None:
-        """The first of several queues that does not take its copy, if all are to be taken, and why."""
+        """The first of several queues that does not accept its copy, if all must, and the reason."""
         sizes: Counter[Queue] = Counter()
         for child, copy in zip(descriptor.multiple, copies, strict=True):
             sizes[_queue(child)] += size_in_bytes(copy)
@@ -117,7 +117,7 @@ class Handles:
     def move_some_to_open_queue(
         self, source: OpenQueueDescriptor, target: OpenQueueDescriptor, part: MovedPart, count: int, *, now: Now
     ) -> MovedPart | None:
-        """MS-MQRR 3.1.4.10 for the next `count` messages. None if they cannot be moved from one queue to the other."""
+        """MS-MQRR 3.1.4.10 for the next `count` messages. None if moves from one queue to the other are not allowed."""
         _check(source, allowed=source.access_type.can_receive)
         _check(target, allowed=target.access_type is AccessType.MOVE)
         if not _are_related(_queue(source), _queue(target)):
@@ -127,7 +127,7 @@ class Handles:
     def check_move(
         self, source: OpenQueueDescriptor, lookup_id: int, target: OpenQueueDescriptor, transaction: bytes | None
     ) -> HResult:
-        """Whether a message may be moved like this, by MS-MQRR 3.1.4.10, whose order the checks have."""
+        """Whether a message may be moved like this, by MS-MQRR 3.1.4.10, with its order of checks."""
         _check(source, allowed=source.access_type.can_receive)
         _check(target, allowed=target.access_type is AccessType.MOVE)
         origin, destination = _queue(source), _queue(target)
@@ -142,7 +142,7 @@ class Handles:
         return HResult.MQ_OK
 
     def _is_in_transaction(self, queue: Queue, lookup_id: int) -> bool:
-        """A message that a transaction sends is not there yet, so this is not said of it."""
+        """Whether a transaction holds the message. One that is being sent is not there yet, and does not count."""
         if not queue.positions.is_held(lookup_id):
             return False
         found = self._transactions.operation_on(queue, lookup_id)
@@ -151,11 +151,11 @@ class Handles:
 
 def _check(descriptor: OpenQueueDescriptor, *, allowed: bool) -> None:
     if not allowed:
-        raise AccessDenied(f"{descriptor.format_name} was not opened for this")
+        raise AccessDenied(f"{descriptor.format_name} was not opened for this operation")
 
 
 def _are_related(source: Queue, target: Queue) -> bool:
-    """Whether both are of one queue: the queue and its subqueue, or two of its subqueues."""
+    """Whether both belong to one queue: the queue and its subqueue, or two of its subqueues."""
     if source is target or source.is_journal or target.is_journal:
         return False
     return (source.parent or source) is (target.parent or target)

@@ -1,9 +1,9 @@
-"""Transactions that outlive the process and wait for nobody but this queue manager: what is staged, what is claimed.
+"""Transactions that outlive the process and end by this queue manager alone: stages and claims.
 
 A stage is a transaction that sends and is prepared at once (MS-MQDMPR 3.1.4.3): its messages are in the store, in their
 places and Locked. A claim is one that receives. Either has thousands of operations, so they are Runs, and everything
 is done with all messages of a Run together. The outcome is that of MS-MQDMPR 3.1.4.4 and 3.1.4.5, for several of them
-in one moment. Whoever keeps the Runs in the store writes them with the batch that the messages are in.
+in one step. Code that keeps the Runs in the store writes them with the batch of the messages.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,12 +20,12 @@ from waypost.core.transaction_records import OperationType, Run, TransactionalOp
 from waypost.core.transactions import Transactions, move, sends_of
 from waypost.wire.message_class import MessageClass
 
-# Where messages of a queue go that were given back too often; None if they stay.
+# The queue for messages of a queue that were given back too often; None if they stay.
 PoisonQueue = Callable[[Queue], Queue | None]
 
 
 class LastingTransactions:
-    """Those of one queue manager, by their identifiers, which are no others' than theirs."""
+    """The lasting transactions of one queue manager, by their identifiers, which are unique."""
 
     __slots__ = ("_positions", "_transactions", "collection")
 
@@ -35,7 +35,7 @@ class LastingTransactions:
         self.collection: Final = transactions.lasting
 
     def keep(self, identifier: bytes) -> list[Run]:
-        """Make one of a transaction that has only sent, in this very moment: its messages are in the store from now."""
+        """Turn a transaction that has only sent, in this operation, into a lasting one: its messages are stored."""
         transaction = self._transactions.collection.pop(identifier)
         self._transactions.mark(sends_of(transaction))
         runs = []
@@ -47,14 +47,14 @@ class LastingTransactions:
         return runs
 
     def claim(self, identifier: bytes, queue: Queue, lookup_ids: Sequence[int]) -> tuple[Run, list[Message]]:
-        """Keep Available messages of a queue from others. Returns those that can be read, too."""
+        """Lock Available messages of a queue. Returns the readable ones too."""
         messages = self._positions.lock_all(queue, lookup_ids)
         run = Run(OperationType.DEQUEUE, queue, spans_of([message.lookup_identifier for message in messages]))
         self.collection[identifier] = [run]
         return run, messages
 
     def restore(self, identifier: bytes, runs: list[Run]) -> None:
-        """One that outlived the process. Express messages have not: they are in no Run any more."""
+        """Restore one that outlived the process. Express messages have not: no Run has them any more."""
         for run in runs:
             there = [lookup_id for lookup_id in run.lookup_ids() if lookup_id in run.queue.positions]
             if run.operation_type is OperationType.DEQUEUE:
@@ -66,18 +66,18 @@ class LastingTransactions:
         self.collection[identifier] = runs
 
     def restored(self) -> None:
-        """All are back: what is staged for another computer is not committed, and others need not come behind it."""
+        """Finish restoring: stages for another computer are not committed, so others need not come behind them."""
         for queue in {run.queue for runs in self.collection.values() for run in runs}:
             if isinstance(queue, OutgoingQueue):
                 queue.last_committed = max(queue.positions.previous_available(END), 0)
 
     def commit(self, identifiers: Iterable[bytes], wall: float) -> None:
-        """Commit all of these, in this order. What they have sent is seen in one moment.
+        """Commit all of these, in this order. Their messages become visible in one step.
 
-        None of their queues is deleted: messages that went with one cannot be committed, and nobody is to think so.
+        None of their queues is deleted: messages that went with one can never be committed.
         """
         runs = [run for identifier in identifiers for run in self.collection.pop(identifier) if run.spans]
-        assert not any(run.queue.is_deleted for run in runs), "a commit into a queue that is deleted"
+        assert not any(run.queue.is_deleted for run in runs), "a commit into a deleted queue"
         for run in runs:
             if isinstance(run.queue, OutgoingQueue):
                 messages = self._positions.find_all(run.queue, run.lookup_ids())
@@ -91,16 +91,16 @@ class LastingTransactions:
                 self._positions.received_all(run.queue, messages)
 
     def drop(self, identifier: bytes) -> None:
-        """Abort one that has sent: nothing of it was ever there."""
+        """Abort one that has sent: none of its messages was ever visible."""
         for run in self.collection.pop(identifier):
             if not run.queue.is_deleted:
                 messages = self._positions.find_all(run.queue, run.lookup_ids())
                 self._positions.remove_all(run.queue, messages)
 
     def give_back(self, identifier: bytes, max_aborts: int, poison_queue: PoisonQueue, wall: float) -> int:
-        """Abort one that has received. A message that has come back `max_aborts` times is moved away, unless that is 0.
+        """Abort one that has received. A message that has come back `max_aborts` times is moved away; 0 means never.
 
-        Returns how many messages were given back or moved.
+        Returns the number of messages that were given back or moved.
         """
         count = 0
         for run in self.collection.pop(identifier):
@@ -120,7 +120,7 @@ class LastingTransactions:
         return count
 
     def _attempts_failed(self, queue: Queue, lookup_ids: Sequence[int], max_aborts: int) -> set[int]:
-        """Note with Locked messages that their reading came to nothing. Returns those to which it happened too often.
+        """Count a failed read of Locked messages. Returns those with too many.
 
         readings MQDMPR 3.Z, MQRR 3.28.
         """
@@ -134,7 +134,7 @@ class LastingTransactions:
 
     def _arrived(self, run: Run) -> None:
         queue, lookup_ids = run.queue, run.lookup_ids()
-        # They were not in the queue yet when that was purged.
+        # They were not in the queue yet when it was purged.
         purged = queue.positions.purged(lookup_ids)
         self._positions.events += [PurgePendingChanged(queue, lookup_id) for lookup_id in purged]
         if run.is_quiet:

@@ -1,11 +1,10 @@
-"""What an administrator is told of live queues: MS-MQMQ 2.3.11 and 2.3.12, out of what MS-MQMR 3.1.4.1 names.
+"""Properties of live queues for an administrator: MS-MQMQ 2.3.11 and 2.3.12, from the fields in MS-MQMR 3.1.4.1.
 
-A snapshot is a copy: what happens to the queue afterwards does not reach it. Where MS-MQMR contradicts MS-MQMQ, which
-defines the properties, MS-MQMQ holds: format names are format names and not paths, the bytes of a journal are told even
-when nothing more goes into it, and the last acknowledgment even when every message is acknowledged.
+A snapshot is a copy: later changes of the queue do not reach it. Where MS-MQMR contradicts MS-MQMQ, which defines the
+properties, MS-MQMQ holds: format names are format names and not paths, the bytes of a journal are reported even when
+nothing more goes into it, and the last acknowledgment even when every message is acknowledged.
 
-Whoever transfers messages writes what is told of that into the queue: MS-MQDMPR 3.1.1.4, 3.1.1.5, and 3.1.1.3 with
-`record_connection`.
+Transfer writes its facts into the queue: MS-MQDMPR 3.1.1.4, 3.1.1.5, and 3.1.1.3 with `record_connection`.
 """
 
 from collections.abc import Sequence
@@ -57,14 +56,14 @@ _STATES_WITH_HOPS: Final = (OutgoingQueueState.CONNECTED, OutgoingQueueState.WAI
 
 @dataclass(frozen=True, slots=True)
 class DirectoryState:
-    """What the directory side of a queue manager (MS-MQDMPR 3.1.1.1) adds. In workgroup mode it is never offline."""
+    """Facts of the directory side of a queue manager (MS-MQDMPR 3.1.1.1). In workgroup mode it is never offline."""
 
     directory_offline: bool = False
     foreign_system: bool = False
 
 
 def machine_snapshot(manager: QueueManager, version: str = "") -> MachineManagement:
-    """MS-MQMQ 2.3.11. Journals and subqueues are queues too, but only a queue of its own is a private queue."""
+    """MS-MQMQ 2.3.11. Journals and subqueues are queues too, but do not count as private queues."""
     queues = manager.collection.by_number.values()
     attributes = manager.attributes
     servers = attributes.directory_server_list if attributes.directory_integrated else ()
@@ -81,7 +80,7 @@ def machine_snapshot(manager: QueueManager, version: str = "") -> MachineManagem
 def queue_snapshot(
     queue: Queue, directory: DirectoryState, source_info: Sequence[SourceInfo] = ()
 ) -> QueueManagement:  # fmt: skip
-    """MS-MQMQ 2.3.12. `source_info` is what the store has of the sources that send to the queue."""
+    """MS-MQMQ 2.3.12. `source_info` has the stored sources that send to the queue."""
     journal = queue.journal
     snapshot = QueueManagement(
         str(queue.pathname),
@@ -106,17 +105,17 @@ def queue_snapshot(
 def record_connection(
     queue: OutgoingQueue, status: ConnectionStatus, error: HResult, addresses: Sequence[str], wall: float
 ) -> None:
-    """MS-MQDMPR 3.1.1.3 ConnectionHistory. The error is MQ_OK if nothing failed; told as VT_I4, it has a sign."""
+    """MS-MQDMPR 3.1.1.3 ConnectionHistory. The error is MQ_OK if nothing failed; as VT_I4, it has a sign."""
     signed = int.from_bytes(error.to_bytes(4, "little"), "little", signed=True)
     queue.connection_history.append(ConnectionEvent(status, int(wall), signed, tuple(addresses)))
 
 
 def _add_transfer(snapshot: QueueManagement, queue: OutgoingQueue) -> None:
-    """What only an outgoing queue has."""
+    """Add the properties of an outgoing queue."""
     if queue.multicast:
         snapshot.type = QueueType.MGMT_QUEUE_TYPE_MULTICAST
     if not isinstance(queue.destination_format_name, DirectFormatName):
-        # No other name tells where the queue is.
+        # No other name shows the place of the queue.
         snapshot.pathname = ""
     if not queue.attributes.transactional:
         snapshot.xact = Answer.UNKNOWN
@@ -141,7 +140,7 @@ def _foreign(queue: Queue, directory: DirectoryState) -> Answer:
 
 
 def _next_hop(text: str) -> NextHop | None:
-    """MS-MQMQ 2.3.12.12 tells IP addresses and the GUIDs of connected networks, and no names."""
+    """MS-MQMQ 2.3.12.12 has IP addresses and the GUIDs of connected networks, and no names."""
     _, _, address = text.rpartition("=")
     try:
         return ip_address(address)

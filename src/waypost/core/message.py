@@ -1,13 +1,13 @@
 """MS-MQDMPR 3.1.1.12 Message: the data of one message, as an application gives it or a packet brings it.
 
-A message has two faces. The attributes are what applications and the queue manager talk about; `packet` is the
-UserMessage Packet that carries them. A message that was received has both from the start, and its packet is what is
-stored, relayed, journaled and handed to remote readers: it is never encoded anew. A message that an application made
-gets its packet when it is needed first (waypost.core.serialization.packet_of). From then on the packet holds: who
-changes an attribute that it carries sets `packet` to b"" with it. LOCAL_ATTRIBUTES are the others, which no packet has:
-they and the packet are all that a store must keep.
+A message has two faces. The attributes are for applications and the queue manager; `packet` is the UserMessage Packet
+that carries them. A received message has both from the start, and its packet is what is stored, relayed, journaled and
+handed to remote readers: it is never encoded again. A message of an application gets its packet when that is first
+needed (waypost.core.serialization.packet_of). From then on the packet counts: code that changes an attribute in it also
+sets `packet` to b"". LOCAL_ATTRIBUTES are the others, which no packet has: they and the packet are all that a store
+must keep.
 
-GUIDs are 16 bytes, NULL_GUID where there is none. Times are seconds since 1970-01-01 UTC, time spans are seconds. An
+GUIDs are 16 bytes, NULL_GUID for none. Times are seconds since 1970-01-01 UTC, time spans are seconds. An
 empty format name is None, an empty collection of them (). MessagePositionReference is missing: positions know their
 message. A queue type is computed from its format name, so that the two cannot contradict each other.
 """
@@ -101,7 +101,7 @@ class Message:
     encryption_algorithm: int = EncryptionAlgorithm.RC4
     destination_queue_manager_identifier: bytes = NULL_GUID
     # A SID in packet form, or the GUID of a queue manager. The queue manager puts the user's SID here at sending;
-    # where it is empty the sender is anonymous, whatever the type says.
+    # an empty one is the anonymous sender, for any type.
     sender_identifier: bytes = b""
     sender_certificate: bytes = b""
     sender_identifier_type: SenderIdentifierType = SenderIdentifierType.SID
@@ -127,7 +127,7 @@ class Message:
     soap_body: str = ""
     soap_header: str = ""
 
-    # What MS-MQDMPR leaves out: readings MQDMPR 3.O, MQDMPR 3.Z, MS-MQRR 2.2.5.1 and 2.2.5.3.
+    # Attributes that MS-MQDMPR leaves out: readings MQDMPR 3.O, MQDMPR 3.Z, MS-MQRR 2.2.5.1 and 2.2.5.3.
     unit_of_work: bytes = NULL_GUID
     abort_count: int = 0
     move_count: int = 0
@@ -168,7 +168,7 @@ class Message:
         self.body = header.message_body
 
     def packed_properties(self, label_length: int, body_size: int) -> bytes:
-        """What the header starts with. struct.error if a value does not fit."""
+        """The start of the header. Raises struct.error if a value does not fit."""
         correlation = self.correlation_identifier
         return _pack_properties(
             self.acknowledgements_requested,
@@ -201,7 +201,7 @@ class Message:
 
     @property
     def asks_for_attention(self) -> bool:
-        """Whether the arrival or the end of the message has to be told to anybody but its reader.
+        """Whether the arrival or the end of the message has to be reported to anybody but its reader.
 
         That is by a copy in a journal or dead-letter queue, a report, a final or an administration acknowledgment.
         MS-MQQB 3.1.7.15: the last is not sent without an administration queue.
@@ -216,7 +216,7 @@ class Message:
 
     @property
     def queue_manager_address(self) -> bytes:
-        """The destination queue manager as a packet names it: a private name tells it, a direct name hides it."""
+        """The destination queue manager as a packet names it: a private name includes it, a direct name hides it."""
         name = self.destination_queue_format_name
         if type(name) is DirectFormatName:
             return NULL_GUID
@@ -253,7 +253,7 @@ class Message:
 
 
 def _all_of(first: FormatName | None, others: tuple[FormatName, ...]) -> tuple[FormatName, ...]:
-    """Each once, as they are told."""
+    """Each name once, in the order given."""
     if not others:
         return () if first is None else (first,)
     return tuple(dict.fromkeys(others if first is None else (first, *others)))

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class AuthenticationLevel(IntEnum):
-    """Which digital signature a message has. The numbers are those of SecurityHeader.Flags.AS (readings MQDMPR 3.U).
+    """Digital signature of a message. The numbers are those of SecurityHeader.Flags.AS (readings MQDMPR 3.U).
 
     XML_SIG is of SRMP and in no table; its number is that of the Windows SDK, MQMSG_AUTHENTICATED_SIGXML.
     """
@@ -22,7 +22,7 @@ class AuthenticationLevel(IntEnum):
 
 
 class DeliveryGuarantee(IntEnum):
-    """Whether a message survives that its queue manager stops."""
+    """Whether a message survives a stop of its queue manager."""
 
     EXPRESS = 0
     RECOVERABLE = 1
@@ -61,7 +61,7 @@ class EncryptionAlgorithm(IntEnum):
 
 
 class SenderIdentifierType(IntEnum):
-    """What SenderIdentifier holds. NONE: for access checks the sender is the anonymous user."""
+    """Content of SenderIdentifier. NONE: for access checks the sender is the anonymous user."""
 
     NONE = 0
     SID = 1

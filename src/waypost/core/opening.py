@@ -1,7 +1,7 @@
 """Handles on queues and cursors on handles: MS-MQDMPR 3.1.7.1.1, 3.1.7.1.2, 3.1.7.1.5 and 3.1.7.1.6.
 
 To send to a queue of another computer, an outgoing queue is opened: one for each format name, without regard to case,
-made when it is wanted first and kept like every other queue (readings MQDMPR 3.N). Only sending and the accesses for
+created when it is first needed and kept like every other queue (readings MQDMPR 3.N). Only sending and the accesses for
 administrators see it; every other access means the queue on the other computer, which is read remotely.
 """
 
@@ -33,7 +33,7 @@ from waypost.wire.format_names import (
     Suffix,
 )
 
-# MS-MQDMPR 3.1.7.3.8: every distribution list in a name is replaced by what is in it.
+# MS-MQDMPR 3.1.7.3.8: every distribution list in a name is replaced by its members.
 Expand = Callable[[FormatName], FormatName]
 
 
@@ -62,8 +62,8 @@ class Opening:
         """MS-MQDMPR 3.1.7.1.5.
 
         Raises UnsupportedFormatName, UnsupportedAccessMode, QueueNotFound, SharingViolation, AccessDenied for a queue
-        that is not for applications, LimitReached if one had to be made and there are too many, and what the expansion
-        of the name raises. Nothing stays open then.
+        that is not for applications, LimitReached for one queue too many, and the errors of the expansion of the name.
+        Nothing stays open then.
         """
         expanded = self._expand(name)
         if isinstance(expanded, MultipleElementFormatName):
@@ -109,9 +109,9 @@ class Opening:
         self, name: MultipleElementFormatName, access: AccessType, share: ShareMode, now: Now
     ) -> OpenQueueDescriptor:
         if access is not AccessType.SEND:
-            raise UnsupportedFormatName(f"{name} can only be sent to")
+            raise UnsupportedFormatName(f"{name} is only for sending")
         if share is not ShareMode.DENY_NONE:
-            raise UnsupportedAccessMode("several queues cannot be denied to others")
+            raise UnsupportedAccessMode("several queues at once do not support exclusive access")
         children: list[OpenQueueDescriptor] = []
         try:
             for element in name.elements:
@@ -126,14 +126,14 @@ class Opening:
 
     def _open_single(self, name: FormatName, access: AccessType, share: ShareMode, now: Now) -> OpenQueueDescriptor:
         if isinstance(name, DirectFormatName) and name.protocol is Protocol.IPX:
-            raise UnsupportedFormatName(f"{name} cannot be opened: IPX is not offered")
+            raise UnsupportedFormatName(f"cannot open {name}: IPX is not supported")
         if access is not AccessType.SEND and _is_only_for_sending(name):
-            raise UnsupportedFormatName(f"{name} can only be sent to")
+            raise UnsupportedFormatName(f"{name} is only for sending")
         if access is AccessType.SEND and name.is_read_only:
-            raise UnsupportedFormatName(f"{name} cannot be sent to: it can only be read")
+            raise UnsupportedFormatName(f"{name} is only for reading")
         queue = self._find(name, access, now)
         if queue.is_internal:
-            raise AccessDenied(f"{queue} is for the queue manager alone")
+            raise AccessDenied(f"{queue} is reserved for the queue manager")
         _check_sharing(queue, access, share)
         descriptor = OpenQueueDescriptor(self._handle(), self._handle(), queue, access, share, name)
         queue.descriptors[descriptor.handle] = descriptor
@@ -153,12 +153,12 @@ class Opening:
             return self._outgoing.create(name, now)
         queue = self._subqueue_on_demand(name, access, now)
         if queue is None:
-            raise QueueNotFound(f"{name} is no queue of this computer")
+            raise QueueNotFound(f"{name} is not a queue of this computer")
         return queue
 
     def _subqueue_on_demand(self, name: FormatName, access: AccessType, now: Now) -> Queue | None:
-        """readings MQDMPR 3.AA, MQRR 3.29: a subqueue is there when somebody wants to look into it, to read from it or
-        to move messages to it. One that is only looked into goes with its last handle.
+        """readings MQDMPR 3.AA, MQRR 3.29: a subqueue exists when a client wants to look into it, to read from it or to
+        move messages to it. One that is only looked into is deleted with its last handle.
         """
         match name:
             case DirectFormatName(subqueue=subqueue, suffix=Suffix.SUBQUEUE):

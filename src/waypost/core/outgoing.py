@@ -1,8 +1,8 @@
-"""Outgoing queues: how they come to be, and the states that they go through.
+"""Outgoing queues: their creation and their states.
 
 MS-MQDMPR 3.1.7.1.5 makes them, 3.1.3 locks and unlocks them at a start, 3.1.4.14 and 3.1.4.15 (3.1.7.2.3 and 3.1.7.2.4)
-pause and resume them; the rest is told by those who transfer (MS-MQQB 3.1.5). With HardenedSecurity only HTTP leaves
-this computer, so every other outgoing queue is Locked. Nothing that a connection does ends Locked or OnHold.
+pause and resume them; transfer reports the rest (MS-MQQB 3.1.5). With HardenedSecurity only HTTP leaves this computer,
+so every other outgoing queue is Locked. No event of a connection ends Locked or OnHold.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,7 +33,7 @@ State = OutgoingQueueState
 
 
 class Happening(Enum):
-    """What changes the State of an outgoing queue."""
+    """Event that changes the State of an outgoing queue."""
 
     ADDRESS_UNKNOWN = auto()
     CONNECTING = auto()
@@ -46,7 +46,7 @@ class Happening(Enum):
     UNLOCKED = auto()
 
 
-# MS-MQQB 3.1.5: a connection says in which state its queue is, whatever the state was, but for the two below.
+# MS-MQQB 3.1.5: a connection sets the state of its queue, from any state but the two below.
 _OF_A_CONNECTION: Final = {
     Happening.ADDRESS_UNKNOWN: State.NEED_VALIDATION,
     Happening.CONNECTING: State.WAITING,
@@ -56,7 +56,7 @@ _OF_A_CONNECTION: Final = {
 }
 _HELD_BACK: Final = (State.LOCKED, State.ON_HOLD)
 
-# MS-MQDMPR 3.1.1.3 State. A pair that is absent changes nothing.
+# MS-MQDMPR 3.1.1.3 State. A missing pair changes nothing.
 STATES: Final[dict[tuple[State, Happening], State]] = {
     **{
         (state, happening): following
@@ -72,7 +72,7 @@ STATES: Final[dict[tuple[State, Happening], State]] = {
 
 
 class Transport(Enum):
-    """How messages move between queue managers: the binary protocol of MS-MQQB, or SRMP over HTTP(S) or over PGM."""
+    """Transport between queue managers: the binary protocol of MS-MQQB, or SRMP over HTTP(S) or over PGM."""
 
     BINARY = auto()
     HTTP = auto()
@@ -89,7 +89,7 @@ def needs_directory(name: FormatName) -> bool:
 
 
 def destination_path(name: FormatName) -> PathName:
-    """A path for a queue elsewhere. Only a direct name tells the real one; another name is written as a path."""
+    """A path for a queue elsewhere. Only a direct name has the real one; another name is written as a path."""
     match name:
         case DirectFormatName():
             return PathName(name.host, name.kind, name.queue, name.subqueue)
@@ -100,7 +100,7 @@ def destination_path(name: FormatName) -> PathName:
 
 
 class OutgoingQueues:
-    """`hardened_security` tells whether the queue manager has it now. `directory` is None in workgroup mode."""
+    """`hardened_security` returns whether the queue manager has it now. `directory` is None in workgroup mode."""
 
     __slots__ = ("_directory", "_dispatch", "_hardened_security", "_positions", "_queues")
 
@@ -120,19 +120,19 @@ class OutgoingQueues:
         self._hardened_security: Final = hardened_security
 
     def create(self, name: FormatName, now: Now) -> OutgoingQueue:
-        """The end of MS-MQDMPR 3.1.7.1.5: the queue for a name that no queue has yet.
+        """The end of MS-MQDMPR 3.1.7.1.5: create the queue for a name that no queue has yet.
 
-        Raises QueueNotFound if the name is of this computer, UnsupportedFormatName if nothing can be sent to it,
-        LimitReached if there are too many.
+        Raises QueueNotFound for a name of this computer, UnsupportedFormatName if nothing can be sent to it,
+        LimitReached for one too many.
         """
         if len(self._queues.outgoing) >= MAX_OUTGOING_QUEUES:
             self._close_idle()
         if len(self._queues.outgoing) >= MAX_OUTGOING_QUEUES:
-            raise LimitReached(f"there are {MAX_OUTGOING_QUEUES} outgoing queues already")
+            raise LimitReached(f"the limit of {MAX_OUTGOING_QUEUES} outgoing queues is reached")
         return self.create_owed(name, now)
 
     def create_owed(self, name: FormatName, now: Now) -> OutgoingQueue:
-        """The same for what is promised already, however many queues there are."""
+        """Create a queue for messages that are already promised, beyond the limit of queues."""
         base_priority = self._base_priority(name)
         attributes = QueueAttributes(destination_path(name), label=str(name), base_priority=base_priority)
         queue = self._queues.new_outgoing_queue(name, attributes, now)
@@ -141,17 +141,17 @@ class OutgoingQueues:
         return queue
 
     def is_idle(self, queue: OutgoingQueue) -> bool:
-        """Whether nobody uses the queue: nothing waits in it, nobody has it open, and nobody holds it back."""
+        """Whether the queue is unused: it is empty, not open, and not on hold."""
         return not queue.descriptors and _is_empty(queue)
 
     def close_unused(self, queues: Iterable[Queue | None]) -> None:
-        """Take those of these queues out that never carried a message, though they are open for sending."""
+        """Remove the queues among these that never carried a message, though they are open for sending."""
         for queue in queues:
             if isinstance(queue, OutgoingQueue) and queue.link is None:
                 self._close(queue)
 
     def _close_idle(self) -> None:
-        """A program that has one of them open for sending opens it again when it sends."""
+        """Remove idle queues. A program that has one of them open for sending opens it again when it sends."""
         for queue in tuple(self._queues.outgoing.values()):
             self._close(queue)
 
@@ -169,12 +169,12 @@ class OutgoingQueues:
         _go(queue, Happening.ADDRESS_UNKNOWN if is_unknown else Happening.CONNECTING)
 
     def address_resolved(self, queue: OutgoingQueue, next_hops: tuple[str, ...]) -> None:
-        """MS-MQQB 3.1.5.2.1: the computers that can be connected to, as MS-MQMQ 2.3.12.12 writes them."""
+        """MS-MQQB 3.1.5.2.1: the computers to connect to, as MS-MQMQ 2.3.12.12 writes them."""
         queue.next_hops = next_hops
         _go(queue, Happening.CONNECTING)
 
     def address_not_resolved(self, queue: OutgoingQueue) -> None:
-        """MS-MQQB 3.1.5.2.1: what was known is of no use any more."""
+        """MS-MQQB 3.1.5.2.1: drop the addresses known before."""
         queue.next_hops = ()
         _go(queue, Happening.ADDRESS_UNKNOWN)
 
@@ -192,7 +192,7 @@ class OutgoingQueues:
         _go(queue, Happening.DISCONNECTED)
 
     def pause_queue(self, queue: OutgoingQueue) -> None:
-        """MS-MQDMPR 3.1.7.2.3. What waited to be sent is told again when the queue goes on (MS-MQQB 3.1.7.14)."""
+        """MS-MQDMPR 3.1.7.2.3. Waiting messages are reported again when the queue resumes (MS-MQQB 3.1.7.14)."""
         _go(queue, Happening.PAUSED)
         self._dispatch.remove_messages_from_dispatch_collection_by_queue(queue)
         self._positions.events.append(QueuePaused(queue))
@@ -204,7 +204,7 @@ class OutgoingQueues:
         self._positions.events.append(QueueResumed(queue))
 
     def initialize(self) -> None:
-        """MS-MQDMPR 3.1.3: HardenedSecurity may be another than at the last start."""
+        """MS-MQDMPR 3.1.3: HardenedSecurity may have changed since the last start."""
         for queue in self._queues.outgoing.values():
             if not self._lock_if_hardened(queue):
                 _go(queue, Happening.UNLOCKED)
@@ -216,7 +216,7 @@ class OutgoingQueues:
         return is_locked
 
     def _base_priority(self, name: FormatName) -> int:
-        """The BasePriority of a destination, which the directory knows of public queues."""
+        """The BasePriority of a destination, which the directory has for public queues."""
         identity = self._queues.identity
         match name:
             case PublicFormatName(guid):
@@ -228,9 +228,9 @@ class OutgoingQueues:
             case ConnectorFormatName() | MulticastFormatName():
                 is_here = False
             case _:
-                raise UnsupportedFormatName(f"{name} cannot be sent to")
+                raise UnsupportedFormatName(f"cannot send to {name}")
         if is_here:
-            raise QueueNotFound(f"{name} is no queue of this computer")
+            raise QueueNotFound(f"{name} is not a queue of this computer")
         return 0
 
     def _base_priority_of_public(self, guid: bytes) -> int:
@@ -239,8 +239,8 @@ class OutgoingQueues:
         if known is None:
             raise UnsupportedFormatName(f"the directory has no public queue {guid_text(guid)}")
         if self._queues.identity.is_local(known.computer_name):
-            raise QueueNotFound(f"{known.pathname} is in the directory, but there is no such queue on this computer")
-        # The text reads twice, and tells apart a queue that was never there and one that goes in between.
+            raise QueueNotFound(f"{known.pathname} is in the directory, but this computer does not have it")
+        # The specification reads twice, and separates a queue that never existed from one that is deleted in between.
         known = self._read(guid)
         if known is None:
             raise QueueNotFound(f"the public queue {guid_text(guid)} was deleted just now")

@@ -59,7 +59,7 @@ def response_queue_type(
 ) -> QueueType:
     if name is None:
         return QueueType.NONE
-    # Equal names may differ in their letters, which a receiver shall see as they were given.
+    # Equal names may differ in case, and a receiver shall see them as they were given.
     if administration is not None and str(name) == str(administration):
         return QueueType.SAME_AS_ADMINISTRATION_QUEUE
     queue_type = administration_queue_type(name, source, destination)
@@ -74,7 +74,7 @@ def response_queue_type(
 
 
 def packed_name(name: FormatName | None, queue_type: QueueType) -> QueueName | None:
-    """The bytes that stand for `name` where the packet has `queue_type`; None if that says it all."""
+    """The bytes for `name` in a packet with `queue_type`; None if the type is enough."""
     if name is None or queue_type is QueueType.SAME_AS_ADMINISTRATION_QUEUE:
         return None
     # Here only direct names have room for a suffix.
@@ -93,7 +93,7 @@ def packed_name(name: FormatName | None, queue_type: QueueType) -> QueueName | N
 
 
 def _hostless_type(name: FormatName | None) -> QueueType:
-    """The type of a name that does not lean on a host of the packet."""
+    """The type of a name that does not depend on a host in the packet."""
     if name is None:
         return QueueType.NONE
     if type(name) is DirectFormatName:
@@ -106,4 +106,4 @@ def _hostless_type(name: FormatName | None) -> QueueType:
 
 
 def _unsupported(name: FormatName) -> UnsupportedFormatName:
-    return UnsupportedFormatName(f"{name} cannot stand in the header of a message (MS-MQMQ 2.2.19.2)")
+    return UnsupportedFormatName(f"{name} does not fit into the header of a message (MS-MQMQ 2.2.19.2)")

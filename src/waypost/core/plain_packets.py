@@ -1,9 +1,9 @@
-"""The packet of a plain message in one go: MS-MQDMPR 3.1.7.1.32 for what most applications send.
+"""The packet of a plain message in one go: MS-MQDMPR 3.1.7.1.32 for most messages of applications.
 
-Plain is a message whose packet has only BaseHeader, UserHeader, MessagePropertiesHeader and perhaps TransactionHeader,
+A message is plain if its packet has only BaseHeader, UserHeader, MessagePropertiesHeader and perhaps TransactionHeader,
 and names no connector. plain_packet gives the bytes that waypost.core.serialization makes of the headers as records, in
 a third of the time. It refuses nothing: a message that is not plain, that does not fit or that breaks a rule is left
-to the general way, which finds the reason.
+to the general code, which finds the reason.
 """
 
 import struct
@@ -26,7 +26,7 @@ from waypost.wire.keys import ProviderType
 from waypost.wire.queue_names import DirectQueueFormatName
 
 _BASE_AND_USER: Final = Struct(base_header.LAYOUT.format + user_header.LAYOUT.format.removeprefix("<"))
-# UserHeader.MessageID: its QueueManagerGuid is SourceQueueManager, and only the Ordinal stands here.
+# UserHeader.MessageID: its QueueManagerGuid is SourceQueueManager, so only the Ordinal is here.
 _ORDINAL_AT: Final = _BASE_AND_USER.size - 8
 _FIXED_SIZE: Final = _BASE_AND_USER.size + message_properties.FIXED_SIZE
 _ACKS: Final = message_properties.PA | message_properties.PR | message_properties.NA | message_properties.NR
@@ -42,19 +42,19 @@ _DIRECT_DESTINATION: Final = QueueType.DIRECT_QUEUE << user_header.DQ_SHIFT
 
 
 class _NotPlain(Exception):
-    """The general way has to make or refuse the packet."""
+    """The general code has to make or refuse the packet."""
 
 
 def plain_packet(message: Message) -> bytes | None:
-    """The packet, or None if the general way has to make or refuse it."""
+    """The packet, or None if the general code has to make or refuse it."""
     parts = _parts(message)
     return None if parts is None else b"".join(parts)
 
 
 def plain_packets(message: Message, bodies: Sequence[bytes], first_ordinal: int) -> list[bytes] | None:
-    """The packets of messages that differ in their bodies and ordinals alone; the ordinals count up from the first.
+    """The packets of messages that differ only in their bodies and ordinals; the ordinals count up from the first.
 
-    None if the general way has to make or refuse one of them. The message gets other bodies meanwhile. A packet takes a
+    None if the general code has to make or refuse one. The message gets other bodies meanwhile. A packet takes a
     fifth of the time that plain_packet needs.
     """
     packets = []
@@ -74,7 +74,7 @@ def plain_packets(message: Message, bodies: Sequence[bytes], first_ordinal: int)
 
 
 def _parts(message: Message) -> tuple[bytes, ...] | None:
-    """What the packet is joined of; the last two are the body and its padding."""
+    """The parts of the packet; the last two are the body and its padding."""
     if not _is_plain(message):
         return None
     try:
@@ -191,7 +191,7 @@ def _queues(message: Message) -> tuple[int, bytes, bytes]:
     return flags, address, names
 
 
-# Most messages go to few queues, and to pack a name takes 0.7 us. By its text: equal names may differ in their letters.
+# Most messages go to few queues, and to pack a name takes 0.7 us. By its text: equal names may differ in case.
 @lru_cache(maxsize=128)
 def _direct_name(text: str) -> bytes:
     return DirectQueueFormatName(text).encode()

@@ -1,4 +1,4 @@
-"""What the core needs of those around it, and what it tells them."""
+"""Ports of the core to the code around it, and its events."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,53 +14,53 @@ from waypost.wire.message_class import MessageClass
 
 
 class MessageTable(Protocol):
-    """Where messages are kept, by the number of their queue and their LookupIdentifier.
+    """Storage of messages, by the number of their queue and their LookupIdentifier.
 
-    What `get` gives is shared: who changes it makes a copy, and puts that.
+    The result of `get` is shared: code that changes it makes a copy, and puts that.
     """
 
     def put(self, queue: int, message: Message) -> None:
-        """Keep a new message. A recoverable one is part of the batch that is being made."""
+        """Store a new message. A recoverable one is part of the current batch."""
 
     def put_all(self, queue: int, messages: Sequence[Message]) -> None:
-        """The same for messages that differ in identifiers and bodies alone."""
+        """Store messages that differ only in identifiers and bodies."""
 
     def hold(self, queue: int, message: Message) -> None:
-        """Keep a message that a transaction has sent and may take back: nothing is written of it."""
+        """Keep a message of a transaction that may still be aborted: nothing about it is written."""
 
     def hold_all(self, queue: int, messages: Sequence[Message]) -> None:
-        """The same for messages that differ in identifiers and bodies alone."""
+        """Keep messages of a transaction that differ only in identifiers and bodies."""
 
     def publish(self, queue: int, lookup_id: int) -> Message:
-        """A message that was held is there for good: it is kept as by `put`. It is recoverable."""
+        """Store a held message as `put` does. It is recoverable."""
 
     def publish_all(self, queue: int, lookup_ids: Sequence[int]) -> None:
-        """The same for several messages."""
+        """Store several held messages."""
 
     def update(self, queue: int, message: Message) -> None:
-        """Another state of a message that was put. Its packet has the same size."""
+        """Store a new state of a message. Its packet has the same size."""
 
     def get(self, queue: int, lookup_id: int) -> Message:
-        """Raises RecordDamaged. PositionEvents.find is for those who can go on without the message."""
+        """Raises RecordDamaged. PositionEvents.find is for callers that can go on without the message."""
 
     def get_all(self, queue: int, lookup_ids: Sequence[int]) -> list[Message]: ...
 
     def set_aside(self, queue: Queue, lookup_id: int, damage: RecordDamaged) -> int:
-        """A message cannot be read: it is in its queue no more, and what is left of it is kept. Returns its size."""
+        """Remove an unreadable message from its queue, and keep its remains. Returns its size."""
 
     def delete(self, queue: int, message: Message) -> None: ...
 
     def delete_all(self, queue: int, messages: Sequence[Message]) -> int:
-        """The same for several messages. Returns the size of all together."""
+        """Delete several messages. Returns their total size."""
 
     @property
     def in_memory(self) -> int:
-        """How many messages are in memory only."""
+        """Number of messages that are in memory only."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublicQueue:
-    """What the directory knows of a public queue, as far as opening it goes."""
+    """The knowledge of the directory about a public queue that opening it needs."""
 
     pathname: str
     queue_manager_identifier: bytes
@@ -80,7 +80,7 @@ class Directory(Protocol):
     def delete_queue(self, queue: Queue) -> None: ...
 
     def paths_of(self, queue: Queue) -> tuple[str, str] | None:
-        """FullPath and DirectoryPath, or None if they cannot be read."""
+        """FullPath and DirectoryPath, or None if they are unreadable."""
 
     def find_queue(self, identifier: bytes) -> PublicQueue | None: ...
 
@@ -88,12 +88,12 @@ class Directory(Protocol):
         """The ComputerName of a queue manager."""
 
     def members(self, name: DistributionListFormatName) -> tuple[FormatName, ...] | None:
-        """The elements of a distribution list, or None if it cannot be resolved."""
+        """The elements of a distribution list, or None if it does not resolve."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadEnded:
-    """A wait is over. With MQ_OK, `message` is what it brought."""
+    """A wait has ended. With MQ_OK, `message` is its result."""
 
     wait_id: int
     status: HResult
@@ -104,7 +104,7 @@ class ReadEnded:
 class MessageArrived:
     """A message is in its destination queue for the first time, at once or with the commit of its transaction.
 
-    It is told of messages that ask for attention, not of the copies in journals and dead-letter queues.
+    Only for messages that ask for attention, not for the copies in journals and dead-letter queues.
     """
 
     queue: Queue
@@ -112,7 +112,7 @@ class MessageArrived:
 
 
 class MessagePositionDeleted(NamedTuple):
-    """MS-MQDMPR 3.1.7.2.1, for those who acknowledge and journal: why the message left its queue."""
+    """MS-MQDMPR 3.1.7.2.1, for acknowledgments and journals: the reason why the message left its queue."""
 
     queue: Queue
     message: Message
@@ -121,14 +121,14 @@ class MessagePositionDeleted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MessageSetAside:
-    """The record of a message is damaged: the message left its queue, and nobody can say more about it."""
+    """The record of a message is damaged: the message left its queue, and nothing more is known about it."""
 
     queue: Queue
     lookup_id: int
 
 
 class MessagePositionAvailable(NamedTuple):
-    """MS-MQDMPR 3.1.7.2.2, for those who transfer. A tuple, because there is one for each message."""
+    """MS-MQDMPR 3.1.7.2.2, for transfer. A tuple, because each message has one."""
 
     queue: Queue
     lookup_id: int
@@ -136,7 +136,7 @@ class MessagePositionAvailable(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PurgePendingChanged:
-    """A locked message was purged, and goes when its lock does, also after a restart; or it stays after all."""
+    """A locked message was purged, and is removed with its lock, also after a restart; or it stays after all."""
 
     queue: Queue
     lookup_id: int
@@ -144,7 +144,7 @@ class PurgePendingChanged:
 
 @dataclass(frozen=True, slots=True)
 class QueueChanged:
-    """A queue was created, or its persistent attributes are others now."""
+    """A queue was created, or its persistent attributes have changed."""
 
     queue: Queue
 
@@ -158,7 +158,7 @@ class QueueDeleted:
 
 @dataclass(frozen=True, slots=True)
 class QueueManagerChanged:
-    """The persistent attributes of the queue manager are others now."""
+    """The persistent attributes of the queue manager have changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class TransactionEnded:
 
 @dataclass(frozen=True, slots=True)
 class QueuePaused:
-    """MS-MQDMPR 3.1.7.2.3, for those who transfer."""
+    """MS-MQDMPR 3.1.7.2.3, for transfer."""
 
     queue: Queue
 

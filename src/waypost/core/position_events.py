@@ -1,10 +1,10 @@
-"""What becomes of message positions: MS-MQDMPR 3.1.7.2.1, 3.1.7.2.2 and 3.1.7.2.7, MS-MQQB 3.1.7.1.2, and bytes.
+"""Events of message positions: MS-MQDMPR 3.1.7.2.1, 3.1.7.2.2 and 3.1.7.2.7, MS-MQQB 3.1.7.1.2, and byte counts.
 
 A message counts from the moment it is in a queue until it leaves it, locked or not (readings MQDMPR 3.G). A position
-that becomes Available is offered to the readers that wait in the same moment, before anybody else can see it.
+that becomes Available is offered to the waiting readers at once, before any other reader can see it.
 
-A message whose record is damaged is set aside by the first who wants it: its position is gone, and it counts no more.
-Whoever asked goes on without it.
+The first use of a message with a damaged record sets it aside: its position is gone, and it no longer counts. The
+caller goes on without it.
 """
 
 from collections import deque
@@ -38,7 +38,7 @@ KILOBYTE: Final = 1024
 Offer = Callable[[Queue, int], None]
 
 _FEW: Final = 8
-# What one message may take beside its packet.
+# The most bytes of one message beside its packet.
 _MOST_OVERHEAD_BYTES: Final = POSITION_BYTES + MESSAGE_OVERHEAD_BYTES + SOURCE_RUN_BYTES
 _EXPIRED: Final = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
 
@@ -66,23 +66,23 @@ class PositionEvents:
     def __init__(self, messages: MessageTable) -> None:
         self.messages: Final = messages
         self.events: list[Event] = []
-        # Whoever keeps the waiting reads takes this place.
+        # The code of the waiting reads replaces this.
         self.offer: Offer = _nobody_waits
         self.sequential_id = 0
         self.total_bytes = 0
-        # How many positions there are.
+        # Number of positions.
         self.count = 0
         self.quota = UNLIMITED
-        # Of the smallest message that the quota has refused, until it would have room for it.
+        # Size of the smallest message that the quota has refused, until it would fit.
         self._refused_size = inf
         self.sources: Final = Sources()
-        # The queues whose bytes may be too many, because the size of a damaged message is not known.
+        # The queues that may count too many bytes, because the size of a damaged message is unknown.
         self.inexact: Final[set[int]] = set()
         self.expiries: Final = Expiries(self)
         self._queues: dict[int, Queue] = {}
-        # Queue and LookupIdentifier of what expired while it was locked.
+        # Queue and LookupIdentifier of messages that expired while they were locked.
         self._expired: set[tuple[int, int]] = set()
-        # What expired while it was not, the earliest first, and is still to be taken away.
+        # Messages that expired while they were not locked, the earliest first, and are still to be removed.
         self._late: deque[tuple[Queue, deque[int]]] = deque()
 
     def fits(self, queue: Queue, size: int) -> bool:
@@ -106,22 +106,22 @@ class PositionEvents:
         return self._refused_size < inf
 
     def sure_room(self, queue: Queue) -> float:
-        """`fits` and `fits_machine` hold for so many bytes, and perhaps for more."""
+        """Number of bytes for which `fits` and `fits_machine` certainly hold."""
         own = inf if queue.attributes.quota == UNLIMITED else queue.attributes.quota * KILOBYTE - queue.total_bytes
         return min(own, self._sure_room_of_machine())
 
     def _sure_room_of_machine(self) -> float:
-        """Most of the time there is much room, whatever of it is memory and whoever has sent it."""
+        """Most of the time there is much room, in memory or not, for any sender."""
         if self.quota == UNLIMITED:
             return inf
         return self.quota * KILOBYTE * self.sources.share - self.total_bytes - self.count * _MOST_OVERHEAD_BYTES
 
     @property
     def overhead(self) -> int:
-        """Bytes of memory that positions take, and messages that are in memory only, beyond their packets.
+        """Bytes of memory of positions, and of messages in memory only, beyond their packets.
 
-        They count against the quota of the machine, so that tiny messages do not take many times what it says. The
-        first of them are free: a small quota means the bytes of messages.
+        They count against the quota of the machine, so that tiny messages do not take many times the quota. The first
+        of them are free: a small quota means the bytes of messages.
         """
         memory = (
             self.count * POSITION_BYTES
@@ -137,7 +137,7 @@ class PositionEvents:
         return message.lookup_identifier
 
     def place(self, queue: Queue, message: Message, state: PositionState) -> int | None:
-        """Put a message that has its LookupIdentifier at its place, and start its timer. When that ends, if it does."""
+        """Put a message with its LookupIdentifier at its place, and start its timer. Returns its end, if any."""
         size = size_in_bytes(message)
         if state is PositionState.LOCKED:
             self.messages.hold(queue.number, message)
@@ -156,9 +156,9 @@ class PositionEvents:
     def place_all(
         self, queue: Queue, messages: Sequence[Message], like: Message, state: PositionState, *, size: int
     ) -> int | None:
-        """Identify messages and put them at their places, which differ from `like` in identifiers and bodies alone.
+        """Identify messages and put them at their places; they differ from `like` only in identifiers and bodies.
 
-        The same as `identify` and `place` for each of them, in a third of the time. `size` is that of all together.
+        Like `identify` and `place` for each of them, in a third of the time. `size` is the total.
         """
         number = queue.number
         first = lookup_identifier(like.effective_priority, self.sequential_id + 1)
@@ -181,7 +181,7 @@ class PositionEvents:
         return deadline
 
     def restore(self, queue: Queue, lookup_ids: Sequence[int], total_bytes: int) -> None:
-        """The messages of a queue that outlived the process, all Available, in list order."""
+        """Restore the messages of a queue that outlived the process, all Available, in list order."""
         queue.positions.restore(lookup_ids)
         if isinstance(queue, OutgoingQueue) and lookup_ids:
             queue.last_committed = lookup_ids[-1]
@@ -194,14 +194,14 @@ class PositionEvents:
             self.expiries.start(deadline, queue.number, (lookup_id,))
 
     def restore_timers(self, queue: OutgoingQueue, messages: Sequence[Message]) -> None:
-        """The same for messages on their way, which have TimeToReachQueue too."""
+        """Start the timers of messages on their way, which have TimeToReachQueue too."""
         for message in messages:
             deadline = _deadline(queue, message)
             if deadline is not None:
                 self.restore_timer(queue, message.lookup_identifier, deadline)
 
     def place_for_all(self, queue: Queue, message: Message, wall: float) -> bool:
-        """Put a message at its place as Available. False if its time is over: then it is gone already."""
+        """Put a message at its place as Available. False if its time is over: then it is removed already."""
         deadline = self.place(queue, message, PositionState.AVAILABLE)
         if deadline is None or deadline > wall:
             return True
@@ -209,12 +209,12 @@ class PositionEvents:
         return False
 
     def end_late(self, queue: Queue, messages: Sequence[Message]) -> None:
-        """A time that is over on arrival takes messages away at once, however many others wait to expire."""
+        """Remove messages at once that expired before their arrival, however many others wait to expire."""
         for message in messages:
             self.deleted(queue, message.lookup_identifier, _EXPIRED, message)
 
     def find(self, queue: Queue, lookup_id: int) -> Message | None:
-        """The message at a position; None if there is none, or it is damaged and therefore none any more."""
+        """The message at a position; None for an empty position, or for a damaged message, which is set aside."""
         try:
             return self.messages.get(queue.number, lookup_id)
         except RecordDamaged as damage:
@@ -222,7 +222,7 @@ class PositionEvents:
             return None
 
     def find_all(self, queue: Queue, lookup_ids: Sequence[int]) -> list[Message]:
-        """The same for several positions: the messages that can be read."""
+        """The readable messages at several positions."""
         try:
             return self.messages.get_all(queue.number, lookup_ids)
         except RecordDamaged:
@@ -230,7 +230,7 @@ class PositionEvents:
             return [message for message in found if message is not None]
 
     def set_aside(self, queue: Queue, lookup_id: int, damage: RecordDamaged) -> None:
-        """Let the queue go on without a message that cannot be read, whatever the state of its position."""
+        """Remove an unreadable message from its queue, in any state of its position."""
         if lookup_id not in queue.positions:
             return
         queue.positions.remove(lookup_id)
@@ -243,7 +243,7 @@ class PositionEvents:
         self.events.append(MessageSetAside(queue, lookup_id))
 
     def lock(self, queue: Queue, lookup_id: int) -> Message | None:
-        """Keep an Available position for one reader until the outcome of its transaction or two-phase read.
+        """Lock an Available position for one reader until the outcome of its transaction or two-phase read.
 
         None if the message is damaged.
         """
@@ -256,7 +256,7 @@ class PositionEvents:
         return message
 
     def lock_all(self, queue: Queue, lookup_ids: Sequence[int]) -> list[Message]:
-        """The same for several positions. Returns the messages that can be read."""
+        """Lock several positions. Returns the readable messages."""
         messages = self.find_all(queue, lookup_ids)
         queue.positions.lock_all([message.lookup_identifier for message in messages])
         for message in messages:
@@ -265,7 +265,7 @@ class PositionEvents:
         return messages
 
     def attempt_failed(self, queue: Queue, lookup_id: int) -> None:
-        """Note with a Locked message that its reading or moving came to nothing (readings MQDMPR 3.Z, MQRR 3.28)."""
+        """Count a failed read or move of a Locked message (readings MQDMPR 3.Z, MQRR 3.28)."""
         message = self.find(queue, lookup_id)
         if message is not None:
             message = copied(message)
@@ -273,16 +273,16 @@ class PositionEvents:
             self.messages.update(queue.number, message)
 
     def arrived(self, queue: Queue, message: Message) -> None:
-        """A message that was sent is Available for the first time."""
+        """Make a sent message Available for the first time."""
         lookup_id = message.lookup_identifier
         if message.asks_for_attention and not self._is_expired(queue, lookup_id):
             self.events.append(MessageArrived(queue, message))
         self.available(queue, lookup_id)
 
     def arrived_all(self, queue: Queue, messages: Sequence[Message], like: Message) -> None:
-        """The same for messages that are in the list as Available, and like this one.
+        """Announce messages that are in the list as Available, and like this one.
 
-        There is no event if they ask for no attention, nobody waits for them and nobody transfers them.
+        Without an event if they ask for no attention, no reader waits for them and they are not transferred.
         """
         if like.asks_for_attention:
             for message in messages:
@@ -292,7 +292,7 @@ class PositionEvents:
                 self.available(queue, message.lookup_identifier)
 
     def available_all(self, queue: Queue, lookup_ids: Sequence[int]) -> None:
-        """The same as `available` for several positions."""
+        """Make several positions Available, as `available` does."""
         if self._expired or queue.waiting:
             for lookup_id in lookup_ids:
                 self.available(queue, lookup_id)
@@ -301,9 +301,9 @@ class PositionEvents:
         self.events += [MessagePositionAvailable(queue, lookup_id) for lookup_id in lookup_ids]
 
     def arrived_unheard(self, queue: Queue, lookup_ids: Sequence[int]) -> None:
-        """Messages that ask for no attention are Available for the first time.
+        """Make messages that ask for no attention Available for the first time.
 
-        There is no event if nobody waits for the messages of this queue and nobody transfers them.
+        Without an event if no reader waits for messages of this queue and they are not transferred.
         """
         if self._expired or queue.waiting or isinstance(queue, OutgoingQueue):
             self.available_all(queue, lookup_ids)
@@ -323,7 +323,7 @@ class PositionEvents:
         self.offer(queue, lookup_id)
 
     def received(self, queue: Queue, lookup_id: int, message: Message | None = None) -> Message | None:
-        """The message goes to an application: it leaves its queue, and the journal gets a copy.
+        """Give the message to an application: it leaves its queue, and the journal gets a copy.
 
         None if it is damaged.
         """
@@ -333,7 +333,7 @@ class PositionEvents:
         return message
 
     def received_all(self, queue: Queue, messages: Sequence[Message]) -> None:
-        """The same for several messages of a queue."""
+        """Give several messages of a queue to an application."""
         if queue.attributes.journaling and queue.journal is not None:
             for message in messages:
                 self.received(queue, message.lookup_identifier, message)
@@ -341,16 +341,16 @@ class PositionEvents:
             self._deleted_all(queue, messages, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 
     def delivered_all(self, queue: OutgoingQueue, messages: Sequence[Message]) -> None:
-        """MS-MQQB 3.1.5.5: these messages have reached the next queue manager, and leave this one."""
+        """MS-MQQB 3.1.5.5: remove messages that have reached the next queue manager."""
         self._deleted_all(queue, messages, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
 
     def _deleted_all(self, queue: Queue, messages: Sequence[Message], reason: MessageClass) -> None:
-        """The same as `deleted` for several messages."""
+        """Delete several messages, as `deleted` does."""
         self.remove_all(queue, messages)
         self.events += [MessagePositionDeleted(queue, message, reason) for message in messages]
 
     def remove_all(self, queue: Queue, messages: Sequence[Message]) -> None:
-        """The same as `remove` for several messages."""
+        """Remove several messages, as `remove` does."""
         lookup_ids = [message.lookup_identifier for message in messages]
         queue.positions.remove_all(lookup_ids)
         size = self.messages.delete_all(queue.number, messages)
@@ -371,9 +371,9 @@ class PositionEvents:
         return message
 
     def remove(self, queue: Queue, lookup_id: int, message: Message | None = None) -> Message | None:
-        """Take a position and its message away without a word, as the abort of a send does.
+        """Remove a position and its message without an event, as the abort of a send does.
 
-        Who has the message in hand saves a look for it. None if it is damaged: then it was set aside.
+        A caller that has the message saves a search for it. None if it is damaged: then it was set aside.
         """
         if message is None:
             message = self.find(queue, lookup_id)
@@ -394,21 +394,21 @@ class PositionEvents:
         queue.total_bytes += size
         self.total_bytes += size
         if self.inexact and queue.number in self.inexact and not len(queue.positions):
-            # Nobody knows the size of a message that is missing, but nothing has none.
+            # The size of a missing message is unknown, but an empty queue has no bytes.
             self.total_bytes -= queue.total_bytes
             queue.total_bytes = 0
             self.inexact.remove(queue.number)
         assert self.count >= 0, "more messages have left than came"
-        assert queue.total_bytes >= 0 or queue.number in self.inexact, f"{queue} holds fewer bytes than none"
+        assert queue.total_bytes >= 0 or queue.number in self.inexact, f"{queue} counts fewer than 0 bytes"
 
     def forget_queue(self, queue: Queue) -> None:
-        """The queue is empty and will stay so."""
+        """Forget a queue that is empty and will stay so."""
         self._queues.pop(queue.number, None)
 
     def expire(self, wall: float) -> None:
-        """MS-MQDMPR 3.1.7.2.7 and MS-MQQB 3.1.7.1.2 for messages whose time has passed at this time of the wall clock.
+        """MS-MQDMPR 3.1.7.2.7 and MS-MQQB 3.1.7.1.2 for messages that have expired at this time of the wall clock.
 
-        Nobody gets one of them from now on. `take_late` does what their end leads to.
+        No reader gets one of them from now on. `take_late` handles their end.
         """
         if self.expiries.first > wall:
             return
@@ -427,13 +427,13 @@ class PositionEvents:
         return bool(self._late)
 
     def take_late(self, count: int) -> None:
-        """Delete up to `count` messages whose time was over, the earliest first."""
+        """Delete up to `count` expired messages, the earliest first."""
         while count > 0 and self._late:
             queue, lookup_ids = self._late[0]
             while count > 0 and lookup_ids:
                 lookup_id = lookup_ids.popleft()
                 count -= 1
-                # Something else may have taken it away.
+                # Another event may have removed it.
                 if queue.positions.is_late(lookup_id):
                     self.take_expired(queue, lookup_id)
             if not lookup_ids:
@@ -448,7 +448,7 @@ class PositionEvents:
         return (queue.number, lookup_id) in self._expired
 
     def take_expired(self, queue: Queue, lookup_id: int) -> None:
-        """Delete a message whose time was over before anything else could end it."""
+        """Delete an expired message before another event can end it."""
         self.deleted(queue, lookup_id, _EXPIRED)
 
     def remaining(self, queue: int, lookup_ids: Sequence[int]) -> list[int]:
@@ -460,7 +460,7 @@ class PositionEvents:
         return [lookup_id for lookup_id in lookup_ids if is_there(lookup_id)]
 
     def held(self) -> int:
-        """See waypost.core.expiries.Holder. Some more for each queue, because it takes time to count them."""
+        """See waypost.core.expiries.Holder. Some more for each queue, because counting takes time."""
         return sum([len(queue.positions) + _FEW for queue in self._queues.values()])
 
     def _copy_to_journal(self, journal: Queue, message: Message) -> None:
@@ -474,7 +474,7 @@ class PositionEvents:
 
 
 def _nobody_waits(_queue: Queue, _lookup_id: int) -> None:
-    """As long as there are no readers."""
+    """The default without readers."""
 
 
 def _deadline(queue: Queue, message: Message) -> int | None:
@@ -487,7 +487,7 @@ def _deadline(queue: Queue, message: Message) -> int | None:
         if time_to_be_received == INFINITE or not queue.lets_messages_expire:
             return None
         return message.sent_time + time_to_be_received
-    # MS-MQQB 3.1.7.1.2: what is on its way has to reach its queue in time. The last second still counts.
+    # MS-MQQB 3.1.7.1.2: a message on its way has to reach its queue in time. The last second still counts.
     time_to_reach_queue = message.time_to_reach_queue
     if time_to_reach_queue == INFINITE:
         return None if time_to_be_received == INFINITE else message.sent_time + time_to_be_received

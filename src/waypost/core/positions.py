@@ -1,13 +1,13 @@
 """The order of the messages in a queue: MessagePositionList (MS-MQDMPR 3.1.1.2) and MessagePosition.State (3.1.1.11).
 
-A position is known by its LookupIdentifier, whose top byte is 7 minus the priority and whose other 56 bits are the
+A position is known by its LookupIdentifier. Its top byte is 7 minus the priority, and its other 56 bits are the
 SequentialID that the queue manager gave on arrival (readings MQDMPR 3.A), so that list order is numeric order. A
-million waiting messages must cost megabytes, so there is no object for each: the positions of one priority are an array
-of numbers, and only those that are not Available have an entry of their own. What is not in the list is Deleted. An
-array beside it has the tags of the messages, by which one is found (waypost.core.stored_message): eight bytes each.
+million waiting messages must cost megabytes, so a position is not an object: the positions of one priority are an array
+of numbers, and only those that are not Available have an entry. A position outside the list is Deleted. A parallel
+array has the tags of the messages, for searches (waypost.core.stored_message): eight bytes each.
 
-A message whose time is over is Deleted from that moment on, so that nobody gets it. Its position stays in the list, and
-counts, until somebody has done what its end leads to: many can expire in one moment, and that takes a while.
+An expired message is Deleted from that moment on, so that no reader gets it. Its position stays in the list, and
+counts, until its end was handled: many can expire at one time, and that takes a while.
 """
 
 from array import array
@@ -29,17 +29,17 @@ SEQUENCE_MASK: Final = (1 << SEQUENCE_BITS) - 1
 START: Final = -1
 END: Final = PRIORITIES << SEQUENCE_BITS
 
-# An array is cleared of removed numbers when they are more than the others, and more than these few. Whoever looks at
-# ranges of it has it cleared earlier: when one in so many was removed.
+# An array is cleared of removed numbers when they are more than the others, and more than these few. Code that looks at
+# ranges of it clears it earlier: when one in this many was removed.
 _FEW: Final = 64
 _ONE_IN: Final = 64
-# To look for a number takes as long as to pass so many.
+# To search for a number takes as long as to pass this many.
 _MANY: Final = 16
 
-# The tag of a message whose identifier is not known yet.
+# The tag of a message with an unknown identifier.
 UNTAGGED: Final = 0
 _TAG: Final = Struct("=q")
-# Tags that are searched at a time.
+# Number of tags to search at a time.
 _SEARCHED: Final = 0x1_0000
 
 
@@ -61,9 +61,9 @@ def lookup_identifier(priority: int, sequential_id: int) -> int:
 
 
 class Numbers(NamedTuple):
-    """The SequentialIDs of one priority, ascending: `ids` from `start` on, but for those of them that are in `gone`.
+    """The SequentialIDs of one priority, ascending: `ids` from `start` on, without those in `gone`.
 
-    `base` makes LookupIdentifiers of them. Only of use until the list changes.
+    `base` makes LookupIdentifiers of them. Only valid until the list changes.
     """
 
     base: int
@@ -90,7 +90,7 @@ class PositionList:
         return START < lookup_id < END and lookup_id & SEQUENCE_MASK in self._bands[lookup_id >> SEQUENCE_BITS]
 
     def __iter__(self) -> Iterator[int]:
-        """All positions, whatever their state."""
+        """All positions, in any state."""
         for number, band in enumerate(self._bands):
             for sequential_id in band:
                 yield number << SEQUENCE_BITS | sequential_id
@@ -105,9 +105,9 @@ class PositionList:
         return lookup_id & SEQUENCE_MASK in self._bands[lookup_id >> SEQUENCE_BITS].late
 
     def expire_all(self, lookup_ids: Sequence[int]) -> tuple[list[int], list[int]]:
-        """The time of these positions is over, which are ascending, and of which some may not be in the list.
+        """Expire these positions, which are ascending; some may not be in the list.
 
-        Those that are Available are Deleted from now on. Returns them, and those that somebody holds.
+        Available ones are Deleted from now on. Returns them, and the held ones.
         """
         states = self._states
         held = [lookup_id for lookup_id in lookup_ids if lookup_id in states] if states else []
@@ -133,11 +133,11 @@ class PositionList:
 
     @property
     def first_held(self) -> int:
-        """The smallest SequentialID of those, 0 if there are none."""
+        """The smallest SequentialID of the held positions, 0 without any."""
         return min([min(band.busy) for band in self._bands if band.busy], default=0)
 
     def numbers(self) -> list[Numbers]:
-        """All positions by their SequentialIDs, for each priority that there is."""
+        """All positions by their SequentialIDs, for each priority in use."""
         return [band.numbers(number << SEQUENCE_BITS) for number, band in enumerate(self._bands) if band.count]
 
     def insert(self, lookup_id: int, state: PositionState, tag: int = UNTAGGED) -> None:
@@ -172,7 +172,7 @@ class PositionList:
             band.occupy(lookup_id & SEQUENCE_MASK)
 
     def insert_all(self, lookup_ids: Sequence[int], state: PositionState, tags: Sequence[int] = ()) -> None:
-        """The same as `insert` for positions of one priority, ascending and behind all of that priority."""
+        """Insert positions of one priority, ascending and behind all of that priority, as `insert` does."""
         band = self._bands[lookup_ids[0] >> SEQUENCE_BITS]
         sequential_ids = [lookup_id & SEQUENCE_MASK for lookup_id in lookup_ids]
         band.extend(sequential_ids, tags or (UNTAGGED,) * len(sequential_ids))
@@ -205,7 +205,7 @@ class PositionList:
         self._bands[lookup_id >> SEQUENCE_BITS].remove(lookup_id & SEQUENCE_MASK)
 
     def remove_all(self, lookup_ids: Sequence[int]) -> None:
-        """The same for several positions."""
+        """Remove several positions from the list."""
         if self._shown:
             for lookup_id in lookup_ids:
                 self.remove(lookup_id)
@@ -217,7 +217,7 @@ class PositionList:
 
     def show_to_peeks(self, lookup_id: int) -> None:
         """Let peeks see a Locked position, for as long as it is Locked."""
-        assert self._states.get(lookup_id) is PositionState.LOCKED, f"{lookup_id:#x} is shown, and not Locked"
+        assert self._states.get(lookup_id) is PositionState.LOCKED, f"{lookup_id:#x} is shown, but not Locked"
         insort(self._shown, lookup_id)
 
     def is_shown(self, lookup_id: int) -> bool:
@@ -257,7 +257,7 @@ class PositionList:
         return list(islice(bands[0] if len(bands) == 1 else merge(*bands, key=SEQUENCE_MASK.__and__), count))
 
     def purged(self, lookup_ids: Iterable[int]) -> list[int]:
-        """Those of these positions that are PurgePending."""
+        """The positions among these that are PurgePending."""
         state = self._states.get
         return [lookup_id for lookup_id in lookup_ids if state(lookup_id) is PositionState.PURGE_PENDING]
 
@@ -275,17 +275,17 @@ class PositionList:
         return number << SEQUENCE_BITS | found
 
     def next_peekable(self, after: int) -> int:
-        """The same as next_available for a peek, which also sees what is shown to it."""
+        """The next Available position for a peek, which also sees Locked positions that are shown to it."""
         at = bisect_right(self._shown, after)
         return min(self.next_available(after), self._shown[at] if at < len(self._shown) else END)
 
     def previous_peekable(self, before: int) -> int:
-        """The same as previous_available for a peek."""
+        """The previous Available position for a peek, which also sees Locked positions that are shown to it."""
         at = bisect_left(self._shown, before)
         return max(self.previous_available(before), self._shown[at - 1] if at else START)
 
     def next_arrived(self, since: int) -> int:
-        """The first Available position, in list order, whose SequentialID is above `since`, or END."""
+        """The first Available position, in list order, with a SequentialID above `since`, or END."""
         for number, band in enumerate(self._bands):
             found = band.next_free(since)
             if found >= 0:
@@ -293,7 +293,7 @@ class PositionList:
         return END
 
     def next_any(self, after: int) -> int:
-        """The first position behind `after`, whatever its state, or END."""
+        """The first position behind `after`, in any state, or END."""
         number = max(after, 0) >> SEQUENCE_BITS
         found = self._bands[number].next(after & SEQUENCE_MASK if after > START else -1) if after < END else -1
         while found < 0:
@@ -304,14 +304,14 @@ class PositionList:
         return number << SEQUENCE_BITS | found
 
     def tagged(self, tag: int) -> Iterator[int]:
-        """The positions with this tag, whatever their state. The list must not be changed meanwhile."""
+        """The positions with this tag, in any state. The list must not change meanwhile."""
         for number, band in enumerate(self._bands):
             if band.count:
                 for sequential_id in band.tagged(tag):
                     yield number << SEQUENCE_BITS | sequential_id
 
     def untagged(self, after: int, count: int) -> list[int]:
-        """The first `count` positions behind `after` that have no tag."""
+        """The first `count` positions behind `after` without a tag."""
         found: list[int] = []
         behind = after & SEQUENCE_MASK if after > START else -1
         for number in range(max(after, 0) >> SEQUENCE_BITS, PRIORITIES):
@@ -326,11 +326,11 @@ class PositionList:
         return found
 
     def set_tag(self, lookup_id: int, tag: int) -> None:
-        """Of a position that is in the list."""
+        """Set the tag of a position in the list."""
         self._bands[lookup_id >> SEQUENCE_BITS].set_tag(lookup_id & SEQUENCE_MASK, tag)
 
     def before(self, lookup_id: int) -> int:
-        """How many positions come before one that is in the list."""
+        """Number of positions before one that is in the list."""
         number = lookup_id >> SEQUENCE_BITS
         ahead = sum([band.count for band in self._bands[:number]])
         return ahead + self._bands[number].before(lookup_id & SEQUENCE_MASK)
@@ -352,16 +352,16 @@ class PositionList:
 class _Band:
     """The SequentialIDs of one priority, ascending.
 
-    Numbers before `_head` and those in `_gone` were removed; those in `busy` are not Available, and those in `late` are
-    neither that nor any more for anybody. None before `_free` is Available, so that a receive does not walk over what a
-    long transaction holds.
+    Numbers before `_head` and those in `_gone` were removed; those in `busy` are not Available, and those in `late`
+    have expired. None before `_free` is Available, so that a receive does not walk over the messages of a long
+    transaction.
     """
 
     __slots__ = ("_free", "_gone", "_head", "_ids", "_tags", "busy", "count", "late")
 
     def __init__(self) -> None:
         self._ids = array("Q")
-        # Of the message at the same place in `_ids`.
+        # Tag of the message at the same place in `_ids`.
         self._tags = array("q")
         self._head = 0
         self._free = 0
@@ -396,7 +396,7 @@ class _Band:
             return
         at = bisect_left(self._ids, sequential_id, self._head)
         self._free = min(self._free, at)
-        # A number that was removed a moment ago and comes back, as a move within one queue does.
+        # A number that was just removed and comes back, as in a move within one queue.
         if sequential_id in self._gone:
             self._gone.remove(sequential_id)
             self._tags[at] = tag
@@ -429,7 +429,7 @@ class _Band:
             self._clear()
 
     def _clear(self) -> None:
-        """Let no removed number be in the array."""
+        """Clear the array of removed numbers."""
         ids, tags = self._ids[self._head :], self._tags[self._head :]
         if self._gone:
             is_there = bytearray(map(not_, map(self._gone.__contains__, ids)))
@@ -447,7 +447,7 @@ class _Band:
             part = self._tags[start_of_part : start_of_part + _SEARCHED].tobytes()
             found = part.find(wanted)
             while found >= 0:
-                # What is found between two tags is none.
+                # A match between two tags does not count.
                 at, is_between = divmod(found, _TAG.size)
                 if not is_between and (number := self._ids[start_of_part + at]) not in self._gone:
                     yield number
@@ -455,34 +455,34 @@ class _Band:
 
     def set_tag(self, sequential_id: int, tag: int) -> None:
         at = bisect_left(self._ids, sequential_id, self._head)
-        assert self._ids[at] == sequential_id, f"{sequential_id} gets a tag, and is not in the list"
+        assert self._ids[at] == sequential_id, f"{sequential_id} gets a tag, but is not in the list"
         self._tags[at] = tag
 
     def before(self, sequential_id: int) -> int:
-        """How many numbers are below this one, which is there."""
+        """Number of numbers below this one, which is in the list."""
         if len(self._gone) > max(self.count // _ONE_IN, _FEW):
             self._clear()
         gone = sum([number < sequential_id for number in self._gone])
         return bisect_left(self._ids, sequential_id, self._head) - self._head - gone
 
     def expire_all(self, sequential_ids: Sequence[int]) -> list[int]:
-        """Let nobody have these numbers any more. Returns those that are in the list and were not late before."""
+        """Expire these numbers. Returns those that are in the list and were not late before."""
         if len(sequential_ids) * _MANY > len(self._ids):
             there = set(sequential_ids).intersection(self._ids[self._head :]).difference(self._gone)
             found = [number for number in sequential_ids if number in there and number not in self.late]
         else:
             found = [number for number in sequential_ids if number in self and number not in self.late]
         self.late.update(found)
-        assert len(self.late) <= self.count, "more positions are late than there are"
+        assert len(self.late) <= self.count, "more positions are late than exist"
         return found
 
     def occupy(self, sequential_id: int) -> None:
         self.busy.add(sequential_id)
-        assert len(self.busy) <= self.count, "more positions are held than there are"
+        assert len(self.busy) <= self.count, "more positions are held than exist"
 
     def occupy_all(self, sequential_ids: Iterable[int]) -> None:
         self.busy.update(sequential_ids)
-        assert len(self.busy) <= self.count, "more positions are held than there are"
+        assert len(self.busy) <= self.count, "more positions are held than exist"
 
     def release(self, sequential_id: int) -> None:
         self.busy.discard(sequential_id)
@@ -507,7 +507,7 @@ class _Band:
         return self._ids[at] if at < len(self._ids) else -1
 
     def free(self) -> Iterator[int]:
-        """The Available numbers, as long as nothing is changed."""
+        """The Available numbers, as long as nothing changes."""
         self.next_free(-1)
         for at in range(self._free, len(self._ids)):
             number = self._ids[at]

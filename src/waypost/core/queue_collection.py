@@ -1,7 +1,7 @@
 """QueueCollection of MS-MQDMPR 3.1.1.1: every queue of one queue manager, by each of the names it has.
 
-A queue gets its number here, once for all time, and is entered and taken out here and nowhere else; whoever keeps
-queues is told by an event. `restore` enters a queue that was kept, without a word.
+A queue gets its permanent number here, and is entered and removed only here; an event reports each change to storage.
+`restore` enters a stored queue without an event.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,7 @@ class QueueCollection:
 
     def __init__(self, identity: Identity, positions: PositionEvents, new_guid: Callable[[], bytes]) -> None:
         self._identity = identity
-        # The queues that packets have named lately, by the text of the name.
+        # The queues that packets have named recently, by the text of the name.
         self._by_text: dict[str, Queue] = {}
         self._positions: Final = positions
         self._new_guid: Final = new_guid
@@ -60,7 +60,7 @@ class QueueCollection:
         self.outgoing: dict[FormatName, OutgoingQueue] = {}
         self._private: dict[int, Queue] = {}
         self._public: dict[bytes, Queue] = {}
-        # How many of `by_path` the queue manager keeps for itself.
+        # Number of internal queues in `by_path`.
         self._own = 0
         self.last_number = 0
         # MS-MQQB 2.2.4: the order queue of every queue manager has this one; applications get those behind it.
@@ -77,7 +77,7 @@ class QueueCollection:
 
     @property
     def count(self) -> int:
-        """How many queues applications have created on this computer, without journals and subqueues."""
+        """Number of queues that applications have created on this computer, without journals and subqueues."""
         return len(self.by_path) - self._own
 
     def new_queue(self, attributes: QueueAttributes, now: Now) -> Queue:
@@ -88,7 +88,7 @@ class QueueCollection:
         return queue
 
     def new_outgoing_queue(self, name: FormatName, attributes: QueueAttributes, now: Now) -> OutgoingQueue:
-        """The same for a queue of another computer."""
+        """A queue with a number for a queue of another computer."""
         queue = OutgoingQueue(
             self._new_number(), self._new_guid(), attributes, attributes.pathname, destination_format_name=name
         )
@@ -103,7 +103,7 @@ class QueueCollection:
         self.changed(queue)
 
     def add_provisional(self, attributes: QueueAttributes, parent: Queue, now: Now) -> Queue:
-        """A subqueue for those who look into it, until `changed` keeps it or `remove` takes it away."""
+        """Add a subqueue for clients that look into it, until `changed` keeps it or `remove` removes it."""
         qualified = replace(attributes.pathname, computer=self._identity.qualified_computer_name)
         queue = Queue(0, self._new_guid(), attributes, qualified, parent=parent, is_provisional=True)
         queue.create_time = queue.modify_time = int(now.wall)
@@ -111,7 +111,7 @@ class QueueCollection:
         return queue
 
     def changed(self, queue: Queue) -> None:
-        """What is persistent of the queue is different now."""
+        """Note that persistent attributes of the queue have changed."""
         if queue.is_provisional:
             queue.is_provisional = False
             queue.number = self._new_number()
@@ -119,13 +119,13 @@ class QueueCollection:
         self._positions.events.append(QueueChanged(queue))
 
     def restore(self, queue: Queue) -> None:
-        """Enter a queue as it was kept; its parent is there already. Its numbers are never given again."""
+        """Enter a stored queue; its parent is there already. Its numbers are never used again."""
         self._enter(queue)
         self.last_number = max(self.last_number, queue.number)
         self.last_private_number = max(self.last_private_number, queue.private_queue_number)
 
     def remove(self, queue: Queue) -> None:
-        """Take out a queue whose messages are gone."""
+        """Remove a queue without messages."""
         self._by_text.clear()
         if queue.is_provisional:
             assert queue.parent is not None

@@ -1,8 +1,8 @@
 """One queue manager: MS-MQDMPR 3.1.1.1, its start and stop, its clock, and the parts that the events work on.
 
 Creating and Opening make and find queues, Reading, Writing, Handles and Transactions work on their messages,
-OutgoingQueues and Dispatch serve those who transfer. They share the one QueueCollection and the one list of events:
-whoever raised an event of 3.1.7 takes what it led to with `take_events`.
+OutgoingQueues and Dispatch serve transfer. They share the one QueueCollection and the one list of events: the caller of
+an event of 3.1.7 takes its results with `take_events`.
 """
 
 from collections.abc import Callable
@@ -56,7 +56,7 @@ __all__ = ["Identity", "QueueManager"]
 
 _MAX_ORDINAL: Final = 0xFFFF_FFFF
 
-# Told of each state that the queue manager comes to: who serves requests begins with Ready, and ends with Stopping.
+# Called with each new state of the queue manager: servers of requests begin with Ready, and end with Stopping.
 Subscriber = Callable[[QueueManagerState], None]
 
 
@@ -69,7 +69,7 @@ def _as_it_is(name: FormatName) -> FormatName:
 
 
 class QueueManager:
-    """LocalQueueManager: there is one, and everybody works on it.
+    """LocalQueueManager: the one that all code works on.
 
     Without a `directory` it is in workgroup mode. `machine_domain_id`, `connection_active` and `state` are volatile.
     """
@@ -91,7 +91,7 @@ class QueueManager:
         self.machine_domain_id = NULL_GUID
         self.connection_active = True
         self.state = QueueManagerState.STOPPED
-        # It counts on when the 32 bits of an ordinal are used up, so that it only grows.
+        # It goes on when the 32 bits of an ordinal are used up, so that it only grows.
         self.last_ordinal = 0
         self._subscribers: list[Subscriber] = []
 
@@ -172,17 +172,17 @@ class QueueManager:
         return self.positions.total_bytes
 
     def take_events(self) -> list[Event]:
-        """What happened since the last call, in order."""
+        """The events since the last call, in order."""
         events, self.positions.events = self.positions.events, []
         return events
 
     def set_addresses(self, addresses: frozenset[str]) -> None:
-        """This queue manager is reached at these addresses now. Its queues keep their names."""
+        """Set the current addresses of this queue manager. Its queues keep their names."""
         self.identity = self.collection.identity = replace(self.identity, addresses=addresses)
 
     @property
     def last_number(self) -> int:
-        """The number that the store knows the last new queue by."""
+        """The number of the last new queue in the store."""
         return self.collection.last_number
 
     @last_number.setter
@@ -191,7 +191,7 @@ class QueueManager:
 
     @property
     def last_private_number(self) -> int:
-        """The PrivateQueueNumber that was given last."""
+        """The last PrivateQueueNumber given."""
         return self.collection.last_private_number
 
     @last_private_number.setter
@@ -199,7 +199,7 @@ class QueueManager:
         self.collection.last_private_number = number
 
     def expire(self, now: Now) -> None:
-        """Let nobody have a message whose time is over, if it is Ready: to be called before anything is done."""
+        """Remove expired messages from view, if it is Ready: call it before any operation."""
         if self.state is QueueManagerState.READY:
             self.positions.expire(now.wall)
             self._mind_late()
@@ -214,13 +214,13 @@ class QueueManager:
             self.timers.start_work(PositionEvents, self._take_late)
 
     def _take_late(self, _now: Now) -> None:
-        """Of expired messages EXPIRY_PART are taken away at a time."""
+        """Delete expired messages, EXPIRY_PART at a time."""
         if self.state is QueueManagerState.READY:
             self.positions.take_late(EXPIRY_PART)
             self._mind_late()
 
     def message_identifier(self) -> MessageIdentifier:
-        """The identifier of a new message. Ordinals begin again when 32 bits are used up; there is no 0."""
+        """The identifier of a new message. Ordinals begin again when 32 bits are used up; 0 is never used."""
         return MessageIdentifier(self.identity.identifier, self.first_ordinal(1))
 
     def first_ordinal(self, count: int) -> int:
@@ -233,7 +233,7 @@ class QueueManager:
         return ordinal
 
     def open_queue(self, name: FormatName, access: AccessType, share: ShareMode, now: Now) -> OpenQueueDescriptor:
-        """See Opening. Whatever is done with messages begins here, so a queue manager that is not Ready does nothing.
+        """See Opening. All work with messages begins here, so a queue manager that is not Ready does nothing.
 
         Raises ServiceNotAvailable then.
         """
@@ -241,7 +241,7 @@ class QueueManager:
         return self._opening.open_queue(name, access, share, now)
 
     def _host_of(self, descriptor: OpenQueueDescriptor) -> bytes:
-        """The queue manager of the public queue that a handle was opened on; other names tell their own."""
+        """The queue manager of the public queue that a handle was opened on; other names include theirs."""
         name = descriptor.format_name
         if not isinstance(name, PublicFormatName):
             return NULL_GUID
@@ -257,11 +257,11 @@ class QueueManager:
 
     @property
     def answers_rpc(self) -> bool:
-        """Whether it answers MSMQ RPC requests: whoever serves them asks first."""
+        """Whether it answers MSMQ RPC requests: servers of these ask first."""
         return self.state is QueueManagerState.READY and not self.attributes.hardened_security
 
     def accepts_transfer(self, transport: Transport) -> bool:
-        """Whether messages may come and go this way: whoever transfers them asks first."""
+        """Whether messages may come and go over this transport: transfer asks first."""
         is_allowed = transport is Transport.HTTP or not self.attributes.hardened_security
         return self.state is QueueManagerState.READY and is_allowed
 
@@ -272,9 +272,9 @@ class QueueManager:
         self.positions.events.append(QueueManagerChanged())
 
     def modify(self, attributes: QueueManagerAttributes, now: Now) -> None:
-        """Give the queue manager other attributes.
+        """Change the attributes of the queue manager.
 
-        HardenedSecurity holds at once for outgoing queues that are made, and for the others from the next start.
+        HardenedSecurity applies at once to new outgoing queues, and to the others from the next start.
         """
         self.attributes = replace(attributes, modify_time=int(now.wall))
         self.set_quota(attributes.queue_manager_quota)
@@ -292,11 +292,11 @@ class QueueManager:
         self.connection_active = True
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Have somebody told of every state that the queue manager comes to."""
+        """Call the subscriber with every new state of the queue manager."""
         self._subscribers.append(subscriber)
 
     def queue_manager_started(self, now: Now) -> None:
-        """MS-MQDMPR 3.1.4.1. What was kept is restored already. An error of the initialization ends the start."""
+        """MS-MQDMPR 3.1.4.1. The stored state is restored already. An error of the initialization ends the start."""
         self._go(Step.START)
         try:
             self._initialize(now)
@@ -307,7 +307,7 @@ class QueueManager:
         self._mind_late()
 
     def queue_manager_stopped(self) -> None:
-        """MS-MQDMPR 3.1.4.2: those who serve requests shut down; the model stays as it is."""
+        """MS-MQDMPR 3.1.4.2: servers of requests shut down; the model stays as it is."""
         self._go(Step.STOP)
         self._go(Step.SHUT_DOWN)
 
@@ -317,7 +317,7 @@ class QueueManager:
             subscriber(self.state)
 
     def _initialize(self, now: Now) -> None:
-        """MS-MQDMPR 3.1.3: the system queues are made at the first start, and restored like the others later."""
+        """MS-MQDMPR 3.1.3: the first start creates the system queues, later ones restore them like the others."""
         name = self.identity.computer_name
         for suffix, system_name in SYSTEM_QUEUES.items():
             quota = self.attributes.journal_quota if suffix is Suffix.JOURNAL else UNLIMITED

@@ -1,6 +1,6 @@
 """Queues, the handles on them, and the reads that wait: MS-MQDMPR 3.1.1.2 to 3.1.1.5, 3.1.1.10 and 3.1.1.16.
 
-These are the records that the events of 3.1.7 work on; what may be changed together is decided there.
+These are the records that the events of 3.1.7 work on; the events decide which changes belong together.
 """
 
 from collections import OrderedDict, deque
@@ -20,13 +20,13 @@ from waypost.wire.property_values import UNLIMITED, QueuePrivacy, Scope
 # MS-MQDMPR 3.1.3: private queues by their path and System by their QueueType, because no application may use them.
 ORDER_QUEUE: Final = "order_queue$"
 NOTIFICATION_QUEUE: Final = "notify_queue$"
-# MS-MQQB 3.1.1.3.1 AwaitingFinalACKTable: what was delivered, and whose fate its source still wants to know.
+# MS-MQQB 3.1.1.3.1 AwaitingFinalACKTable: delivered messages with an outcome that their source still wants to know.
 AWAITING_FINAL_ACK: Final = "awaiting_final_ack$"
 _INTERNAL: Final = frozenset({ORDER_QUEUE, NOTIFICATION_QUEUE, AWAITING_FINAL_ACK})
 
 
 class NoPath(Enum):
-    """What a queue without a path name can be: CONNECTOR, whose messages are for another messaging system."""
+    """Kinds of queues without a path name: CONNECTOR, with messages for another messaging system."""
 
     CONNECTOR = auto()
 
@@ -35,7 +35,7 @@ QueueType: TypeAlias = QueueKind | NoPath
 
 
 class AccessType(Enum):
-    """QueueAccessType: what a handle may do."""
+    """QueueAccessType: the operations that a handle allows."""
 
     SEND = auto()
     RECEIVE = auto()
@@ -59,14 +59,14 @@ class AccessType(Enum):
 
 
 class ShareMode(Enum):
-    """QueueShareMode: what a handle leaves to others."""
+    """QueueShareMode: the accesses that a handle leaves to others."""
 
     DENY_NONE = auto()
     DENY_RECEIVE = auto()
 
 
 class RemoteReadState(Enum):
-    """How far a handle for remote reading has come: its reader knows it, then the server knows it too."""
+    """Progress of a handle for remote reading: its reader knows it, then the server knows it too."""
 
     NONE = auto()
     OPENED = auto()
@@ -74,13 +74,13 @@ class RemoteReadState(Enum):
 
 
 def base_priority(path: PathName, given: int) -> int:
-    """MS-MQMQ 2.3.1.6: that of a public queue. A private queue has 0, and to set another changes nothing."""
+    """MS-MQMQ 2.3.1.6: the base priority of a public queue. A private queue always has 0."""
     return given if path.kind is QueueKind.PUBLIC else 0
 
 
 @dataclass(slots=True)
 class QueueAttributes:
-    """What a caller gives to Create Queue, with the defaults of MS-MQDMPR 3.1.7.1.33. Quotas are in kilobytes."""
+    """Parameters of Create Queue, with the defaults of MS-MQDMPR 3.1.7.1.33. Quotas are in kilobytes."""
 
     pathname: PathName
     label: str = ""
@@ -98,7 +98,7 @@ class QueueAttributes:
 
 @dataclass(slots=True, eq=False)
 class WaitingMessageReadOperation:
-    """MS-MQDMPR 3.1.1.10, with what has to be done when a message comes. The request has its Tag and its cursor."""
+    """MS-MQDMPR 3.1.1.10, with the action for a message that comes. The request has its Tag and its cursor."""
 
     wait_id: int
     descriptor: "OpenQueueDescriptor"
@@ -108,7 +108,7 @@ class WaitingMessageReadOperation:
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """The parameters that the events of reading share. `timeout_ms` is None to wait for ever (readings MQDMPR 3.J)."""
+    """The common parameters of reads. `timeout_ms` is None to wait without a limit (readings MQDMPR 3.J)."""
 
     timeout_ms: int | None = None
     cursor: Cursor | None = None
@@ -138,7 +138,7 @@ class OpenQueueDescriptor:
     two_phase_reads: set[int] = field(default_factory=set)
 
     def advance_remote_read(self) -> None:
-        """One step further: from None to Opened, from Opened to ReadyForRead."""
+        """Advance one step: from None to Opened, from Opened to ReadyForRead."""
         self.remote_read_state = _NEXT_REMOTE_READ_STATE[self.remote_read_state]
 
 
@@ -150,11 +150,11 @@ _NEXT_REMOTE_READ_STATE: Final = {
 
 @dataclass(slots=True, eq=False)
 class Queue:
-    """MS-MQDMPR 3.1.1.2. `number` is how the store knows the queue; `private_queue_number` how format names do.
+    """MS-MQDMPR 3.1.1.2. `number` identifies the queue in the store; `private_queue_number` in format names.
 
-    `parent` is the queue that a subqueue or a journal belongs to. `descriptors` are by handle; those of them that have
-    waiting reads are in `waiting` too, in the order in which they began to wait. What comes in transactions is noted
-    for each queue manager that sends it, by its identifier (readings MQQB 3.18).
+    `parent` is the queue of a subqueue or a journal. `descriptors` are by handle; those of them that have waiting reads
+    are in `waiting` too, in the order in which they began to wait. Transactional messages are noted for each queue
+    manager that sends them, by its identifier (readings MQQB 3.18).
     """
 
     number: int
@@ -171,15 +171,15 @@ class Queue:
     parent: "Queue | None" = None
     is_deleted: bool = False
     subqueues: "dict[str, Queue]" = field(default_factory=dict)
-    # A subqueue that somebody looks into, and that nothing was ever put into: it is kept nowhere, and has no number.
+    # A subqueue that a client looks into, and that was never filled: it is not stored, and has no number.
     is_provisional: bool = False
     descriptors: dict[int, OpenQueueDescriptor] = field(default_factory=dict)
     waiting: OrderedDict[int, OpenQueueDescriptor] = field(default_factory=OrderedDict)
     positions: PositionList = field(default_factory=PositionList)
     total_bytes: int = 0
-    # How many handles have DENY_RECEIVE.
+    # Number of handles with DENY_RECEIVE.
     deniers: int = 0
-    # Whether the queue manager keeps it from applications: its path, which never changes, says so.
+    # Whether it is hidden from applications: its path, which never changes, decides.
     is_internal: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -233,10 +233,10 @@ def _connection_history() -> deque[ConnectionEvent]:
 
 @dataclass(slots=True, eq=False)
 class OutgoingQueue(Queue):
-    """MS-MQDMPR 3.1.1.3: messages for a queue elsewhere. Whoever transfers them fills the fields behind the name.
+    """MS-MQDMPR 3.1.1.3: messages for a queue elsewhere. Transfer fills the fields behind the name.
 
-    Its path is that of the destination, as far as the format name tells it. No next hops stand for NULL. `link` is what
-    those who transfer keep of the queue, and volatile.
+    Its path is that of the destination, as far as the format name has it. Empty next hops stand for NULL. `link` is the
+    data of transfer about the queue, and volatile.
     """
 
     destination_format_name: FormatName = field(kw_only=True)
@@ -245,12 +245,12 @@ class OutgoingQueue(Queue):
     state: OutgoingQueueState = OutgoingQueueState.INACTIVE
     connection_history: deque[ConnectionEvent] = field(default_factory=_connection_history)
     link: Any = None
-    # The greatest LookupIdentifier of what transactions have sent here: what commits later stands behind it.
+    # The greatest LookupIdentifier that transactions have sent here: later commits come behind it.
     last_committed: int = 0
     # Its messages get new numbers, and none leaves before all have theirs.
     awaits_numbers: bool = False
-    # The peer whose messages made this queue necessary, for acknowledgments that they asked for; "" if a program here
-    # has sent to it. Volatile: it is found again in the acknowledgments.
+    # The peer with messages that caused this queue, for acknowledgments that they asked for; "" if a program here has
+    # sent to it. Volatile: it is found again in the acknowledgments.
     opened_for: str = ""
 
     def __post_init__(self) -> None:
@@ -268,7 +268,7 @@ class OutgoingQueue(Queue):
 
     @property
     def lets_messages_expire(self) -> bool:
-        """MS-MQQB 3.1.7.1.2: also what is on its way to a system queue."""
+        """MS-MQQB 3.1.7.1.2: also messages on their way to a system queue."""
         return True
 
     @property

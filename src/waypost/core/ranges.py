@@ -2,8 +2,8 @@
 
 A range is open at its start and closed at its end: (after, up_to]. The arrays of a PositionList are the index (ADR 19),
 so that to count a range or to find the n-th message of one takes a few searches, however long the queue is, and to list
-one takes what its messages take. What the arrays have and the range has not (removed, left out) is known by spans, so
-that a million that nobody may see yet are passed over in one step.
+one takes time for its messages only. Numbers in the arrays that are not in the range (removed, left out) are known by
+spans, so that a million invisible messages are passed over in one step.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,12 +19,12 @@ _start: Final = attrgetter("start")
 
 
 class Arrivals:
-    """The positions of a queue, whatever their state, by their SequentialIDs. Only of use until the list changes."""
+    """The positions of a queue, in any state, by their SequentialIDs. Only valid until the list changes."""
 
     __slots__ = ("_bands",)
 
     def __init__(self, positions: PositionList, left_out: Iterable[range] = ()) -> None:
-        """Positions in the spans that are `left_out` count as if they were not in the list, where they are."""
+        """Positions in the `left_out` spans, which are in the list, count as if they were not."""
         bands = positions.numbers()
         without: dict[int, list[range]] = {}
         for span in left_out:
@@ -34,20 +34,20 @@ class Arrivals:
 
     @property
     def first(self) -> int:
-        """The SequentialID of the message that arrived first, 0 if there is none."""
+        """The SequentialID of the message that arrived first, 0 if the queue is empty."""
         return self.nth(0, SEQUENCE_MASK, 1)
 
     @property
     def last(self) -> int:
-        """The same of the message that arrived last."""
+        """The SequentialID of the message that arrived last, 0 if the queue is empty."""
         return self.nth(0, SEQUENCE_MASK, self.count(0, SEQUENCE_MASK))
 
     def count(self, after: int, up_to: int) -> int:
-        """How many messages the range has."""
+        """Number of messages in the range."""
         return sum([max(band.rank(up_to) - band.rank(after), 0) for band in self._bands])
 
     def nth(self, after: int, up_to: int, number: int) -> int:
-        """The SequentialID of the n-th message of the range, counted from 1; 0 if it has not so many."""
+        """The SequentialID of the n-th message of the range, counted from 1; 0 if the range has fewer."""
         up_to = min(up_to, max([band.ids[-1] for band in self._bands], default=0))
         if not 0 < number <= self.count(after, up_to):
             return 0
@@ -73,18 +73,18 @@ class Arrivals:
 
 
 class _Band:
-    """One priority. `_gaps` are the spans that the array has and the list has not, ascending."""
+    """One priority. `_gaps` are the spans in the array that are not in the list, ascending."""
 
     __slots__ = ("_base", "_before", "_gaps", "_start", "ids")
 
     def __init__(self, numbers: Numbers, left_out: Iterable[range]) -> None:
         self._base, self.ids, self._start, gone = numbers
         self._gaps = sorted((*spans_of(sorted(gone)), *left_out), key=_start)
-        # How many numbers all gaps before each one have.
+        # Number of numbers in all gaps before each one.
         self._before = list(accumulate(map(len, self._gaps), initial=0))
 
     def rank(self, number: int) -> int:
-        """How many there are up to this number, and some more, always as many: those before the start of the array."""
+        """Number of positions up to this number, plus a constant: those before the start of the array."""
         rank = bisect_right(self.ids, number, self._start)
         at = bisect_right(self._gaps, number, key=_start) - 1
         if at < 0:

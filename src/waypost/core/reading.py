@@ -1,11 +1,11 @@
 """Reading messages, now or when one comes: MS-MQDMPR 3.1.7.1.10 to 3.1.7.1.15, 3.1.7.1.17 and 3.1.7.3.1 to 3.1.7.3.7.
 
 A read that finds nothing waits: it answers Waiting, and a ReadEnded event with the same number follows when a message
-comes, the time is over, or somebody ends the wait. A message that comes is offered descriptor by descriptor, to the
-waits of each in their order; peeks share it, the first receive takes it and ends the round (readings MQDMPR 3.H). It is
-taken in the same moment, so nobody can step between.
+comes, the time is over, or the wait is cancelled. A new message is offered descriptor by descriptor, to the waits of
+each in their order; peeks share it, the first receive takes it and ends the round (readings MQDMPR 3.H). It is taken at
+once, so no other reader can come between.
 
-A read names the transaction that it belongs to; one that is not under way is refused before anything is touched.
+A read names its transaction; one that is not active is refused before any change.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ from waypost.wire.message_class import MessageClass
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """How a read ended. With MQ_OK, `message` is what was read."""
+    """The end of a read. With MQ_OK, `message` is its result."""
 
     status: HResult
     message: Message | None = None
@@ -37,7 +37,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The read waits; ReadEnded will tell."""
+    """The read waits; ReadEnded follows."""
 
     wait_id: int
 
@@ -96,7 +96,7 @@ class Reading:
     def _dequeue_at_cursor(
         self, descriptor: OpenQueueDescriptor, request: ReadRequest, cursor: Cursor, now: Now
     ) -> Read | Waiting:
-        """A cursor that shows a message takes that one or none; another goes on behind a message that is damaged."""
+        """A cursor that shows a message takes that one or none; another goes on behind a damaged message."""
         assert descriptor.queue is not None
         shows_one = cursor.state is CursorState.READ
         while (found := cursor.get_next_message_for_dequeue(no_wait=request.timeout_ms == 0)) is Found.SUCCEEDED:
@@ -112,7 +112,7 @@ class Reading:
     def dequeue_messages(self, descriptor: OpenQueueDescriptor, count: int, request: ReadRequest) -> list[Message]:
         """Dequeue Message for up to `count` messages that are Available now, in list order. The request has no cursor.
 
-        What Dequeue Message would refuse leads to none.
+        A read that Dequeue Message would refuse finds none.
         """
         queue = descriptor.queue
         if queue is None or not descriptor.access_type.can_receive or not self._is_possible(request):
@@ -139,7 +139,7 @@ class Reading:
     def dequeue_message_end(
         self, descriptor: OpenQueueDescriptor, lookup_id: int, *, delete_message: bool, transaction: bytes | None = None
     ) -> HResult:
-        """MS-MQDMPR 3.1.7.1.12. `transaction` is the one that the read belongs to."""
+        """MS-MQDMPR 3.1.7.1.12. `transaction` is that of the read."""
         queue = descriptor.queue
         if queue is None:
             return HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
@@ -226,11 +226,11 @@ class Reading:
             self._end(wait, status)
 
     def waits_in(self, transaction: bytes) -> bool:
-        """Whether a read that belongs to this transaction waits."""
+        """Whether a read of this transaction waits."""
         return any(wait.request.transaction == transaction for wait in self._waits.values())
 
     def end_two_phase_reads(self, descriptor: OpenQueueDescriptor) -> None:
-        """Nobody is left to end them: what was read through a handle that is closed is for others again."""
+        """Give back messages that were read through a closed handle: nothing is left to end these reads."""
         for lookup_id in sorted(descriptor.two_phase_reads):
             self.dequeue_message_end(descriptor, lookup_id, delete_message=False)
 
@@ -260,9 +260,9 @@ class Reading:
     def _take(
         self, descriptor: OpenQueueDescriptor, queue: Queue, lookup_id: int, request: ReadRequest
     ) -> Message | None:
-        """A transaction locks the message until its outcome, a two-phase read until its end; else it is gone.
+        """Take the message: a transaction locks it until its outcome, a two-phase read until its end; else it is gone.
 
-        None if the message is damaged, and gone therefore.
+        None if the message is damaged, and therefore gone.
         """
         if request.transaction is None and not request.two_phase_read:
             return self._positions.received(queue, lookup_id)
@@ -279,12 +279,12 @@ class Reading:
     def _end_transactional(
         self, queue: Queue, lookup_id: int, transaction: bytes, *, delete_message: bool
     ) -> HResult:  # fmt: skip
-        """readings MQDMPR 3.R: the outcome decides over a message that was delivered; another one is free again."""
+        """readings MQDMPR 3.R: the outcome decides about a delivered message; another one is free again."""
         if not self._transactions.holds(transaction, queue, lookup_id):
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
         if not delete_message:
             if not self._transactions.is_open(transaction):
-                # What is prepared stays as it was promised.
+                # A prepared transaction stays as it was promised.
                 return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
             self._transactions.take_back(transaction, queue, lookup_id)
         return HResult.MQ_OK

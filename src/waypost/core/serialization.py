@@ -1,11 +1,11 @@
 """MS-MQDMPR 3.1.7.1.30 to 3.1.7.1.32: a message as a UserMessage Packet and back.
 
-The text builds empty headers first and fills them afterwards; here a header is built with its fields. Everything that
-is read is also written, readings MQDMPR 2.7, but for what the text lets vary or leaves to others:
+The specification builds empty headers first and fills them afterwards; here a header is built with its fields. All
+fields that are read are also written, readings MQDMPR 2.7, except for those that may vary or belong to others:
 - the hop count, reserved bits, padding and the headers behind PacketSize belong to the packet alone, and only the
   packet that came keeps them;
 - AU and AS are zero on the wire and never believed (readings MQDMPR 3.U): a message comes out unauthenticated, and
-  whoever verifies its signature sets its AuthenticationLevel;
+  code that verifies its signature sets its AuthenticationLevel;
 - the headers of a message that came over HTTP are read, but a packet that is sent has none (MS-MQMQ 2.2.19.2 AH).
 
 The size of a message, which TotalBytes counts and quotas bound, is that of its headers and body, so of its packet
@@ -51,19 +51,19 @@ _SYSTEM_PROVIDERS: Final = frozenset({BASE_PROVIDER, ENHANCED_PROVIDER})
 _AUTHENTICATED: Final = security_header.AU | security_header.AS
 _MAX_TRANSACTION_IDENTIFIER: Final = transaction_header.ID >> transaction_header.ID_SHIFT
 
-# Indexed by what the packet has, which its decoder has checked: cheaper than a call of the enumeration.
+# Indexed by the value in the packet, which its decoder has checked: cheaper than a call of the enumeration.
 _DELIVERY_GUARANTEES: Final = tuple(DeliveryGuarantee)
 _SENDER_TYPES: Final = tuple(SenderIdentifierType)
 _AUTHENTICATION_LEVELS: Final = {int(level): level for level in AuthenticationLevel}
 
-# To parse a direct name takes as long as all else that is read, and most messages go to few queues.
+# To parse a direct name takes as long as all other reading, and most messages go to few queues.
 _parse_direct: Final = lru_cache(maxsize=128)(direct_format_name)
 
 
 def construct_user_message_packet(message: Message) -> UserMessage:
     """3.1.7.1.30 and 3.1.7.1.32: the headers that the attributes ask for, with their fields.
 
-    What it makes may still break a rule of MS-MQMQ; serialize_message_to_buffer finds that.
+    The result may still break a rule of MS-MQMQ; serialize_message_to_buffer finds that.
     """
     _check_destination(message)
     _check_label(message.label)
@@ -91,9 +91,9 @@ def serialize_message_to_buffer(message: Message) -> bytes:
 
 
 def deserialize_message_from_buffer(buffer: bytes) -> Message:
-    """3.1.7.1.31: a message with its packet, as it came but for what must not outlive its arrival.
+    """3.1.7.1.31: a message with its packet, as it came except for the parts that must not outlive its arrival.
 
-    That is a SessionHeader, which served the transport, and a claim of the sender to be authenticated.
+    These are a SessionHeader, which served the transport, and a claim of the sender to be authenticated.
     """
     packet = UserMessage.decode(buffer)
     if packet.session is not None:
@@ -103,7 +103,7 @@ def deserialize_message_from_buffer(buffer: bytes) -> Message:
 
 
 def received_message(packet: UserMessage, data: bytes) -> Message:
-    """The same for a packet that has been decoded already, and its bytes without a SessionHeader."""
+    """The message of a packet that is decoded already, and its bytes without a SessionHeader."""
     message = message_from_packet(packet)
     security = packet.security
     if security is not None and security.flags & _AUTHENTICATED:
@@ -114,19 +114,19 @@ def received_message(packet: UserMessage, data: bytes) -> Message:
 
 
 def packet_of(message: Message) -> bytes:
-    """The packet of a message, made now if there is none yet."""
+    """The packet of a message, made now if it has none yet."""
     if not message.packet:
         message.packet = serialize_message_to_buffer(message)
     return message.packet
 
 
 def size_in_bytes(message: Message) -> int:
-    """What TotalBytes and quotas count."""
+    """The size that TotalBytes and quotas count."""
     return len(packet_of(message))
 
 
 def verified_authentication_level(packet: UserMessage) -> AuthenticationLevel:
-    """The signature that whoever wrote AS has verified: for a remote reader, who trusts the host of the queue."""
+    """The signature that the writer of AS has verified: for a remote reader, who trusts the host of the queue."""
     if packet.security is None:
         return AuthenticationLevel.NONE
     signature_type = (packet.security.flags & security_header.AS) >> security_header.AS_SHIFT
@@ -134,7 +134,7 @@ def verified_authentication_level(packet: UserMessage) -> AuthenticationLevel:
 
 
 def message_from_packet(packet: UserMessage) -> Message:
-    """3.1.7.1.31 for a packet that has been decoded already. What an absent header would tell keeps its default."""
+    """3.1.7.1.31 for a packet that is decoded already. Attributes of a missing header keep their defaults."""
     message = Message()
     _read_user_header(message, packet.user)
     message.read_properties(packet.properties)
@@ -163,7 +163,7 @@ def message_from_packet(packet: UserMessage) -> Message:
 
 
 def _check_destination(message: Message) -> None:
-    """What a packet would not show: it tells the host of a private queue once, and one queue of several."""
+    """Check the destination: a packet has the host of a private queue once, and one queue of several."""
     name = message.destination_queue_format_name
     host = message.destination_queue_manager_identifier
     if type(name) is PrivateFormatName and host not in (NULL_GUID, name.computer_guid):
@@ -181,7 +181,7 @@ def _check_label(label: str) -> None:
 
 def _base_header(message: Message) -> BaseHeader:
     if not 0 <= message.priority <= base_header.PR:
-        raise EncodeError(base_header.SECTION, "Flags", f"the priority is {message.priority} and must be 0 to 7")
+        raise EncodeError(base_header.SECTION, "Flags", f"priority must be 0 to 7, not {message.priority}")
     flags = message.effective_priority
     if message.tracing_requested:
         flags |= base_header.TR
@@ -262,7 +262,7 @@ def _transaction_header(message: Message) -> TransactionHeader | None:
 
 
 def _read_transaction_header(message: Message, header: TransactionHeader) -> None:
-    # MS-MQMQ 2.2.19.1: PR means nothing in a transactional message.
+    # MS-MQMQ 2.2.19.1: PR has no meaning in a transactional message.
     message.priority = 0
     message.transaction_identifier = header.transaction_id
     message.final_ack_required = header.wants_final_ack
@@ -302,7 +302,7 @@ def _security_header(message: Message) -> SecurityHeader | None:
 
 
 def _provider_info(message: Message) -> bytes:
-    """Nothing if the messaging system signs: DE says that."""
+    """Empty if the messaging system signs: DE says that."""
     provider_type, provider_name = message.authentication_provider_type, message.authentication_provider_name
     if provider_type == ProviderType.PROV_RSA_FULL and provider_name in _SYSTEM_PROVIDERS:
         return b""

@@ -1,7 +1,7 @@
-"""Source journaling: the copies that a queue manager keeps of messages at the end of their way (MS-MQQB 1.3.4).
+"""Source journaling: the copies that a queue manager keeps of completed messages (MS-MQQB 1.3.4).
 
-Which end a message had, and whether it asked for a copy, is decided elsewhere. A copy for which there is no room is
-discarded (MS-MQDMPR 3.1.1.12).
+Other code decides about the outcome of a message, and whether it asked for a copy. A copy without room is discarded
+(MS-MQDMPR 3.1.1.12).
 """
 
 from dataclasses import replace
@@ -30,11 +30,11 @@ class SourceJournal:
         self._writing: Final = writing
 
     def keep(self, message: Message, now: Now) -> None:
-        """The message was delivered."""
+        """Keep a copy of a delivered message."""
         self._writing.enqueue_message(self._queues.system[Suffix.JOURNAL], replace(message), None, now)
 
     def keep_dead_letter(self, message: Message, message_class: int, now: Now) -> None:
-        """The message was not delivered, for the reason that the class tells."""
+        """Keep a copy of a message that was not delivered, for the reason of this class."""
         dead_letter = lasting_copy(message, message_class)
         self._writing.enqueue_message(self._dead_letter_queue(message), dead_letter, None, now)
 
@@ -43,7 +43,7 @@ class SourceJournal:
         return self._application_queue(message.application_deadletter_queue) or self._queues.system[suffix]
 
     def _application_queue(self, pathname: str) -> Queue | None:
-        """The queue of an application on this computer that has this path name, if there is one."""
+        """The queue of an application on this computer with this path name, or None."""
         try:
             path = PathName.parse(pathname)
         except IllegalPathName:
@@ -56,12 +56,12 @@ class SourceJournal:
 
 
 def is_of_the_system(queue: Queue) -> bool:
-    """Nobody sends to such a queue, and nothing follows from what happens in it."""
+    """Whether it is a system queue: nothing is sent to it, and its events have no effects."""
     return queue.is_journal or queue.queue_type is QueueKind.SYSTEM
 
 
 def lasting_copy(message: Message, message_class: int) -> Message:
-    """The message with another class and without an end to its time. Its packet is otherwise as it came."""
+    """The message with another class and without a time limit. Its packet is otherwise as it came."""
     packet = UserMessage.decode(packet_of(message))
     packet.properties.message_class = message_class
     packet.base.time_to_reach_queue = packet.user.time_to_be_received = INFINITE

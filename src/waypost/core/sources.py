@@ -1,8 +1,8 @@
-"""What the messages of each peer take in the queues here, so that one peer cannot use up the quota of the machine.
+"""Bytes of the messages of each peer in the queues here, so that one peer cannot use up the quota of the machine.
 
-A peer is an address from which messages come over the network (waypost.peers); programs of this computer are none. The
-messages of a peer come one behind the other, so whose they are is kept for runs of SequentialIDs and not for each
-message. Nothing of it is stored: what was there before a start counts for the machine, and for no peer.
+A peer is an address from which messages come over the network (waypost.peers), not a program of this computer. The
+messages of a peer come one behind the other, so their owner is kept for runs of SequentialIDs and not for each message.
+Nothing of this is stored: messages from before a start count for the machine, and for no peer.
 """
 
 from bisect import bisect_right
@@ -18,7 +18,7 @@ _FEW: Final = 64
 
 @dataclass(slots=True)
 class _Run:
-    """`count` of the messages from `first` to `last` are still there."""
+    """`count` of the messages from `first` to `last` still exist."""
 
     first: int
     last: int
@@ -27,7 +27,7 @@ class _Run:
 
 
 class Sources:
-    """`current` is the peer whose messages are being taken, "" for none. `share` is a part of the machine's quota."""
+    """`current` is the peer of the messages being accepted, or "". `share` is a part of the machine's quota."""
 
     __slots__ = ("_bytes", "_dead", "_firsts", "_runs", "current", "refused", "share")
 
@@ -38,7 +38,7 @@ class Sources:
         self._runs: list[_Run] = []
         self._firsts: list[int] = []
         self._dead = 0
-        # How often a peer was refused for its share, the one refused last at the end.
+        # Number of refusals of a peer for its share, the one refused last at the end.
         self.refused: dict[str, int] = {}
 
     @property
@@ -52,7 +52,7 @@ class Sources:
         return dict(self._bytes)
 
     def has_room(self, quota: int, size: int) -> bool:
-        """Whether the current peer may take this many bytes more. If not, that is noted."""
+        """Whether the current peer may take this many bytes more. If not, note a refusal."""
         if not self.current or self.fits(self.current, quota, size):
             return True
         count = self.refused.pop(self.current, 0)
@@ -62,11 +62,11 @@ class Sources:
         return False
 
     def fits(self, source: str, quota: int, size: int) -> bool:
-        """Whether so many bytes more are within the share of a peer; `quota` is that of the machine in bytes."""
+        """Whether this many more bytes fit into the share of a peer; `quota` is that of the machine in bytes."""
         return self.share >= 1 or self._bytes.get(source, 0) + size <= quota * self.share
 
     def placed(self, first: int, count: int, size: int) -> None:
-        """Messages with SequentialIDs from `first` on were put into a queue."""
+        """Note that messages with SequentialIDs from `first` on were put into a queue."""
         source = self.current
         if not source or not count:
             return
@@ -81,13 +81,13 @@ class Sources:
             self._firsts.append(first)
 
     def removed(self, sequential_id: int, size: int) -> None:
-        """A message has left its queue."""
+        """Note that a message has left its queue."""
         run = self._run_of(sequential_id)
         if run is not None:
             self._take(run, 1, size)
 
     def removed_all(self, lookup_ids: Sequence[int], size: int) -> bool:
-        """The same for messages of one run, which have this size together. False if they are not of one."""
+        """Note that messages of one run, with this total size, have left. False if they are not of one run."""
         first, last = min(lookup_ids), max(lookup_ids)
         if first & ~SEQUENCE_MASK != last & ~SEQUENCE_MASK:
             return False

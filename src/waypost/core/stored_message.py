@@ -1,7 +1,7 @@
-"""A message as the store gives it back: its packet and its local attributes, and the rest when somebody looks.
+"""A message from the store: its packet and its local attributes, and the rest on demand.
 
-A queue needs of most messages no more than that. To decode a packet with a body of 1 KiB takes 13 us, stored_message
-takes 0.4 us, and the first use of an attribute that the packet carries decodes it. To all who use it, it is a Message.
+A queue needs no more than that of most messages. To decode a packet with a body of 1 KiB takes 13 us, stored_message
+takes 0.4 us, and the first use of an attribute in the packet decodes it. To all its users, it is a Message.
 Other messages pay nothing for this: with a `__getattr__` in Message, a function of ten reads took twice as long.
 """
 
@@ -26,7 +26,7 @@ from waypost.wire.remote_packet import Origin
 from waypost.wire.user_header import UserHeader
 from waypost.wire.user_message import UserMessage
 
-# BaseHeader.Flags, UserHeader.Flags, and what is the Count of a direct name if DestinationQueue is one.
+# BaseHeader.Flags, UserHeader.Flags, and the Count of a direct name if DestinationQueue is one.
 _FLAGS: Final = Struct("<2xH56xIH")
 # LabelLength, BodyType, MessageSize and ExtensionSize of a MessagePropertiesHeader.
 _PROPERTIES: Final = Struct("<xB22xI4xI16xI")
@@ -48,7 +48,7 @@ _SEQUENCE: Final = Struct("<QII")
 _SEQUENCE_AT: Final = 4
 _PREVIOUS: Final = Struct("<I")
 _PREVIOUS_AT: Final = _SEQUENCE_AT + 12
-# With these the body can be encrypted, or part of a compound message.
+# With these the body may be encrypted, or part of a compound message.
 _OTHER_BODIES: Final = user_header.SH | user_header.AH | user_header.HH
 _RECOVERABLE_FLAG: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
 # The flags of a BaseHeader that plain messages do not have, and those of a UserHeader that say which headers follow.
@@ -76,7 +76,7 @@ _packet_of: Final[Callable[[Message], bytes]] = Message.__dict__["packet"].__get
 
 
 def quiet_message(packet: bytes, origin: Origin | None = None) -> Message:
-    """The same for a packet that is known to ask for no attention."""
+    """A stored message with a packet that is known to ask for no attention."""
     message = stored_message(packet, origin)
     message.__class__ = _QuietMessage
     return message
@@ -85,7 +85,7 @@ def quiet_message(packet: bytes, origin: Origin | None = None) -> Message:
 def stored_message(packet: bytes, origin: Origin | None = None) -> Message:
     """A message with the packet that it had when it was stored, and with the local attributes of a new one.
 
-    The first use of another attribute raises DecodeError if the packet cannot be decoded, which check_message finds.
+    The first use of another attribute raises DecodeError if the packet does not decode, which check_message finds.
     """
     message = object.__new__(Message)
     message.lookup_identifier = 0
@@ -106,19 +106,19 @@ def stored_message(packet: bytes, origin: Origin | None = None) -> Message:
 
 
 def check_packet(packet: bytes) -> None:
-    """Raise DecodeError if the packet cannot be decoded. Most packets take a fifth of the time of a decoder."""
+    """Raise DecodeError if the packet does not decode. Most packets take a fifth of the time of a decoder."""
     if not _is_plainly_readable(packet):
         message_from_packet(UserMessage.decode(packet))
 
 
 def check_message(message: Message) -> None:
-    """The same for a message of stored_message or quiet_message: afterwards every attribute can be used."""
+    """Raise DecodeError if a message of stored_message or quiet_message does not decode."""
     if isinstance(message, _StoredMessage) and not _is_plainly_readable(message.packet):
         _decode(message)
 
 
 def copied(message: Message) -> Message:
-    """Another message with the same attributes. One that was not decoded stays so."""
+    """Another message with the same attributes. One that is not decoded stays so."""
     if not isinstance(message, _StoredMessage):
         return replace(message)
     copy = object.__new__(Message)
@@ -140,7 +140,7 @@ def copied(message: Message) -> Message:
 
 
 def mark_in_transaction(message: Message, *, is_first: bool, is_last: bool) -> None:
-    """Set FirstInTransaction and LastInTransaction, in the packet too if it has not been decoded."""
+    """Set FirstInTransaction and LastInTransaction, in the packet too if it is not decoded."""
     if isinstance(message, _StoredMessage):
         packet = message.packet
         at = _transaction_header_at(packet)
@@ -166,7 +166,7 @@ def sequence_of(packet: bytes) -> tuple[TxSequenceId, int, int]:
 
 
 def is_numbered(message: Message, own: bytes) -> bool:
-    """Whether it is a message of a transaction of this queue manager that has a place in a sequence.
+    """Whether it is a message of a transaction of this queue manager with a place in a sequence.
 
     One that is not committed has none yet.
     """
@@ -201,18 +201,18 @@ def set_sequence(message: Message, sequence_id: TxSequenceId, number: int, previ
 
 
 def tag_of(message: Message) -> int:
-    """Eight bytes that stand for the identifier of a message, so that it is found among a million of them.
+    """Eight bytes for the identifier of a message, so that it is found among a million of them.
 
     A position keeps the tag of its message (waypost.core.positions). Two identifiers have the same tag once in 2**64
-    pairs, and nobody can choose one that collides, because every process keys the hash differently; whoever finds a tag
-    looks at the message all the same. Nothing of this is stored.
+    pairs, and nobody can choose one that collides, because every process keys the hash differently; a search for a tag
+    checks the message all the same. Tags are not stored.
     """
     packet = message.packet
     return tag_of_packet(packet) if packet else tag_of_identifier(message.identifier)
 
 
 def tags_of(messages: Iterable[Message]) -> list[int]:
-    """The same for many, in half of the time."""
+    """The tags of many messages, in half of the time."""
     return [
         hash(packet[_GUID] + packet[_ORDINAL]) if (packet := message.packet) else tag_of_identifier(message.identifier)
         for message in messages
@@ -228,16 +228,16 @@ def tag_of_identifier(identifier: MessageIdentifier) -> int:
 
 
 class _StoredMessage(Message):  # noqa: PLW1641, no Message has a hash
-    """A Message that has not been decoded. It has no slots of its own, so that _decode can make it a Message."""
+    """A Message that is not decoded. It adds no slots, so that _decode can make it a Message."""
 
     __slots__ = ()
 
     def _take_packet(self, packet: bytes) -> None:
-        """Whoever takes the packet away relies on the attributes."""
+        """Replace the packet. Code that takes the packet away relies on the attributes."""
         _decode(self)
         self.packet = packet
 
-    # To read it is the most frequent thing of all, and takes half of the time that a function of Python would.
+    # Reads of it are the most frequent of all, and this takes half of the time of a function of Python.
     packet = property(_packet_of, _take_packet)
 
     @property
@@ -282,7 +282,7 @@ class _QuietMessage(_StoredMessage):
 
 
 class _Carried:
-    """Stands before the slot of an attribute that the packet carries."""
+    """Replaces the slot of an attribute that the packet carries."""
 
     __slots__ = ("_name",)
 
@@ -299,7 +299,7 @@ class _Carried:
 
 
 class _Fixed(_Carried):
-    """The same for one that is found without decoding, in most packets; `read` gives None for the others."""
+    """An attribute that most packets give without decoding; `read` gives None for the others."""
 
     __slots__ = ("_read",)
 
@@ -314,7 +314,7 @@ class _Fixed(_Carried):
 
 
 class _Number(_Carried):
-    """The same for a number that stands at one place in all packets."""
+    """A number at a fixed place in all packets."""
 
     __slots__ = ("_place",)
 
@@ -353,7 +353,7 @@ def _body(packet: bytes) -> bytes | None:
 
 
 def _properties_at(packet: bytes) -> int | None:
-    """Where the MessagePropertiesHeader starts; None if it takes a decoder to find it."""
+    """The start of the MessagePropertiesHeader; None if only a decoder can find it."""
     (flags,) = _USER_FLAGS.unpack_from(packet)
     at = _transaction_header_at(packet)
     if at is None or flags & _OTHER_BODIES or not flags & user_header.MP:
@@ -395,7 +395,7 @@ def _decode(message: Message) -> None:
 
 
 def _is_plainly_readable(packet: bytes) -> bool:
-    """Whether it is the packet of a plain message that decodes; False if it takes a decoder to find out."""
+    """Whether it is the packet of a plain message that decodes; False if only a decoder can find out."""
     size = len(packet)
     if size < _OUTLINE.size:
         return False
@@ -434,7 +434,7 @@ def _has_readable_names(flags_and_names: bytes) -> bool:
 
 
 def _has_readable_properties(packet: bytes, at: int) -> bool:
-    """Whether a MessagePropertiesHeader whose fixed part is there decodes, and is the end of the packet."""
+    """Whether a MessagePropertiesHeader with a complete fixed part decodes, and is the end of the packet."""
     label_length, size, allocated, extension_size = _SIZES.unpack_from(packet, at)
     label_at = at + message_properties.FIXED_SIZE
     label_end = label_at + 2 * label_length
@@ -448,7 +448,7 @@ def _has_readable_properties(packet: bytes, at: int) -> bool:
 
 
 def _asks_for_nothing(packet: bytes) -> bool:
-    """Whether the flags say so. If not, or if it takes a decoder to find them, the answer is no."""
+    """Whether the flags ask for nothing. False also if only a decoder can find them."""
     if len(packet) < _FLAGS.size:
         return False
     base_flags, flags, _ = _FLAGS.unpack_from(packet)
@@ -461,7 +461,7 @@ def _asks_for_nothing(packet: bytes) -> bool:
 
 
 def _sequence_at(packet: bytes) -> int:
-    """Where TxSequenceID is in a transactional packet."""
+    """The place of TxSequenceID in a transactional packet."""
     at = _transaction_header_at(packet) if len(packet) >= _FLAGS.size else None
     if at is None:
         _, at = UserHeader.decode(packet, base_header.SIZE)
@@ -471,7 +471,7 @@ def _sequence_at(packet: bytes) -> int:
 
 
 def _transaction_header_at(packet: bytes) -> int | None:
-    """Where the TransactionHeader starts, which the packet has; None if it takes a decoder to find it."""
+    """The start of the TransactionHeader, which the packet has; None if only a decoder can find it."""
     _, flags, count = _FLAGS.unpack_from(packet)
     queues = flags & _QUEUES
     name_size = count + 5 & ~3 if queues == _DIRECT_DESTINATION else _NAME_SIZES.get(queues)
@@ -481,7 +481,7 @@ def _transaction_header_at(packet: bytes) -> int | None:
 
 
 def messages_like(like: Message, bodies: Sequence[bytes], source: bytes, ordinal: int) -> list[Message]:
-    """Messages with packets and identifiers of their own, for these bodies. `like` is used up."""
+    """Messages for these bodies, each with its packet and identifier. `like` is used up."""
     like.identifier = MessageIdentifier(source, ordinal)
     packets = plain_packets(like, bodies, ordinal)
     if packets is not None:

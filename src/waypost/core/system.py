@@ -1,7 +1,7 @@
-"""What a queue manager is, keeps and does as a whole: MS-MQDMPR 3.1.1.1 without its collections, and its states.
+"""The queue manager as a whole: MS-MQDMPR 3.1.1.1 without its collections, and its states.
 
-Identity is what others know it by; QueueManagerAttributes is what survives a restart and is nobody else's; the states
-decide whether it works at all. Attributes that are neither are volatile and stand in the QueueManager itself.
+Identity is what others know it by; QueueManagerAttributes survive a restart and are its alone; the states decide
+whether it works at all. Attributes that are neither are volatile and are in the QueueManager itself.
 """
 
 from dataclasses import dataclass, field
@@ -29,8 +29,8 @@ _LOCALHOST: Final = (b"\x7f\x00\x00\x01", bytes(15) + b"\x01")
 class Identity:
     """QueueManager.Identifier, ComputerName and QualifiedComputerName, and the other names that mean this computer.
 
-    `addresses` are those that this queue manager is reached at, each an IP address. Others may be reached at other
-    addresses of the same computer, so that localhost means this one only if 127.0.0.1 or ::1 is among them.
+    `addresses` are the IP addresses of this queue manager. Others may be reached at other addresses of the same
+    computer, so that localhost means this one only if 127.0.0.1 or ::1 is among them.
     """
 
     identifier: bytes
@@ -56,7 +56,7 @@ class Identity:
 
 @lru_cache(maxsize=1024)
 def _packed(text: str) -> bytes | None:
-    """An IP address as its bytes, the same for all its spellings and for IPv4 within IPv6. The zone does not count."""
+    """The bytes of an IP address, the same for all its spellings and for IPv4 within IPv6. The zone does not count."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -70,7 +70,7 @@ def _packed(text: str) -> bytes | None:
 class QueueManagerAttributes:
     """The persistent attributes of MS-MQDMPR 3.1.1.1. Quotas are in kilobytes (readings MQDMPR 3.F).
 
-    `last_domain` is NULL_GUID for a computer that was in no domain when it last started.
+    `last_domain` is NULL_GUID for a computer that was in no domain at its last start.
     """
 
     create_time: int = 0
@@ -97,7 +97,7 @@ class QueueManagerState(Enum):
 
 
 class Step(Enum):
-    """What moves a queue manager from one state to another."""
+    """Event that moves a queue manager from one state to another."""
 
     START = auto()
     INITIALIZED = auto()
@@ -106,7 +106,7 @@ class Step(Enum):
     SHUT_DOWN = auto()
 
 
-# A pair that is absent is a mistake of the one who drives the queue manager.
+# A missing pair is a mistake of the code that drives the queue manager.
 STATES: Final = {
     (QueueManagerState.STOPPED, Step.START): QueueManagerState.INITIALIZING,
     (QueueManagerState.INITIALIZING, Step.INITIALIZED): QueueManagerState.READY,

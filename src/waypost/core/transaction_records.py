@@ -18,10 +18,10 @@ class OperationType(Enum):
 
 @dataclass(slots=True)
 class TransactionalOperation:
-    """MS-MQDMPR 3.1.1.13. A Move has a target, a Dequeue the reason that its acknowledgment will tell.
+    """MS-MQDMPR 3.1.1.13. A Move has a target, a Dequeue the reason for its acknowledgment.
 
-    `message` is what was read with the operation, so that its commit need not read it again. A quiet Enqueue is of a
-    message that is known to ask for no attention.
+    `message` was read with the operation, so that its commit need not read it again. A quiet Enqueue is of a message
+    that is known to ask for no attention.
     """
 
     operation_type: OperationType
@@ -34,7 +34,7 @@ class TransactionalOperation:
 
     @property
     def is_send(self) -> bool:
-        """An Enqueue whose queue was not deleted meanwhile."""
+        """An Enqueue into a queue that was not deleted meanwhile."""
         return self.operation_type is OperationType.ENQUEUE and self.queue.positions.is_held(self.lookup_id)
 
 
@@ -42,7 +42,7 @@ class TransactionalOperation:
 class Transaction:
     """MS-MQDMPR 3.1.1.14. `single_phase` is True for a transaction of this queue manager alone.
 
-    `number` is what the packets that it sends carry. The operations are in the order of their recording, by the number
+    `number` is in the packets that it sends. The operations are in the order of their recording, by the number
     of the queue and the LookupIdentifier.
     """
 
@@ -60,7 +60,7 @@ class Transaction:
 
 @dataclass(slots=True)
 class Run:
-    """Operations of one type on one queue, an Enqueue or a Dequeue, by the thousand: there is no object for each.
+    """Operations of one type on one queue, an Enqueue or a Dequeue, by the thousand: without an object for each.
 
     `spans` are LookupIdentifiers in the order of arrival. A quiet Run is one of messages that ask for no attention.
     """
@@ -90,7 +90,7 @@ class Run:
 
 
 def spans_of(lookup_ids: Sequence[int]) -> list[range]:
-    """The same numbers in the same order, those that follow each other joined."""
+    """The same numbers in the same order, with consecutive ones joined."""
     spans: list[range] = []
     first = end = -1
     for lookup_id in lookup_ids:

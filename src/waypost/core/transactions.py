@@ -1,12 +1,12 @@
-"""What becomes of transactions: MS-MQDMPR 3.1.4.3 to 3.1.4.5 and 3.1.7.1.8.
+"""Outcomes of transactions: MS-MQDMPR 3.1.4.3 to 3.1.4.5 and 3.1.7.1.8.
 
-An operation only locks a position; commit does the operations in the order in which they were recorded, abort takes
-them back. A locked position belongs to one operation. The marks FirstInTransaction and LastInTransaction go to the
+An operation only locks a position; commit does the operations in the order in which they were recorded, abort reverts
+them. A locked position belongs to one operation. The marks FirstInTransaction and LastInTransaction go to the
 first and the last message that the transaction sends to one queue, at prepare or, without one, at commit (readings
 MQDMPR 3.P).
 
-In an outgoing queue, what transactions have sent stands in the order of their commits, because that is the order in
-which it is numbered and transferred (MS-MQQB 3.1.1.6.2). Its numbers are written into the messages before they are
+In an outgoing queue, messages of transactions are in the order of their commits, because that is the order of their
+numbers and their transfer (MS-MQQB 3.1.1.6.2). Their numbers are written into the messages before they are
 published.
 """
 
@@ -43,26 +43,26 @@ class Transactions:
     def __init__(self, positions: PositionEvents) -> None:
         self._positions: Final = positions
         self.collection: dict[bytes, Transaction] = {}
-        # What waypost.core.lasting_transactions keeps. No coordinator and no application ends one by its identifier.
+        # Those of waypost.core.lasting_transactions. No coordinator or application ends one by its identifier.
         self.lasting: dict[bytes, list[Run]] = {}
-        # It counts on when the 20 bits are used up, so that it only grows.
+        # It goes on when the 20 bits are used up, so that it only grows.
         self.last_number = 0
-        # Whoever transfers messages takes this place.
+        # Transfer replaces this.
         self.number_sends: NumberSends = _nobody_transfers
 
     def create_transaction(self, identifier: bytes) -> Transaction:
-        """MS-MQDMPR 3.1.7.1.8. Raises TransactionSequence if there is one with this identifier."""
+        """MS-MQDMPR 3.1.7.1.8. Raises TransactionSequence if the identifier is in use."""
         if identifier in self.collection:
-            raise TransactionSequence(f"the transaction {guid_text(identifier)} is under way already")
+            raise TransactionSequence(f"the transaction {guid_text(identifier)} is active already")
         if identifier in self.lasting:
-            raise TransactionSequence(f"{guid_text(identifier)} is the id of something else that is under way")
+            raise TransactionSequence(f"{guid_text(identifier)} is the id of an active claim or stage")
         transaction = Transaction(identifier, number=self.last_number % _MAX_NUMBER + 1)
         self.last_number += 1
         self.collection[identifier] = transaction
         return transaction
 
     def restore(self, transaction: Transaction) -> None:
-        """An external transaction that was prepared and outlived the process: it holds its messages as before."""
+        """Restore a prepared external transaction that outlived the process: it holds its messages as before."""
         self.collection[transaction.identifier] = transaction
         for operation in transaction.operations.values():
             queue, lookup_id = operation.queue, operation.lookup_id
@@ -74,14 +74,14 @@ class Transactions:
                 self._positions.lock(queue, lookup_id)
 
     def number(self, identifier: bytes) -> int:
-        """What the messages of this transaction carry. Raises TransactionSequence if it is not under way."""
+        """The number in the messages of this transaction. Raises TransactionSequence if it is not active."""
         transaction = self.collection.get(identifier)
         if transaction is None or transaction.is_prepared:
-            raise TransactionSequence(f"nothing can be sent in the transaction {guid_text(identifier)}")
+            raise TransactionSequence(f"the transaction {guid_text(identifier)} is not active: it accepts no messages")
         return transaction.number
 
     def is_open(self, identifier: bytes) -> bool:
-        """Whether the transaction is under way and can record operations."""
+        """Whether the transaction is active and can record operations."""
         transaction = self.collection.get(identifier)
         return (
             transaction is not None
@@ -90,16 +90,16 @@ class Transactions:
         )
 
     def room(self, identifier: bytes) -> int:
-        """How many operations more the transaction can have, if it is under way.
+        """Number of further operations that the transaction can have, if it is active.
 
-        All of them are committed in one moment, so that there cannot be any number. Raises LimitReached if it has all.
+        All of them are committed in one step, so their number is limited. Raises LimitReached if it has all.
         """
         transaction = self.collection.get(identifier)
         left = MAX_TRANSACTION_OPERATIONS - (0 if transaction is None else len(transaction.operations))
         if left <= 0:
             raise LimitReached(
-                f"the transaction {guid_text(identifier)} has {MAX_TRANSACTION_OPERATIONS} operations, and can have no "
-                "more; commit it, and begin another one"
+                f"the transaction {guid_text(identifier)} has reached the limit of {MAX_TRANSACTION_OPERATIONS} "
+                "operations; commit it, and begin another one"
             )
         return left
 
@@ -122,7 +122,7 @@ class Transactions:
             )
 
     def sends_to(self, queue: Queue) -> list[range]:
-        """The LookupIdentifiers of what transactions without an outcome have sent to this queue, in spans."""
+        """The LookupIdentifiers of messages that transactions without an outcome have sent to this queue, in spans."""
         found = [
             operation.lookup_id
             for transaction in self.collection.values()
@@ -143,7 +143,7 @@ class Transactions:
         return operation is not None and operation.operation_type is OperationType.DEQUEUE
 
     def operation_on(self, queue: Queue, lookup_id: int) -> tuple[Transaction, TransactionalOperation] | None:
-        """The operation that has locked this position, and the transaction that it belongs to."""
+        """The operation that has locked this position, and its transaction."""
         for transaction in self.collection.values():
             operation = transaction.operations.get((queue.number, lookup_id))
             if operation is not None:
@@ -156,7 +156,7 @@ class Transactions:
         return None
 
     def take_back(self, identifier: bytes, queue: Queue, lookup_id: int) -> None:
-        """readings MQDMPR 3.R: the message of a Dequeue did not reach its reader and is for others again."""
+        """readings MQDMPR 3.R: free the message of a Dequeue that did not reach its reader."""
         operation = self.collection[identifier].operations.pop((queue.number, lookup_id))
         self._release(operation, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
 
@@ -221,7 +221,7 @@ class Transactions:
         return HResult.MQ_OK
 
     def _give_back(self, operations: Sequence[TransactionalOperation]) -> None:
-        """The same as _abort for messages that were received from one queue, in a third of the time."""
+        """Abort the receives of messages from one queue, as _abort does, in a third of the time."""
         positions, queue = self._positions, operations[0].queue
         messages = [copied(operation.message) for operation in operations if operation.message is not None]
         for message in messages:
@@ -236,7 +236,7 @@ class Transactions:
         positions.available_all(queue, lookup_ids)
 
     def _keep(self, transaction: Transaction) -> None:
-        """MS-MQDMPR 3.1.1.14: an external transaction and what it sends outlive the process."""
+        """MS-MQDMPR 3.1.1.14: keep an external transaction and its messages over the end of the process."""
         assert transaction.is_prepared, f"{guid_text(transaction.identifier)} is kept before it is prepared"
         messages = self._positions.messages
         for operation in transaction.operations.values():
@@ -249,7 +249,7 @@ class Transactions:
             self._positions.events.append(TransactionEnded(transaction.identifier))
 
     def send_out(self, queue: OutgoingQueue, messages: Sequence[Message], *, is_kept: bool) -> Sequence[int]:
-        """Put what is sent to another computer behind all that was committed before, and have it numbered.
+        """Put messages to another computer behind all that were committed before, and number them.
 
         Returns the LookupIdentifiers that the messages have from then on.
         """
@@ -259,7 +259,7 @@ class Transactions:
         lookup_ids = [message.lookup_identifier for message in messages]
         is_overtaken = lookup_ids[0] < queue.last_committed
         if is_kept or is_overtaken:
-            # Others may have seen what a prepared transaction has stored.
+            # Others may have seen the stored messages of a prepared transaction.
             messages = [copied(message) for message in messages]
         if is_overtaken:
             for lookup_id in lookup_ids:
@@ -275,15 +275,15 @@ class Transactions:
             write = positions.messages.update if is_kept else positions.messages.hold
             for message in messages:
                 write(queue.number, message)
-        assert lookup_ids[0] > queue.last_committed, f"{lookup_ids[0]:#x} overtakes what {queue} has committed"
+        assert lookup_ids[0] > queue.last_committed, f"{lookup_ids[0]:#x} overtakes the committed messages of {queue}"
         queue.last_committed = lookup_ids[-1]
         return lookup_ids
 
     def mark(self, sends: dict[Queue, list[TransactionalOperation]]) -> None:
-        """Let the first and the last message that a transaction sends to a queue say so."""
+        """Mark the first and the last message that a transaction sends to a queue."""
         for operations in sends.values():
             for operation in (operations[0], operations[-1]):
-                # Held for this transaction, so nobody else has seen it.
+                # Held for this transaction, so no other reader has seen it.
                 message = self._positions.messages.get(operation.queue.number, operation.lookup_id)
                 mark_in_transaction(message, is_first=operation is operations[0], is_last=operation is operations[-1])
                 self._positions.messages.hold(operation.queue.number, message)
@@ -316,7 +316,7 @@ class Transactions:
                 self._release(operation, operation.dequeue_reason)
             case OperationType.MOVE:
                 self._positions.attempt_failed(operation.queue, operation.lookup_id)
-                # readings MQDMPR 3.S: a Move has no reason of its own.
+                # readings MQDMPR 3.S: a Move has no separate reason.
                 self._release(operation, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
 
     def _release(self, operation: TransactionalOperation, reason_if_purged: MessageClass) -> None:
@@ -328,11 +328,11 @@ class Transactions:
 
 
 def _nobody_transfers(_queue: OutgoingQueue, _messages: Sequence[Message]) -> None:
-    """As long as messages stay where they are, they need no numbers."""
+    """The default without transfer: messages that stay here need no numbers."""
 
 
 def sends_of(transaction: Transaction) -> dict[Queue, list[TransactionalOperation]]:
-    """What the transaction sends to each queue, in list order."""
+    """The messages that the transaction sends to each queue, in list order."""
     sends: dict[Queue, list[TransactionalOperation]] = {}
     for operation in transaction.operations.values():
         if operation.is_send:
@@ -343,7 +343,7 @@ def sends_of(transaction: Transaction) -> dict[Queue, list[TransactionalOperatio
 def _simple_type(operation: TransactionalOperation) -> tuple[int, OperationType | None]:
     """The number of the queue, and the type if operations of one queue and type can be committed together.
 
-    That takes half of the time that _commit needs for each of them.
+    That takes half of the time of _commit for each of them.
     """
     if operation.is_quiet:
         return operation.queue.number, OperationType.ENQUEUE
@@ -353,12 +353,12 @@ def _simple_type(operation: TransactionalOperation) -> tuple[int, OperationType 
 
 
 def move(positions: PositionEvents, source: Queue, lookup_id: int, target: Queue, wall: float) -> bool:
-    """MS-MQDMPR 3.1.7.1.16 and 3.1.4.4: the same message at its ordered place in another queue.
+    """MS-MQDMPR 3.1.7.1.16 and 3.1.4.4: put the same message at its ordered place in another queue.
 
-    False if it cannot be read.
+    False if it is unreadable.
     """
     if target.is_deleted:
-        # readings MQDMPR 3.S: it was to go there, and goes with the queue.
+        # readings MQDMPR 3.S: its target is deleted, so the message is too.
         return positions.deleted(source, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_DELETED) is not None
     removed = positions.remove(source, lookup_id)
     if removed is None:
@@ -370,7 +370,7 @@ def move(positions: PositionEvents, source: Queue, lookup_id: int, target: Queue
     if not positions.place_for_all(target, message, wall):
         return True
     if target.queue_type is QueueKind.SYSTEM:
-        # readings MQDMPR 3.Z: there is no event, but who waits is served.
+        # readings MQDMPR 3.Z: no event, but waiting readers are served.
         positions.offer(target, lookup_id)
     else:
         positions.available(target, lookup_id)

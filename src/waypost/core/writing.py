@@ -1,6 +1,6 @@
-"""Putting messages into queues, moving them, and clearing queues: MS-MQDMPR 3.1.7.1.7, 3.1.7.1.9 and 3.1.7.1.16.
+"""Put messages into queues, move them, and purge queues: MS-MQDMPR 3.1.7.1.7, 3.1.7.1.9 and 3.1.7.1.16.
 
-The flow control of 3.1.7.2.5 and 3.1.7.2.6 is here too, because all it does is refuse messages.
+The flow control of 3.1.7.2.5 and 3.1.7.2.6 is here too, because it only refuses messages.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class EnqueueStatus(IntEnum):
 
 @dataclass(slots=True)
 class Purge:
-    """How far a purge has come: it is behind `position`. What arrived after `last_sequential_id` is not purged."""
+    """Progress of a purge: it is behind `position`. Arrivals after `last_sequential_id` are not purged."""
 
     queue: Queue
     last_sequential_id: int
@@ -47,9 +47,9 @@ class Purge:
 
 @dataclass(frozen=True, slots=True)
 class MovedPart:
-    """How far a move of all messages has come: `count` were moved with this part, and it goes on behind `after`.
+    """Progress of a move of all messages: `count` were moved with this part, and it goes on behind `after`.
 
-    `up_to` is the SequentialID of the last message that there was at its beginning, 0 before that.
+    `up_to` is the SequentialID of the last message at its beginning, 0 before that.
     """
 
     count: int = 0
@@ -77,15 +77,15 @@ class Writing:
         self.throttled = False
 
     def has_room(self, size: int) -> bool:
-        """Whether the queue manager takes a message of this size: its quota allows it, and nothing is throttled."""
+        """Whether the queue manager accepts a message of this size: its quota allows it, and nothing is throttled."""
         return not self.throttled and self._positions.fits_machine(size)
 
     def sure_room(self, queue: Queue) -> float:
-        """So many bytes fit into the queue and the queue manager for certain, until something is put or removed."""
+        """Number of bytes that certainly fit into the queue and the queue manager, until the next put or removal."""
         return 0.0 if self.throttled else self._positions.sure_room(queue)
 
     def enqueue_message(self, queue: Queue, message: Message, transaction: bytes | None, now: Now) -> EnqueueStatus:
-        """MS-MQDMPR 3.1.7.1.9. Raises TransactionSequence if there is no such transaction to send in."""
+        """MS-MQDMPR 3.1.7.1.9. Raises TransactionSequence if the transaction is not active."""
         status = self.check(queue, message, size_in_bytes(message), transaction, now)
         if status is not EnqueueStatus.ACCEPTED:
             return status
@@ -102,9 +102,9 @@ class Writing:
         return EnqueueStatus.ACCEPTED
 
     def enqueue_owed(self, queue: Queue, message: Message, now: Now) -> None:
-        """Enqueue what was promised to another queue manager: it counts against the quotas, and they do not refuse it.
+        """Enqueue a message that was promised to another queue manager: it counts against the quotas, but always fits.
 
-        The bound is where the promise is made: a message that leads to one is not taken if there is no room for it.
+        The limit applies to the promise: a message that leads to one is not accepted without room for it.
         """
         self._enqueue(queue, message, now)
 
@@ -118,8 +118,8 @@ class Writing:
     def enqueue_messages(
         self, queue: Queue, messages: Sequence[Message], like: Message, transaction: bytes | None, now: Now
     ) -> EnqueueStatus:
-        """Enqueue Message for all of these or none. They have packets, and differ from `like` in what is theirs alone:
-        identifiers and bodies.
+        """Enqueue Message for all of these or none. They have packets, and differ from `like` only in identifiers and
+        bodies.
         """
         size = sum([len(message.packet) for message in messages])
         status = self.check(queue, like, size, transaction, now)
@@ -136,7 +136,7 @@ class Writing:
         return EnqueueStatus.ACCEPTED
 
     def put_messages(self, queue: Queue, messages: Sequence[Message], like: Message, now: Now, *, size: int) -> None:
-        """The same for messages of which `check` is known to say ACCEPTED; `size` is that of all together."""
+        """Put messages for which `check` is known to return ACCEPTED; `size` is the total."""
         positions = self._positions
         arrival_time = int(now.wall)
         for message in messages:
@@ -150,10 +150,10 @@ class Writing:
     def check(
         self, queue: Queue, message: Message, size: int, transaction: bytes | None, now: Now
     ) -> EnqueueStatus:  # fmt: skip
-        """What Enqueue Message would answer for messages of this size together, of which all are like `message`."""
+        """The status of Enqueue Message for messages of this total size, which are all like `message`."""
         if transaction is not None and not self._transactions.is_open(transaction):
-            raise TransactionSequence(f"nothing can be sent in the transaction {guid_text(transaction)}")
-        # readings MQDMPR 3.E: the text declares this status and has no step for it.
+            raise TransactionSequence(f"the transaction {guid_text(transaction)} is not active: it accepts no messages")
+        # readings MQDMPR 3.E: the specification declares this status and has no step for it.
         if has_expired(message.sent_time, message.time_to_reach_queue, int(now.wall)) and queue.lets_messages_expire:
             return EnqueueStatus.TIMED_OUT
         if not self.has_room(size):
@@ -172,7 +172,7 @@ class Writing:
             is_moved = move(self._positions, source, lookup_id, target, now.wall)
             return HResult.MQ_OK if is_moved else HResult.MQ_ERROR_MESSAGE_NOT_FOUND
         if target.queue_type is QueueKind.SYSTEM or isinstance(source, OutgoingQueue):
-            # A message that comes back to an outgoing queue would be behind what was sent meanwhile.
+            # A message that comes back to an outgoing queue would be behind those that were sent meanwhile.
             return HResult.MQ_ERROR_TRANSACTION_USAGE
         if not self._transactions.is_open(transaction):
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
@@ -183,9 +183,9 @@ class Writing:
         return HResult.MQ_OK
 
     def move_some(self, source: Queue, target: Queue, part: "MovedPart", count: int, now: Now) -> "MovedPart":
-        """Move up to `count` more Available messages, each as `move_message` does, in list order. The next part.
+        """Move up to `count` more Available messages, each as `move_message` does, in list order. Returns the progress.
 
-        It is over what the queue held when the first part came. What somebody holds stays.
+        It covers the messages of the queue when the first part came. Held messages stay.
         """
         positions, after, moved = source.positions, part.after, 0
         up_to = part.up_to or self._positions.sequential_id
@@ -194,7 +194,7 @@ class Writing:
             if after == END:
                 break
             if after & SEQUENCE_MASK > up_to:
-                # So is all behind it that has the same priority.
+                # So are all behind it that have the same priority.
                 after |= SEQUENCE_MASK
             else:
                 move(self._positions, source, after, target, now.wall)
@@ -209,18 +209,18 @@ class Writing:
             pass
 
     def begin_purge(self, queue: Queue) -> Purge:
-        """A purge that `continue_purge` does in parts. It is over what the queue holds now."""
+        """Begin a purge that `continue_purge` does in parts. It covers the current messages of the queue."""
         return Purge(queue, self._positions.sequential_id)
 
     def continue_purge(self, purge: Purge, count: int) -> bool:
-        """Purge up to `count` more messages. False when nothing is left to be purged."""
+        """Purge up to `count` more messages. False when none is left to purge."""
         positions = purge.queue.positions
         for _ in range(count):
             purge.position = positions.next_any(purge.position)
             if purge.position == END:
                 return False
             if purge.position & SEQUENCE_MASK > purge.last_sequential_id:
-                # So is all behind it that has the same priority.
+                # So are all behind it that have the same priority.
                 purge.position |= SEQUENCE_MASK
                 continue
             if positions.state(purge.position) is PositionState.AVAILABLE:
@@ -233,9 +233,9 @@ class Writing:
         return positions.next_any(purge.position) != END
 
     def delete_messages(self, queue: Queue) -> None:
-        """MS-MQDMPR 3.1.7.1.4: every message goes with its queue, whatever its state.
+        """MS-MQDMPR 3.1.7.1.4: delete every message with its queue, in any state.
 
-        What was sent in a transaction without an outcome was never there for anybody, and goes without a word.
+        Messages of a transaction without an outcome were never visible, and are removed without an event.
         """
         uncommitted = set(chain.from_iterable(self._transactions.sends_to(queue)))
         for lookup_id in tuple(queue.positions):

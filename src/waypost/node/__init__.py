@@ -1,1 +1,1 @@
-"""One queue manager out of its parts: the object that a daemon drives and the simulator tests."""
+"""One queue manager, assembled from its parts: the object that a daemon drives and the simulator tests."""

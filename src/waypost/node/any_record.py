@@ -1,4 +1,4 @@
-"""Any record of the store by its table and key: what it says, or that it is not one."""
+"""Decode any record of the store by its table and key."""
 
 import struct
 from collections.abc import Callable
@@ -28,8 +28,8 @@ _GUID_SIZE: Final = 16
 
 
 def decode(table: Table, key: bytes, value: bytes) -> object:
-    """The record. Raises StoreDamaged for what is not one of this table, StoreTooNew, and LookupError for a kind of
-    record that nothing is known of.
+    """The record. Raises StoreDamaged for a value that does not fit the table, StoreTooNew, and LookupError for an
+    unknown kind of record.
     """
     decoder = _DECODERS.get(table)
     if decoder is None:
@@ -109,7 +109,7 @@ def _bulk(key: bytes, value: bytes) -> object:
 
 
 def _damaged(key: bytes, value: bytes) -> object:
-    """What was set aside. The bytes that were found in place of a message are kept as they are."""
+    """A message that was set aside. The bytes found in its place are kept as they are."""
     return value if keys.is_damaged_bytes(key) else DamagedRecord.decode(value)
 
 

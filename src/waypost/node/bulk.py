@@ -1,8 +1,8 @@
-"""Queues read by ranges of arrival numbers, thousands of messages at once: what is planned, read and removed.
+"""Bulk reads: plan, read and remove ranges of arrival numbers, thousands of messages at once.
 
-waypost.api.bulk says what the words mean. An answer waits until everything is durable that was done before:
-not only what it shows, but also what is missing in it, because a crash could bring that back behind the reader, who has
-gone on (ADR 19).
+waypost.api.bulk defines the terms. An answer waits until all earlier work is durable: not only the messages that it
+shows, but also the removal of those that it lacks, because a crash could bring these back behind a reader that has gone
+on (ADR 19).
 """
 
 from bisect import bisect_right
@@ -59,7 +59,7 @@ from waypost.wire.path_names import QueueKind
 _SOME: Final = 100
 
 
-# What the kinds of a query mean, by the kinds of QueueInfo.
+# Kinds of a query, by the kinds of QueueInfo.
 _KINDS: Final = {
     "": frozenset({"private", "public"}),
     "local": frozenset({"private", "public"}),
@@ -68,13 +68,13 @@ _KINDS: Final = {
 
 
 class BulkReadingCalls:
-    """The operations on one node."""
+    """Bulk reads on one node."""
 
     __slots__ = ("_held_since", "_node")
 
     def __init__(self, node: Node) -> None:
         self._node: Final = node
-        # By the numbers of queues: what holds the stable number back, and since when it was seen to do so.
+        # By the numbers of queues: the message that holds the stable number back, and the time it was first seen to.
         self._held_since: dict[int, tuple[int, float]] = {}
 
     def list_queues(self, call: Call, operation: ListBulkQueues) -> None:
@@ -129,7 +129,7 @@ class BulkReadingCalls:
             arrivals = _seen(queue, uncommitted, skips_locked=skips_locked)
             lookup_ids = arrivals.take(operation.after, up_to, _expected(queue, operation))
             found = rows_of(node, queue, lookup_ids, operation.max_bytes)
-            # Behind those that are damaged, too.
+            # Go on behind damaged messages too.
             seen = lookup_ids if found.are_all else found.lookup_ids
             end = seen[-1] & SEQUENCE_MASK if seen else operation.after
             if len(found.lookup_ids) < len(lookup_ids):
@@ -139,7 +139,7 @@ class BulkReadingCalls:
             node.kernel.reply(call.request, found.frame(queue, up_to if is_last else end, is_last=is_last))
 
     def find_seq(self, call: Call, operation: FindSeq) -> None:
-        """Numbers and times grow together, but for messages that were moved here."""
+        """Find the first message since a time: numbers and times grow together, except for moved messages."""
         node = self._node
         with node.kernel.operation(call.now):
             queue = find_target(node, operation.name, outgoing=operation.outgoing)
@@ -151,7 +151,7 @@ class BulkReadingCalls:
                 (lookup_id,) = arrivals.take(seq - 1, seq, 1)
                 message = node.manager.positions.find(queue, lookup_id)
                 if message is None:
-                    # It is damaged, and in the queue no more.
+                    # The message is damaged, and no longer in the queue.
                     arrivals = _seen(queue, self._uncommitted(queue), skips_locked=False)
                     others -= 1
                 elif message.arrival_time < operation.time:
@@ -162,13 +162,13 @@ class BulkReadingCalls:
             node.kernel.reply(call.request, SeqAt(arrivals.nth(0, SEQUENCE_MASK, earlier)))
 
     def remove(self, call: Call, operation: RemoveRange) -> None:
-        """Receive what is Available in the range."""
+        """Receive the Available messages of the range."""
         node, after, up_to = self._node, operation.after, operation.up_to
         node.kernel.check_store()
         with node.kernel.operation(call.now):
             queue = find_target(node, operation.name, operation.epoch, outgoing=operation.outgoing)
             if queue.deniers:
-                raise SharingViolation(f"a reader has {queue} for itself; let it close the queue first")
+                raise SharingViolation(f"a reader has {queue} open exclusively; close the queue there first")
             uncommitted = self._uncommitted(queue)
             free = _seen(queue, uncommitted, skips_locked=True)
             lookup_ids = free.take(after, up_to, min(operation.max_messages, MAX_BULK_REMOVED))
@@ -213,13 +213,13 @@ class BulkReadingCalls:
         )
 
     def _held_back(self, queue: Queue, end: int, seen: Arrivals, now: Now) -> tuple[str, int]:
-        """What holds the end of a read back, and how many messages that are seen are behind it. Nothing if none are."""
+        """The holder of the message that ends a read, and the number of visible messages behind it, if any."""
         behind = seen.count(end, SEQUENCE_MASK) if queue.positions.held else 0
         held = Arrivals(queue.positions).take(end, end + 1, 1) if behind else []
         return (_holder_of(self._node, queue, held[0], now), behind) if held else ("", 0)
 
     def _held_for(self, queue: Queue, blocking: int, now: Now) -> float:
-        """How long the message with this number has been seen to hold others back; 0 is none."""
+        """Seconds since the message with this number was first seen to hold others back; 0 without one."""
         seen, since = self._held_since.get(queue.number, (0, now.monotonic))
         if seen != blocking:
             since = now.monotonic
@@ -234,7 +234,7 @@ class BulkReadingCalls:
         return now.monotonic - since
 
     def _uncommitted(self, queue: Queue) -> Sequence[range]:
-        """What nobody has seen yet. Most queues have nothing that is held, and need no look at transactions."""
+        """Messages of unfinished transactions. Most queues hold none, and need no look at transactions."""
         return self._node.manager.transactions.sends_to(queue) if queue.positions.held else ()
 
     def _up_to(self, queue: Queue, wanted: PlanRange, uncommitted: Sequence[range]) -> int:
@@ -243,7 +243,7 @@ class BulkReadingCalls:
         return self._end_before(_first(uncommitted) if wanted.locked == "skip" else queue.positions.first_held)
 
     def _end_before(self, first: int) -> int:
-        """The number before that of the first message that is held; without one, the last that was given."""
+        """The number before that of the first held message; without one, the last number given."""
         return first - 1 if first else self._node.manager.positions.sequential_id
 
 
@@ -251,31 +251,31 @@ def find_queue(node: Node, name: FormatName) -> Queue:
     """The queue of this computer, or the outgoing queue. Raises QueueNotFound."""
     queue = node.manager.find_queue(name) or node.manager.collection.outgoing.get(name)
     if queue is None or queue.is_internal:
-        raise QueueNotFound(f"{name} is no queue of this computer")
+        raise QueueNotFound(f"{name} is not a queue of this computer")
     return queue
 
 
 def find_target(node: Node, name: str, epoch: str = "", *, outgoing: bool = False) -> Queue:
-    """The queue, or the outgoing queue. `epoch` is the one that it has to have, or nothing.
+    """The queue, or the outgoing queue. `epoch` is the epoch that it must have, or "" for any.
 
-    Raises QueueNotFound, and QueueDeleted if there is another queue under the name now.
+    Raises QueueNotFound, and QueueDeleted if another queue has the name now.
     """
     wanted, due = _name(node, name), _parsed_epoch(epoch)
     queue = find_queue(node, wanted)
     if queue.is_provisional:
-        raise QueueNotFound(f"{wanted} is no queue of this computer")
+        raise QueueNotFound(f"{wanted} is not a queue of this computer")
     if outgoing and not isinstance(queue, OutgoingQueue):
-        raise QueueNotFound(f"{wanted} is no outgoing queue of this computer")
+        raise QueueNotFound(f"{wanted} is not an outgoing queue of this computer")
     if due and due != epoch_of(queue):
         raise QueueDeleted(
-            f"{wanted} was deleted and created again: what was read of the old queue says nothing about this one; "
-            "begin from its start, without the old epoch"
+            f"{wanted} was deleted and created again: positions of the old queue are not valid in the new one; "
+            "begin from the start, without the old epoch"
         )
     return queue
 
 
 def matching(manager: QueueManager, operation: ListBulkQueues) -> list[FormatName]:
-    """The queues of a kind whose short names match the pattern."""
+    """The queues of one kind with short names that match the pattern."""
     computer = manager.identity.computer_name
     kinds, pattern = _KINDS.get(operation.kind, frozenset({operation.kind})), operation.pattern.lower()
     return [
@@ -289,7 +289,7 @@ def matching(manager: QueueManager, operation: ListBulkQueues) -> list[FormatNam
 
 
 def _names(manager: QueueManager, computer: str) -> Iterator[tuple[FormatName, Queue]]:
-    """Every queue that can be read here, by the name that says the most."""
+    """Every readable queue of this computer, with its most specific name."""
     for queue in sorted(manager.queues.values(), key=lambda queue: str(queue).lower()):
         if queue.queue_type is QueueKind.SYSTEM:
             continue
@@ -310,16 +310,16 @@ def _name(node: Node, text: str) -> FormatName:
 
 
 def _parsed_epoch(text: str) -> bytes:
-    """b"" for none."""
+    """The bytes of an epoch; b"" without one."""
     try:
         return parse_guid(text) if text else b""
     except DecodeError:
-        raise InvalidParameter("epoch is the GUID that an answer gave as the epoch of the queue, or nothing") from None
+        raise InvalidParameter("epoch must be empty or the GUID that an answer gave as epoch of the queue") from None
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The first of some messages, as rows. `are_all` if none of the others can be read."""
+    """The first of some messages, as rows. `are_all`: none of the others is readable."""
 
     lookup_ids: list[int]
     attributes: bytes
@@ -332,7 +332,7 @@ class Found:
 
 
 def rows_of(node: Node, queue: Queue, lookup_ids: Sequence[int], max_bytes: int) -> Found:
-    """The first of these messages: with at most so many bytes of packets, or one. What is damaged is left out."""
+    """Rows of the first of these messages: up to max_bytes of packets, or one. Damaged messages are left out."""
     max_bytes = min(max_bytes, MAX_HTTP_ANSWER)
     left = list(lookup_ids)
     heads: list[bytes] = []
@@ -345,7 +345,7 @@ def rows_of(node: Node, queue: Queue, lookup_ids: Sequence[int], max_bytes: int)
             node.manager.positions.set_aside(queue, left.pop(len(packets)), damage)
             continue
         except StoreError:
-            # One of them is not a record that can be decoded: to look for each sets it aside.
+            # One of the records does not decode: a look at each sets that one aside.
             readable = node.manager.positions.find_all(queue, left[len(packets) :])
             left[len(packets) :] = [message.lookup_identifier for message in readable]
             continue
@@ -369,7 +369,7 @@ def _first(spans: Sequence[range]) -> int:
 
 
 def _most(queue: Queue, wanted: PlanRange) -> int:
-    """How many messages are asked for, by the average of the queue if bytes are, and one at least."""
+    """Number of messages to plan, at least one; from the average size in the queue if the limit is in bytes."""
     limits = [len(queue.positions)]
     if wanted.max_messages is not UNSET:
         limits.append(wanted.max_messages)
@@ -379,7 +379,7 @@ def _most(queue: Queue, wanted: PlanRange) -> int:
 
 
 def _expected(queue: Queue, wanted: ReadRange) -> int:
-    """How many messages to look at for a frame: not many more than it will have room for."""
+    """Number of messages to look at for a frame: not many more than it has room for."""
     limit = min(wanted.max_messages, MAX_FRAME_MESSAGES)
     if not queue.total_bytes:
         return limit

@@ -1,4 +1,4 @@
-"""What is claimed and what is staged, in the store and back."""
+"""Claims and stages in the store, and back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -42,12 +42,12 @@ def read(reader: Reader) -> Kept:
 
 
 def restore(kept: Kept, manager: QueueManager) -> None:
-    """Lock what is held, under the keys of the claims and the GUIDs of the stages."""
+    """Lock the held messages, under the keys of the claims and the GUIDs of the stages."""
     queues = manager.collection.by_number
     for (number, name), claim in kept.claims.items():
         queue = queues.get(number)
         if queue is None:
-            raise StoreDamaged(f"the claim {name} is on the queue {number}, which the store lacks")
+            raise StoreDamaged(f"the claim {name} is on queue {number}, which is missing in the store")
         if claim.spans:
             manager.lasting.restore(keys.claim_key(number, name), [Run(OperationType.DEQUEUE, queue, claim.spans)])
     for identifier, stage in kept.stages.items():
@@ -56,7 +56,7 @@ def restore(kept: Kept, manager: QueueManager) -> None:
 
 
 def _runs(records: list[RunRecord], queues: Mapping[int, Queue]) -> list[Run]:
-    """Without queues that were deleted meanwhile, with their messages: such a stage is never committed."""
+    """The runs, without those of deleted queues, which lost their messages: such a stage is never committed."""
     return [
         Run(OperationType.ENQUEUE, queues[each.queue_id], each.spans, each.is_quiet)
         for each in records

@@ -1,6 +1,6 @@
 """The operations on claims and stages.
 
-An answer waits until everything is durable that was done before, because it may show what another request has done.
+An answer waits until all earlier work is durable, because it may show the work of another request.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,12 +40,12 @@ from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.stages import Batch, Group
 
-_LOST_CLAIM: Final = "a reader that cannot go on begins another claim, from what is in the queue"
-_LOST_STAGE: Final = "GET /api/bulk/commits tells which batches were committed; others have to be staged again"
+_LOST_CLAIM: Final = "begin another claim, which starts with the messages now in the queue"
+_LOST_STAGE: Final = "GET /api/bulk/commits lists the committed batches; stage the others again"
 
 
 class BulkWriting:
-    """The operations on one node."""
+    """Claims and stages on one node."""
 
     __slots__ = ("_computer", "_node")
 
@@ -64,7 +64,7 @@ class BulkWriting:
             node.kernel.reply(call.request, claimed)
 
     def read_claim(self, call: Call, operation: ReadClaim) -> None:
-        """Messages of a part, which is the name of a claim and a number, by their places in the order of arrival."""
+        """Read messages of a part, named by a claim and a number, by their places in the order of arrival."""
         node, start = self._node, operation.start
         with _hint(_LOST_CLAIM), node.kernel.operation(call.now):
             queue = find_target(node, operation.name, operation.epoch)
@@ -97,7 +97,7 @@ class BulkWriting:
         self.stage_groups(call, self._batch(operation), groups, operation.lease_s)
 
     def stage_groups(self, call: Call, batch: Batch, groups: Sequence[Group], lease_s: float) -> None:
-        """The same with the messages themselves."""
+        """Stage messages of the core."""
         node = self._node
         node.kernel.check_room()
         with node.kernel.operation(call.now):
@@ -119,7 +119,7 @@ class BulkWriting:
             node.kernel.reply(call.request)
 
     def commit(self, call: Call, operation: CommitStages) -> None:
-        """Make what is staged seen, and the batch done, in one moment."""
+        """Make the staged messages visible and the batch committed, in one step."""
         node = self._node
         batch, identifiers = self._batch(operation), _identifiers(operation.stages)
         node.kernel.check_store()
@@ -136,7 +136,7 @@ class BulkWriting:
             node.kernel.reply(call.request, Batches(found))
 
     def _opened(self, operation: Claim, now: Now) -> Queue:
-        """A queue of this computer, as for who opens it: a subqueue is there when it is wanted."""
+        """A queue of this computer. As when it is opened, a missing subqueue is created."""
         manager = self._node.manager
         name = format_name(operation.name, self._computer)
         descriptor = manager.open_queue(name, AccessType.PEEK, ShareMode.DENY_NONE, now)
@@ -151,14 +151,14 @@ class BulkWriting:
         try:
             run = parse_guid(given.run) if given.run else NULL_GUID
         except DecodeError as error:
-            raise InvalidParameter(f"a run is a GUID, or nothing if it is not known: {excerpt(error)}") from None
+            raise InvalidParameter(f"run must be a GUID, or empty if unknown: {excerpt(error)}") from None
         return Batch(given.query, given.batch, destination, run)
 
     def _group(self, given: StagedMessages) -> Group:
         name = format_name(given.queue, self._computer)
         check_can_be_sent_to(name)
         if bool(given.bodies) != (given.like is not UNSET):
-            raise InvalidParameter("`like` is what `bodies` share: give both, or `messages` alone")
+            raise InvalidParameter("`like` has what all `bodies` share: give both, or only `messages`")
         messages = [self._message(each) for each in given.messages]
         if given.like is UNSET:
             return Group(name, messages=messages)
@@ -179,12 +179,12 @@ def _identifiers(texts: Sequence[str]) -> list[bytes]:
     try:
         return [parse_guid(text) for text in texts]
     except DecodeError as error:
-        raise InvalidParameter(f"a stage is the GUID that its staging was answered with: {excerpt(error)}") from None
+        raise InvalidParameter(f"a stage must be the GUID that staging returned: {excerpt(error)}") from None
 
 
 @contextmanager
 def _hint(hint: str) -> Iterator[None]:
-    """What to do when things have gone on without the client."""
+    """Add this hint to an error about a claim or stage that has ended."""
     try:
         yield
     except TransactionSequence as error:

@@ -1,6 +1,6 @@
-"""Records of the store that are read when they are wanted, and written with the batch that is being made.
+"""Records of the store that are read on demand, and written with the current batch.
 
-In memory are those that were used last, and those that are not durable yet: reads of the store do not see these.
+Memory holds the most recently used ones, and those that are not durable yet: reads of the store do not see these.
 """
 
 from collections import OrderedDict, deque
@@ -14,11 +14,11 @@ V = TypeVar("V")
 
 
 class CachedRecords(Generic[K, V]):
-    """The records of one kind. `size` is how many stay in memory though they are durable.
+    """The records of one kind. `size`: number of durable records that stay in memory.
 
-    `read` gives the record as the store has it, `write` and `delete` put it into a batch. Whoever changes a record says
-    so with `changed` in the same operation. `unwritten` is what changed in it, None for what was deleted; `order` has
-    the batches and keys of what is written and not durable.
+    `read` gives the record as the store has it, `write` and `delete` put it into a batch. Code that changes a record
+    calls `changed` in the same operation. `unwritten` has the changed records, None for a deleted one; `order` has the
+    batches and keys of records that are written and not durable.
     """
 
     __slots__ = ("_delete", "_read", "_size", "_undurable", "_used", "_write", "order", "unwritten")
@@ -37,12 +37,12 @@ class CachedRecords(Generic[K, V]):
         self._size: Final = size
         self._used: OrderedDict[K, V] = OrderedDict()
         self.unwritten: dict[K, V | None] = {}
-        # What is written and not durable, with its batch.
+        # Records that are written and not durable, with their batches.
         self._undurable: dict[K, tuple[int, V | None]] = {}
         self.order: deque[tuple[int, K]] = deque()
 
     def __len__(self) -> int:
-        """How many are in memory."""
+        """Number of records in memory."""
         return len(self._used.keys() | self._undurable.keys() | self.unwritten.keys())
 
     def get(self, key: K) -> V | None:
@@ -58,7 +58,7 @@ class CachedRecords(Generic[K, V]):
         return value
 
     def changed(self, key: K, value: V) -> None:
-        """The record is new or another."""
+        """Note a new or changed record."""
         self.unwritten[key] = value
         self._use(key, value)
 
@@ -67,13 +67,13 @@ class CachedRecords(Generic[K, V]):
         self._used.pop(key, None)
 
     def forget(self, is_gone: Callable[[K], bool]) -> None:
-        """Records are deleted from the store by somebody else, and are not asked for again."""
+        """Forget records that other code deletes from the store, and that are never asked for again."""
         for table in (self._used, self.unwritten, self._undurable):
             for key in [key for key in table if is_gone(key)]:
                 del table[key]
 
     def write(self, batch: Batch, token: int) -> None:
-        """What has changed goes into the batch with this token."""
+        """Put the changes into the batch with this token."""
         for key, value in self.unwritten.items():
             if value is None:
                 self._delete(batch, key)
@@ -85,7 +85,7 @@ class CachedRecords(Generic[K, V]):
         self.unwritten.clear()
 
     def persisted(self, token: int) -> None:
-        """This batch and all before it are durable."""
+        """Note that this batch and all before it are durable."""
         while self.order and self.order[0][0] <= token:
             written, key = self.order.popleft()
             if self._undurable.get(key, (0, None))[0] == written:

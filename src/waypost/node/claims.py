@@ -1,10 +1,10 @@
-"""Claims: messages of a queue that are kept for one reader, part by part, over restarts of either side.
+"""Claims: messages of a queue that are reserved for one reader, part by part, over restarts of either side.
 
-A part is a lasting transaction that has received (waypost.core.lasting_transactions). There is one at most: to ask for
-the next says that the one before is processed, and takes its messages out of the queue. Numbers of parts are never
-given again. One whose lease has ended is over, its messages are for others, and who comes to process it hears so; the
-next part has the next number. A claim without a part holds nothing and has no lease; it is remembered for as long as
-there are not too many.
+A part is a lasting transaction that has received (waypost.core.lasting_transactions). A claim has at most one: asking
+for the next confirms that the current one is processed, and takes its messages out of the queue. Numbers of parts are
+never used twice. When the lease of a part ends, the part is over and its messages are free for others; a reader that
+still processes it gets an error, and the next part has the next number. A claim without a part holds nothing and has no
+lease; it is remembered until there are too many.
 """
 
 from dataclasses import replace
@@ -30,7 +30,7 @@ from waypost.wire.path_names import QueueKind
 
 POISON: Final = "poison"
 
-# MS-MQRR 2.2.5.3: no message can come back more often.
+# MS-MQRR 2.2.5.3: the largest AbortCount of a message.
 MAX_ABORT_COUNT: Final = 0xFFFF_FFFF
 
 # The number of the queue, and the name of the claim.
@@ -38,12 +38,12 @@ Key = tuple[int, str]
 
 
 class Claims:
-    """Those of one node."""
+    """The claims of one node."""
 
     __slots__ = ("_claims", "_kernel", "_manager", "_timers")
 
     def __init__(self, kernel: Kernel, manager: QueueManager, kept: dict[Key, ClaimRecord], now: Now) -> None:
-        """`kept` are the claims of the store; leases begin anew."""
+        """`kept` are the claims of the store; their leases begin again."""
         self._kernel: Final = kernel
         self._manager: Final = manager
         self._claims: Final = kept
@@ -52,12 +52,12 @@ class Claims:
             if claim.spans:
                 self._start_lease(key, claim, now)
 
-    # What a reader asks for, while an operation of the node is under way.
+    # Calls for a reader, while an operation of the node is under way.
 
     def claim(self, queue: Queue, wish: Claim, now: Now) -> Claimed:
-        """The same question has the same answer, until the next one is asked.
+        """Give the next part. The same request has the same answer, until the next part is asked for.
 
-        Raises SharingViolation if there is no part, and a reader has the queue for itself; what is processed goes.
+        Raises SharingViolation if no part is held, and a reader has the queue exclusively; processed messages go.
         """
         key = queue.number, wish.claim
         claim = self._claims.pop(key, None) or self._begun(wish)
@@ -73,12 +73,12 @@ class Claims:
         if wants_more and not queue.deniers:
             self._take(key, claim, queue, wish)
         if not claim.given:
-            # To ask again is to begin.
+            # A repeated first request begins again.
             del self._claims[key]
         elif claim != before:
             self._write(key, claim)
         if wants_more and queue.deniers:
-            raise SharingViolation(f"a reader has {queue} for itself; let it close the queue first")
+            raise SharingViolation(f"a reader has {queue} open exclusively; close the queue there first")
         epoch = guid_text(epoch_of(queue))
         if not claim.spans:
             return Claimed(number=claim.settled, count=0, bytes=0, epoch=epoch)
@@ -88,7 +88,7 @@ class Claims:
     def part(self, queue: Queue, name: str, number: int, now: Now) -> Run:
         """The messages of a part, in the order of arrival. Its lease begins again.
 
-        Raises TransactionSequence if there is no such part, or none any more.
+        Raises TransactionSequence if the part does not exist, or has ended.
         """
         key = queue.number, name
         claim = self._claims.get(key)
@@ -97,16 +97,16 @@ class Claims:
         if not claim.spans or number != claim.given:
             raise _over(name, claim, number)
         self._start_lease(key, claim, now)
-        # Without express messages that were gone after a restart.
+        # Without express messages, which a restart loses.
         (run,) = self._manager.lasting.collection[keys.claim_key(*key)]
         return run
 
     def give_back(self, queue: Queue, name: str, now: Now) -> int:
-        """End a part as the end of its lease does. Returns how many messages are for others again."""
+        """End a part as the end of its lease does. Returns the number of messages that are free for others again."""
         return self._give_back((queue.number, name), now)
 
     def held(self, queue: Queue, now: Now) -> list[ClaimObject]:
-        """The parts that readers of a queue have."""
+        """The parts that readers of a queue hold."""
         return [
             ClaimObject(claim=key[1], number=claim.given, count=claim.count, lease_left_s=self._lease_left(key, now))
             for key, claim in self._claims.items()
@@ -120,19 +120,19 @@ class Claims:
                 return key[1], self._lease_left(key, now)
         return None
 
-    # What a node tells.
+    # Notifications from the node.
 
     def forget(self, queue: Queue) -> None:
-        """The queue is deleted, and its messages with it."""
+        """Forget the claims of a deleted queue; its messages are deleted too."""
         for key in [key for key in self._claims if key[0] == queue.number]:
             self._manager.lasting.collection.pop(keys.claim_key(*key), None)
             self._timers.stop((Claims, key))
             self._forget(key)
 
-    # How it is done.
+    # Internals.
 
     def _start_lease(self, key: Key, claim: ClaimRecord, now: Now) -> None:
-        """It begins, or begins again; its end gives the part back."""
+        """Begin the lease, or begin it again; its end gives the part back."""
         self._timers.start((Claims, key), now.monotonic + claim.lease_s, lambda now: self._lease_ended(key, now))
 
     def _lease_ended(self, key: Key, now: Now) -> None:
@@ -144,13 +144,13 @@ class Claims:
 
     def _begun(self, wish: Claim) -> ClaimRecord:
         if not 0 < len(wish.claim.encode("utf-8", "surrogatepass")) <= MAX_BULK_NAME:
-            raise InvalidParameter(f"a claim has a name of 1 to {MAX_BULK_NAME} bytes, a GUID for example")
+            raise InvalidParameter(f"the name of a claim must have 1 to {MAX_BULK_NAME} bytes: use a GUID, for example")
         if wish.after:
             raise _unknown(wish.claim)
         if len(self._claims) >= MAX_CLAIMS:
             idle = next((key for key, claim in self._claims.items() if not claim.spans), None)
             if idle is None:
-                raise LimitReached(f"there are {MAX_CLAIMS} claims already; return those that nobody needs")
+                raise LimitReached(f"the limit of {MAX_CLAIMS} claims is reached; return those that are not needed")
             self._forget(idle)
         return ClaimRecord(wish.lease_s)
 
@@ -185,7 +185,7 @@ class Claims:
         return count
 
     def _poison_queue(self, queue: Queue, now: Now) -> Queue | None:
-        """The subqueue for what was given back too often; None if there can be none."""
+        """The subqueue for messages that were given back too often; None if it cannot exist."""
         parent = queue.parent or queue
         if queue.is_journal or queue.queue_type is QueueKind.SYSTEM or queue.pathname.subqueue.casefold() == POISON:
             return None
@@ -198,11 +198,11 @@ class Claims:
             path = replace(parent.pathname, subqueue=POISON)
             return self._manager.create_queue(QueueAttributes(path), now)
         except WaypostError:
-            # There are too many subqueues already: better given back once more than lost.
+            # The limit of subqueues is reached: to give a message back once more is better than to lose it.
             return None
 
     def _write(self, key: Key, claim: ClaimRecord) -> None:
-        assert claim.settled <= claim.given, f"part {claim.settled} of {key} is processed, and was never given"
+        assert claim.settled <= claim.given, f"part {claim.settled} of {key} is processed, but was never given"
         assert not claim.spans or claim.settled < claim.given, f"part {claim.given} of {key} is processed and held"
         self._kernel.messages.batch.put(Table.BULK, keys.claim_key(*key), claim.encode())
 
@@ -212,30 +212,30 @@ class Claims:
 
 
 def _check_after(claim: ClaimRecord, wish: Claim) -> None:
-    """Raises TransactionSequence unless the reader has come as far as the claim has."""
+    """Raises TransactionSequence if the reader and the claim disagree about the last part."""
     if wish.after == claim.settled or (claim.spans and wish.after == claim.given):
         return
     if wish.after < claim.settled:
         raise TransactionSequence(
-            f"the parts of the claim {wish.claim} up to number {claim.settled} are processed and gone, so it cannot go "
-            f"on behind number {wish.after}; begin another claim"
+            f"the parts of the claim {wish.claim} up to number {claim.settled} are processed and gone, so it cannot "
+            f"continue after number {wish.after}; begin another claim"
         )
     raise _over(wish.claim, claim, wish.after)
 
 
 def _over(name: str, claim: ClaimRecord, number: int) -> WaypostError:
     if number > claim.given:
-        return TransactionSequence(f"the claim {name} has no part {number}; its last one is {claim.given}")
+        return TransactionSequence(f"the claim {name} has no part {number}; the last one is {claim.given}")
     if number <= claim.settled:
-        return TransactionSequence(f"part {number} of the claim {name} is processed, and its messages are gone")
+        return TransactionSequence(f"part {number} of the claim {name} is processed, and its messages are removed")
     return TransactionSequence(
-        f"part {number} of the claim {name} ended because it was returned or nobody used it for {claim.lease_s:g} s; "
+        f"part {number} of the claim {name} has ended: it was returned, or not used for {claim.lease_s:g} s; "
         "its messages are in the queue again"
     )
 
 
 def _unknown(name: str) -> WaypostError:
     return TransactionSequence(
-        f"there is no claim {name} on this queue: it was never begun, or nobody used it for long, and what it held is "
-        "in the queue again; begin another claim"
+        f"this queue has no claim {name}: it was never begun, or it was unused for long, and its messages are in the "
+        "queue again; begin another claim"
     )

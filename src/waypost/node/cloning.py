@@ -1,15 +1,15 @@
-"""A store under a new identity: what was copied from a queue manager that lives on belongs to that one (ADR 32).
+"""Give a copied store a new identity, because the original queue manager lives on (ADR 32).
 
-The new queue manager has another GUID. It has the queues and what is in them, and takes part in nothing that the
-original has begun with others:
+The new queue manager has another GUID. It has the queues and their messages, and continues none of the exchanges that
+the original has with others:
 
 - Messages in outgoing queues are the original's to send. They go to the dead-letter queues, with the class that MS-MQMQ
   2.2.18.1.6 has for them: the GUID of the source computer has changed. Acknowledgments that wait there are dropped.
 - Messages that were delivered and wait for a FinalAck are dropped: the original waits for it.
 - Prepared transactions are aborted at the next start, and stages end there: their coordinators know the original.
-- Nothing is known any more of destinations and of acknowledgments that came from them.
+- Knowledge of destinations, and of acknowledgments from them, is dropped.
 
-Everything happens before anybody else can open the store, so it may take several batches.
+All of this happens before anything else opens the store, so it may take several batches.
 """
 
 from dataclasses import dataclass, field, replace
@@ -37,7 +37,7 @@ _GUID_CHANGED: Final = MessageClass.MQMSG_CLASS_NACK_SOURCE_COMPUTER_GUID_CHANGE
 
 @dataclass(slots=True)
 class Cloned:
-    """Messages that are dead-letter messages now, and messages, all of them acknowledgments or delivered, that went."""
+    """Numbers of messages that became dead-letter messages, and of dropped ones: acknowledgments or delivered."""
 
     set_aside: int = 0
     dropped: int = 0
@@ -45,7 +45,7 @@ class Cloned:
 
 @dataclass(slots=True)
 class _Queues:
-    """The queues whose messages others wait for, and those that they go to."""
+    """The queues with messages that others wait for, and the queues to move these to."""
 
     outgoing: list[int] = field(default_factory=list)
     awaiting: list[int] = field(default_factory=list)
@@ -53,10 +53,10 @@ class _Queues:
 
 
 def change_identity(store: Store, identifier: bytes) -> Cloned:
-    """Give a store that no queue manager has open this GUID. Everything is durable when this comes back."""
+    """Give this GUID to a store that no queue manager has open. Everything is durable on return."""
     record = manager_store.read(store)
     if record is None:
-        raise StoreDamaged("the store does not say whose it is")
+        raise StoreDamaged("the store does not name its queue manager")
     cloned = Cloned()
     queues = _queues(store)
     held = _end_unfinished(store)
@@ -90,7 +90,7 @@ def _queues(store: Store) -> _Queues:
         try:
             name = PathName.parse(record.pathname).queue
         except IllegalPathName:
-            raise StoreDamaged(f"the record of queue {number} does not say which queue it is") from None
+            raise StoreDamaged(f"the record of queue {number} does not identify its queue") from None
         if record.kind is QueueKind.PRIVATE and name == AWAITING_FINAL_ACK:
             found.awaiting.append(number)
         elif record.kind is QueueKind.SYSTEM and name in suffixes:
@@ -99,9 +99,9 @@ def _queues(store: Store) -> _Queues:
 
 
 def _end_unfinished(store: Store) -> dict[int, list[range]]:
-    """Let prepared transactions and stages end at the next start. Returns what they have sent, by queue.
+    """Let prepared transactions and stages end at the next start. Returns the messages that they sent, by queue.
 
-    The start takes that away itself.
+    The start removes these itself.
     """
     held: dict[int, list[range]] = {}
     batch = Batch()
@@ -139,7 +139,7 @@ def _set_aside(
                 is_normal = message.message_class == MessageClass.MQMSG_CLASS_NORMAL
                 letter = lasting_copy(message, _GUID_CHANGED)
             except StoreError:
-                # It is set aside by the first who wants it (ADR 30).
+                # The first reader sets it aside (ADR 30).
                 continue
             batch.delete(Table.MESSAGES, key)
             batch.delete(Table.POSITIONS, key)

@@ -1,7 +1,7 @@
-"""Which batches of which queries are committed, to which destinations: what makes a commit happen once.
+"""Committed batches of queries, by destination: they make a commit happen only once.
 
 A commit is known by its query, its batch and its destination, so that a query that goes on to another queue writes
-there what it has written elsewhere. With it stand the run of the query and a digest of the stages: they tell a
+there what it has written elsewhere. Its record has the run of the query and a digest of the stages. They separate a
 repetition, which changes nothing, from a second write under the same name, which is refused, never dropped (ADR 29).
 """
 
@@ -21,13 +21,13 @@ from waypost.store.port import Table
 from waypost.wire.format_names import DirectFormatName, FormatName, MultipleElementFormatName
 from waypost.wire.path_names import PathName, QueueKind
 
-# The destination of messages that each say themselves where they go.
+# The destination of messages that each name a queue.
 BY_COLUMN: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What is committed once. Without a destination it is for every destination that there is."""
+    """A commit that happens once. Without a destination it applies to all destinations."""
 
     query: str
     batch: int
@@ -44,9 +44,9 @@ class Key:
 
 
 class CommittedBatches:
-    """Those of one node.
+    """The committed batches of one node.
 
-    A query and destination that were quiet for QUIET_QUERY_SECONDS make room for others; sooner, nothing is forgotten.
+    A query and destination without commits for QUIET_QUERY_SECONDS make room for others; no other is forgotten.
     """
 
     __slots__ = ("_by_query", "_kernel", "_quiet")
@@ -67,7 +67,7 @@ class CommittedBatches:
         return None
 
     def batches(self, query: str) -> list[int]:
-        """The last ones of a query that were committed to any destination, ascending."""
+        """The last committed batches of a query, to any destination, ascending."""
         return sorted({batch for record in self._by_query.get(query, {}).values() for batch in record.batches})
 
     def check_is_known(self, key: Key) -> None:
@@ -76,19 +76,19 @@ class CommittedBatches:
             done = record.batches
             if len(done) >= MAX_BATCHES and key.batch < done[0]:
                 raise TransactionSequence(
-                    f"whether batch {key.batch} of the query {key.query} was committed is not known any more, but of "
-                    f"its batches from {done[0]} on"
+                    f"no record is left of whether batch {key.batch} of the query {key.query} was committed: the first "
+                    f"batch on record is {done[0]}"
                 )
 
     def check_room(self, key: Key, wall: float) -> None:
-        """Raise LimitReached if the batches of one more query and destination cannot be remembered."""
+        """Raise LimitReached if the batches of one more query and destination find no room."""
         if len(self._quiet) < MAX_QUERIES or (key.query, key.destination) in self._quiet:
             return
         query, destination = next(iter(self._quiet))
         if wall - self._by_query[query][destination].committed_time < QUIET_QUERY_SECONDS:
             raise LimitReached(
-                f"the commits of {MAX_QUERIES} queries and destinations are remembered, and none was quiet for "
-                f"{QUIET_QUERY_SECONDS // 86_400} days, so that {key} finds no place; write under a query that is known"
+                f"the limit of {MAX_QUERIES} remembered queries and destinations is reached, and none was quiet for "
+                f"{QUIET_QUERY_SECONDS // 86_400} days, so {key} finds no room; use the name of a known query"
             )
 
     def remember(self, key: Key, commit: CommitRecord, wall: float) -> None:
@@ -107,7 +107,7 @@ class CommittedBatches:
             self._forget(*next(iter(self._quiet)))
 
     def _records(self, key: Key) -> Iterator[CommitsRecord]:
-        """Those that a commit under this key may be in."""
+        """The records that may hold a commit under this key."""
         records = self._by_query.get(key.query, {})
         if key.destination is None:
             yield from records.values()
@@ -126,27 +126,27 @@ class CommittedBatches:
 
 
 def check_repeats(done: CommitRecord, key: Key, run: bytes, digest: bytes = NULL_GUID) -> None:
-    """Raise TransactionSequence unless that is a repetition of what is done: by another run, or with the same stages.
+    """Raise TransactionSequence unless this is a repetition of the done commit: another run, or the same stages.
 
-    Of a batch of which only the number is known every other write is a repetition.
+    If only the number of the batch is known, every other write counts as a repetition.
     """
     if done.digest in (NULL_GUID, digest) or run not in (NULL_GUID, done.run):
         return
     raise TransactionSequence(
-        f"{key} is committed already, with {done.count} messages: a second write under its name, or a task that was "
-        "given up, is refused, and nothing of it is kept; a write that is not a repetition needs another txnId"
+        f"{key} is committed already, with {done.count} messages: a second write under its name, or one of an "
+        "abandoned task, is refused and dropped; a write that is not a repetition needs another txnId"
     )
 
 
 def digest_of(stages: Iterable[bytes]) -> bytes:
-    """The same for the same stages, in whatever order, and never NULL."""
+    """A digest of these stages, in any order; never NULL."""
     return blake2b(b"".join(sorted(set(stages))), digest_size=len(NULL_GUID)).digest()
 
 
 def destination_of(name: FormatName, queues: QueueCollection) -> str:
-    """The full path of the queue that a name means here, the same for all its names and in whatever case.
+    """The full path of the queue that a name means here, the same for all its names and in any case.
 
-    A queue of another computer of which the path is not known has its format name.
+    A queue of another computer with an unknown path has its format name.
     """
     if isinstance(name, MultipleElementFormatName):
         return ",".join(destination_of(each, queues) for each in name.elements)

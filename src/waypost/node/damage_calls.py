@@ -13,7 +13,7 @@ from waypost.node.node import Node
 
 
 class DamageCalls:
-    """Those on one node."""
+    """Operations on damaged messages of one node."""
 
     __slots__ = ("_node",)
 
@@ -24,7 +24,7 @@ class DamageCalls:
         try:
             start = bytes.fromhex(operation.after)
         except ValueError:
-            raise InvalidParameter(f"{excerpt(operation.after)} is not the `next` of a page") from None
+            raise InvalidParameter(f"after must be the `next` of a page, not {excerpt(operation.after)}") from None
         with self._node.kernel.operation(call.now):
             self._node.kernel.await_everything()
             found, following = self._node.damaged.page(start, with_bytes=bool(operation.with_bytes))

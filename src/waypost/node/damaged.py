@@ -1,7 +1,7 @@
-"""Messages whose records are damaged, or are gone without anybody having removed them (ADR 30).
+"""Messages with records that are damaged, or missing without a removal (ADR 30).
 
-Such a message leaves its queue in the batch that is being made, and what is left of it goes into the table DAMAGED in
-the same batch. It stays there until an operator has it forgotten. The log names it when it is set aside.
+Such a message leaves its queue in the current batch, and the remains go into the table DAMAGED in the same batch. They
+stay there until an operator has them forgotten. The log names the message when it is set aside.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from waypost.store.sealed_tables import CHECKSUM_SIZE
 
 
 class Notices(Protocol):
-    """The operation that is under way: its time, and how a line comes into the log."""
+    """The current operation: its time, and its access to the log."""
 
     now: Now
 
@@ -30,18 +30,18 @@ class Notices(Protocol):
 
 
 class DamagedMessages:
-    """Those of one queue manager."""
+    """The damaged messages of one queue manager."""
 
     __slots__ = ("_fresh", "_kept", "_notices", "_queues", "_reader", "inexact", "since_start")
 
     def __init__(self, reader: Reader, notices: Notices) -> None:
         self._reader: Final = reader
         self._notices: Final = notices
-        # Those that were set aside since the start.
+        # Number set aside since the start.
         self.since_start = 0
-        # How many there are of each queue, with the name that the queue had; and how many have their bytes kept.
+        # Their number for each queue, with the name that the queue had; and the number with kept bytes.
         self._queues: dict[int, tuple[str, int]] = {}
-        # The queues that have lost messages whose sizes may not be known.
+        # The queues that lost messages of possibly unknown sizes.
         self.inexact: Final[set[int]] = set()
         self._kept = 0
         # Those that are not durable yet.
@@ -54,21 +54,21 @@ class DamagedMessages:
 
     @property
     def by_queue(self) -> list[tuple[str, int]]:
-        """The names of the queues that have lost messages, and how many."""
+        """The names of the queues that lost messages, and the numbers of these."""
         return list(self._queues.values())
 
     def count_of(self, queue: Queue) -> int:
         return self._queues.get(queue.number, ("", 0))[1]
 
     def all(self) -> Iterator[DamagedMessage]:
-        """All of them, in the order of their queues, without the bytes that are kept."""
+        """Every damaged message, in the order of the queues, without the kept bytes."""
         start: bytes | None = b""
         while start is not None:
             page, start = self.page(start, with_bytes=False)
             yield from page
 
     def page(self, start: bytes, *, with_bytes: bool) -> tuple[list[DamagedMessage], bytes | None]:
-        """Those from a place of the store on, and where to go on; None at the end."""
+        """The damaged messages from a place of the store on, and the place to go on from; None at the end."""
         self._forget_durable()
         found: list[DamagedMessage] = []
         size = 0
@@ -94,7 +94,7 @@ class DamagedMessages:
             record = None if value is None else DamagedRecord.decode(value)
             data = self._reader.get(Table.DAMAGED, keys.damaged_bytes_key(key)) if with_bytes else None
         except StoreError as error:
-            # The disk goes on to fail: that there was something is still known.
+            # The disk still fails: at least the existence of the record is known.
             return DamagedMessage(number, "", lookup_id, 0, str(error), "", has_bytes=False)
         if record is None:
             return DamagedMessage(number, "", lookup_id, 0, "nothing more is known", "", has_bytes=False)
@@ -104,7 +104,7 @@ class DamagedMessages:
         )  # fmt: skip
 
     def keep(self, batch: Batch, queue: Queue, lookup_id: int, damage: RecordDamaged) -> None:
-        """What is left of a message goes into the batch in which it leaves its queue."""
+        """Put the remains of a message into the batch in which it leaves its queue."""
         key = keys.message_key(queue.number, lookup_id)
         is_kept = damage.value is not None and self._kept < MAX_DAMAGED_KEPT
         identifier = _identifier(damage.value, lookup_id)
@@ -132,7 +132,7 @@ class DamagedMessages:
         self._notices.notice("message damaged", **facts, **({"message_id": identifier} if identifier else {}))
 
     def forget(self, batch: Batch) -> int:
-        """Remove all of them from the store. Returns how many there were."""
+        """Remove all damaged messages from the store. Returns their number."""
         count = len(self)
         for key in scans.keys(self._reader, Table.DAMAGED):
             batch.delete(Table.DAMAGED, key)
@@ -145,7 +145,7 @@ class DamagedMessages:
         return count
 
     def _forget_durable(self) -> None:
-        """What the store has need not be in memory."""
+        """Drop durable ones from memory."""
         for key in [key for key in self._fresh if self._reader.keys(Table.DAMAGED, key, after(key), 1)]:
             del self._fresh[key]
 

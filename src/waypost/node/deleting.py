@@ -1,4 +1,4 @@
-"""How a queue is deleted."""
+"""Delete a queue."""
 
 from waypost.clock import Now
 from waypost.core.queues import Queue
@@ -9,7 +9,7 @@ from waypost.wire.message_class import MessageClass
 
 
 def delete_queue(node: Node, queue: Queue, request: int, now: Now) -> None:
-    """Its messages go first, while others work, and the queue at last, with the few that came meanwhile."""
+    """Remove its messages first, while other work goes on, and then the queue, with the few that came meanwhile."""
     node.kernel.check_store()
 
     def purge() -> None:
@@ -37,10 +37,10 @@ def delete_queue(node: Node, queue: Queue, request: int, now: Now) -> None:
 
 
 def _nothing() -> None:
-    """When a part of a queue is empty."""
+    """Called when a part of a queue is empty."""
 
 
 def _free_messages(queue: Queue) -> int:
-    """How many messages of a queue, its journal and its subqueues are held by nobody."""
+    """Number of messages of a queue, its journal and its subqueues that nothing holds."""
     parts = (*queue.subqueues.values(), queue.journal, queue)
     return sum(len(part.positions) - len(part.positions.held) for part in parts if part is not None)

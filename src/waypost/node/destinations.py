@@ -1,9 +1,9 @@
-"""Where transactional messages went: what has to be known to judge acknowledgments of them (ADR 22), and survives.
+"""Destinations of transactional messages: the durable facts by which their acknowledgments are judged (ADR 22).
 
 For each format name: the queue managers that answered there, at which addresses, and the last message that was written
-to a session. A record lives as long as its outgoing queue, or as a message to that name waits for its FinalAck. What
-was written last goes into a batch that others make, so it may be less than was written, and never more: whoever judges
-takes that into account. Beside it stand the addresses that an operator has admitted.
+to a session. A record lives as long as its outgoing queue, or as a message to that name waits for its FinalAck. The
+last written message goes into a batch that other work starts, so the record may lag behind, and is never ahead: the
+judgment takes that into account. The addresses that an operator has admitted are kept here too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ NO_PLACE: Final[SequencePlace] = TxSequenceId(0, 0), 0
 
 @dataclass(slots=True)
 class KnownDestination:
-    """`met` are queue managers that answered, by their GUIDs, each with its addresses, the last one at the end."""
+    """`met` are queue managers that answered, by their GUIDs, each with its addresses, the latest at the end."""
 
     name: FormatName
     written: SequencePlace = NO_PLACE
@@ -39,14 +39,14 @@ class KnownDestination:
 
 
 class Destinations:
-    """See the module."""
+    """The known destinations of one queue manager."""
 
     __slots__ = ("_known", "_messages", "admitted", "unwritten")
 
     def __init__(self, reader: Reader, messages: StoredMessages) -> None:
         self._messages: Final = messages
         self._known: dict[FormatName, KnownDestination] = {}
-        # What `write` has to do.
+        # Destinations that `write` has to write.
         self.unwritten: dict[FormatName, KnownDestination] = {}
         for key, value in scans.items(reader, Table.COUNTERS, *keys.destination_range()):
             try:
@@ -64,7 +64,7 @@ class Destinations:
         return iter(tuple(self._known))
 
     def of(self, name: FormatName) -> KnownDestination:
-        """What is known of this destination, which may be nothing yet."""
+        """The record of this destination, which may be empty."""
         return self._known.get(name) or self._known.setdefault(name, KnownDestination(name))
 
     def written(self, name: FormatName) -> SequencePlace:
@@ -76,7 +76,7 @@ class Destinations:
         return {} if known is None else {guid: addresses.keys() for guid, addresses in known.met.items()}
 
     def note_met(self, known: KnownDestination, guid: bytes, address: str) -> bool:
-        """The queue manager with this GUID answered at this address. Whether that is new."""
+        """Note that the queue manager with this GUID answered at this address. True if that is new."""
         addresses = known.met.setdefault(guid, {})
         if address in addresses:
             return False
@@ -87,35 +87,35 @@ class Destinations:
         return True
 
     def note_written(self, known: KnownDestination, place: SequencePlace) -> None:
-        """Messages up to this one were written to a session."""
+        """Note that messages up to this one were written to a session."""
         if place > known.written:
             known.written = place
             self.unwritten[known.name] = known
 
     def write(self) -> None:
-        """What was written to sessions goes into the batch that is being made, in which there is something anyway."""
+        """Put the notes of written messages into the current batch, which is not empty."""
         for known in self.unwritten.values():
             self._write(known)
         self.unwritten.clear()
 
     def forget(self, name: FormatName) -> None:
-        """Nothing to this name waits any more."""
+        """Forget a name that no message waits for."""
         self.unwritten.pop(name, None)
         if self._known.pop(name, None) is not None:
             self._messages.batch.delete(Table.COUNTERS, _key(name))
 
     def admit(self, guid: bytes, address: str, now: Now) -> None:
-        """Raises LimitReached."""
+        """Believe this queue manager at this address. Raises LimitReached."""
         if (guid, address) in self.admitted:
             return
         if len(self.admitted) >= MAX_ADMITTED_ADDRESSES:
-            raise LimitReached(f"{MAX_ADMITTED_ADDRESSES} addresses are admitted, and there is no room for more")
+            raise LimitReached(f"the limit of {MAX_ADMITTED_ADDRESSES} admitted addresses is reached")
         self.admitted.add((guid, address))
         record = AdmittedRecord(int(now.wall))
         self._messages.batch.put(Table.COUNTERS, keys.admitted_key(guid, address), record.encode())
 
     def revoke(self, guid: bytes, address: str) -> bool:
-        """Take an admission back. Whether there was one."""
+        """Take an admission back. True if it existed."""
         if (guid, address) not in self.admitted:
             return False
         self.admitted.discard((guid, address))
@@ -130,7 +130,7 @@ class Destinations:
 
 
 def _forget_one(known: KnownDestination, but: bytes) -> None:
-    """The address that was learned first, of a queue manager that did not answer now if there is one."""
+    """Forget the address that was learned first, preferably of a queue manager that did not answer now."""
     guid = next((guid for guid in known.met if guid != but), but)
     addresses = known.met[guid]
     del addresses[next(iter(addresses))]

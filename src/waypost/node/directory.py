@@ -1,7 +1,7 @@
-"""The directory that a queue manager has, on its store: MS-MQDMPR 3.1.3 and 3.1.7.1.18 to 3.1.7.1.25.
+"""The directory of a queue manager, on its store: MS-MQDMPR 3.1.3 and 3.1.7.1.18 to 3.1.7.1.25.
 
 The embedded directory is as durable as the queues: its objects change in the batch of the operation that changes them,
-and who is notified of a change is told when it is durable. Without a directory (workgroup mode) the same events answer
+and notifications of a change leave when it is durable. Without a directory (workgroup mode) the same events answer
 from what this computer knows of itself (readings MQDMPR 3.X), and nothing is stored.
 """
 
@@ -34,14 +34,14 @@ from waypost.wire.sid import Sid
 
 
 class DirectoryMode(Enum):
-    """Which directory a queue manager has: none, or one of its own in its store."""
+    """The directory of a queue manager: none, or an embedded one in its store."""
 
     WORKGROUP = auto()
     EMBEDDED = auto()
 
 
 class NodeDirectory:
-    """`start` comes before anything else."""
+    """The directory of one node. Call `start` first."""
 
     __slots__ = ("_embedded", "_kernel", "_manager", "core", "events", "is_integrated")
 
@@ -54,10 +54,10 @@ class NodeDirectory:
         self.core: Final = CoreDirectory(self.events, lambda: kernel.now)
 
     def start(self, manager: queue_manager.QueueManager, quota: int | None) -> None:
-        """The directory's part of MS-MQDMPR 3.1.3, when all that was kept is restored. Raises DirectoryError.
+        """The directory's part of MS-MQDMPR 3.1.3, after everything stored is restored. Raises DirectoryError.
 
         The first start with a directory makes the enterprise and the queue manager's own object. Later ones publish the
-        names of this computer and the `quota`, if that was configured; the rest is as the directory has it.
+        names of this computer and the `quota`, if configured; all else stays as the directory has it.
         """
         self._manager = manager
         self.events.local.queue_manager = _object_of(manager)
@@ -77,14 +77,14 @@ class NodeDirectory:
         return DEFAULT_TIME_TO_REACH_QUEUE if enterprise is None else enterprise.default_time_to_live
 
     def is_domain_user(self, sid: Sid) -> bool:
-        """Whether the directory has a user with this SID. In workgroup mode nobody is one."""
+        """Whether the directory has a user with this SID. In workgroup mode it has none."""
         if not self.is_integrated:
             return False
         filters = (AttributeFilter("security_identifier", Operator.EQUALS, sid),)
         return self.events.read_directory(Query(User, filters), self._kernel.now).value is not None
 
     def queue_manager_of(self, name: PublicFormatName) -> bytes:
-        """Whose the queue is: DestinationQueueManagerIdentifier of a message to it. Raises DirectoryObjectNotFound."""
+        """The owner of the queue: DestinationQueueManagerIdentifier of a message. Raises DirectoryObjectNotFound."""
         if self._manager.find_queue(name) is not None:
             return self._manager.identity.identifier
         known = self.core.find_queue(name.guid) if self.is_integrated else None
@@ -101,14 +101,14 @@ class NodeDirectory:
         return queue.attributes.security
 
     def publish(self, queue: queues.Queue) -> None:
-        """A queue is different from what it was: a public one is so in the directory too."""
+        """Publish a changed queue in the directory, if it is a public one."""
         if self.is_integrated and _is_public(queue):
             self.core.write_queue(queue)
 
     def settle(self) -> bool:
-        """Write what has changed in the directory, take over what it says of us, and tell what is for others.
+        """Write the changes of the directory, take over its objects of this computer, and notify others.
 
-        True if there was anything: what is taken over leads to events of the core.
+        True if anything changed: objects that are taken over lead to events of the core.
         """
         batch = self._kernel.messages.batch
         effects, changes = self.events.take_effects(), self._embedded.take_changes()
@@ -168,7 +168,7 @@ class NodeDirectory:
             manager_store.write(batch, manager)
 
     def _take_over_queue(self, item: Queue) -> None:
-        """But for what a queue has for life."""
+        """Take over the attributes of a queue that can change."""
         queue = self._manager.find_queue(PublicFormatName(item.identifier))
         if queue is None:
             return
@@ -179,7 +179,7 @@ class NodeDirectory:
 
 
 def _is_public(queue: queues.Queue) -> bool:
-    """Whether the directory can know the queue: outgoing queues and what belongs to another queue have no object."""
+    """Whether the directory can know the queue: outgoing queues, journals and subqueues have no object."""
     is_own = queue.parent is None and not isinstance(queue, queues.OutgoingQueue)
     return is_own and queue.queue_type is QueueKind.PUBLIC
 

@@ -1,4 +1,4 @@
-"""What a node asks of the shell around it. The shell carries effects out in their order."""
+"""Effects: requests of a node to the shell around it, which carries them out in order."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -11,7 +11,7 @@ from waypost.store.port import Batch
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Submit the batch to the store, and tell the node when it is durable: `Node.persisted(token)`."""
+    """Submit the batch to the store, and call `Node.persisted(token)` when it is durable."""
 
     batch: Batch
     token: int
@@ -19,7 +19,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to a request. What it says is durable, as far as it has to be."""
+    """The answer to a request. It leaves when the facts that it promises are durable."""
 
     request: int
     value: object = None
@@ -27,7 +27,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A request that had to wait came to nothing."""
+    """The error of a request that had to wait."""
 
     request: int
     error: WaypostError
@@ -35,13 +35,13 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class ToCoordinator:
-    """A message to the coordinator of external transactions. What it promises is durable."""
+    """A message to the coordinator of external transactions. It leaves when the facts that it promises are durable."""
 
     message: Outgoing
 
 
 class DialReason(Enum):
-    """Messages, OrderAcks and FinalAcks for a host that was here, or what messages of others have named."""
+    """Purpose of a connection: messages, OrderAcks and FinalAcks for a known host, or queues that messages name."""
 
     OWN = "own"
     OWED = "owed"
@@ -50,9 +50,9 @@ class DialReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Open a TCP connection, and say `Network.connected` or `Network.connect_failed`.
+    """Open a TCP connection, then call `Network.connected` or `Network.connect_failed`.
 
-    `reason` is what it is for: only a part of the connections at a time is for what others have caused.
+    `reason` is its purpose: connections that others cause get only a share of all at a time.
     """
 
     connection: int
@@ -63,7 +63,7 @@ class Connect:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Send these bytes on a connection. What they promise is durable."""
+    """Send these bytes on a connection. They leave when the facts that they promise are durable."""
 
     connection: int
     data: bytes
@@ -71,14 +71,14 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Close a connection when what was written is sent; the node wants to hear no more of it."""
+    """Close a connection when all written bytes are sent; the node expects no more calls about it."""
 
     connection: int
 
 
 @dataclass(frozen=True, slots=True)
 class HoldReading:
-    """Read nothing from a connection, or read again."""
+    """Pause or resume reading from a connection."""
 
     connection: int
     is_held: bool
@@ -86,7 +86,7 @@ class HoldReading:
 
 @dataclass(frozen=True, slots=True)
 class Resolve:
-    """Find the IP addresses of a host, and say `Network.resolved`."""
+    """Find the IP addresses of a host, then call `Network.resolved`."""
 
     request: int
     host: str
@@ -94,7 +94,7 @@ class Resolve:
 
 @dataclass(frozen=True, slots=True)
 class SendDatagram:
-    """Send a UDP datagram: a Ping Request from a port of its own, on which the response comes, or a response."""
+    """Send a UDP datagram: a Ping Request, from a new port that receives the response, or a response."""
 
     data: bytes
     address: str
@@ -104,16 +104,16 @@ class SendDatagram:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that an operator may want to read: a line of the log. `facts` are its fields."""
+    """A line of the log for an operator. `facts` are its fields."""
 
     event: str
     facts: dict[str, object]
 
 
-# What a network carries.
+# Effects on a network.
 NetworkEffect = Connect | Write | Close | HoldReading | Resolve | SendDatagram
-# What is beyond the store and the answers. FindDirectoryServers and SendChangeNotification are for those who speak DNS
+# Effects beyond the store and the answers. FindDirectoryServers and SendChangeNotification are for shells with DNS
 # and MS-MQCN.
 OutsideEffect = NetworkEffect | Notice | ToCoordinator | SendChangeNotification | FindDirectoryServers
-# A union, so that whoever carries effects out matches all of them: one without a case does not pass the type checker.
+# A union, so that a shell matches all effects: one without a case fails the type checker.
 Effect = Commit | Reply | Failure | OutsideEffect

@@ -1,7 +1,7 @@
-"""Why is this message not moving: what the state of a queue manager says about a message or a queue, in sentences.
+"""Explain why a message does not move: the state of a queue manager about a message or a queue, in sentences.
 
 Nothing is changed, and nothing is guessed: each sentence follows from what the queue manager knows at this moment, and
-`facts` has the same as values that JSON can carry. What outgoing queues say is in `explain_transfer`.
+`facts` has the same as values for JSON. Outgoing queues are explained in `explain_transfer`.
 """
 
 from collections.abc import Iterator
@@ -30,19 +30,19 @@ from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import MessageClass, is_negative_ack, meaning
 from waypost.wire.property_values import UNLIMITED
 
-# Clocks of computers that are set by the same server differ by less.
+# Clocks of computers with the same time server differ by less.
 _CLOCK_TOLERANCE: Final = 60
 
 # The last refusals of transactional sequences that an explanation names.
 _REFUSED: Final = 3
 
-# A quota is worth a word when less than this part of it is free.
+# A quota is mentioned when less than this part of it is free.
 _NEARLY_FULL: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class ExplanationDraft:
-    """`facts` tells `found`: whether there is such a message or queue here."""
+    """Sentences and facts. The fact `found`: whether this computer has the message or queue."""
 
     sentences: list[str] = field(default_factory=list)
     facts: dict[str, object] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class ExplanationDraft:
 
 @dataclass(frozen=True, slots=True)
 class _FoundMessage:
-    """A message in a queue, with how many come before it."""
+    """A message in a queue, and the number of messages before it."""
 
     queue: Queue
     message: Message
@@ -58,7 +58,7 @@ class _FoundMessage:
 
 
 def explain_queue(node: Node, name: FormatName, now: Now) -> ExplanationDraft:
-    """What keeps the messages of this queue where they are."""
+    """Explain why the messages of this queue are where they are."""
     explanation = ExplanationDraft()
     manager = node.manager
     queue = manager.find_queue(name) or manager.collection.outgoing.get(name)
@@ -73,7 +73,7 @@ def explain_queue(node: Node, name: FormatName, now: Now) -> ExplanationDraft:
 
 
 def explain_message(node: Node, identifier: MessageIdentifier, now: Now) -> ExplanationDraft:
-    """Where the message is, in every queue that has it, and what it waits for."""
+    """Explain where the message is, in every queue that has it, and what it waits for."""
     explanation = ExplanationDraft()
     places, more = _places(node, identifier)
     unknown = node.index.unknown
@@ -90,8 +90,8 @@ def explain_message(node: Node, identifier: MessageIdentifier, now: Now) -> Expl
         explanation.sentences.append(f"{counted(more, 'more message')} with this identifier {is_are} not shown.")
     if unknown:
         explanation.sentences.append(
-            f"{counted(unknown, 'message')} that {'was' if unknown == 1 else 'were'} here when the queue manager "
-            "started cannot be searched yet: ask again in some seconds."
+            f"The search does not yet cover {counted(unknown, 'message')} that {'was' if unknown == 1 else 'were'} "
+            "here when the queue manager started: ask again in a few seconds."
         )
     is_known = add_journey(explanation.sentences, explanation.facts, node, identifier)
     damaged = [] if places else _damaged_message(node, identifier)
@@ -100,14 +100,14 @@ def explain_message(node: Node, identifier: MessageIdentifier, now: Now) -> Expl
         explanation.sentences.extend(not_known(node, identifier))
     if node.index.unreadable and not places:
         explanation.sentences.append(
-            f"{counted(node.index.unreadable, 'message')} of the store cannot be read, and may be the one."
+            f"{counted(node.index.unreadable, 'message')} in the store could not be read; this may be one of them."
         )
     _add_manager(explanation, node)
     return explanation
 
 
 def called(queue: Queue) -> str:
-    """What a sentence says for the queue."""
+    """Name of the queue in a sentence."""
     if isinstance(queue, OutgoingQueue):
         return f"the outgoing queue for {queue}"
     if queue.is_journal:
@@ -118,12 +118,12 @@ def called(queue: Queue) -> str:
 def _no_queue(node: Node, name: FormatName) -> str:
     is_elsewhere = isinstance(name, DirectFormatName) and not node.manager.identity.is_local(name.host)
     if is_elsewhere:
-        return f"Nothing waits here to be sent to {name}: there is no outgoing queue for it."
-    return f"There is no queue {name} on this computer: it was never created, or it was deleted."
+        return f"No message for {name} waits here: it has no outgoing queue."
+    return f"The queue {name} does not exist on this computer: it was never created, or it was deleted."
 
 
 def _places(node: Node, identifier: MessageIdentifier) -> tuple[list[_FoundMessage], int]:
-    """Where the message is, and how many more places there are."""
+    """The places of the message, and the number of further places."""
     found, more = node.index.find(_likely_first(node), identifier, MAX_EXPLAINED_PLACES)
     places = [_FoundMessage(queue, each, queue.positions.before(each.lookup_identifier)) for queue, each in found]
     return places, more
@@ -161,7 +161,7 @@ def _add_message(explanation: ExplanationDraft, node: Node, place: _FoundMessage
     since = f"since {at(message.arrival_time)} ({span(now.wall - message.arrival_time)})"
     say(f"Message {message.identifier} waits in {called(queue)} {since}.")
     if place.before:
-        say(f"{counted(place.before, 'message')} of this queue {'comes' if place.before == 1 else 'come'} first.")
+        say(f"{counted(place.before, 'message')} of this queue {'comes' if place.before == 1 else 'come'} before it.")
     if message.sent_time > now.wall + _CLOCK_TOLERANCE:
         say(
             f"It was sent at {at(message.sent_time)}, which is in the future here: the clocks of the two computers "
@@ -178,7 +178,7 @@ def _add_message(explanation: ExplanationDraft, node: Node, place: _FoundMessage
 
 
 def _add_end(explanation: ExplanationDraft, node: Node, place: _FoundMessage) -> bool:
-    """Whether the message has come to its end: what is here is a dead letter or a copy."""
+    """Whether the message has come to its end: it is a dead-letter message or a copy."""
     queue, message = place.queue, place.message
     say = explanation.sentences.append
     if queue.is_journal:
@@ -187,12 +187,12 @@ def _add_end(explanation: ExplanationDraft, node: Node, place: _FoundMessage) ->
         say(f"Message {message.identifier} was delivered to {_destination(message)}; its copy is in {called(queue)}.")
     elif queue is node.manager.awaiting_final_ack:
         say(f"Message {message.identifier} has arrived at {_destination(message)}.")
-        say("Nobody has received it there yet, as far as is known here.")
-        say("It is kept here until its final acknowledgment comes, which decides whether it becomes a dead letter.")
+        say("No application has received it there yet, as far as this queue manager knows.")
+        say("It is kept until its final acknowledgment comes, which decides whether it becomes a dead-letter message.")
     elif _is_dead_letter(node, place):
-        say(f"Message {message.identifier} is a dead letter in {called(queue)}. It was for {_destination(message)}.")
-        say(f"Its class {_class(message.message_class)} says: {meaning(message.message_class)}.")
-        say("`waypost message resend` sends it again, once the reason is gone.")
+        say(f"Message {message.identifier} is a dead-letter message in {called(queue)}, for {_destination(message)}.")
+        say(f"Its class is {_class(message.message_class)}: {meaning(message.message_class)}.")
+        say("`waypost message resend` sends it again, once the cause is removed.")
         explanation.facts["class_meaning"] = meaning(message.message_class)
     else:
         return False
@@ -226,7 +226,7 @@ def _add_hold(explanation: ExplanationDraft, node: Node, place: _FoundMessage, n
         return
     say = explanation.sentences.append
     if state is PositionState.PURGE_PENDING:
-        say("Its queue was purged while it was held: it goes when whoever holds it gives it back.")
+        say("Its queue was purged while it was held: it is removed when its holder gives it back.")
     for transaction in node.manager.transactions.collection.values():
         operation = transaction.operations.get((place.queue.number, lookup_id))
         if operation is not None:
@@ -237,11 +237,11 @@ def _add_hold(explanation: ExplanationDraft, node: Node, place: _FoundMessage, n
     if lasting:
         say(lasting)
         return
-    say("A reader has locked it, and has not said yet whether to delete it or to give it back.")
+    say("A reader has locked it, and has not yet deleted it or given it back.")
 
 
 def _lasting_hold(node: Node, queue: Queue, lookup_id: int, now: Now) -> str:
-    """Which claim or stage holds the message; nothing if there is none."""
+    """The claim or stage that holds the message, as a sentence; "" without one."""
     found = node.manager.transactions.operation_on(queue, lookup_id)
     if found is None:
         return ""
@@ -249,21 +249,21 @@ def _lasting_hold(node: Node, queue: Queue, lookup_id: int, now: Now) -> str:
     holder = node.claims.holder(identifier, now)
     if holder is not None:
         claim, left = holder
-        return f"The claim {claim} holds it, and gives it back if nobody uses that for {span(left)}."
+        return f"The claim {claim} holds it, and gives it back after {span(left)} without use."
     staged = node.stages.key_of(identifier)
-    return "" if staged is None else f"It is staged for {staged}: nobody sees it until that is committed."
+    return "" if staged is None else f"It is staged for {staged}: readers see it when that is committed."
 
 
 def _hold(transaction: Transaction, operation_type: OperationType) -> str:
     name = guid_text(transaction.identifier)
-    until = "the coordinator tells the outcome" if transaction.is_prepared else "it is committed or aborted"
+    until = "the coordinator gives the outcome" if transaction.is_prepared else "it is committed or aborted"
     match operation_type:
         case OperationType.ENQUEUE:
-            return f"The transaction {name} has sent it: nobody sees it until {until}."
+            return f"The transaction {name} has sent it: no reader sees it until {until}."
         case OperationType.DEQUEUE:
-            return f"The transaction {name} has received it: nobody else gets it until {until}."
+            return f"The transaction {name} has received it: no other reader gets it until {until}."
         case _:
-            return f"The transaction {name} is moving it: nobody gets it until {until}."
+            return f"The transaction {name} is moving it: no reader gets it until {until}."
 
 
 def _add_times(explanation: ExplanationDraft, place: _FoundMessage, now: Now) -> None:
@@ -301,7 +301,7 @@ def _add_queue(explanation: ExplanationDraft, node: Node, queue: Queue, now: Now
         add_transfer(explanation.sentences, facts, queue, now)
         reset = node.renumberings.find(queue)
         if reset is not None:
-            explanation.sentences.append(f"Its sequence is being reset: {reset.progress}, and nothing leaves before.")
+            explanation.sentences.append(f"Its sequence is being reset: {reset.progress}; until then nothing is sent.")
         loop = None if node.network is None else node.network.loops.of(queue.destination_format_name)
         if loop is not None:
             add_loop(explanation.sentences, facts, loop)
@@ -326,9 +326,9 @@ def _add_readers(explanation: ExplanationDraft, queue: Queue) -> None:
     explanation.facts.update(readers=readers, waiting_reads=waits)
     say = explanation.sentences.append
     if not readers:
-        say("Nobody has the queue open for receiving.")
+        say("No application has the queue open for receiving.")
     elif queue.deniers:
-        say("One reader has the queue open and keeps others from receiving.")
+        say("One reader has the queue open exclusively.")
     if waits:
         say(f"{counted(waits, 'read')} {'waits' if waits == 1 else 'wait'} there for a message.")
 
@@ -349,7 +349,7 @@ def _add_quotas(explanation: ExplanationDraft, node: Node, queue: Queue) -> None
     if _is_nearly_full(manager.total_bytes, manager.positions.quota):
         say(
             f"All queues together hold {manager.total_bytes} bytes of the {manager.positions.quota} KB that this "
-            "computer may hold; what does not fit is not accepted until there is room."
+            "computer may hold; a message that does not fit is not accepted until there is room."
         )
 
 
@@ -366,7 +366,7 @@ def _add_manager(explanation: ExplanationDraft, node: Node) -> None:
     if node.kernel.failure is not None:
         say(f"The queue manager has stopped working: {node.kernel.failure}.")
     elif node.kernel.trouble is not None:
-        say(f"The store cannot write now: {node.kernel.trouble}. What has to be on disk waits for it.")
+        say(f"The store cannot write now: {node.kernel.trouble}. Writes wait until it can.")
     elif shortage := disk_shortage(node):
         say(f"{shortage[0].upper()}{shortage[1:]}.")
     elif node.manager.state is not QueueManagerState.READY:
@@ -374,24 +374,24 @@ def _add_manager(explanation: ExplanationDraft, node: Node) -> None:
 
 
 def _damaged_sentences(count: int) -> list[str]:
-    """Of a queue of which so many messages were set aside because their records are damaged (ADR 30)."""
+    """Sentences about a queue with this number of messages set aside because their records are damaged (ADR 30)."""
     if not count:
         return []
     were = "was" if count == 1 else "were"
     return [
-        f"{counted(count, 'message')} of it {were} damaged on disk and set aside: `waypost store damaged` shows what "
-        "is known."
+        f"{counted(count, 'message')} of this queue {were} damaged on disk and set aside: `waypost store damaged` "
+        "shows the details."
     ]
 
 
 def _damaged_message(node: Node, identifier: MessageIdentifier) -> list[str]:
-    """What became of a message that is in no queue, if it was damaged."""
+    """Sentences about a message that is in no queue, if it was damaged."""
     if not len(node.damaged):
         return []
     text = str(identifier)
     return [
         f"Message {text} was in {each.queue} and was found damaged on disk at {at(each.time)}: {each.reason}. It was "
-        "set aside, and nobody receives it; send it again."
+        "set aside, and no reader gets it; send it again."
         for each in node.damaged.all()
         if each.message_id == text
     ]

@@ -1,4 +1,4 @@
-"""Why a message, or the messages of a queue, are where they are."""
+"""The operation that explains why a message, or the messages of a queue, do not move."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ from waypost.wire.identifiers import MessageIdentifier
 
 
 class ExplainCalls:
-    """The operation on one node."""
+    """Explanations of one node."""
 
     __slots__ = ("_node",)
 
@@ -24,7 +24,7 @@ class ExplainCalls:
         self._node: Final = node
 
     def explain(self, call: Call, operation: Explain) -> None:
-        """A message by its identifier, or a queue by any of its names."""
+        """Explain a message by its identifier, or a queue by any of its names."""
         if bool(operation.message) is bool(operation.queue):
             raise InvalidParameter("give either message=ID or queue=NAME")
         if operation.message:
@@ -37,7 +37,7 @@ class ExplainCalls:
             self._reply(call, explain_queue(self._node, name, call.now))
 
     def _message(self, call: Call, identifier: MessageIdentifier) -> None:
-        """After a start it waits until all messages can be searched, but not for very long."""
+        """Explain a message. After a start, wait a limited time until all messages are searchable."""
         node = self._node
 
         def answer(now: Now) -> None:
@@ -47,6 +47,6 @@ class ExplainCalls:
             node.index.when_complete(answer, call.now, EXPLAIN_WAIT_SECONDS)
 
     def _reply(self, call: Call, told: ExplanationDraft) -> None:
-        """It promises nothing, so it does not wait for the disk, which may be what is wrong."""
+        """Reply without waiting for the disk, which may be the cause: the answer promises nothing."""
         self._node.messages.read_token = 0
         self._node.kernel.reply(call.request, Explanation(tuple(told.sentences), dict(told.facts)))

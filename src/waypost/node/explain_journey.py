@@ -1,4 +1,4 @@
-"""What is known of a message that is in no queue here: that it was not taken on arrival, or to whom it was handed."""
+"""Explain a message that is in no queue here: it was refused on arrival, or handed over to another host."""
 
 from typing import Final
 
@@ -12,13 +12,13 @@ from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import MessageClass, meaning
 
 _HOW_TO_ASK: Final = (
-    "To have it reported, send with an administration queue: `waypost send QUEUE --ack full-reach-queue "
-    "--admin-queue FORMAT_NAME`, or `full-receive` to hear of the receipt too."
+    "To get a report, send with an administration queue: `waypost send QUEUE --ack full-reach-queue "
+    "--admin-queue FORMAT_NAME`, or `full-receive` for a report of the receipt too."
 )
 
 
 def add_journey(sentences: list[str], facts: dict[str, object], node: Node, identifier: MessageIdentifier) -> bool:
-    """Add what is remembered of the message. Whether there was anything."""
+    """Add what is remembered of the message. False if nothing is."""
     if node.network is None:
         return False
     refusal = node.network.refusals.of(identifier)
@@ -36,26 +36,26 @@ def add_journey(sentences: list[str], facts: dict[str, object], node: Node, iden
 
 
 def not_known(node: Node, identifier: MessageIdentifier) -> list[str]:
-    """What is said of a message that is in no queue, and of which nothing is remembered."""
+    """Sentences about a message that is in no queue, and of which nothing is remembered."""
     manager = node.manager
     if identifier.queue_manager_guid != manager.identity.identifier:
         sender = guid_text(identifier.queue_manager_guid)
         return [
             f"Message {identifier} is not here. It was sent by the queue manager {sender}: either it has not arrived "
-            "yet, and that queue manager knows why, or it was here and was received, purged or let expire."
+            "yet, and that queue manager knows why, or it was here and was received, purged or has expired."
         ]
     if identifier.ordinal > manager.last_ordinal:
         return [f"Message {identifier} does not exist: this queue manager has not given out that number yet."]
     sentences = [
-        f"Message {identifier} was sent from here and is not here any more: it was delivered, received, purged, or its "
-        "time was over."
+        f"Message {identifier} was sent from here and is no longer here: it was delivered, received, purged, or "
+        "has expired."
     ]
     if node.network is not None:
         since = at(node.network.handed.since)
-        sentences.append(f"It is not among those that were handed to other hosts since {since}, as far as is known.")
+        sentences.append(f"It is not among the messages that were handed to other hosts since {since}.")
     sentences.append(
-        "A message that asks for a journal copy or a dead letter leaves a trace in system$;journal, system$;deadletter "
-        "or system$;deadxact; this one is in none of them."
+        "A message that asks for a journal copy or a dead-letter message leaves a trace in system$;journal, "
+        "system$;deadletter or system$;deadxact; this one is in none of them."
     )
     return sentences
 
@@ -74,13 +74,13 @@ def _add_refusal(
     queue = f" for {refusal.queue}" if refusal.queue else ""
     often = f", {refusal.count} times so far" if refusal.count > 1 else ""
     sentences.append(
-        f"Message {identifier} came from {refusal.address} at {at(refusal.time)}{queue} and was not taken{often}: "
+        f"Message {identifier} came from {refusal.address} at {at(refusal.time)}{queue} and was refused{often}: "
         f"{refusal.sentence}."
     )
     if refusal.reason.comes_again:
         sentences.append("Its sender keeps it and sends it again.")
     else:
-        sentences.append("It does not come again by itself. Its sender hears of that only if the message asks for it.")
+        sentences.append("Nothing sends it again. Its sender is notified only if the message asks for it.")
 
 
 def _add_handed_over(
@@ -91,9 +91,9 @@ def _add_handed_over(
     ]
     for entry in entries:
         if entry.way.is_transactional:
-            result = "it was acknowledged in its order, and whether its queue took it is reported only if it did not"
+            result = "it was acknowledged in order; its queue reports only a refusal"
         else:
-            result = "whether its queue took it is not reported"
+            result = "its queue reports neither acceptance nor refusal"
         sentences.append(
             f"Message {identifier} was handed to {entry.way.address} at {at(entry.time)}, for {entry.way.queue}; "
             f"{result}."

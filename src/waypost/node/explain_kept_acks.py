@@ -1,4 +1,4 @@
-"""What an explanation says of acknowledgments that came and are not believed yet (ADR 22)."""
+"""Explain acknowledgments that came and are not believed yet (ADR 22)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,7 +13,7 @@ from waypost.node.node import Node
 from waypost.transfer.believing import Decision, Verdict
 from waypost.wire.message_class import MessageClass
 
-# Those that are told one by one.
+# Number of acknowledgments to describe one by one.
 _SHOWN: Final = 4
 _OFFLINE: Final = Verdict(Decision.KEEP, "waits until this queue manager is on a network")
 
@@ -43,14 +43,14 @@ def _add(
     facts["kept_acknowledgments"] = [_facts(ack, verdict) for ack, verdict in told]
     for ack, verdict in told[:_SHOWN]:
         sentences.append(
-            f"At {at(ack.time)} an acknowledgment ({_class(ack)}) came and is kept, neither applied nor thrown away: "
+            f"At {at(ack.time)} an acknowledgment ({_class(ack)}) came and is kept, neither applied nor dropped: "
             f"it {verdict.reason}."
         )
         if verdict.is_by_address:
             guid, address = guid_text(ack.bringer.guid), ack.bringer.address
-            sentences.append(f"If that queue manager is really there: waypost sequence admit {guid} {address}")
+            sentences.append(f"If that queue manager really is there: waypost sequence admit {guid} {address}")
     if len(told) > _SHOWN:
-        sentences.append(f"Kept like that: {counted(len(told) - _SHOWN, 'more acknowledgment')}.")
+        sentences.append(f"{counted(len(told) - _SHOWN, 'more acknowledgment')} kept for such reasons.")
 
 
 def _verdict(node: Node, ack: Acknowledgment, now: Now) -> Verdict | None:

@@ -1,4 +1,4 @@
-"""What is said of transactional sequences that are not taken, and of what can be done about them."""
+"""Explain refused transactional sequences, and give hints about them."""
 
 from typing import Final
 
@@ -10,43 +10,43 @@ from waypost.node.network.admission import Refused
 from waypost.node.node import Node
 from waypost.transfer.incoming import Verdict
 
-_RESET: Final = "`waypost sequence reset --source {source}` lets its next message be taken"
+_RESET: Final = "`waypost sequence reset --source {source}` lets its next message be accepted"
 _HINTS: Final = {
     Verdict.AHEAD: "set the clock of the sender, and begin its sequence again there with `waypost sequence reset "
     "QUEUE`; or raise transfer.max_sequence_ahead_s here",
-    Verdict.TOO_MANY: "if the address is one of a relay, add it to routing.relays, or raise "
-    "transfer.new_sequences_at_once and transfer.new_sequences_per_s; if not, keep the address out",
-    Verdict.DOUBTED: f"if the source has moved to this address, wait some minutes, or {_RESET}; if not, keep the "
-    "address out",
+    Verdict.TOO_MANY: "if the address belongs to a relay, add it to routing.relays, or raise "
+    "transfer.new_sequences_at_once and transfer.new_sequences_per_s; if not, block the address",
+    Verdict.DOUBTED: f"if the source has moved to this address, wait a few minutes, or {_RESET}; if not, block the "
+    "address",
     Verdict.NOT_MET: f"if {{greatest_address}} is a stranger, `waypost sequence reset --address {{greatest_address}}` "
-    f"forgets what came from there; else {_RESET}",
-    Verdict.NO_ROOM: f"if the source is at so many addresses, {_RESET}",
-    Verdict.IN_THE_MIDDLE: f"the sender begins again by itself if it is a Waypost; if it does not, {_RESET}",
+    f"forgets its sequences; otherwise {_RESET}",
+    Verdict.NO_ROOM: f"if the source really has that many addresses, {_RESET}",
+    Verdict.IN_THE_MIDDLE: f"a Waypost sender begins again by itself; for others, {_RESET}",
     Verdict.BELOW_OWN: f"the clock or the data folder of the sender may have gone back: then {_RESET}",
-    Verdict.DAMAGED: f"{_RESET}; its last messages may then come twice, so look into the queue",
-    Verdict.ENDED: f"these are copies that came late; if the sender goes on with them, {_RESET}",
+    Verdict.DAMAGED: f"{_RESET}; its last messages may then come twice, so check the queue",
+    Verdict.ENDED: f"these are late copies; if the sender continues with them, {_RESET}",
 }
 
 
 def refused_sentence(node: Node, refused: Refused, now: Now) -> str:
-    """Which messages are not taken, and why."""
+    """A sentence about refused messages, with the reason."""
     queue = node.manager.collection.by_number[refused.queue]
     subject = (
         f"{counted(refused.count, 'transactional message')} of {guid_text(refused.source)} from {refused.address} for "
-        f"{queue} {'was' if refused.count == 1 else 'were'} not taken, the last one at {at(refused.last_time)}"
+        f"{queue} {'was' if refused.count == 1 else 'were'} refused, the last one at {at(refused.last_time)}"
     )
     return f"{subject}: {_reason(node, refused, now)}"
 
 
 def refused_hint(refused: Refused) -> str:
-    """What to do about it."""
+    """A hint for the operator about refused messages."""
     return _HINTS[refused.verdict].format(
         source=guid_text(refused.source), greatest_address=refused.greatest_address or "the other address"
     )
 
 
 def refused_of(node: Node, queue: Queue) -> list[Refused]:
-    """What was refused lately of a queue."""
+    """The recent refusals of a queue."""
     if node.network is None:
         return []
     return [refused for refused in node.network.arrivals.admission.refused if refused.queue == queue.number]
@@ -68,15 +68,15 @@ def _reason(node: Node, refused: Refused, now: Now) -> str:
                 f"{settings.new_sequences_at_once} and transfer.new_sequences_per_s = {settings.new_sequences_per_s:g}"
             )
         case Verdict.DOUBTED:
-            return "others have begun its sequence, and the address has tried many TimeStamps in vain before this one"
+            return "other addresses have begun its sequence, and this one has tried many TimeStamps in vain before"
         case Verdict.NOT_MET:
             return f"the source was never met at this address, and its sequence of {began} is not above {known}"
         case Verdict.NO_ROOM:
             return f"the source is known at too many addresses; the last sequence is {known}"
         case Verdict.IN_THE_MIDDLE:
-            return f"its sequence of {began} is not known here, and the message is not the first one of it"
+            return f"its sequence of {began} is unknown here, and this is not its first message"
         case Verdict.DAMAGED:
-            return "the record of what was taken of this source is damaged in the store, so it may have come before"
+            return "the record of this source is damaged in the store, so the message may have come before"
         case Verdict.ENDED:
             return f"its sequence of {began} has ended; the last sequence is {known}"
         case _:

@@ -1,6 +1,6 @@
-"""What an outgoing queue says about the way of its messages: state, connections, acknowledgments, retries.
+"""Explain the transfer of an outgoing queue: state, connections, acknowledgments, retries.
 
-Serves MS-MQDMPR 3.1.1.3 and 3.1.1.4, as MS-MQMQ 2.3.12 tells them to an administrator.
+Serves MS-MQDMPR 3.1.1.3 and 3.1.1.4, as MS-MQMQ 2.3.12 shows them to an administrator.
 """
 
 from itertools import groupby
@@ -15,33 +15,33 @@ from waypost.wire.management import ConnectionEvent, ConnectionStatus
 
 State = OutgoingQueueState
 
-# The last things that happened to the connection; what happened many times in a row is one thing.
+# Number of last connection events to name; repetitions in a row count as one.
 _HAPPENINGS: Final = 3
 
 _STATES: Final = {
     State.CONNECTED: "The queue is connected to {hops}.",
     State.DISCONNECTED: "The queue is disconnected.",
     State.DISCONNECTING: "The connection is being closed.",
-    State.INACTIVE: "The queue is inactive: no connection is open, and none is being tried.",
+    State.INACTIVE: "The queue is inactive: it has no connection, and tries none.",
     State.LOCKED: "The queue is locked: with HardenedSecurity only HTTP leaves this computer.",
     State.NEED_VALIDATION: "The address of the destination is not known yet.",
     State.WAITING: "The queue waits for a connection to {hops}.",
     State.ON_HOLD: "The queue is on hold: nothing is sent until `waypost queue resume`.",
 }
 
-# MS-MQMQ 2.3.12.25, as the end of a sentence that begins with the address.
+# MS-MQMQ 2.3.12.25, as the part of a sentence after the time.
 _STATUSES: Final = {
-    ConnectionStatus.IN_PROGRESS: "a connection was begun",
-    ConnectionStatus.ESTABLISH_PACKET_RECEIVED: "the other queue manager answered, and its parameters are awaited",
+    ConnectionStatus.IN_PROGRESS: "a connection attempt began",
+    ConnectionStatus.ESTABLISH_PACKET_RECEIVED: "the other queue manager answered; its parameters are awaited",
     ConnectionStatus.READY: "a session was established",
     ConnectionStatus.UNKNOWN_FAILURE: "the connection failed",
     ConnectionStatus.PING_FAILURE: "the other queue manager did not accept the ping",
-    ConnectionStatus.CREATE_SOCKET_FAILURE: "this computer could not make a socket",
+    ConnectionStatus.CREATE_SOCKET_FAILURE: "this computer could not create a socket",
     ConnectionStatus.BIND_SOCKET_FAILURE: "this computer could not use its own address",
     ConnectionStatus.CONNECT_SOCKET_FAILURE: "nothing accepted the TCP connection",
     ConnectionStatus.TCP_NOT_ENABLED: "TCP is not available",
-    ConnectionStatus.SEND_FAILURE: "the connection broke while something was sent",
-    ConnectionStatus.NOT_READY_FAILURE: "the session did not get ready",
+    ConnectionStatus.SEND_FAILURE: "the connection broke during a send",
+    ConnectionStatus.NOT_READY_FAILURE: "the session did not become ready",
     ConnectionStatus.DNS_FAILURE: "the name of the host is unknown",
     ConnectionStatus.SERVER_CERTIFICATE_FAILURE: "the certificate of the other side is not valid",
     ConnectionStatus.CONNECTION_LIMIT_REACHED: "there are too many connections",
@@ -52,7 +52,7 @@ _STATUSES: Final = {
 
 
 def add_transfer(sentences: list[str], facts: dict[str, object], queue: OutgoingQueue, now: Now) -> None:
-    """Add what keeps the messages of an outgoing queue from leaving it."""
+    """Add what keeps the messages of an outgoing queue from leaving."""
     facts.update(state=queue.state.name.lower(), next_hops=list(queue.next_hops))
     sentences.append(_STATES[queue.state].format(hops=", ".join(queue.next_hops) or "its destination"))
     _add_history(sentences, facts, queue)
@@ -81,7 +81,7 @@ def add_loop(sentences: list[str], facts: dict[str, object], loop: Loop) -> None
     came = "A message came" if loop.count == 1 else f"{loop.count} messages came"
     sentences.append(
         f"{came} back from the queue manager {guid_text(loop.guid)} at {loop.address}, the last at {at(loop.time)}: "
-        "its route to the destination leads here."
+        "its route to the destination leads back here."
     )
 
 
@@ -99,7 +99,7 @@ def _add_link(sentences: list[str], facts: dict[str, object], queue: OutgoingQue
     link = queue.link
     if link is None:
         if queue.state is State.INACTIVE and len(queue.positions):
-            sentences.append("No connection was tried since the queue manager started.")
+            sentences.append("No connection has been tried since the queue manager started.")
         return
     facts["last_error"] = link.last_error
     if link.last_error and queue.state is not State.CONNECTED:
@@ -128,8 +128,8 @@ def _add_acknowledgments(sentences: list[str], facts: dict[str, object], queue: 
         sentences.append(f"{sentence}{last}.")
     if info.no_ack_count and info.resend_time:
         left = span(info.resend_time - now.wall)
-        sentences.append(f"They are sent again in {left}; so far they were sent {counted(info.resend_count, 'time')}.")
+        sentences.append(f"They are sent again in {left}; they were sent {counted(info.resend_count, 'time')} so far.")
     if info.no_read_count:
         sentences.append(
-            f"{counted(info.no_read_count, 'transactional message')} arrived, and nobody has received them there yet."
+            f"{counted(info.no_read_count, 'transactional message')} arrived and no application received them yet."
         )

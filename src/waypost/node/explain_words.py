@@ -1,4 +1,4 @@
-"""How times, spans and counts are said in an explanation."""
+"""Format times, spans and counts for explanations."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -9,12 +9,12 @@ _UNITS: Final = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
 def at(wall: float) -> str:
-    """A time in UTC, to the second. What no calendar has is told as a number."""
+    """A time in UTC, to the second; as a number if it is outside the calendar."""
     return moment(int(wall))
 
 
 def moment(wall: float) -> str:
-    """The same as it is known, in the form that all surfaces give a time."""
+    """A time in full precision, in the form that all interfaces give a time."""
     try:
         return iso_8601(datetime.fromtimestamp(wall, UTC))
     except (OverflowError, ValueError, OSError):
@@ -22,7 +22,7 @@ def moment(wall: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """A span in its largest unit of which there are two or more: "90 seconds" is 1 minute to nobody."""
+    """A span in the largest unit that gives 2 or more: "90 seconds", not "1 minute"."""
     if 0 < seconds < 1:
         return "less than a second"
     whole = max(int(seconds), 0)

@@ -1,4 +1,4 @@
-"""From an HRESULT that the core returns to the error that an application gets."""
+"""Map an HRESULT of the core to the error for an application."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,19 +10,19 @@ from waypost.errors import WaypostError
 from waypost.hresult import HResult
 from waypost.wire.message_class import MessageClass, meaning
 
-# What the docstring of the class does not say of one case.
+# Sentences for cases that the docstring of the class does not cover.
 _SENTENCES: Final = {
     HResult.MQ_ERROR_IO_TIMEOUT: "no message came in time",
-    HResult.MQ_ERROR_MESSAGE_NOT_FOUND: "there is no such message",
-    HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED: "the message that the cursor stands on was received by somebody else",
+    HResult.MQ_ERROR_MESSAGE_NOT_FOUND: "the message does not exist",
+    HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED: "another reader has received the message at the cursor",
     HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION: "a transaction holds the message until it ends",
-    HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION: "the cursor waits, or has no current message to go on from",
-    HResult.MQ_ERROR_TRANSACTION_USAGE: "the message is held by a transaction, or the queue takes none",
-    HResult.MQ_ERROR_TRANSACTION_SEQUENCE: "the transaction is not under way",
-    HResult.MQ_ERROR_ACCESS_DENIED: "the queue was not opened for this",
-    HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE: "the handle's queue is gone",
+    HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION: "the cursor waits, or has no current message to continue from",
+    HResult.MQ_ERROR_TRANSACTION_USAGE: "a transaction holds the message, or the queue does not accept transactions",
+    HResult.MQ_ERROR_TRANSACTION_SEQUENCE: "the transaction is not active",
+    HResult.MQ_ERROR_ACCESS_DENIED: "the queue was not opened for this operation",
+    HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE: "the queue of the handle does not exist any more",
     HResult.MQ_ERROR_QUEUE_DELETED: "the queue was deleted",
-    HResult.MQ_ERROR_OPERATION_CANCELLED: "the wait was ended",
+    HResult.MQ_ERROR_OPERATION_CANCELLED: "the wait was cancelled",
 }
 
 
@@ -33,12 +33,12 @@ _REFUSALS: Final = {
 
 
 def failure(status: HResult) -> WaypostError:
-    """The error whose own this status is, and not one of the narrower ones that say more of it."""
+    """The error with this status, as the most general of its classes."""
     return _CLASSES[status](_SENTENCES[status])
 
 
 def refused(descriptor: OpenQueueDescriptor, reason: MessageClass) -> WaypostError:
-    """Why a queue of this computer does not take a message."""
+    """The error when a queue of this computer does not accept a message."""
     sentence = _REFUSALS.get(reason)
     if sentence is not None:
         return errors.TransactionUsage(f"{descriptor.format_name} {sentence}")
@@ -46,13 +46,13 @@ def refused(descriptor: OpenQueueDescriptor, reason: MessageClass) -> WaypostErr
 
 
 def not_moved(source: OpenQueueDescriptor, target: OpenQueueDescriptor, status: HResult) -> WaypostError:
-    """Why a message is not moved from one queue to the other (MS-MQRR 3.1.4.10)."""
+    """The error when a message does not move from one queue to the other (MS-MQRR 3.1.4.10)."""
     if status is HResult.STATUS_INVALID_PARAMETER:
         error = errors.InvalidParameter(
             f"{source.format_name} and {target.format_name} are not a queue and its subqueue, "
             "nor two subqueues of one queue"
         )
-        error.add_note("`waypost message resend NAME MESSAGE --to QUEUE` takes it and sends it to another queue")
+        error.add_note("`waypost message resend NAME MESSAGE --to QUEUE` receives it and sends it to another queue")
         return error
     if status is HResult.MQ_ERROR_TRANSACTION_USAGE:
         return errors.TransactionUsage(f"{target.format_name} is not transactional: move without a transaction")
@@ -65,7 +65,7 @@ def not_enqueued(descriptor: OpenQueueDescriptor, status: EnqueueStatus) -> Wayp
             return errors.InsufficientResources(f"{descriptor.format_name} has reached its quota: nothing was stored")
         case EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:
             return errors.InsufficientResources(
-                "the quota of this queue manager is reached (quotas.machine_kb): nothing was stored"
+                "this queue manager has reached its quota (quotas.machine_kb): nothing was stored"
             )
         case _:
             return errors.Timeout("the message had no time left to reach its queue")

@@ -1,4 +1,4 @@
-"""To follow a queue: to look at its messages by their places, in the order of arrival, and take none."""
+"""Follow a queue: look at its messages by their places, in the order of arrival, without receiving any."""
 
 from typing import Final
 
@@ -17,17 +17,17 @@ from waypost.node.failures import failure
 from waypost.node.kernel import Call
 from waypost.node.node import Node
 
-# Messages that were there, and not yet to be seen, which one follower remembers.
+# Number of messages that one follower remembers because they are not visible yet.
 _MAX_HELD: Final = 10_000
 _AT_ONCE: Final = 100
-# How often a follower looks at its queue: eight searches in sorted numbers.
+# Interval of a follower's looks at its queue: eight searches in sorted numbers.
 LOOK_SECONDS: Final = 0.1
 
 
 class Following:
-    """On one node.
+    """The operation that follows a queue of one node.
 
-    A message that a transaction has sent and not committed has its place already; it comes when it is committed, behind
+    A message of a transaction that is not committed has its place already; it comes with the commit, behind
     younger ones.
     """
 
@@ -37,7 +37,7 @@ class Following:
         self._node: Final = node
 
     def has_more(self, operation: Follow) -> bool:
-        """Whether `follow` would find something. Raises QueueNotFound when the queue is gone."""
+        """Whether `follow` would find something. Raises QueueNotFound when the queue is deleted."""
         positions, since = self._queue(operation).positions, operation.since
         if self._node.manager.positions.sequential_id != since and any(
             positions.next_any(_behind(band, since)) < _end(band) for band in range(PRIORITIES)
@@ -66,22 +66,22 @@ class Following:
 
 
 class Follower:
-    """One that follows a queue. To be made, and asked, while nobody changes the queue manager.
+    """One follower of a queue. Make and ask it only while nothing changes the queue manager.
 
-    `wanted` is what to ask for next, if there is more; `take` is given what came, and goes on behind it.
+    `wanted` is the next request, if there is more; `take` gets the messages that came, and goes on behind them.
     """
 
     __slots__ = ("__weakref__", "_following", "is_cancelled", "wanted")
 
     def __init__(self, node: Node, asked: Events) -> None:
-        """Raises QueueNotFound, and InvalidParameter for a place that is none."""
+        """Raises QueueNotFound, and InvalidParameter for an invalid place."""
         self._following: Final = Following(node)
         find_queue(node, format_name(asked.name, node.manager.identity.computer_name))
         self.wanted = Follow(name=asked.name, since=_start(node, asked.since), limit=_AT_ONCE)
         self.is_cancelled = False
 
     def has_more(self) -> bool:
-        """Raises QueueNotFound when the queue is gone, and OperationCancelled when it is to end."""
+        """Raises QueueNotFound when the queue is deleted, and OperationCancelled when following has to end."""
         if self.is_cancelled:
             raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED)
         return self._following.has_more(self.wanted)
@@ -97,12 +97,12 @@ def _start(node: Node, since: str) -> int:
     if not since:
         return node.manager.positions.sequential_id
     if not (since.isascii() and since.isdigit() and len(since) <= 20):
-        raise InvalidParameter("since is the id of an event, or start")
+        raise InvalidParameter("since must be the id of an event, or start")
     return min(int(since), node.manager.positions.sequential_id)
 
 
 def oldest(queue: Queue) -> int | None:
-    """The LookupIdentifier of the message that has been in the queue for the longest time."""
+    """The LookupIdentifier of the oldest message in the queue, by arrival."""
     firsts = (queue.positions.next_any(_behind(band, -1)) for band in range(PRIORITIES))
     return min(
         (first for band, first in enumerate(firsts) if first < _end(band)), key=_sequential_id, default=None
@@ -143,7 +143,7 @@ def _sequential_id(lookup_id: int) -> int:
 
 
 def _behind(band: int, since: int) -> int:
-    """The place from which `next_any` finds what is behind a SequentialID in one priority, or later ones."""
+    """The place from which `next_any` finds messages of one priority behind a SequentialID."""
     return (band << SEQUENCE_BITS) + since
 
 

@@ -1,7 +1,7 @@
-"""The incoming transactional sequences of a queue manager: MS-MQQB 3.1.1.3.1, kept in the store for good.
+"""The incoming transactional sequences of a queue manager: MS-MQQB 3.1.1.3.1, durable.
 
-A sequence that has taken a message is not forgotten, because its source would be heard twice or not at all. Nothing is
-read at a start: what is wanted is read then, and a part of it stays in memory. waypost.transfer.incoming has the rule.
+A sequence with accepted messages is not forgotten: its source would then be accepted twice or not at all. A start reads
+none of them: records are read on demand, and a part stays in memory. waypost.transfer.incoming has the rules.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ from waypost.wire.identifiers import TIME_STAMP_SHIFT
 from waypost.wire.management import SourceInfo
 from waypost.wire.transaction_header import TransactionHeader
 
-# Bytes that a source takes in the store, with what the store needs for it: for quotas.
+# Bytes of a source in the store, with the overhead of the store: for quotas.
 SOURCE_BYTES: Final = 128
 
 # Bytes of a /64 network.
@@ -36,7 +36,7 @@ _AddressKey = tuple[int, str]
 
 
 class IncomingStore:
-    """What was taken from each source, for each queue and each name that the source uses for it: `kept`.
+    """Accepted messages by source, queue and the name that the source uses for it: `kept`.
 
     `met` counts the sources of each address.
     """
@@ -45,11 +45,11 @@ class IncomingStore:
 
     def __init__(self, reader: Reader) -> None:
         self._reader: Final = reader
-        # Sources with a line that has ended and was forgotten too early, until somebody says so.
+        # Sources with a line that has ended and was forgotten too early, until a notice reports them.
         self.unguarded: Final[list[SequenceKey]] = []
         self.kept: Final[CachedRecords[SequenceKey, IncomingSequences]] = CachedRecords(
             self._read,
-            # Looked up when it is used: the simulator plants a mistake in its place.
+            # Looked up at each use: the simulator plants a mistake in its place.
             lambda batch, key, sequences: write_incoming(batch, key, sequences),  # noqa: PLW0108
             delete_incoming,
             size=MAX_CACHED_SEQUENCES,
@@ -66,7 +66,7 @@ class IncomingStore:
         return self.kept.get(key)
 
     def take(self, key: SequenceKey, address: str, header: TransactionHeader, wall: float) -> IncomingSequence:
-        """A message that was judged to be taken moves its sequence. Returns that."""
+        """Advance the sequence of a message that is accepted. Returns the sequence."""
         found = self.kept.get(key)
         sequences = IncomingSequences() if found is None else found
         before = None if address in sequences.places else set(sequences.places)
@@ -81,7 +81,7 @@ class IncomingStore:
         return line
 
     def reject(self, key: SequenceKey, header: TransactionHeader, wall: float) -> None:
-        """A message of a known sequence that is not the next one is counted."""
+        """Count a message of a known sequence that is not the next one."""
         sequences = self.kept.get(key)
         line = None if sequences is None else sequences.line_of(header)
         if sequences is not None and line is not None:
@@ -89,17 +89,17 @@ class IncomingStore:
             self.kept.changed(key, sequences)
 
     def expect_any(self, key: SequenceKey) -> None:
-        """Forget all about a source. Its next message is taken whatever its PreviousTxSequenceNumber."""
+        """Forget a source. Its next message is accepted with any PreviousTxSequenceNumber."""
         self._forget(key)
         self.kept.changed(key, IncomingSequences(takes_any=True))
 
     def delete(self, key: SequenceKey) -> None:
-        """Forget all about a source."""
+        """Forget a source."""
         self._forget(key)
         self.kept.delete(key)
 
     def forget_address(self, key: SequenceKey, address: str) -> bool:
-        """What came from this address was of somebody else. Whether there was anything."""
+        """Forget the sequences of a source that came from this address. False if none did."""
         sequences = self.kept.get(key)
         if sequences is None or address not in sequences.places:
             return False
@@ -113,12 +113,12 @@ class IncomingStore:
         return True
 
     def forget(self, queue: Queue) -> None:
-        """The queue is deleted, and its records with it."""
+        """Forget the records of a deleted queue."""
         self.kept.forget(lambda key: key[1] == queue.number)
         self.met.forget(lambda key: key[0] == queue.number)
 
     def write(self, batch: Batch, token: int) -> None:
-        """What has changed goes into the batch that is being made."""
+        """Put the changes into the current batch."""
         self.kept.write(batch, token)
         self.met.write(batch, token)
 
@@ -131,9 +131,9 @@ class IncomingStore:
     def page(
         self, start: bytes, stop: bytes | None = None, limit: int = MAX_SEQUENCE_PAGE
     ) -> tuple[list[tuple[SequenceKey, IncomingSequences]], bytes | None]:
-        """Those behind a place of the store, as they are now, and where to go on; None at the end.
+        """The sources behind a place of the store, as they are now, and the place to go on from; None at the end.
 
-        One that is not durable yet may be missing.
+        A source that is not durable yet may be missing.
         """
         found = []
         first, last = keys.all_incoming_sequences()
@@ -148,7 +148,7 @@ class IncomingStore:
         return found, after(page[-1]) if len(page) == limit else None
 
     def of_source(self, queue: int, source: bytes) -> list[SequenceKey]:
-        """The keys under which a source is known at a queue: one for each name that it uses."""
+        """The keys of a source at a queue: one for each name that it uses."""
         start = keys.incoming_sequence_key(queue, source)
         stop = keys.incoming_sequence_key(queue, source + b"\xff" * 9)
         found = []
@@ -160,7 +160,7 @@ class IncomingStore:
         return found
 
     def addresses(self, limit: int) -> tuple[dict[str, AddressRecord], bool]:
-        """The sources of all addresses that were met, and whether these are all of them."""
+        """The counts of sources by address, and whether these are all addresses."""
         found: dict[str, AddressRecord] = {}
         for count, (stored, value) in enumerate(
             scans.whole_items(self._reader, Table.SEQUENCES, *keys.all_sequence_addresses())
@@ -178,14 +178,14 @@ class IncomingStore:
         return found, True
 
     def bytes_of(self, address: str, queues: Iterable[Queue]) -> int:
-        """What the sources that were met at an address take in the store: their share of the quota."""
+        """Bytes in the store of the sources that were met at an address: their share of the quota."""
         records = (self.met.get((queue.number, address)) for queue in queues if queue.attributes.transactional)
         return sum(record.sources for record in records if record is not None) * SOURCE_BYTES
 
     def source_info(self, queue: Queue) -> list[SourceInfo]:
-        """MS-MQQB 3.1.5.8.6: IncomingTransactionalTransferInfo of the queue, of as many sources as one page has.
+        """MS-MQQB 3.1.5.8.6: IncomingTransactionalTransferInfo of the queue, for the sources of one page.
 
-        Which of its names a source uses for the queue is not kept.
+        The name that a source uses for the queue is not kept.
         """
         name = f"DIRECT=OS:{queue.qualified_pathname}"
         found, _ = self.page(*keys.incoming_sequence_range(queue.number))
@@ -203,14 +203,14 @@ class IncomingStore:
         ]
 
     def _forget(self, key: SequenceKey) -> None:
-        """The addresses at which a source was met have one source less."""
+        """Count one source less at each address where it was met."""
         sequences = self.kept.get(key)
         if sequences is not None:
             before, was_single = set(sequences.places), not sequences.went_on
             self._recount(key[1], IncomingSequences(), before, was_single=was_single)
 
     def _recount(self, queue: int, sequences: IncomingSequences, before: set[str], *, was_single: bool) -> None:
-        """The source was met at the addresses `before`, and is met at those that it has now."""
+        """Count a source that was met at the addresses `before`, and is now met at its current ones."""
         single = not sequences.went_on
         for address in before - sequences.places.keys():
             self._count(queue, address, -1, -was_single)
@@ -238,11 +238,11 @@ class IncomingStore:
             value = self._reader.get(Table.SEQUENCES, keys.incoming_sequence_key(queue, source))
             return None if value is None else read_incoming(value)
         except scans.UNDECODABLE:
-            # To take it for a source that was never met would be to take its messages twice.
+            # As a source that was never met, its messages would be accepted twice.
             return IncomingSequences(is_damaged=True)
 
     def _read_address(self, key: _AddressKey) -> AddressRecord | None:
-        """It only counts, so one that is damaged begins again."""
+        """The counts of an address; a damaged record begins again."""
         queue, address = key
         stored = keys.sequence_address_key(queue, address_bytes(address))
         try:
@@ -274,7 +274,7 @@ def delete_incoming(batch: Batch, key: SequenceKey) -> None:
 
 
 def read_incoming(value: bytes) -> IncomingSequences:
-    """A record without an address is of every address until one needs it."""
+    """The sequences of a record. One without an address counts for every address until one needs it."""
     record = IncomingRecord.decode(value)
     lines = [
         IncomingSequence(
@@ -311,12 +311,12 @@ def _incoming_record(sequences: IncomingSequences) -> IncomingRecord:
 
 @lru_cache(maxsize=1024)
 def address_bytes(peer: str) -> bytes:
-    """An address as waypost.peers.peer_of gives it, in a key or a record: IPv4, or the network of IPv6."""
+    """The bytes in a key or record of an address from waypost.peers.peer_of: IPv4, or the network of IPv6."""
     return ip_address(peer).packed[:_NETWORK_SIZE] if peer else b""
 
 
 def address_text(data: bytes) -> str:
-    """The same as text."""
+    """The text of an address in a key or record."""
     if len(data) == _NETWORK_SIZE:
         data += bytes(_NETWORK_SIZE)
     return str(ip_address(data)) if data else ""

@@ -1,9 +1,9 @@
-"""Acknowledgments of transactional messages that may be true: they are kept until it is known (ADR 22).
+"""Acknowledgments of transactional messages that may be genuine: they are kept until that is known (ADR 22).
 
-A FinalAck is sent once, and our session acknowledges it, so those that are kept survive. An OrderAck comes again with
-every message that is sent again, so those live in memory, the last one of a sequence and an address. They are bounded
-for a message, for an address and in total: what is beyond a bound is not taken, and whoever has taken it from a session
-says so there. The bounds do not hold for what comes from where the destination is, and only waits until that is proven
+A FinalAck is sent once, and our session acknowledges it, so kept ones are durable. An OrderAck comes again with every
+message that is sent again, so these are in memory only, the last one of a sequence and an address. Their numbers are
+limited for a message, for an address and in total: one beyond a limit is refused, and the caller reports that to its
+session. The limits do not apply to those that come from where the destination is, and only wait until that is proven
 or the message is sent again: there is one for each message and address, and strangers must not take its place.
 """
 
@@ -22,9 +22,9 @@ from waypost.transfer.believing import Bringer
 from waypost.wire.identifiers import TxSequenceId
 from waypost.wire.transactional_acks import ORDER_ACK_CLASS, FinalAck, OrderAck
 
-_TOO_MANY: Final = "there are too many acknowledgments that are not believed"
-_CONTRADICTS: Final = "another one from its address, which is kept, says something else"
-_NEIGHBOUR: Final = "one from another address of its network is kept"
+_TOO_MANY: Final = "the limit of acknowledgments that are not believed is reached"
+_CONTRADICTS: Final = "a kept one from the same address says something else"
+_NEIGHBOUR: Final = "one from another address of the same network is kept"
 
 # TxSequenceID, TxSequenceNumber and MessageID; of an OrderAck only the first.
 _Key = tuple[int, int, int]
@@ -32,7 +32,7 @@ _Key = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgment:
-    """What an OrderAck or a FinalAck says, who says it, and who brought it when. An OrderAck has no message_id."""
+    """An OrderAck or FinalAck: its content, who says it, who brought it, and when. An OrderAck has no message_id."""
 
     tx_sequence_id: int
     tx_sequence_number: int
@@ -60,7 +60,7 @@ class Acknowledgment:
 
     @property
     def statement(self) -> tuple[int, bytes, bytes]:
-        """What it says of its message, and in whose name."""
+        """The statement about the message, and the queue managers in the name of which it is made."""
         return self.message_class, self.source, self.bringer.guid
 
     @property
@@ -71,7 +71,7 @@ class Acknowledgment:
 
 
 class KeptAcks:
-    """See the module. A /64 network of IPv6 counts as one address."""
+    """The kept acknowledgments of one queue manager. A /64 network of IPv6 counts as one address."""
 
     __slots__ = ("_by_key", "_by_network", "_count", "_messages")
 
@@ -90,7 +90,7 @@ class KeptAcks:
         return bool(self._by_key)
 
     def __iter__(self) -> Iterator[Acknowledgment]:
-        """Those that are there now; each may go meanwhile."""
+        """A snapshot of the kept ones; each may be dropped meanwhile."""
         return iter([ack for acks in self._by_key.values() for ack in acks.values()])
 
     def __contains__(self, ack: Acknowledgment) -> bool:
@@ -104,10 +104,10 @@ class KeptAcks:
         return list(self._by_key.get((tx_sequence_id, 0, 0), {}).values())
 
     def keep(self, ack: Acknowledgment, *, is_likely: bool) -> str | None:
-        """None if it is kept now, or was; else why not.
+        """None if it is kept now, or already was; otherwise the reason why not.
 
         Of one address only the first FinalAck of a message and the last OrderAck are kept. `is_likely`: it comes from
-        where the destination is, and there is a place for it whatever strangers have brought.
+        where the destination is, and gets a place however many strangers have brought.
         """
         address = ack.bringer.address
         places = self._by_key.get(ack.key, {})
@@ -132,7 +132,7 @@ class KeptAcks:
         return _NEIGHBOUR if network in map(peer_of, places) else None
 
     def drop(self, ack: Acknowledgment) -> None:
-        """It was believed or refused, or what it acknowledges is gone."""
+        """Drop one that was believed or refused, or that acknowledges nothing that is left."""
         acks = self._by_key.get(ack.key)
         address = ack.bringer.address
         if acks is None or acks.pop(address, None) is None:
@@ -148,7 +148,7 @@ class KeptAcks:
             self._messages.batch.delete(Table.COUNTERS, _key(ack))
 
     def settle(self, believed: Acknowledgment) -> None:
-        """Drop what says no more than one that was believed."""
+        """Drop those that say no more than one that was believed."""
         for ack in list(self._by_key.get(believed.key, {}).values()):
             if not ack.is_order_ack or ack.tx_sequence_number <= believed.tx_sequence_number:
                 self.drop(ack)

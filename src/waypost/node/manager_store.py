@@ -43,7 +43,7 @@ def write(batch: Batch, manager: QueueManager) -> None:
 
 
 def write_queue_numbers(batch: Batch, manager: QueueManager) -> None:
-    """The numbers of queues are never given twice, also when the last queue is gone."""
+    """Write the counter of queue numbers, which are never used twice, even after the last queue is deleted."""
     batch.put(Table.COUNTERS, keys.Counter.QUEUE_ID.value, CounterRecord(manager.last_number).encode())
     private = CounterRecord(manager.last_private_number)
     batch.put(Table.COUNTERS, keys.Counter.PRIVATE_QUEUE_NUMBER.value, private.encode())

@@ -1,4 +1,4 @@
-"""The operations that bring messages into queues, or take them out unseen: send, resend, move, purge."""
+"""The operations that bring messages into queues, or take them out without showing them: send, resend, move, purge."""
 
 from collections.abc import Callable, Sequence
 from typing import Concatenate, Final, ParamSpec
@@ -33,7 +33,7 @@ P = ParamSpec("P")
 
 
 class MessageCalls:
-    """Those on one node. What ends with `_message` or `_messages` works on an open queue."""
+    """Message operations on one node. Methods that end in `_message` or `_messages` work on an open queue."""
 
     __slots__ = ("_computer", "_kernel", "_manager", "_node", "_opened", "_sending", "_transactions")
 
@@ -51,7 +51,7 @@ class MessageCalls:
     def send(self, call: Call, operation: Send) -> None:
         like, bodies = operation.like, operation.bodies
         if like is UNSET or not bodies or operation.messages:
-            raise InvalidParameter("give `like` and `bodies`, and one message at least")
+            raise InvalidParameter("`like` and `bodies` are both required, with at least one body")
         for body in bodies:
             check_size(body)
         queue = self._opened.queue(operation.name)
@@ -67,7 +67,7 @@ class MessageCalls:
     def send_message(
         self, call: Call, handle: OpenQueueDescriptor, message: Message, transaction: bytes | None
     ) -> None:  # fmt: skip
-        """The answer has the message with its identifier, or the Copies of one that was sent to several queues.
+        """Send a message. The answer is the message with its identifier, or Copies if it goes to several queues.
 
         The message belongs to the node from now on.
         """
@@ -89,19 +89,19 @@ class MessageCalls:
         bodies: Sequence[bytes],
         transaction: bytes | None = None,
     ) -> None:
-        """Send messages that differ in their bodies alone: all of them or none.
+        """Send messages that differ only in their bodies: all of them or none.
 
         `like` belongs to the node from now on.
         """
         if not bodies:
-            raise InvalidParameter("there is nothing to send")
+            raise InvalidParameter("bodies is empty: at least one body is required")
         like = new_message(like)
         self._prepare(call, handle, like, transaction, bodies)
         if handle.multiple:
-            raise InvalidParameter("only single messages can be sent to several queues")
+            raise InvalidParameter("several messages at once cannot go to several queues: send them one by one")
         if transaction is not None and len(bodies) > (room := self._manager.transactions.room(transaction)):
             raise LimitReached(
-                f"{len(bodies)} messages are more than the {room} operations that the transaction can still have; "
+                f"{len(bodies)} messages are more than the {room} operations that the transaction has left; "
                 "send fewer, or commit it and begin another one"
             )
         try:
@@ -125,7 +125,7 @@ class MessageCalls:
         transaction: bytes | None,
         bodies: Sequence[bytes] = (),
     ) -> None:
-        """Give a message what its sending decides, and make sure that its queues accept it."""
+        """Set the attributes that sending decides, and check that the queues accept the message."""
         if handle.access_type is not AccessType.SEND:
             raise AccessDenied("the queue was not opened for sending")
         if transaction is not None:
@@ -146,9 +146,9 @@ class MessageCalls:
     def resend_message(
         self, call: Call, handle: OpenQueueDescriptor, lookup_id: int, to: FormatName | None, transaction: bytes
     ) -> None:
-        """Take a message and send it once more, to another queue or to where it was sent to, in one step.
+        """Take a message and send it once more, to another queue or to its old destination, in one step.
 
-        `transaction` is a new GUID, for a message that was sent in one.
+        `transaction` is a new GUID, for a message that was sent in a transaction.
         """
         self._kernel.check_room()
         with self._kernel.operation(call.now):
@@ -156,7 +156,7 @@ class MessageCalls:
             sent = resend(self._manager, self._sending, handle, lookup_id, to=to, transaction=transaction, now=call.now)
             self._kernel.reply(call.request, Sent([sent]))
 
-    # --- Taking away
+    # --- Removing
 
     def delete(self, call: Call, operation: DeleteMessage) -> None:
         self._take(call, operation, self._delete_message, lookup_number(operation.number))
@@ -166,7 +166,7 @@ class MessageCalls:
         with self._kernel.operation(call.now):
             read = self._manager.reading.read_message_by_lookup_identifier
             found = read(handle, lookup_id, MessageSeekAction.SEEK_CURRENT, ReadRequest(0, tag=call.request))
-            assert type(found) is Read, "nothing waits for a LookupIdentifier"
+            assert type(found) is Read, "a read by LookupIdentifier never waits"
             if found.status is not HResult.MQ_OK:
                 raise failure(found.status)
             self._kernel.reply(call.request)
@@ -175,7 +175,7 @@ class MessageCalls:
         self._take(call, operation, self.purge_messages)
 
     def purge_messages(self, call: Call, handle: OpenQueueDescriptor) -> None:
-        """Over what the queue holds now. A long purge goes on while others work, and is answered at its end."""
+        """Purge the current messages of the queue. A long purge goes on in parts, and is answered at its end."""
         self._kernel.check_store()
         with self._kernel.operation(call.now):
             _check_can_receive(handle)
@@ -201,9 +201,9 @@ class MessageCalls:
         target: OpenQueueDescriptor,
         transaction: bytes | None = None,
     ) -> None:
-        """Move a message to another queue, which was opened for that.
+        """Move a message to another queue, which was opened for moves.
 
-        Raises InvalidParameter if they are not a queue and its subqueue, or two subqueues of one queue.
+        Raises InvalidParameter unless they are a queue and its subqueue, or two subqueues of one queue.
         """
         self._kernel.check_room()
         if transaction is not None:
@@ -215,9 +215,9 @@ class MessageCalls:
             self._kernel.reply(call.request)
 
     def move_all(self, call: Call, operation: MoveAll) -> None:
-        """A part of them: whoever asks goes on."""
+        """Move a part of the messages: the caller continues with the answer."""
         if (operation.after == "") != (operation.up_to == ""):
-            raise InvalidParameter("`after` and `up_to` go together: give both as the last answer has them, or neither")
+            raise InvalidParameter("`after` and `up_to` belong together: give both from the last answer, or neither")
         part = MovedPart()
         if operation.after != "":
             part = MovedPart(after=lookup_number(operation.after), up_to=lookup_number(operation.up_to))
@@ -230,7 +230,7 @@ class MessageCalls:
     def move_messages(
         self, call: Call, handle: OpenQueueDescriptor, target: OpenQueueDescriptor, part: MovedPart
     ) -> None:  # fmt: skip
-        """Move the next messages of a queue. Each is in one of the two, whatever happens. Raises as `move_message`."""
+        """Move the next messages of a queue. Each is always in one of the two. Raises as `move_message`."""
         self._kernel.check_store()
         with self._kernel.operation(call.now):
             moved = self._manager.move_some_to_open_queue(handle, target, part, MOVE_PART, now=call.now)
@@ -247,7 +247,7 @@ class MessageCalls:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
-        """Do something with what one can receive."""
+        """Do something with a message that can be received."""
         queue = self._opened.queue(operation.name)
         access = AccessType.RECEIVE_ADMIN if operation.outgoing else AccessType.RECEIVE
         self._opened.use(call, queue, access, work, *args, **kwargs)
@@ -258,7 +258,7 @@ class MessageCalls:
         operation: MoveMessage | MoveAll,
         move: Callable[[Call, OpenQueueDescriptor, OpenQueueDescriptor], None],
     ) -> None:
-        """Open the queue to move to meanwhile."""
+        """Do something while the queue to move to is open."""
         queue, to = self._opened.queue(operation.name), self._opened.name(operation.to)
         access = AccessType.RECEIVE_ADMIN if operation.outgoing else AccessType.RECEIVE
         with self._kernel.operation(call.now):

@@ -1,8 +1,8 @@
-"""Which queues hold a message, by its identifier: right for every message, whatever their number.
+"""An index of all messages by identifier: complete for any number of messages.
 
-Positions keep the tags of their messages (waypost.core.stored_message). What arrives is tagged on its arrival. A start
-reads no messages, so those that were there before it are read behind it, in parts that leave others their turn; until
-the last of them is tagged, the index says how many it does not know yet.
+Positions keep the tags of their messages (waypost.core.stored_message). New messages are tagged on arrival. A start
+reads no messages, so those from before are read afterwards, in parts that leave other work its turn; until the last of
+them is tagged, the index gives the number of messages that it does not know yet.
 """
 
 from collections import deque
@@ -25,16 +25,16 @@ from waypost.wire.identifiers import MessageIdentifier
 
 @dataclass(slots=True)
 class _UntaggedQueue:
-    """A queue with messages that were there at the start; so many of them have no tag yet, or are gone."""
+    """A queue with messages from before the start, and the number of these that have no tag yet, or are gone."""
 
     queue: Queue
     unknown: int
 
 
 class MessageIndex:
-    """The messages of all queues. `unreadable` is how many of those that were there at the start cannot be read.
+    """The messages of all queues. `unreadable`: number of unreadable messages from before the start.
 
-    Those that are damaged are set aside.
+    Damaged messages are set aside.
     """
 
     __slots__ = ("_after", "_messages", "_positions", "_queues", "_timers", "_waiting", "unreadable")
@@ -46,12 +46,12 @@ class MessageIndex:
         self._queues: Final = deque(
             _UntaggedQueue(queue, len(queue.positions)) for queue in queues if len(queue.positions)
         )
-        # Up to where the messages of the first queue were looked at.
+        # Position up to which the messages of the first queue are tagged.
         self._after = START
-        # What waits until all are tagged, and until when; all wait equally long.
+        # Work that waits until all are tagged, with its time limit; all limits are equally long.
         self._waiting: Final[deque[tuple[float, Callable[[Now], None]]]] = deque()
         self.unreadable = 0
-        # Whoever reads a message before it is tagged finds out whether it can be decoded; the others were looked at.
+        # A read of a message that is not tagged checks that it decodes; tagged ones were checked.
         self._messages.checks_packets = not self.is_complete
         self._wake(kernel.now.monotonic)
 
@@ -61,13 +61,13 @@ class MessageIndex:
 
     @property
     def unknown(self) -> int:
-        """How many messages are not tagged yet, at most."""
+        """Number of messages that are not tagged yet, at most."""
         return sum(place.unknown for place in self._queues)
 
     def when_complete(self, do: Callable[[Now], None], now: Now, seconds: float) -> None:
-        """Do something when all messages can be found, or after so many seconds. It may be now.
+        """Do something when all messages are searchable, or after this many seconds. It may be now.
 
-        While somebody waits there are no pauses between the parts, and a tick does several of them.
+        While anything waits the parts follow without pauses, and a tick does several of them.
         """
         if self.is_complete:
             do(now)
@@ -78,7 +78,7 @@ class MessageIndex:
     def find(
         self, queues: Iterable[Queue], identifier: MessageIdentifier, most: int
     ) -> tuple[list[tuple[Queue, Message]], int]:
-        """The first messages with this identifier in these queues, as far as they are tagged, and how many follow."""
+        """The first messages with this identifier in these queues, as far as tagged, and the number of others."""
         tag = tag_of_identifier(identifier)
         found: list[tuple[Queue, Message]] = []
         more = 0
@@ -94,7 +94,7 @@ class MessageIndex:
 
     @property
     def deadline(self) -> float | None:
-        """When the next messages have their turn, on the monotonic clock."""
+        """The monotonic time of the next part."""
         return self._timers.deadline(MessageIndex)
 
     def _wake(self, at: float) -> None:
@@ -102,7 +102,7 @@ class MessageIndex:
             self._timers.start(MessageIndex, at, self._go_on)
 
     def _go_on(self, now: Now) -> None:
-        """Tag the next messages: their turn has come."""
+        """Tag the next messages."""
         for _ in range(INDEX_PARTS_AWAITED if self._waiting else 1):
             if self._queues:
                 self._tag_part()
@@ -126,7 +126,7 @@ class MessageIndex:
             place.unknown = max(place.unknown - 1, 0)
 
     def _tags(self, queue: Queue, part: Sequence[int]) -> Sequence[tuple[int, int | None]]:
-        """Those of the first of these messages, one at least. A message that is set aside has none."""
+        """The tags of the first of these messages, at least one. A message that is set aside has none."""
         try:
             records = self._messages.records(queue.number, part, 0)
             return [(lookup_id, _tag(value)) for lookup_id, value in zip(part, records, strict=False)]
@@ -146,7 +146,7 @@ class MessageIndex:
 
 
 def _tag(value: bytes) -> int:
-    """That of the message in a MessageRecord. DecodeError or a StoreError if nobody will be able to read it."""
+    """The tag of the message in a MessageRecord. Raises DecodeError or a StoreError if the record does not decode."""
     packet = decode_message(value)[-1]
     check_packet(packet)
     return tag_of_packet(packet)

@@ -1,4 +1,4 @@
-"""A message of the core as a record of the store, and back: its packet, and what waypost.core.message calls local."""
+"""A message of the core as a record of the store, and back: its packet, and the local attributes of the message."""
 
 from functools import lru_cache
 from typing import Final
@@ -24,12 +24,12 @@ _LEVELS: Final = {int(level): level for level in AuthenticationLevel}
 
 
 def value_of(message: Message) -> bytes:
-    """What the store keeps: a MessageRecord."""
+    """The value in the store: a MessageRecord."""
     return head_of(message) + (message.packet or packet_of(message))
 
 
 def head_of(message: Message) -> bytes:
-    """What the store keeps before the packet. Messages with the same local attributes have the same."""
+    """The part of the value before the packet. Messages with the same local attributes have the same."""
     flags = ALLOW_PEEK_WHEN_LOCKED if message.allow_peek_when_locked else 0
     return encode_head(
         flags if message.asks_for_attention else flags | ASKS_FOR_NOTHING,
@@ -43,20 +43,20 @@ def head_of(message: Message) -> bytes:
 
 
 def message_of(value: bytes, lookup_id: int) -> Message:
-    """The message of such a value. What its packet carries is decoded when somebody looks, which raises nothing.
+    """The message of such a value. Its packet is decoded at the first use, which raises nothing.
 
-    Raises StoreDamaged for a value that no message can be made of, and StoreTooNew.
+    Raises StoreDamaged for a value that does not decode, and StoreTooNew.
     """
     message = unchecked_message_of(value, lookup_id)
     try:
         check_message(message)
     except DecodeError as error:
-        raise StoreDamaged(f"a message of the store has a packet that cannot be decoded: {error}") from error
+        raise StoreDamaged(f"cannot decode the packet of a message of the store: {error}") from error
     return message
 
 
 def unchecked_message_of(value: bytes, lookup_id: int) -> Message:
-    """The same, but the first use of what the packet carries may raise DecodeError: for what is left of a message."""
+    """The message of a possibly damaged value: the first use of an attribute of the packet may raise DecodeError."""
     flags, level, arrival_time, abort_count, move_count, last_move_time, details, packet = decode_message(value)
     message = quiet_message(packet) if flags & ASKS_FOR_NOTHING else stored_message(packet)
     message.lookup_identifier = lookup_id
@@ -75,7 +75,7 @@ def unchecked_message_of(value: bytes, lookup_id: int) -> Message:
 
 
 def _details_of(message: Message) -> bytes:
-    """What the message has of MessageDetails, encoded."""
+    """The MessageDetails of the message, encoded."""
     origin = message.origin
     if (
         message.unit_of_work == NULL_GUID
@@ -100,7 +100,7 @@ def _details_of(message: Message) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _origin_details(queue_manager: bytes, address: bytes, scope: int) -> bytes:
-    """Those of most messages that came from another host: the same for all of one."""
+    """The details of most messages from another host: the same for all messages of one."""
     return MessageDetails(NULL_GUID, queue_manager, address, scope).encode()
 
 
@@ -112,14 +112,14 @@ def _add_details(message: Message, details: MessageDetails) -> None:
         try:
             message.transaction_status_queue_format_name = FormatName.parse(details.transaction_status_queue)
         except IllegalFormatName:
-            raise StoreDamaged("a message of the store names a queue that cannot be") from None
+            raise StoreDamaged("a message of the store names an invalid queue") from None
     if details.origin_queue_manager is not None:
         message.origin = _origin(details.origin_queue_manager, details.origin_address, details.origin_scope)
 
 
 @lru_cache(maxsize=1024)
 def _origin(queue_manager: bytes, address: bytes, scope: int) -> Origin:
-    """All messages of one host have one: there are many, and they stay in memory while they are given out."""
+    """The one Origin of all messages of one host: messages are many, and in memory while they are in use."""
     return Origin(queue_manager, HostAddress(address, scope))
 
 

@@ -1,9 +1,9 @@
-"""One queue manager: the core on a store, with its directory, acknowledgments, journals and dead letters.
+"""One queue manager: the core on a store, with its directory, acknowledgments, journals and dead-letter messages.
 
-Facts come in as method calls that carry `now`; what must happen outside comes out of `kernel.take_effects`. All that an
-operation changes goes into the batch that is being made, and its answer waits until this batch is durable. An answer
-that shows a message which is not yet durable waits for that one's batch. The shell takes the effects when it has
-nothing more to bring, so that what came together is one batch.
+Facts come in as method calls that carry `now`; effects come out of `kernel.take_effects`. All changes of an operation
+go into the current batch, and its answer waits until this batch is durable. An answer that shows a message which is not
+yet durable waits for the batch of that message. The shell takes the effects when it has no more facts, so that facts
+which arrive together make one batch.
 """
 
 from collections.abc import Callable
@@ -53,9 +53,9 @@ from waypost.store.port import Reader
 
 
 class Node:
-    """See the module. waypost.node.operation_handlers has the operations of applications.
+    """One queue manager. waypost.node.operation_handlers has the operations of applications.
 
-    It puts the components together and tells each what the events of the core mean to it; none of them knows it.
+    It assembles the components and passes each the events of the core that concern it; none of them knows the node.
     """
 
     __slots__ = (
@@ -84,10 +84,10 @@ class Node:
     )
 
     def __init__(self, reader: Reader, settings: Settings, new_guid: Callable[[], bytes], now: Now) -> None:
-        """Start on what the store has; an empty store becomes a new queue manager.
+        """Start on the contents of the store; an empty store becomes a new queue manager.
 
-        Raises a StoreError if the store holds what this queue manager cannot be made of, and a DirectoryError if the
-        directory does not take it.
+        Raises a StoreError if the contents do not make a queue manager, and a DirectoryError if the directory does not
+        accept it.
         """
         kernel = Kernel(reader, now, self._expire, self._settle)
         self.kernel: Final = kernel
@@ -107,21 +107,21 @@ class Node:
             kept=kept,
             timers=kernel.timers,
         )
-        # What is kept for one reader.
+        # Messages that are reserved for one reader.
         self.claims: Final = Claims(kernel, self.manager, kept.claims, now)
         self.index: Final = MessageIndex(kernel, self.manager.collection.by_number.values(), self.manager.positions)
         self.purges: Final = Purges(kernel, self.manager)
         self._reserves: Final = Reserves(self.manager, reader)
         self.external: Final = ExternalTransactions(self.manager.transactions)
         self.sequences: Final = Sequences(kernel, self.manager, reader)
-        # What acknowledgments of transactional messages are judged by, and those that are not judged yet.
+        # The facts that judge acknowledgments of transactional messages, and the acknowledgments not judged yet.
         self.destinations: Final = Destinations(reader, self.messages)
         self.kept_acks: Final = KeptAcks(reader, self.messages)
-        # TimeToReachQueue of a message that comes without one, and the longest there is (MS-MQDMPR 3.1.1.12); seconds.
+        # TimeToReachQueue of a message without one, and the longest possible (MS-MQDMPR 3.1.1.12); seconds.
         longest = settings.long_live_time
         if longest is None:
             longest = self.directory.default_time_to_reach_queue
-        # What it does on the network; None for a queue manager that is by itself.
+        # The network side; None for a queue manager without transfer.
         self.network: Final = (
             None
             if settings.transfer is None
@@ -145,7 +145,7 @@ class Node:
             self.transactional_acks = self.network.transactional_acks
         self.renumberings: Final = Renumberings(kernel, self.manager, self.sequences, reader, self.network)
         self.sending: Final = Sending(kernel, self.manager, self.directory, self.delivery, longest)
-        # What is seen by nobody yet.
+        # Messages that are not visible yet.
         self.stages: Final = Stages(kernel, self.manager, self.sending, kept, new_guid)
         # The remote readers that it serves; None if it serves none.
         self.remote: Final = (
@@ -166,11 +166,11 @@ class Node:
         if self.network is not None:
             self.network.start(now)
 
-    # What the shell tells and asks.
+    # Calls of the shell.
 
     @property
     def long_work(self) -> str:
-        """What is done in parts, one with every tick, in words for an operator; "" if nothing is."""
+        """The work that is done in parts, one with every tick, in words for an operator; "" if there is none."""
         if self.purges:
             return "a purge"
         if self.renumberings:
@@ -178,7 +178,7 @@ class Node:
         return "expired messages" if self.manager.positions.has_late else ""
 
     def persisted(self, token: int, now: Now) -> None:
-        """A batch is durable, and with it all batches before it."""
+        """Note that a batch is durable, and with it all batches before it."""
         self.kernel.persisted(token)
         incoming = self.sequences.incoming
         if incoming.kept.order or incoming.met.order:
@@ -189,7 +189,7 @@ class Node:
         self.kernel.go_on(token, now)
 
     def tick(self, now: Now) -> None:
-        """Fire every timer that is due, unless this life is over."""
+        """Fire every timer that is due, unless the store has failed."""
         if self.kernel.failure is not None:
             return
         with self.kernel.operation(now):
@@ -221,7 +221,7 @@ class Node:
         ):
             positions.events = []
             for event in events:
-                # Most are of two kinds, and nobody but transfer has to do anything about them.
+                # Most are of two kinds, and only transfer handles them.
                 if type(event) is MessagePositionAvailable:
                     if network is not None and type(event.queue) is OutgoingQueue:
                         network.departures.available(event.queue, event.lookup_id)
@@ -250,11 +250,11 @@ class Node:
             self._tell_coordinator()
 
     def _tell_coordinator(self) -> None:
-        """What is told now may have been done by an earlier operation, so all that was done has to be durable."""
+        """Send messages to the coordinator. Earlier operations may have caused them, so all work has to be durable."""
         told = self.external.take_messages()
         self.kernel.hold([ToCoordinator(message) for message in told], self.kernel.last_token)
         if any(isinstance(message, ReenlistmentFailed) for message in told):
-            # MS-MQDMPR 3.1.4.11: the start has come to nothing.
+            # MS-MQDMPR 3.1.4.11: the start has failed.
             self.manager.queue_manager_stopped()
 
     def _handle(self, event: Event, now: Now) -> None:
@@ -263,14 +263,14 @@ class Node:
                 if message.asks_for_attention:
                     self.delivery.handle(event, now)
                     if isinstance(event, MessagePositionDeleted) and not event.queue.is_journal:
-                        # A copy in a journal was received already: nobody is told of its end.
+                        # A copy in a journal was received already: its end is not reported.
                         is_sent = self.transactional_acks.final_ack(message, event.reason, now)
                         if self.network is not None:
                             self.network.statistics.final_acks_sent += is_sent
             case ReadEnded() if self.remote is None or not self.remote.read_ended(event, now):
                 self.kernel.end_read(event)
             case PurgePendingChanged(queue, lookup_id):
-                # What happened since may have taken the message away.
+                # Events since then may have removed the message.
                 state = queue.positions.state(lookup_id)
                 if state is not PositionState.DELETED:
                     found = self.manager.positions.find(queue, lookup_id)

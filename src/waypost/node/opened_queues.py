@@ -1,9 +1,9 @@
-"""Queues that are open for applications, by their names and accesses, so that nothing is opened twice.
+"""Queues that are open for applications, by name and access, so that none is opened twice.
 
-An operation names its queue. The queue is opened with the first one and stays open until somebody asks to close it, but
-not for a send that is refused. Some thousand queues stay open for sending; long lists of queues do not. The handles of
-a queue that was deleted are closed when another queue is opened or deleted. An exclusive open or a cursor, which one
-client has for itself, has an id.
+An operation names its queue. The first one opens the queue, which stays open until a client asks to close it; a refused
+send leaves nothing open. A few thousand queues stay open for sending; long lists of queues do not. The handles of a
+deleted queue are closed when another queue is opened or deleted. An exclusive open or a cursor, which belongs to one
+client, has an id.
 """
 
 from collections.abc import Callable
@@ -33,14 +33,14 @@ _ADMIN: Final = frozenset({AccessType.RECEIVE_ADMIN, AccessType.PEEK_ADMIN})
 
 @dataclass(frozen=True, slots=True)
 class OpenedCursor:
-    """A cursor, and the handle that it belongs to."""
+    """A cursor, and its handle."""
 
     handle: OpenQueueDescriptor
     cursor: Cursor
 
 
 class OpenedQueue:
-    """A queue by its name, with the handles that all share. One that is not `is_kept` is opened for each send."""
+    """A queue by name, with its shared handles. One that is not `is_kept` is opened for each send."""
 
     __slots__ = ("handles", "is_kept", "name")
 
@@ -51,7 +51,7 @@ class OpenedQueue:
 
 
 class OpenedQueues:
-    """Those of one node."""
+    """The open queues of one node."""
 
     __slots__ = (
         "_cursors",
@@ -69,18 +69,18 @@ class OpenedQueues:
         self._kernel: Final = node.kernel
         self._manager: Final = node.manager
         self._new_guid: Final = node.new_guid
-        # By names as they were given: to parse one takes as long as to read a message.
+        # By names as given: to parse one takes as long as to read a message.
         self._named: Final[dict[str, OpenedQueue]] = {}
         self._queues: Final[dict[FormatName, OpenedQueue]] = {}
-        # Those that are open for sending, the oldest first.
+        # The queues that are open for sending, the oldest first.
         self._sending: Final[dict[OpenedQueue, None]] = {}
         self._exclusive: Final[dict[str, tuple[FormatName, OpenQueueDescriptor]]] = {}
         self._cursors: Final[dict[str, OpenedCursor]] = {}
-        # Queues that are being deleted, whose handles are to be closed when they are gone.
+        # Queues that are being deleted; their handles are closed when they are gone.
         self._deleted: Final[set[Queue]] = set()
 
     def queue(self, text: str) -> OpenedQueue:
-        """The queue of this name, if there is one. Raises what waypost.api.names does."""
+        """The queue of this name, if it exists. Raises as waypost.api.names does."""
         found = self._named.get(text)
         if found is None:
             name = format_name(text, self._manager.identity.computer_name)
@@ -105,13 +105,13 @@ class OpenedQueues:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
-        """Do something with a queue through the handle that all share."""
+        """Do something with a queue through its shared handle."""
         handle = queue.handles.get(access)
         if handle is not None:
             try:
                 work(call, handle, *args, **kwargs)
             except QueueNotAvailable:
-                # The queue was deleted; there may be another one under the name.
+                # The queue was deleted; another one may have the name now.
                 self.close(call, queue)
             else:
                 return
@@ -119,7 +119,7 @@ class OpenedQueues:
         try:
             work(call, handle, *args, **kwargs)
         except WaypostError:
-            # A send that is refused leaves nothing open. A read may only have found nothing yet.
+            # A refused send leaves nothing open. A read may only have found nothing yet.
             if access is AccessType.SEND:
                 self._close_shared(call, queue, access)
             raise
@@ -127,18 +127,18 @@ class OpenedQueues:
             self._opened_to_send(call, queue)
 
     def exclusive(self, identifier: str, text: str) -> OpenQueueDescriptor:
-        """The handle of an exclusive open, which has to be one of the queue with this name."""
+        """The handle of an exclusive open; it must belong to the queue with this name."""
         found = self._exclusive.get(identifier)
         if found is None:
             raise InvalidHandle("the handle is not open")
         name, handle = found
         if name != self.name(text):
             own = short_name(name, self._manager.identity.computer_name)
-            raise InvalidParameter(f"the handle is one of {own}, not of {excerpt(text)}")
+            raise InvalidParameter(f"the handle is for {own}, not for {excerpt(text)}")
         return handle
 
     def open_exclusive(self, call: Call, text: str) -> str:
-        """Keep others from receiving. The id to close it with."""
+        """Keep others from receiving. Returns the id for closing."""
         name = self.name(text)
         with self._kernel.operation(call.now):
             handle = self._manager.open_queue(name, AccessType.RECEIVE, ShareMode.DENY_RECEIVE, call.now)
@@ -153,7 +153,7 @@ class OpenedQueues:
         self._close(call, found[1])
 
     def open_cursor(self, call: Call, text: str, *, outgoing: bool, handle: str | UnsetType) -> str:
-        """The id of a place in the queue."""
+        """Open a cursor in the queue. Returns its id."""
         identifier = guid_text(self._new_guid())
 
         def place(call: Call, handle: OpenQueueDescriptor) -> None:
@@ -184,13 +184,13 @@ class OpenedQueues:
             self._kernel.reply(call.request)
 
     def close(self, call: Call, queue: OpenedQueue, *, keeps_sending: bool = False) -> None:
-        """Close what is open of a queue for all. Reads that wait end."""
+        """Close the shared handles of a queue. Waiting reads end."""
         for access in tuple(queue.handles):
             if not (keeps_sending and access is AccessType.SEND):
                 self._close_shared(call, queue, access)
 
     def deleted(self, call: Call, queue: Queue) -> None:
-        """The queue is being deleted, which may take a while."""
+        """Note a queue that is being deleted, which may take a while."""
         self._close_deleted(call)
         self._deleted.add(queue)
 
@@ -200,12 +200,12 @@ class OpenedQueues:
         if access is AccessType.SEND:
             check_can_be_sent_to(name)
         elif access in _ADMIN and name not in self._manager.collection.outgoing:
-            raise QueueNotFound(f"{name} is no outgoing queue of this computer")
+            raise QueueNotFound(f"{name} is not an outgoing queue of this computer")
         with self._kernel.operation(call.now):
             handle = self._manager.open_queue(name, access, ShareMode.DENY_NONE, call.now)
         queue.handles[access] = handle
         if queue.is_kept or access is not AccessType.SEND:
-            # It may have been forgotten, because so many others were named.
+            # It may have been forgotten, because many others were named since.
             self._queues.setdefault(name, queue)
         return handle
 
@@ -225,7 +225,7 @@ class OpenedQueues:
             self._close(call, handle)
 
     def _close_deleted(self, call: Call) -> None:
-        """Those of the subqueues and the journal too, and under every name that a queue was opened with."""
+        """Close the handles of deleted queues, their subqueues and journals, under every name that opened them."""
         gone = [queue for queue in self._deleted if queue.is_deleted]
         if not gone:
             return
@@ -238,6 +238,6 @@ class OpenedQueues:
     def _close(self, call: Call, handle: OpenQueueDescriptor) -> None:
         for identifier in [key for key, place in self._cursors.items() if place.handle is handle]:
             del self._cursors[identifier]
-        # The queue manager may be closing it itself, or be out of order.
+        # The queue manager may be closing it itself, or have failed.
         with suppress(WaypostError), self._kernel.operation(call.now):
             self._manager.close_queue(handle)

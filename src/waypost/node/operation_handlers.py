@@ -1,7 +1,7 @@
 """Handlers of operations: one for each type of record.
 
-A handler gets the Call and the record, and leads to one Reply, of the type that the operation names, or one Failure. It
-raises what it refuses before anything has changed.
+A handler gets the Call and the record, and makes one Reply, of the type that the operation names, or one Failure. It
+raises its refusals before any change.
 """
 
 from collections.abc import Callable
@@ -80,7 +80,7 @@ O = TypeVar("O", bound=Operation[object])  # noqa: E741, an operation
 
 
 class Handlers:
-    """Those of one node."""
+    """The handlers of one node."""
 
     __slots__ = ("_by_type", "_transactions", "messages", "opened", "reading")
 
@@ -89,7 +89,7 @@ class Handlers:
         self._transactions: Final = TransactionCalls(node)
         self.messages: Final = MessageCalls(node, self.opened, self._transactions)
         self.reading: Final = ReadingCalls(node, self.opened, self._transactions)
-        # Nothing is sure of what any of them takes, but that it is the record of its key: `_on` sees to it.
+        # The types cannot express that each handler takes the record of its key: `_on` guarantees it.
         self._by_type: Final[dict[type[Operation[object]], Callable[[Call, Never], None]]] = {}
         queues, sequences, damage = QueueCalls(node, self.opened.deleted), SequenceCalls(node), DamageCalls(node)
         messages, reading, transactions = self.messages, self.reading, self._transactions
@@ -147,20 +147,20 @@ class Handlers:
         self._on(Follow, Following(node).follow)
 
     def start(self, call: Call, operation: Operation[object]) -> None:
-        """Raises what the handler refuses."""
+        """Start an operation. Raises as its handler does."""
         self._by_type[type(operation)](call, operation)  # type: ignore[arg-type]  # the type of its key
 
     def cancel(self, now: Now, request: int, operation: Operation[object]) -> None:
-        """End a read that waits for a message, which then fails."""
+        """Cancel a read that waits for a message; it then fails."""
         self.reading.cancel(now, request, operation)
 
     def stop(self, now: Now) -> None:
-        """Abort the transactions that are under way."""
+        """Abort the active transactions."""
         self._transactions.stop(now)
 
     @property
     def types(self) -> set[type[Operation[object]]]:
-        """The operations that there are handlers for."""
+        """The types of operations that have handlers."""
         return set(self._by_type)
 
     def _on(self, kind: type[O], handler: Callable[[Call, O], None]) -> None:

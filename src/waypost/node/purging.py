@@ -1,4 +1,4 @@
-"""Purges of queues in parts, one with every tick, so that others have their turn meanwhile."""
+"""Purges of queues in parts, one with every tick, so that other work has its turn meanwhile."""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from waypost.node.kernel import Kernel
 
 
 class Purges:
-    """Those under way, one after the other."""
+    """The active purges, one after the other."""
 
     __slots__ = ("_kernel", "_manager", "_purges")
 
@@ -25,7 +25,7 @@ class Purges:
         return bool(self._purges)
 
     def begin(self, purge: Purge, then: Callable[[], None]) -> None:
-        """Purge a queue, and do the rest when nothing is left."""
+        """Purge a queue, and call `then` when nothing is left."""
         self._purges.append((purge, then))
         if len(self._purges) == 1:
             self._go_on(self._kernel.now)

@@ -1,4 +1,4 @@
-"""The operations on queues as a whole: to create, change, show, list, delete, pause and resume them."""
+"""The operations on whole queues: create, change, show, list, delete, pause and resume."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -28,16 +28,16 @@ _KINDS: Final[tuple[Kind, ...]] = ("", "local", "outgoing", "system", "all")
 
 
 def _unheard(_call: Call, _queue: Queue) -> None:
-    """Nobody wants to know."""
+    """Ignore the deletion."""
 
 
 class QueueCalls:
-    """Those on one node. What is shown of a queue need not be durable yet."""
+    """Queue operations on one node. The answers may show attributes that are not durable yet."""
 
     __slots__ = ("_computer", "_deleted", "_manager", "_node")
 
     def __init__(self, node: Node, deleted: Callable[[Call, Queue], None] = _unheard) -> None:
-        """`deleted` hears of a queue that is to be deleted."""
+        """`deleted` is called for a queue that is being deleted."""
         self._deleted: Final = deleted
         self._node: Final = node
         self._manager: Final = node.manager
@@ -92,7 +92,7 @@ class QueueCalls:
     def names(self, kind: Kind) -> list[FormatName]:
         """The queues of a kind, in the order of their paths. Raises InvalidParameter."""
         if kind not in _KINDS:
-            raise InvalidParameter(f"a kind of queues is one of {', '.join(filter(None, _KINDS))}, not {excerpt(kind)}")
+            raise InvalidParameter(f"kind must be one of {', '.join(filter(None, _KINDS))}, not {excerpt(kind)}")
         names: list[FormatName] = []
         if kind in ("", "local", "all"):
             names += self._created()
@@ -103,7 +103,7 @@ class QueueCalls:
         return names
 
     def infos(self, pattern: str, names: Sequence[FormatName]) -> Iterator[QueueInfo]:
-        """Those whose short names match the pattern, if there is one, and which were not deleted meanwhile."""
+        """The queues with short names that match the pattern, if any, without those that were deleted meanwhile."""
         pattern = pattern.lower()
         for name in names:
             if not pattern or fnmatchcase(short_name(name, self._computer).lower(), pattern):
@@ -128,7 +128,7 @@ class QueueCalls:
         queue = self._queue(text)
         if not isinstance(queue, OutgoingQueue):
             name = self._name(text)
-            raise InvalidParameter(f"{name} is a queue of this computer; only outgoing queues are paused and resumed")
+            raise InvalidParameter(f"{name} is a queue of this computer; only outgoing queues can pause and resume")
         return queue
 
     def _queue(self, text: str) -> Queue:
@@ -139,7 +139,7 @@ class QueueCalls:
 
 
 def _without_ignored(name: FormatName, properties: QueueProperties) -> tuple[dict[str, object], tuple[str, ...]]:
-    """The attributes that are given, without what changes nothing, and a sentence for that."""
+    """The given attributes, without those that have no effect, and a sentence about these."""
     attributes = queue_attributes(properties)
     sentence = ignored(name, properties)
     if not sentence:

@@ -1,4 +1,4 @@
-"""What is told of a queue, out of the queue."""
+"""The QueueInfo of a queue."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +18,7 @@ def queue_named(manager: QueueManager, name: FormatName) -> Queue:
     """A queue of this computer, or an outgoing one. Raises QueueNotFound."""
     queue = manager.find_queue(name) or manager.collection.outgoing.get(name)
     if queue is None or queue.is_provisional:
-        raise QueueNotFound(f"{name} is no queue of this computer")
+        raise QueueNotFound(f"{name} is not a queue of this computer")
     return queue
 
 

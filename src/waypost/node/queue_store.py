@@ -21,7 +21,7 @@ _KINDS: Final = {
     QueueKind.PUBLIC: queue_records.QueueKind.PUBLIC,
     QueueKind.SYSTEM: queue_records.QueueKind.SYSTEM,
 }
-# What a record has under the same name: of the properties of a queue, and of the queue itself.
+# Fields that a record has under the same name: of the properties of a queue, and of the queue itself.
 _PROPERTIES: Final = tuple(
     each.name for each in fields(QueueAttributes) if each.name in QueueRecord.__slots__ and each.name != "pathname"
 )
@@ -58,7 +58,7 @@ def record_of(queue: Queue) -> QueueRecord:
 
 
 def queue_of(number: int, record: QueueRecord, identity: Identity, queues: Mapping[int, Queue]) -> Queue:
-    """A queue as it was. Its parent is among `queues`. The names of this computer may be others than they were."""
+    """The queue of a record. Its parent is among `queues`. The names of this computer may have changed since."""
     try:
         is_outgoing = record.kind is queue_records.QueueKind.OUTGOING
         name = FormatName.parse(record.destination_format_name) if is_outgoing else None
@@ -78,7 +78,7 @@ def queue_of(number: int, record: QueueRecord, identity: Identity, queues: Mappi
             queue = Queue(number, record.identifier, attributes, qualified)
         queue.parent = queues[record.parent] if record.parent else None
     except (DecodeError, KeyError):
-        raise StoreDamaged(f"the record of queue {number} does not say which queue it is") from None
+        raise StoreDamaged(f"the record of queue {number} does not identify its queue") from None
     for each in _FACTS:
         setattr(queue, each, getattr(record, each))
     queue.scope = Scope(record.scope)

@@ -1,4 +1,4 @@
-"""The operations that read messages: receive, peek, browse, those at cursors, and what is open for them."""
+"""The operations that read messages: receive, peek, browse, cursors, and opening for them."""
 
 from collections.abc import Callable
 from typing import Final
@@ -42,7 +42,7 @@ from waypost.node.transaction_calls import TransactionCalls
 
 
 class ReadingCalls:
-    """Those on one node. What ends with `_message` or `_messages` works on an open queue."""
+    """Reading operations on one node. Methods that end in `_message` or `_messages` work on an open queue."""
 
     __slots__ = ("_kernel", "_manager", "_node", "_opened", "_reading", "_transactions")
 
@@ -57,7 +57,7 @@ class ReadingCalls:
     def receive(self, call: Call, operation: Receive) -> None:
         if operation.lease_s is not UNSET or operation.acknowledge:
             raise InvalidParameter(
-                "lease_s and acknowledge are for a daemon; here a lease is a transaction with a time limit: "
+                "lease_s and acknowledge need a daemon; here a lease is a transaction with a time limit: "
                 "`queue.lease()`, or `transaction` with `begin_s`"
             )
         found = _place(operation)
@@ -78,15 +78,15 @@ class ReadingCalls:
             self._opened.use(call, queue, access, self.receive_messages, operation.count, request)
 
     def receive_message(self, call: Call, handle: OpenQueueDescriptor, request: ReadRequest) -> None:
-        """Receive the first message, or that at the cursor."""
+        """Receive the first message, or the one at the cursor."""
         self._check_can_take(request)
         with self._kernel.operation(call.now):
             self._answer(call, request, self._reading.dequeue_message(handle, request, call.now))
 
     def receive_messages(self, call: Call, handle: OpenQueueDescriptor, count: int, request: ReadRequest) -> None:
-        """Receive up to `count` messages that are there, or wait for one and take what has come with it."""
+        """Receive up to `count` available messages, or wait for one and take those that came with it."""
         if count < 1 or request.cursor is not None:
-            raise InvalidParameter("many messages are received from the start of the queue, and one at least")
+            raise InvalidParameter("several messages need a count of at least 1 and no cursor")
         count = min(count, self._check_can_take(request))
         with self._kernel.operation(call.now):
             messages = self._reading.dequeue_messages(handle, count, request)
@@ -103,7 +103,7 @@ class ReadingCalls:
     def receive_found_message(
         self, call: Call, handle: OpenQueueDescriptor, found: tuple[int, MessageSeekAction], request: ReadRequest
     ) -> None:
-        """Receive the message that the action finds from the LookupIdentifier. Nothing waits here."""
+        """Receive the message that the action finds from the LookupIdentifier. Never waits."""
         self._check_can_take(request)
         with self._kernel.operation(call.now):
             self._answer(call, request, self._reading.read_message_by_lookup_identifier(handle, *found, request))
@@ -124,7 +124,7 @@ class ReadingCalls:
             self._opened.use(call, queue, access, self.peek_message, request)
 
     def peek_message(self, call: Call, handle: OpenQueueDescriptor, request: ReadRequest) -> None:
-        """Show the first message, or that at the cursor."""
+        """Show the first message, or the one at the cursor."""
         with self._kernel.operation(call.now):
             self._answer(call, request, self._reading.peek_message(handle, request, call.now))
 
@@ -135,7 +135,7 @@ class ReadingCalls:
             self._answer(call, None, self._reading.read_message_by_lookup_identifier(handle, *found, None))
 
     def browse(self, call: Call, operation: Browse) -> None:
-        """A page of what can be peeked at behind a LookupIdentifier, which need not be in the queue any more."""
+        """A page of the messages behind a LookupIdentifier, which need not be in the queue any more."""
         after = lookup_number(operation.after) if operation.after else START
         name = self._opened.name(operation.name)
         with self._kernel.operation(call.now):
@@ -153,7 +153,7 @@ class ReadingCalls:
             self._kernel.reply(call.request, Received(messages, "" if is_last else str(messages[-1].lookup_identifier)))
 
     def cancel(self, now: Now, request: int, operation: Operation[object]) -> None:
-        """End a read that waits, which then fails. One that does not wait is left alone."""
+        """Cancel a waiting read, which then fails. Has no effect on one that does not wait."""
         handle: OpenQueueDescriptor | None = None
         try:
             if isinstance(operation, CursorRead):
@@ -166,13 +166,13 @@ class ReadingCalls:
                     access = _peek_access(operation) if is_peek else _receive_access(operation)
                     handle = self._opened.queue(operation.name).handles.get(access)
         except InvalidHandle:
-            # What waited has ended with it.
+            # Its waiting reads have ended with it.
             return
         if handle is not None:
             self.cancel_message(now, handle, request)
 
     def cancel_message(self, now: Now, handle: OpenQueueDescriptor, request: int) -> None:
-        """End the read that waits under this number, which then fails. One that does not wait is left alone."""
+        """Cancel the read that waits under this number, which then fails. Has no effect on one that does not wait."""
         with self._kernel.operation(now):
             cancel = self._reading.cancel_waiting_message_read_request
             cancel(handle, request, HResult.MQ_ERROR_OPERATION_CANCELLED)
@@ -182,11 +182,11 @@ class ReadingCalls:
         with self._kernel.operation(call.now):
             self._kernel.reply(call.request)
 
-    # --- What is open
+    # --- Opening
 
     def open_queue(self, call: Call, operation: OpenQueue) -> None:
         if not operation.exclusive:
-            raise InvalidParameter("only exclusive opens need a handle")
+            raise InvalidParameter("a handle is only for exclusive opens")
         identifier = self._opened.open_exclusive(call, operation.queue)
         with self._kernel.operation(call.now):
             self._kernel.reply(call.request, Handle(identifier, 0.0))
@@ -223,7 +223,7 @@ class ReadingCalls:
         return place.handle, ReadRequest(milliseconds(operation.timeout_s), place.cursor, call.request, transaction)
 
     def _check_can_take(self, request: ReadRequest) -> int:
-        """How many messages can be received. Raises why none can."""
+        """Number of messages that can be received. Raises the reason if none can."""
         if request.transaction is not None:
             return self._manager.transactions.room(request.transaction)
         self._kernel.check_store()

@@ -1,9 +1,9 @@
-"""The start of a queue manager on its store: MS-MQDMPR 3.1.3, and what persistent and volatile attributes mean.
+"""The start of a queue manager on its store: MS-MQDMPR 3.1.3, with persistent and volatile attributes.
 
-An empty store becomes a new queue manager. Else queues, recoverable messages in their places, prepared external
-transactions, what is claimed or staged, and counters come back as they were; a message that an unfinished transaction
-or two-phase read held is Available again, because nothing of that was written; one that was purged meanwhile goes.
-Express messages, handles, cursors and waits are gone. What the start itself changes is in the batch that is being made.
+An empty store becomes a new queue manager. Otherwise queues, recoverable messages in their places, prepared external
+transactions, claims, stages and counters come back as they were. A message that an unfinished transaction or two-phase
+read held is Available again, because nothing about that was written; one that was purged meanwhile is removed. Express
+messages, handles, cursors and waits are gone. Changes by the start itself are in the current batch.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,12 +41,12 @@ from waypost.wire.message_class import MessageClass
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a queue manager is told of itself when it starts, and not before the next start again.
+    """Settings of a queue manager, read at each start.
 
     None leaves an attribute as it is. `quota` is in kilobytes, and `source_share` the part of it that the messages of
     one peer may take. `long_live_time` is LongLiveTime of MS-MQDMPR 3.1.1.12, in seconds; None leaves it to the
-    directory. `domain` is the GUID of the domain, NULL_GUID outside of one. Without
-    `transfer` the queue manager is by itself, and what is for others waits; without `remote` nobody reads from afar.
+    directory. `domain` is the GUID of the domain, NULL_GUID outside of one. Without `transfer` the queue manager has no
+    network, and messages for others wait; without `remote` it serves no remote readers.
     `delivers_unverified` is for messages that are signed or encrypted (waypost.security.unverified).
     """
 
@@ -78,7 +78,7 @@ def recover(
     kept: Kept,
     timers: Timers,
 ) -> QueueManager:
-    """`kept` is what is claimed and staged."""
+    """`kept` are the claims and stages."""
     _check_counters(reader)
     record = manager_store.read(reader) or _provision(new_guid, now)
     identity = Identity(
@@ -131,9 +131,9 @@ def recover(
 
 
 def _check_counters(reader: Reader) -> None:
-    """All of it is small, and whatever is absent here counts as new: so nothing may have another key than it had.
+    """Check the keys of all counters: a missing record counts as new, so none may have changed its key.
 
-    Those who read it later find records that can be decoded. A kind of record that is not known is left alone.
+    Later reads find decodable records. An unknown kind of record is left alone.
     """
     for key, value in scans.whole_table(reader, Table.COUNTERS):
         with suppress(LookupError):
@@ -157,7 +157,7 @@ def _provision(new_guid: Callable[[], bytes], now: Now) -> QueueManagerRecord:
 
 
 def _restore_queues(reader: Reader, manager: QueueManager) -> None:
-    """In the order of their numbers: a journal and a subqueue are younger than their queue."""
+    """Restore the queues in the order of their numbers: a journal and a subqueue are younger than their queue."""
     for key, value in scans.whole_table(reader, Table.QUEUES):
         try:
             record = QueueRecord.decode(value)
@@ -168,7 +168,7 @@ def _restore_queues(reader: Reader, manager: QueueManager) -> None:
 
 
 def _restore_messages(reader: Reader, messages: StoredMessages, manager: QueueManager, queue: Queue) -> int:
-    """Returns how many records there are in the store."""
+    """Returns the number of records in the store."""
     lookup_ids: Sequence[int] = scans.lookup_ids(reader, queue.number)
     value = reader.get(Table.COUNTERS, keys.totals_key(queue.number))
     # All of COUNTERS was decoded before.
@@ -178,15 +178,15 @@ def _restore_messages(reader: Reader, messages: StoredMessages, manager: QueueMa
     if totals.message_count != count:
         lookup_ids = _whole_messages(reader, messages, queue)
     if totals.message_count != len(lookup_ids):
-        raise StoreDamaged(f"{queue} holds {len(lookup_ids)} messages, and {totals.message_count} were counted")
+        raise StoreDamaged(f"{queue} holds {len(lookup_ids)} messages, but its record counts {totals.message_count}")
     manager.positions.restore(queue, lookup_ids, totals.total_bytes)
     return count
 
 
 def _whole_messages(reader: Reader, messages: StoredMessages, queue: Queue) -> list[int]:
-    """The messages of a queue that can be read, after a look at all of them. The others were never counted here.
+    """The readable messages of a queue, after a look at all of them. The others were never counted here.
 
-    So it is when the key of a record has changed: where the message was it is missing, and was set aside.
+    This happens when the key of a record has changed: the message is missing in its place, and was set aside.
     """
     found: list[int] = []
     for page, damage in scans.messages_and_damage(reader, queue.number):
@@ -197,7 +197,7 @@ def _whole_messages(reader: Reader, messages: StoredMessages, queue: Queue) -> l
 
 
 def _restore_unfinished(reader: Reader, manager: QueueManager, queue: Queue) -> None:
-    """What is on its way to another computer, or was and its source waits for word of it, is read once.
+    """Read the messages on their way to other computers, and those that their sources wait for, once.
 
     A record of every deadline would be one more write for each message.
     """
@@ -211,12 +211,12 @@ def _restore_unfinished(reader: Reader, manager: QueueManager, queue: Queue) -> 
         if damage is not None:
             manager.positions.set_aside(queue, keys.lookup_id_of(damage.key), damage)
         if not has_sequence and any(_is_ours(message, manager) for message in restored):
-            # To begin another sequence would be to give its messages to nobody.
-            raise StoreDamaged(f"{queue} has messages of a sequence, and {describe(Table.SEQUENCES, key)} is missing")
+            # In another sequence the destination would not accept its messages.
+            raise StoreDamaged(f"{queue} has messages of a sequence, but {describe(Table.SEQUENCES, key)} is missing")
 
 
 def _readable(manager: QueueManager, queue: Queue, item: Item) -> Message | None:
-    """The message of a record; None if it cannot be decoded: then it is set aside."""
+    """The message of a record; None if it does not decode: then it is set aside."""
     key, value = item
     lookup_id = keys.lookup_id_of(key)
     try:
@@ -227,14 +227,14 @@ def _readable(manager: QueueManager, queue: Queue, item: Item) -> Message | None
 
 
 def _is_ours(message: Message, manager: QueueManager) -> bool:
-    """Whether it is a message of one of our transactions that has a place in its sequence."""
+    """Whether it is a message of one of our transactions with a place in its sequence."""
     return message.origin is None and is_numbered(message, manager.identity.identifier)
 
 
 def _restore_positions(
     reader: Reader, messages: StoredMessages, manager: QueueManager
 ) -> Iterator[tuple[tuple[int, int], Queue]]:
-    """Timers start again. The positions that were purged and could not go are returned."""
+    """Start the timers again. Returns the positions that were purged while they were held."""
     for key, value in scans.whole_table(reader, Table.POSITIONS):
         try:
             record = PositionRecord.decode(value)
@@ -243,7 +243,7 @@ def _restore_positions(
         except scans.UNDECODABLE as error:
             raise scans.undecodable(Table.POSITIONS, key, error) from error
         if queue is None or lookup_id not in queue.positions:
-            raise StoreDamaged(f"there is no message {lookup_id} in queue {keys.queue_id_of(key)}, but its position")
+            raise StoreDamaged(f"message {lookup_id} of queue {keys.queue_id_of(key)} is missing, but has a position")
         messages.restore_position(queue.number)
         if record.flags & EXPIRES and not isinstance(queue, OutgoingQueue):
             manager.positions.restore_timer(queue, lookup_id, record.expiry)
@@ -252,7 +252,7 @@ def _restore_positions(
 
 
 def _restore_transactions(reader: Reader, manager: QueueManager) -> list[bytes]:
-    """Returns those that nobody else will end: MS-MQDMPR 3.1.3 has them aborted."""
+    """Returns the transactions without a coordinator that ends them: MS-MQDMPR 3.1.3 aborts them."""
     unfinished = []
     for identifier, value in scans.whole_table(reader, Table.TRANSACTIONS):
         try:
@@ -267,7 +267,7 @@ def _restore_transactions(reader: Reader, manager: QueueManager) -> list[bytes]:
 
 
 def _finish_purges(manager: QueueManager, purged: Mapping[tuple[int, int], Queue]) -> None:
-    """MS-MQDMPR 3.1.7.1.7 goes on where it was interrupted: what nobody holds any more is gone."""
+    """Continue MS-MQDMPR 3.1.7.1.7 where it was interrupted: remove messages that nothing holds any more."""
     for (_, lookup_id), queue in purged.items():
         if queue.positions.state(lookup_id) is PositionState.LOCKED:
             queue.positions.set_state(lookup_id, PositionState.PURGE_PENDING)

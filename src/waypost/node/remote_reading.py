@@ -1,8 +1,8 @@
-"""The queue manager as a server of remote readers: MS-MQRR and MS-MQQP over RPC, put together with the core.
+"""The server of remote readers: MS-MQRR and MS-MQQP over RPC, joined with the core.
 
-The shell tells facts, each of which is one operation of the node, as it does for waypost.node.network. What the servers
-answer leaves when all is durable that the operation has done, and in the order in which it was written on a connection:
-the signatures of a secured connection have numbers.
+The shell reports facts, each as one operation of the node, as for waypost.node.network. The answers of the servers
+leave when all changes of the operation are durable, and in the order in which they were written on a connection: the
+signatures of a secured connection have numbers.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ from waypost.wire.access_masks import MachineAccess, QueueAccess
 from waypost.wire.format_names import Suffix
 from waypost.wire.path_names import QueueKind
 
-# How long a client may take to bind.
+# Seconds that a client may take to bind.
 BIND_SECONDS: Final = 20.0
 
 # MS-MQMQ 2.2.23 and 2.2.24. readings MQRR 2: to move a message into a queue takes no more than to look at it.
@@ -68,10 +68,10 @@ def _nobody(_auth_type: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RemoteServing:
-    """How a queue manager serves remote readers, and on which ports. A `mapper_port` of 0 is no endpoint mapper.
+    """Settings and ports of the server of remote readers. `mapper_port` 0: no endpoint mapper.
 
-    `has_coordinator` if somebody hears of the transactions of remote readers (ToCoordinator) and says how they end.
-    Without it they are refused.
+    `has_coordinator`: a coordinator gets the transactions of remote readers (ToCoordinator) and decides their outcome.
+    Without one they are refused.
     """
 
     settings: RemoteSettings = field(default_factory=RemoteSettings)
@@ -85,7 +85,7 @@ class RemoteServing:
 
 
 class RemoteReading:
-    """RemoteHost of waypost.remote.context, and what a shell tells of the connections of remote readers."""
+    """RemoteHost of waypost.remote.context, and the calls of a shell about connections of remote readers."""
 
     __slots__ = (
         "_addresses", "_directory", "_kernel", "_last_connection", "_purges", "_queues", "_remote_read", "_rpc",
@@ -119,10 +119,10 @@ class RemoteReading:
         )
         self.cursors: Final = RemoteCursors(manager)
         self._waits: dict[int, ReadThen] = {}
-        # Numbers below zero, so that those of waypost.node.network are others; with the last batch an answer waits for.
+        # Negative numbers, unlike those of waypost.node.network; with the last batch that an answer waits for.
         self.connections: dict[int, int] = {}
         self._addresses: dict[int, str] = {}
-        # Of answers that wait for the disk, by the batch that they wait for: connection and size.
+        # Answers that wait for the disk, by the batch that they wait for: connection and size.
         self.waiting: dict[int, list[tuple[int, int]]] = {}
         self._last_connection = 0
         self._remote_read: Final = RemoteReadServer(self)
@@ -147,10 +147,10 @@ class RemoteReading:
             {str(port): services for port, services in listeners.items()}, serving.acceptors, new_guid, serving.rpc
         )
 
-    # What the shell tells.
+    # Calls of the shell.
 
     def accept(self, port: int, address: str, now: Now) -> int | None:
-        """Somebody has connected to one of the ports. None if the connection is to be closed at once."""
+        """Accept a connection to one of the ports. None if the shell has to close it at once."""
         if self._kernel.failure is not None:
             return None
         self._last_connection -= 1
@@ -164,7 +164,7 @@ class RemoteReading:
         return number
 
     def data_received(self, connection: int, data: bytes, now: Now, most: int = ALL) -> Work:
-        """Bytes have come. At most so many fragments are looked at; those left wait for a call without data."""
+        """Process received bytes: at most `most` fragments; the others wait for a call without data."""
         if connection not in self.connections:
             return Work(0, 0)
         with self._kernel.operation(now):
@@ -182,7 +182,7 @@ class RemoteReading:
                 self._mind_turns()
 
     def writing_paused(self, connection: int, _now: Now) -> None:
-        """The client does not take its answers."""
+        """Note that the client does not take its answers."""
         self._rpc.pause(connection)
         self._mind_turns()
 
@@ -191,24 +191,24 @@ class RemoteReading:
         self._mind_turns()
 
     def stop(self, now: Now) -> None:
-        """Close every connection: what was locked for a reader is free again."""
+        """Close every connection: messages that were locked for a reader are free again."""
         for connection in tuple(self.connections):
             self.connection_lost(connection, now)
             self._kernel.emit(Close(connection))
 
     @property
     def locked_messages(self) -> int:
-        """How many messages were given to readers that have not said what became of them."""
+        """Number of messages that were given to readers and not yet confirmed by them."""
         return self._remote_read.given_out + self._queues.given_out
 
     def _forget(self, connection: int) -> None:
         del self.connections[connection]
         del self._addresses[connection]
 
-    # What the node asks.
+    # Calls of the node.
 
     def _give_up(self, connection: int, now: Now) -> None:
-        """A client had the time to bind."""
+        """Close the connection of a client that did not bind in time."""
         if connection in self.connections and not self._rpc.is_known(connection):
             self._forget(connection)
             self._rpc.closed(connection, now)
@@ -216,14 +216,14 @@ class RemoteReading:
             self._kernel.emit(Close(connection))
 
     def _mind_turns(self) -> None:
-        """What has come and had no turn yet has one with the next tick."""
+        """Give received bytes without a turn one with the next tick."""
         if self._rpc.can_go_on:
             self._kernel.timers.start(RpcServer, self._kernel.now.monotonic, self._rpc.go_on)
         else:
             self._kernel.timers.stop(RpcServer)
 
     def read_ended(self, ended: ReadEnded, now: Now) -> bool:
-        """Whether it was a remote reader who has waited."""
+        """Whether the read was one of a remote reader."""
         then = self._waits.pop(ended.wait_id, None)
         if then is None:
             return False
@@ -231,15 +231,15 @@ class RemoteReading:
         return True
 
     def persisted(self, token: int) -> None:
-        """What waited for this batch leaves."""
+        """Release the answers that waited for this batch."""
         for connection, size in self.waiting.pop(token):
             self._rpc.sent(connection, size)
         self._mind_turns()
 
     def take_output(self, token: int, durable: int) -> list[tuple[Effect, int]]:
-        """What is to be written, and which batch has to be durable before; `token` is that of the operation.
+        """The effects to carry out, each with the batch that must be durable before; `token` is that of the operation.
 
-        To be asked while there are connections, or transactions of readers that have no outcome.
+        Call it while there are connections, or transactions of readers without an outcome.
         """
         made = self._rpc.take_output()
         self.coordinator.settle()
@@ -270,7 +270,7 @@ class RemoteReading:
     def _tell_cut_off(self) -> None:
         for connection, size in self._rpc.cut_off:
             address = self._addresses.get(connection, "")
-            reason = "all readers together take too few of their answers, and this one takes fewest"
+            reason = "the answers that readers have not taken exceed the limit, and this reader has the most"
             self._kernel.notice("remote reader cut off", address=address, bytes=size, reason=reason)
         self._rpc.cut_off.clear()
 
@@ -286,12 +286,12 @@ class RemoteReading:
             return False
         if queue.parent is None and queue.queue_type is QueueKind.SYSTEM:
             return self._may_read_system_queue(sender, queue, access)
-        # A subqueue and a journal are guarded by their queue.
+        # The descriptor of a queue protects its subqueues and journal too.
         descriptor = self._directory.security_of(queue.parent or queue)
         return allows(descriptor, sender, (_JOURNAL_RIGHTS if queue.is_journal else _QUEUE_RIGHTS)[access])
 
     def _may_read_system_queue(self, sender: Sender, queue: Queue, access: AccessType) -> bool:
-        """A computer that nobody gave a descriptor is open to everyone, as its queues are."""
+        """Whether the sender may read a system queue. A computer without a descriptor is open to all."""
         is_journal = queue is self.manager.system_queues.get(Suffix.JOURNAL)
         rights = (_MACHINE_JOURNAL_RIGHTS if is_journal else _DEAD_LETTER_RIGHTS).get(access)
         descriptor = self.manager.attributes.security

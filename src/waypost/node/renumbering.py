@@ -1,8 +1,8 @@
-"""New numbers for what waits in an outgoing queue, in parts, one with every tick: MS-MQQB 3.1.1.3.1.
+"""New sequence numbers for the messages in an outgoing queue, in parts, one with every tick: MS-MQQB 3.1.1.3.1.
 
-The new sequence begins at once, and what commits from now on gets numbers of it, behind those that are set apart for
-the messages that wait. A part is one batch with a mark of how far it has come, so that a start goes on from there.
-Nothing leaves the queue before the last part is done. A sequence with gaps is legal (MS-MQQB 3.1.1.5).
+The new sequence begins at once, and messages that commit from now on get its numbers, behind those that are reserved
+for the waiting messages. A part is one batch with a mark of the progress, so that a start continues from there. Nothing
+leaves the queue before the last part is done. A sequence with gaps is legal (MS-MQQB 3.1.1.5).
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from waypost.transfer.sequences import OutgoingSequence
 
 
 def give_number(message: Message, sequence: OutgoingSequence) -> None:
-    """Let it be the next one of this sequence."""
+    """Make the message the next one of this sequence."""
     number = sequence.number()
     set_sequence(message, sequence.sequence_id, number, number - 1)
 
@@ -35,7 +35,7 @@ def give_number(message: Message, sequence: OutgoingSequence) -> None:
 def numbered_part(manager: QueueManager, queue: OutgoingQueue, after: int, end: int) -> tuple[list[Message], int]:
     """The messages with numbers among the next positions up to `end`, and the last of these positions.
 
-    It is `end` when there are no more.
+    It is `end` if there are no more.
     """
     own = manager.identity.identifier
     found: list[Message] = []
@@ -58,31 +58,31 @@ def numbered_part(manager: QueueManager, queue: OutgoingQueue, after: int, end: 
 
 @dataclass(slots=True)
 class Renumbering:
-    """One under way. Messages up to `lookup_id` have numbers of `sequence`; the last one to get one is at `end`."""
+    """An active reset. Messages up to `lookup_id` have numbers of `sequence`; the last one to get one is at `end`."""
 
     queue: OutgoingQueue
     sequence: OutgoingSequence
     lookup_id: int
     end: int
-    # Called with the messages of each part, before they get their numbers, and at the end; None behind a start.
+    # Called with the messages of each part, before they get their numbers, and at the end; None after a start.
     each: Callable[[list[Message]], None] | None = None
     then: Callable[[], None] | None = None
     count: int = field(default=0, init=False)
 
     @property
     def progress(self) -> str:
-        return f"{self.sequence.next_number - 1} of its messages have their new numbers"
+        return f"{self.sequence.next_number - 1} of its messages have new numbers"
 
 
 class Renumberings:
-    """Those under way, one after the other."""
+    """The active resets, one after the other."""
 
     __slots__ = ("_kernel", "_manager", "_network", "_sequences", "_works")
 
     def __init__(
         self, kernel: Kernel, manager: QueueManager, sequences: Sequences, reader: Reader, network: Network | None
     ) -> None:  # fmt: skip
-        """Those that the process before this one has begun go on."""
+        """Continue the resets that the process before this one has begun."""
         self._kernel: Final = kernel
         self._manager: Final = manager
         self._sequences: Final = sequences
@@ -91,7 +91,7 @@ class Renumberings:
         for number, (sequence, lookup_id, end) in _read(reader).items():
             queue = manager.collection.by_number.get(number)
             if not isinstance(queue, OutgoingQueue):
-                raise StoreDamaged(f"the sequence of queue {number} is being reset, and it is not an outgoing queue")
+                raise StoreDamaged(f"the sequence of queue {number} is being reset, but it is not an outgoing queue")
             self._add(Renumbering(queue, sequence, lookup_id, end))
 
     def __bool__(self) -> bool:
@@ -109,7 +109,7 @@ class Renumberings:
     def begin(
         self, queue: OutgoingQueue, now: Now, each: Callable[[list[Message]], None], then: Callable[[], None]
     ) -> None:  # fmt: skip
-        """Begin a new sequence with what waits in the queue. Raises ResetUnderWay.
+        """Begin a new sequence with the waiting messages of the queue. Raises ResetUnderWay.
 
         Messages that the destination has acknowledged leave with the session; the others get new numbers.
         """
@@ -125,7 +125,7 @@ class Renumberings:
             network.departures.begun_again(queue)
 
     def forget(self, queue: Queue) -> None:
-        """The queue is deleted, and the mark with it."""
+        """Forget the reset of a deleted queue, and its mark."""
         work = self._works.pop(queue.number, None)
         if work is not None and work.then is not None:
             work.then()
@@ -172,7 +172,7 @@ class Renumberings:
 
 
 def _read(reader: Reader) -> dict[int, tuple[OutgoingSequence, int, int]]:
-    """Resets under way, by the numbers of the queues: the new sequence, and between which positions they go on."""
+    """Active resets, by the numbers of the queues: the new sequence, and the positions between which they continue."""
     found: dict[int, tuple[OutgoingSequence, int, int]] = {}
     for key, value in scans.items(reader, Table.COUNTERS, *keys.renumbering_range()):
         # All of COUNTERS was decoded before.

@@ -1,7 +1,7 @@
 """Take a message out of a queue and send it once more, as one step: both are in one batch, or nothing is done.
 
-The new message has another identifier. A message that was sent in a transaction is sent in one again, and another one
-is not, so a queue of the other kind is refused. Of a queue on another computer nobody here knows its kind.
+The new message has another identifier. A message that was sent in a transaction is sent in one again, and others are
+not, so a queue of the other kind is refused. The kind of a queue on another computer is unknown here.
 """
 
 from typing import Final
@@ -21,7 +21,7 @@ from waypost.node.sending import Sending, queue_of
 from waypost.wire.format_names import FormatName
 from waypost.wire.message_class import MessageClass, is_valid_custom_class
 
-# What a sender can say of a message, but for what depends on something else.
+# Attributes that a sender can set, but that depend on something else.
 _DEPENDENT: Final = frozenset({"priority", "acknowledge", "admin_queue", "trace", "message_class"})
 _KEPT: Final = (
     "body",
@@ -46,9 +46,9 @@ def resend(
     transaction: bytes,
     now: Now,
 ) -> Message | Copies:
-    """Send the message to another queue, or to where it was sent to. `transaction` is a GUID that nobody has used.
+    """Send the message to another queue, or to its old destination. `transaction` is an unused GUID.
 
-    Inside an operation. What it raises has changed nothing.
+    Call it inside an operation. An error has changed nothing.
     """
     current = MessageSeekAction.SEEK_CURRENT
     shown = manager.reading.read_message_by_lookup_identifier(source, lookup_id, current, None)
@@ -74,8 +74,8 @@ def _check_kind(target: OpenQueueDescriptor, message: Message) -> None:
         if isinstance(queue, OutgoingQueue) or queue.attributes.transactional == message.is_transactional:
             continue
         kinds = ("is transactional", "was not") if queue.attributes.transactional else ("is not transactional", "was")
-        error = TransactionUsage(f"{each.format_name} {kinds[0]}, and the message {kinds[1]} sent in a transaction")
-        error.add_note("receive the message and send it, or export and import it: then it is another message")
+        error = TransactionUsage(f"{each.format_name} {kinds[0]}, but the message {kinds[1]} sent in a transaction")
+        error.add_note("receive the message and send it, or export and import it, which makes a new message")
         raise error
 
 
@@ -106,7 +106,7 @@ def _send(
 
 
 def _once_more(found: Message) -> Message:
-    """A new message that says the same. A class that only the system gives, as to a dead letter, stays behind."""
+    """A new message with the same content. Drops a class that only the system gives, as to dead-letter messages."""
     message = Message(priority=found.effective_priority)
     for name in _KEPT:
         setattr(message, name, getattr(found, name))

@@ -1,7 +1,7 @@
-"""Numbers never given twice, over all restarts: SequentialID (MS-MQDMPR 3.1.1.1), of messages and of transactions.
+"""Numbers never used twice, over all restarts: SequentialID (MS-MQDMPR 3.1.1.1), of messages and of transactions.
 
-What is stored is the end of a block that may be used up to there, written long before the numbers reach it; after a
-restart counting goes on behind it. An answer that tells a number beyond the durable end waits for the next end.
+The store has the end of a block of numbers, written long before the counter reaches it; after a restart counting goes
+on behind it. An answer with a number beyond the durable end waits for the next end.
 """
 
 from typing import Final
@@ -16,7 +16,7 @@ BLOCK: Final = 1 << 16
 
 
 class Reserve:
-    """The reserve of one counter. Numbers up to `safe` may be told, and the block need not be longer for them."""
+    """The reserve of one counter. Numbers up to `safe` may leave, and need no longer block."""
 
     __slots__ = ("_counter", "_durable", "_end", "safe", "token")
 
@@ -28,9 +28,9 @@ class Reserve:
         self.safe = self._end - BLOCK // 2
 
     def advance(self, current: int, batch: Batch, token: int) -> int:
-        """Write a new end into the batch when half of the block is used. `current` was given last.
+        """Write a new end into the batch when half of the block is used. `current` is the last number given.
 
-        Returns the token of the batch that has to be durable before that may be told; 0 if it may be.
+        Returns the token of the batch that must be durable before that number may leave; 0 if it may now.
         """
         if current > self._end - BLOCK // 2:
             self._end = current + BLOCK
@@ -40,13 +40,13 @@ class Reserve:
         return self.token if current > self._durable else 0
 
     def persisted(self) -> None:
-        """The batch with the last end is durable."""
+        """Note that the batch with the last end is durable."""
         self._durable = self._end
         self.safe = self._end - BLOCK // 2
 
 
 class Reserves:
-    """Those of one queue manager."""
+    """The reserves of one queue manager."""
 
     __slots__ = ("_manager", "_ordinals", "_positions", "_transactions")
 
@@ -57,7 +57,7 @@ class Reserves:
         self._transactions: Final = Reserve(Counter.TRANSACTION_NUMBER, reader)
 
     def advance(self, batch: Batch, token: int) -> int:
-        """Mind the numbers that were given last: see Reserve. Returns the token that all of them wait for."""
+        """Advance each Reserve to the last numbers given. Returns the token that all of them wait for."""
         manager, wait = self._manager, 0
         for reserve, current in (
             (self._positions, manager.positions.sequential_id),
@@ -75,6 +75,6 @@ class Reserves:
 
 
 def stored_end(reader: Reader, counter: Counter) -> int:
-    """How far the numbers may have been used, 0 in an empty store."""
+    """The end of the numbers that may be in use; 0 in an empty store."""
     value = reader.get(Table.COUNTERS, counter.value)
     return 0 if value is None else scans.decoded(Table.COUNTERS, counter.value, value, CounterRecord.decode).value

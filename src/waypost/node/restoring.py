@@ -1,14 +1,14 @@
 """The first start on a store that is older than its queue manager (waypost.store.restored, ADR 32).
 
-The store is of a moment, and the queue manager went on after it: it gave numbers that the store does not know, and its
-peers remember them. So before the queue manager starts:
+The store is from an earlier moment, and the queue manager went on after it: it gave numbers that the store does not
+know, and its peers remember them. So before the queue manager starts:
 
 - Every outgoing queue begins a new transactional sequence now, above all TimeStamps that were used before (MS-MQQB
-  3.1.1.3.1, note 35), and what waits in it gets the numbers of that sequence. Its destination takes them as new.
+  3.1.1.3.1, note 35), and its messages get the numbers of that sequence. Its destination accepts them as new.
 - Identifiers of messages, SequentialIDs and the numbers of transactions and queues go on far above the store's.
 
-All that is done in parts, because a queue may hold millions of messages: each part is one batch with the mark, which
-says how far it has come, so a start that is interrupted goes on there at the next. The last batch removes the mark.
+All this is done in parts, because a queue may hold millions of messages: each part is one batch with the mark of the
+progress, so after an interruption the next start continues there. The last batch removes the mark.
 """
 
 from collections.abc import Iterator
@@ -49,14 +49,14 @@ _QUEUES: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The work of such a start: sequences that begin now, and messages with new numbers in them."""
+    """Result of such a start: the number of new sequences, and of messages with new numbers."""
 
     sequences: int = 0
     renumbered: int = 0
 
 
 def begin_again(store: Store, now: Now) -> Restored | None:
-    """Do what the mark of the store asks for. None if there is none. Everything is durable when this comes back."""
+    """Do the work that the mark of the store asks for. None without a mark. Everything is durable on return."""
     try:
         mark = read_mark(store)
     except scans.UNDECODABLE as error:
@@ -77,7 +77,7 @@ def begin_again(store: Store, now: Now) -> Restored | None:
     if mark.begun:
         write_last_time_stamp(batch, mark.time_stamp + mark.begun - 1)
     _raise_counters(store, batch, now)
-    # Every sequence has begun again: a reset that was under way when the backup was made is over.
+    # Every sequence has begun again: a reset that was active when the backup was made is over.
     batch.delete_range(Table.COUNTERS, *keys.renumbering_range())
     remove_mark(batch)
     store.commit(batch, 1)
@@ -91,7 +91,7 @@ def _outgoing_queues(store: Store, first: int) -> Iterator[int]:
 
 
 def _renumber(store: Store, queue: int, own: bytes, mark: RestoredRecord) -> int:
-    """Begin the sequence of one queue again, from where the mark is. Returns how many messages got a number."""
+    """Begin the sequence of one queue again, from the mark on. Returns the number of messages that got a number."""
     if mark.queue_id != queue:
         mark.queue_id, mark.lookup_id, mark.next_number = queue, 0, 1
     sequence = OutgoingSequence(TxSequenceId(1, mark.time_stamp + mark.begun), mark.next_number)
@@ -119,7 +119,7 @@ def _renumber(store: Store, queue: int, own: bytes, mark: RestoredRecord) -> int
 def _give_number(batch: Batch, item: Item, own: bytes, sequence: OutgoingSequence) -> bool:
     """Whether the message is one of ours in a sequence: one that is not committed has no number yet.
 
-    One that cannot be read is set aside by the first who wants it (ADR 30).
+    The first reader of an unreadable one sets it aside (ADR 30).
     """
     key, value = item
     try:

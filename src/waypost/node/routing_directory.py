@@ -55,7 +55,7 @@ class NodeRoutingDirectory:
         return tuple(each.identifier for each in machines if each.routing_server and site in each.site_identifier_list)
 
     def _all(self, object_type: type[T]) -> list[T]:
-        """GetDirectoryData without a filter: nothing if anything goes wrong."""
+        """GetDirectoryData without a filter: empty on any failure."""
         handle = self._events.read_directory_begin(Query(object_type), self._directory.now()).value
         if handle is None:
             return []

@@ -16,12 +16,12 @@ from waypost.store.whole import whole_pages
 _PAGE: Final = 10_000
 _Record = TypeVar("_Record")
 
-# What is raised for a record that is whole and says nothing that Waypost understands.
+# Errors for a record with a right checksum that Waypost does not understand.
 UNDECODABLE: Final = (StoreDamaged, StoreTooNew, DecodeError, ValueError, LookupError, OverflowError, error)
 
 
 def decoded(table: Table, key: bytes, value: bytes, decode: Callable[[bytes], _Record]) -> _Record:
-    """The record that is this value. Raises what `undecodable` gives if it is not one."""
+    """The record of this value. Raises the error of `undecodable` if it does not decode."""
     try:
         return decode(value)
     except UNDECODABLE as reason:
@@ -29,16 +29,16 @@ def decoded(table: Table, key: bytes, value: bytes, decode: Callable[[bytes], _R
 
 
 def undecodable(table: Table, key: bytes, reason: Exception) -> StoreError:
-    """The error for a record that is needed and cannot be decoded. It names the record and its key.
+    """The error for a required record that does not decode. It names the record and its key.
 
-    StoreTooNew if a newer Waypost has written the record, else RecordDamaged.
+    StoreTooNew if a newer Waypost has written the record, otherwise RecordDamaged.
     """
     if isinstance(reason, RecordDamaged):
         return reason
     name = f"{describe(table, key)} (table {table.name.lower()}, key {key.hex()})"
     if isinstance(reason, StoreTooNew):
-        return StoreTooNew(f"{name} cannot be decoded: {reason}")
-    return RecordDamaged(f"{name} cannot be decoded: {str(reason) or type(reason).__name__}", table, key)
+        return StoreTooNew(f"cannot decode {name}: {reason}")
+    return RecordDamaged(f"cannot decode {name}: {str(reason) or type(reason).__name__}", table, key)
 
 
 def items(reader: Reader, table: Table, start: bytes = b"", stop: bytes | None = None) -> Iterator[Item]:
@@ -48,7 +48,7 @@ def items(reader: Reader, table: Table, start: bytes = b"", stop: bytes | None =
 
 
 def whole_table(reader: Reader, table: Table) -> Iterator[Item]:
-    """All records of a table. Raises StoreDamaged if they are not as many as the table counts."""
+    """All records of a table. Raises StoreDamaged if their number differs from the count of the table."""
     found = 0
     for item in items(reader, table):
         found += 1
@@ -57,14 +57,14 @@ def whole_table(reader: Reader, table: Table) -> Iterator[Item]:
 
 
 def check_count(reader: Reader, table: Table, found: int) -> None:
-    """A record that cannot be reached is not silently taken for one that never was."""
+    """Raise StoreDamaged for an unreachable record, so that it does not pass for one that never existed."""
     counted = reader.count(table)
     if counted != found:
-        raise StoreDamaged(f"the table {table.name.lower()} of the store counts {counted} records, and has {found}")
+        raise StoreDamaged(f"the table {table.name.lower()} of the store counts {counted} records, but has {found}")
 
 
 def keys(reader: Reader, table: Table) -> Iterator[bytes]:
-    """All keys of a table, without a look at the values."""
+    """All keys of a table, without reading the values."""
     start = b""
     while page := reader.keys(table, start, None, _PAGE):
         yield from page
@@ -72,13 +72,13 @@ def keys(reader: Reader, table: Table) -> Iterator[bytes]:
 
 
 def whole_items(reader: Reader, table: Table, start: bytes, stop: bytes) -> Iterator[Item]:
-    """The records of a range that are not damaged, for those who need not have all."""
+    """The undamaged records of a range, for callers that can do without the others."""
     for page in whole_pages(reader, table, start, stop, _PAGE):
         yield from page
 
 
 def messages_and_damage(reader: Reader, queue: int) -> Iterator[tuple[Sequence[Item], RecordDamaged | None]]:
-    """All messages of a queue with their keys, in list order. What is damaged comes behind a page that is empty."""
+    """All messages of a queue with their keys, in list order. Each damage comes with an empty page."""
     start, stop = message_range(queue)
     while True:
         try:
@@ -94,14 +94,14 @@ def messages_and_damage(reader: Reader, queue: int) -> Iterator[tuple[Sequence[I
 
 
 def lookup_ids(reader: Reader, queue: int) -> "array[int]":
-    """Those of all messages of a queue, in list order. In bulk: a million of them have to be there in a second."""
+    """The LookupIdentifiers of all messages of a queue, in list order. In bulk: a million take a second."""
     found = array("Q")
     start, stop = message_range(queue)
     while page := reader.keys(Table.MESSAGES, start, stop, _PAGE):
         try:
             numbers = unpack(f">{2 * len(page)}Q", b"".join(page))
         except error:
-            raise StoreDamaged(f"queue {queue} of the store has a message whose key is not one") from None
+            raise StoreDamaged(f"queue {queue} of the store has a message with an invalid key") from None
         found.extend(numbers[1::2])
         start = after(page[-1])
     if any(map(ge, found, islice(found, 1, None))):

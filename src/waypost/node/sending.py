@@ -1,4 +1,4 @@
-"""Messages that an application gives to be sent, as the queue manager takes them."""
+"""Take over messages that an application sends."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ _BESIDE: Final = 1024
 
 
 def new_message(message: Message) -> Message:
-    """A message that was in a queue before is sent as another one: without what was true of it there."""
+    """A copy of a message from a queue for sending again: without the attributes of its first life."""
     if not message.lookup_identifier:
         return message
     return replace(
@@ -47,7 +47,7 @@ def new_message(message: Message) -> Message:
 
 
 class Sending:
-    """`default_time_to_reach_queue` is that of a message without one, and the longest there is; seconds."""
+    """`default_time_to_reach_queue` is that of a message without one, and the longest possible; seconds."""
 
     __slots__ = ("_delivery", "_directory", "_kernel", "_manager", "default_time_to_reach_queue")
 
@@ -73,7 +73,7 @@ class Sending:
         now: Now,
         bodies: Sequence[bytes] = (),
     ) -> None:
-        """Give a message what its sending decides, and make sure that its queues accept it and that the disk has room.
+        """Set the attributes that sending decides, and check that the queues accept the message and the disk has room.
 
         With `bodies` there are as many messages like it.
         """
@@ -89,18 +89,18 @@ class Sending:
             message.destination_queue_manager_identifier = host
         if message.tracing_queue_identifier != NULL_GUID and not self._directory.is_integrated:
             name = PublicFormatName(message.tracing_queue_identifier)
-            raise UnsupportedFormatName(f"{name} gets no reports: tracing needs a directory, and there is none")
+            raise UnsupportedFormatName(f"{name} gets no reports: tracing needs a directory, and none is set up")
         message.sent_time = int(now.wall)
-        # MS-MQMQ 2.3.5.15: it is the longest time, and what an application gets that asks for no other.
+        # MS-MQMQ 2.3.5.15: it is the longest time, and the default for an application that asks for no other.
         message.time_to_reach_queue = min(message.time_to_reach_queue, self.default_time_to_reach_queue)
-        # Nobody has signed it.
+        # It is not signed.
         message.authentication_level = AuthenticationLevel.NONE
         if transaction is not None:
-            # MS-MQMQ 2.2.19.2: what is sent in a transaction is recoverable.
+            # MS-MQMQ 2.2.19.2: messages that are sent in a transaction are recoverable.
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
             message.transaction_identifier = self._manager.transactions.number(transaction)
         if message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE:
-            # What a transaction sends is admitted here, so that its commit finds room.
+            # Messages of a transaction are admitted here, so that its commit finds room.
             beside = _BESIDE + len(message.extension)
             largest = len(max(bodies, key=len) if bodies else message.body) + beside
             size = sum(map(len, bodies)) + len(bodies) * beside if bodies else largest
@@ -113,9 +113,9 @@ class Sending:
     def enqueue(
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: bytes | None, now: Now
     ) -> Message | Copies:
-        """Put a message that is prepared into its queue, or a copy into each of several: into all of them or none.
+        """Put a prepared message into its queue, or a copy into each of several: into all of them or none.
 
-        Inside an operation. Raises what keeps a queue from taking it, and has changed nothing then.
+        Call it inside an operation. An error means that a queue does not accept it, and has changed nothing.
         """
         manager = self._manager
         message.identifier = manager.message_identifier()
@@ -139,7 +139,7 @@ def close_unusable(manager: QueueManager, descriptor: OpenQueueDescriptor) -> No
 
 
 def queue_of(descriptor: OpenQueueDescriptor) -> Queue:
-    """The queue of a handle on one. Raises QueueNotAvailable if it is gone."""
+    """The queue of a handle. Raises QueueNotAvailable if it is deleted."""
     if descriptor.queue is None:
         raise failure(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
     return descriptor.queue

@@ -1,9 +1,9 @@
-"""What an administrator can ask about transactional sequences, at both ends, and how to begin them again.
+"""Show and reset transactional sequences, at both ends, for an administrator.
 
-Incoming sequences may be a million, so they are looked at in pages: whoever asks goes on where the page ended. A reset
-at the receiver forgets what was taken of a source; one at the sender begins a new sequence with all messages that are
-not acknowledged, in parts (waypost.node.renumbering). Either may lead to messages that come twice, which is why nothing
-here happens by itself.
+Incoming sequences may be a million, so they are shown in pages: the caller continues where the page ended. A reset at
+the receiver forgets the accepted messages of a source; one at the sender begins a new sequence with all unacknowledged
+messages, in parts (waypost.node.renumbering). Either may lead to messages that come twice, which is why none happens
+automatically.
 """
 
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -30,7 +30,7 @@ from waypost.wire.identifiers import TxSequenceId
 
 _GUID_SIZE: Final = len(NULL_GUID)
 _SOME: Final = 100
-# The part of the reserve on the disk that may be written again without a question: pages are copied, two of them for a
+# The part of the reserve on the disk that a reset may write again without a check: pages are copied, two of them for a
 # message at worst, and receives go on beside it.
 _SMALL_PART: Final = 8
 # Parts of a reset that take room on the disk at the same time: the pages of those before them are used again.
@@ -39,7 +39,7 @@ _PARTS_AT_ONCE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which sequences: all that fit. `address` is as waypost.peers.peer_of gives it; times are in seconds."""
+    """A filter of sequences. `address` is as waypost.peers.peer_of gives it; times are in seconds."""
 
     queue: FormatName | None = None
     source: bytes | None = None
@@ -49,7 +49,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One sequence at one end. `number` is the last one that was taken, or the last one that was given."""
+    """One sequence at one end. `number` is the last accepted one, or the last one given."""
 
     direction: str
     queue: Queue
@@ -65,7 +65,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """`next` is where to go on; empty at the end."""
+    """A page of sequences. `next` is the place to continue from; empty at the end."""
 
     lines: list[Line]
     next: bytes = b""
@@ -73,7 +73,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """What was reset, or would be. Of the messages that may come twice, the identifiers of the first are told."""
+    """Result of a reset or a trial. It has the identifiers of the first messages that may come twice."""
 
     sequences: int = 0
     renumbered: int = 0
@@ -83,7 +83,7 @@ class Reset:
 
 
 class SequenceAdmin:
-    """Every method is a part of an operation of the node."""
+    """Administration of sequences of one node. Call each method inside an operation."""
 
     __slots__ = ("_node",)
 
@@ -91,11 +91,11 @@ class SequenceAdmin:
         self._node: Final = node
 
     def outgoing(self, wanted: Wanted) -> Page:
-        """Sequences of what is sent from here."""
+        """Sequences of sent messages."""
         return Page([self._outgoing_line(queue) for queue in self._outgoing_queues(wanted)])
 
     def refused(self, wanted: Wanted, now: Now) -> Page:
-        """Sequences whose messages were not taken lately."""
+        """Sequences with messages that were refused recently."""
         by_number = self._node.manager.collection.by_number
         return Page(
             [
@@ -115,7 +115,7 @@ class SequenceAdmin:
         )
 
     def incoming(self, wanted: Wanted, start: bytes, now: Now) -> Page:
-        """Sequences of what comes from others, from a place on."""
+        """Sequences of messages from others, from a place on."""
         found, following = self._found(wanted, start, MAX_SEQUENCE_PAGE, now)
         by_number = self._node.manager.collection.by_number
         lines = [
@@ -127,10 +127,10 @@ class SequenceAdmin:
         return Page(lines, following)
 
     def reset_incoming(self, wanted: Wanted, start: bytes, now: Now, *, is_trial: bool) -> Reset:
-        """Forget sources, from a place on. Nothing happens if it is a trial.
+        """Forget sources, from a place on. A trial changes nothing.
 
-        The next message of a source that is named is taken, whatever comes before it. With an address, only what came
-        from there is forgotten.
+        The next message of a named source is accepted, with any predecessor. With an address, only the sequences that
+        came from there are forgotten.
         """
         found, following = self._found(wanted, start, MAX_SEQUENCES_LOOKED_AT, now)
         reset = dict.fromkeys(key for key, _ in found)
@@ -142,10 +142,10 @@ class SequenceAdmin:
         return Reset(len(reset), next=following)
 
     def reset_outgoing(self, queue: OutgoingQueue, now: Now, then: Callable[[Reset], None]) -> None:
-        """Begin a new sequence with the messages of an outgoing queue that are not acknowledged.
+        """Begin a new sequence with the unacknowledged messages of an outgoing queue.
 
-        They are written once more. If that is more than a small part of the reserve on the disk, there has to be room
-        for it: raises StoreFull before anything has changed, and ResetUnderWay.
+        They are written once more. If that is more than a small part of the reserve on the disk, the disk must have
+        room: raises StoreFull before any change, and ResetUnderWay.
         """
         node, size = self._node, min(queue.total_bytes, _PARTS_AT_ONCE * MAX_SCAN_BYTES)
         node.renumberings.check(queue)
@@ -155,7 +155,7 @@ class SequenceAdmin:
         node.renumberings.begin(queue, now, tally.add, lambda: then(tally.reset))
 
     def try_outgoing(self, queue: OutgoingQueue, then: Callable[[Reset], None]) -> None:
-        """Find out what such a reset would lead to. Raises ResetUnderWay."""
+        """Find out the result of such a reset. Raises ResetUnderWay."""
         node, tally, at = self._node, _Tally.of(queue), BEFORE_TRANSACTIONAL
         node.renumberings.check(queue)
         end = queue.last_committed
@@ -172,7 +172,7 @@ class SequenceAdmin:
         look(node.kernel.now)
 
     def find(self, name: FormatName) -> Queue:
-        """Raises QueueNotFound."""
+        """The queue of this name. Raises QueueNotFound."""
         manager = self._node.manager
         queue = manager.find_queue(name) or manager.collection.outgoing.get(name)
         if queue is None:
@@ -193,7 +193,7 @@ class SequenceAdmin:
     def _found(
         self, wanted: Wanted, start: bytes, limit: int, now: Now
     ) -> tuple[list[tuple[SequenceKey, IncomingSequences]], bytes]:
-        """Sources from a place on that fit, and where to go on."""
+        """Sources from a place on that fit, and the place to continue from."""
         incoming, number = self._node.sequences.incoming, self._incoming_number(wanted)
         following: bytes | None = None
         if number is not None and number < 0:
@@ -218,7 +218,7 @@ class SequenceAdmin:
                 yield from incoming.of_source(queue.number, source)
 
     def _incoming_number(self, wanted: Wanted) -> int | None:
-        """The number of the queue that is wanted; None for every queue, and -1 if it is an outgoing one."""
+        """The number of the wanted queue; None for every queue, and -1 if it is an outgoing one."""
         if wanted.queue is None:
             return None
         queue = self.find(wanted.queue)
@@ -273,7 +273,7 @@ def _incoming_lines(queue: Queue, source: bytes, sequences: IncomingSequences) -
 
 
 def _heard(sequences: IncomingSequences) -> int:
-    """When a message of the source came last."""
+    """Time of the last message of the source."""
     return max((line.last_access_time for line in sequences.lines.values()), default=0)
 
 
@@ -291,7 +291,7 @@ def _fits(
 
 @dataclass(slots=True)
 class _Tally:
-    """What a reset of an outgoing queue leads to, part by part. `sent` is what was sent before it; None if unknown."""
+    """Count the effects of a reset of an outgoing queue. `sent` is the sequence sent before it; None if unknown."""
 
     sent: TxOutgoingSequence | None
     renumbered: int = 0
@@ -314,13 +314,13 @@ class _Tally:
         self.identifiers += [str(message.identifier) for message in twice[:room]]
 
     def is_acknowledged(self, message: Message) -> bool:
-        """Whether the destination has said that it has the message, which is still here for its session."""
+        """Whether the destination has acknowledged the message, which is still here for its session."""
         sequence_id, number, _ = sequence_of(message.packet)
         sent = self.sent
         return sent is not None and sequence_id == sent.sequence_id and sent.is_acknowledged(number)
 
     def _may_be_sent(self, message: Message) -> bool:
-        """Whether the message was written to a session, as far as is known: a process before this one may have."""
+        """Whether the message may have been written to a session, by this process or one before."""
         sequence_id, number, _ = sequence_of(message.packet)
         sent = self.sent
         return sent is None or sequence_id != sent.sequence_id or number <= sent.highest_number

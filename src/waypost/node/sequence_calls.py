@@ -1,4 +1,4 @@
-"""The operations on transactional sequences, and on the addresses whose acknowledgments are believed."""
+"""The operations on transactional sequences, and on addresses with believed acknowledgments."""
 
 from datetime import UTC, datetime
 from ipaddress import ip_address
@@ -33,7 +33,7 @@ _SOME: Final = 3
 
 
 class SequenceCalls:
-    """Those on one node."""
+    """Operations on sequences of one node."""
 
     __slots__ = ("_admin", "_computer", "_node")
 
@@ -43,10 +43,10 @@ class SequenceCalls:
         self._computer: Final = node.manager.identity.computer_name
 
     def list_sequences(self, call: Call, operation: ListSequences) -> None:
-        """Sequences of one direction, from a place on."""
+        """List sequences of one direction, from a place on."""
         direction = operation.direction
         if direction not in DIRECTIONS:
-            raise InvalidParameter(f"a direction is one of {', '.join(DIRECTIONS)}, not {excerpt(direction)}")
+            raise InvalidParameter(f"direction must be one of {', '.join(DIRECTIONS)}, not {excerpt(direction)}")
         wanted = self._wanted(operation.queue or None, operation.source or None, operation.address or None)
         place = _place(operation.after)
         with self._node.kernel.operation(call.now):
@@ -59,27 +59,25 @@ class SequenceCalls:
             self._reply(call, self._page(page, call.now))
 
     def reset(self, call: Call, operation: ResetSequences) -> None:
-        """Begin sequences again, from a place on. Nothing happens if it is a trial."""
+        """Begin sequences again, from a place on. A trial changes nothing."""
         self._node.kernel.check_store()
         is_trial = bool(operation.trial)
         wanted = self._wanted(operation.queue, operation.source, operation.address, operation.older_than_s)
         place = _place(operation.after)
         if wanted == Wanted():
-            raise InvalidParameter(
-                "which sequences to reset is not given: name a queue, a source, an address or an age"
-            )
+            raise InvalidParameter("a reset needs at least one of queue, source, address and age")
         queue = None if wanted.queue is None else self._admin.find(wanted.queue)
         with self._node.kernel.operation(call.now):
             if isinstance(queue, OutgoingQueue):
                 if wanted != Wanted(wanted.queue):
-                    raise InvalidParameter(f"{queue} is an outgoing queue: it has one source, which is here")
+                    raise InvalidParameter(f"{queue} is an outgoing queue: source, address and age do not apply to it")
                 self._reset_outgoing(call, queue, is_trial=is_trial)
             else:
                 reset = self._admin.reset_incoming(wanted, place, call.now, is_trial=is_trial)
                 self._reply_reset(call, reset, _incoming_warning(wanted))
 
     def _reset_outgoing(self, call: Call, queue: OutgoingQueue, *, is_trial: bool) -> None:
-        """It is answered when the last part is done."""
+        """Reset a queue. The answer comes when the last part is done."""
 
         def then(reset: Reset) -> None:
             if queue.is_deleted:
@@ -98,25 +96,25 @@ class SequenceCalls:
         self._reply(call, SequenceReset(*counts, identifiers, reset.next.hex()))
 
     def admit(self, call: Call, operation: AdmitAddress) -> None:
-        """Raises LimitReached, InvalidParameter."""
+        """Believe acknowledgments from an address. Raises LimitReached, InvalidParameter."""
         node = self._node
         node.kernel.check_store()
         guid, address = _queue_manager(operation.guid), _host(operation.address)
         if guid == node.manager.identity.identifier:
-            raise InvalidParameter(f"{guid_text(guid)} is this queue manager, and only others acknowledge its messages")
+            raise InvalidParameter(f"{guid_text(guid)} is this queue manager; only others acknowledge its messages")
         with node.kernel.operation(call.now):
             node.destinations.admit(guid, address, call.now)
             believed = 0 if node.network is None else node.network.admitted(guid, address, call.now)
             node.kernel.reply(call.request, Admitted(believed))
 
     def revoke(self, call: Call, operation: RevokeAddress) -> None:
-        """Acknowledgments from there are kept again. Raises InvalidParameter."""
+        """Keep acknowledgments from an address again instead of believing them. Raises InvalidParameter."""
         node = self._node
         node.kernel.check_store()
         guid, address = _queue_manager(operation.guid), _host(operation.address)
         with node.kernel.operation(call.now):
             if not node.destinations.revoke(guid, address):
-                raise InvalidParameter(f"{address} was not admitted for {guid_text(guid)}")
+                raise InvalidParameter(f"{address} is not admitted for {guid_text(guid)}")
             if node.network is not None:
                 node.network.ack_judging.revoked(guid, address)
             node.kernel.reply(call.request)
@@ -128,7 +126,7 @@ class SequenceCalls:
             self._reply(call, AdmittedAddresses(addresses))
 
     def _reply(self, call: Call, answer: object) -> None:
-        """What was taken and is not durable yet may be in the answer."""
+        """Reply when all is durable: the answer may show changes that are not yet."""
         self._node.kernel.await_everything()
         self._node.kernel.reply(call.request, answer)
 
@@ -136,7 +134,7 @@ class SequenceCalls:
         self, queue: str | None, source: str | None, address: str | None, older_than: float | None = None
     ) -> Wanted:
         if older_than is not None and (not isinstance(older_than, int | float) or not older_than >= 0):
-            raise InvalidParameter(f"an age is a number of seconds, not {excerpt(older_than)}")
+            raise InvalidParameter(f"age must be a number of seconds, not {excerpt(older_than)}")
         return Wanted(
             None if queue is None else format_name(queue, self._computer),
             None if source is None else _guid(source),
@@ -172,22 +170,22 @@ class SequenceCalls:
 
 def _incoming_warning(wanted: Wanted) -> str:
     sentence = (
-        "what was taken of these sequences is forgotten: messages that their sources send again, because no "
+        "the accepted messages of these sequences are forgotten: messages that their sources send again, because no "
         "acknowledgment has reached them, come twice"
     )
     if wanted.source is None or wanted.address:
         return sentence
-    return f"{sentence}; the next message of the source is taken, and what the source has sent before it is not"
+    return f"{sentence}; the next message of the source is accepted, and earlier ones are not"
 
 
 def _outgoing_warning(reset: Reset, queue: OutgoingQueue) -> str:
     if not reset.may_come_twice:
-        return f"no message of {queue} was sent and not acknowledged, so none comes twice"
+        return f"{queue} has no message that was sent and not acknowledged, so none comes twice"
     names = ", ".join(reset.identifiers[:_SOME])
     more = f" and {reset.may_come_twice - _SOME} more" if reset.may_come_twice > _SOME else ""
     return (
-        f"messages of {queue} that were sent and are not acknowledged come twice if the destination has taken them: "
-        f"{names}{more}; a destination that knows later sequences from here has to be reset too"
+        f"messages of {queue} that were sent and not acknowledged come twice if the destination has accepted them: "
+        f"{names}{more}; a destination that knows later sequences from here needs a reset too"
     )
 
 
@@ -195,7 +193,7 @@ def _guid(text: object) -> bytes:
     try:
         return parse_guid(str(text))
     except DecodeError:
-        raise InvalidParameter(f"a source is the GUID of a queue manager, not {excerpt(text)}") from None
+        raise InvalidParameter(f"source must be the GUID of a queue manager, not {excerpt(text)}") from None
 
 
 def _address(text: object) -> str:
@@ -230,4 +228,4 @@ def _place(text: str) -> bytes:
     try:
         return bytes.fromhex(text)
     except ValueError:
-        raise InvalidParameter(f"{excerpt(text)} is not a place that a page has named") from None
+        raise InvalidParameter(f"{excerpt(text)} is not a place from an earlier page") from None

@@ -1,8 +1,8 @@
-"""The transactional sequences of a queue manager, and the identifiers of what it has received: MS-MQQB 3.1.1.3.
+"""The transactional sequences of a queue manager, and the identifiers of received messages: MS-MQQB 3.1.1.3.
 
 A message of a transaction gets its number when the transaction commits, in the batch that makes it durable, so that no
-crash gives a number twice (3.1.1.5). What changes here is written with the batch that is being made: sequences with the
-messages that moved them.
+crash gives a number twice (3.1.1.5). Changes are written with the current batch: sequences with the messages that moved
+them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,12 +30,12 @@ from waypost.wire.identifiers import TIME_STAMP_SHIFT, TxSequenceId
 
 _MINUTE: Final = 60
 
-# Transactional messages count as of priority 0, whose positions are behind this one.
+# Transactional messages count as of priority 0; their positions are behind this one.
 BEFORE_TRANSACTIONAL: Final = lookup_identifier(0, 0)
 
 
 class Sequences:
-    """Those of one queue manager, at both ends."""
+    """The sequences of one queue manager, at both ends."""
 
     __slots__ = (
         "_history",
@@ -60,20 +60,20 @@ class Sequences:
         self._reader: Final = reader
         self.incoming: Final = IncomingStore(reader)
         self._outgoing: Final = read_outgoing(reader)
-        # The latest time of the clock that the store knows of.
+        # The latest time of the clock that the store knows.
         self._written_latest = stored_end(reader, Counter.LATEST_TIME)
         times = (queue.create_time for queue in manager.collection.by_number.values())
         self._latest = max(self._written_latest, *times, 0)
         self._last_time_stamp = last_time_stamp(reader)
-        # No two queues have the same TimeStamp, so an OrderAck tells by its own which queue it is about.
+        # No two queues have the same TimeStamp, so that of an OrderAck identifies its queue.
         self._queues: dict[int, OutgoingQueue] = {}
-        # The TimeStamps of resets since the start, which an operator asks for one by one.
+        # The TimeStamps of resets since the start, each of which an operator asked for.
         self._reset: Final[set[int]] = set()
         for number, sequence in self._outgoing.items():
             queue = manager.collection.by_number[number]
             assert isinstance(queue, OutgoingQueue)
             self._queues[sequence.sequence_id.time_stamp] = queue
-        # The last message of each queue that has a number at the start: those before it may have been sent.
+        # The last numbered message of each queue at the start: those up to it may have been sent.
         self._last_before_start: Final = {
             number: (sequence.sequence_id, sequence.next_number - 1) for number, sequence in self._outgoing.items()
         }
@@ -81,7 +81,7 @@ class Sequences:
         manager.transactions.number_sends = self._number
 
     def history(self, size: int, period: float, relays: Iterable[str]) -> MessageHistory:
-        """MessageIDHistoryTable as it was kept. From now on `write` keeps it."""
+        """MessageIDHistoryTable as stored. From now on `write` stores it."""
         timers = self._kernel.timers
         history = MessageHistory(
             size,
@@ -104,22 +104,22 @@ class Sequences:
         return sequence
 
     def has_numbered(self, queue: OutgoingQueue) -> bool:
-        """Whether a message of the queue has got a number."""
+        """Whether a message of the queue has a number."""
         sequence = self._outgoing.get(queue.number)
         return sequence is not None and (sequence.next_number, sequence.sequence_id.ordinal) != (1, 1)
 
     def begin_again(self, queue: OutgoingQueue, waiting: int) -> OutgoingSequence:
         """A new sequence, above all TimeStamps that were used before (MS-MQQB 3.1.1.3.1, note 35).
 
-        If these are far ahead of the clock, it is the time of the clock. What commits from now on gets numbers behind
-        those of so many messages that wait; whoever gives them theirs has the sequence that is returned.
+        If these are far ahead of the clock, it is the time of the clock. Messages that commit from now on get numbers
+        behind those of `waiting` messages; the caller gives these theirs from the returned sequence.
         """
         before = self._outgoing.get(queue.number)
         clock = int(self._kernel.now.wall)
         time_stamp = max(clock, self._last_time_stamp + 1)
         if time_stamp > clock + MAX_TIME_STAMP_AHEAD_SECONDS:
             time_stamp = clock
-            # Destinations may know those of earlier resets, and take nothing that begins under one of them again.
+            # Destinations may know those of earlier resets, and accept nothing that begins under one of them again.
             while time_stamp in self._queues or time_stamp in self._reset:
                 time_stamp += 1
         self._reset.add(time_stamp)
@@ -134,13 +134,13 @@ class Sequences:
         return OutgoingSequence.first(time_stamp)
 
     def ahead_of_clock(self, now: Now) -> list[tuple[OutgoingQueue, int]]:
-        """The outgoing queues whose TimeStamps are later than now, and by how many seconds."""
+        """The outgoing queues with TimeStamps later than now, and the difference in seconds."""
         return [
             (queue, int(time_stamp - now.wall)) for time_stamp, queue in self._queues.items() if time_stamp > now.wall
         ]
 
     def queue_of(self, tx_sequence_id: int) -> OutgoingQueue | None:
-        """The outgoing queue whose messages are in this sequence, or were."""
+        """The outgoing queue with messages in this sequence, now or before."""
         return self._queues.get(tx_sequence_id >> TIME_STAMP_SHIFT)
 
     def last_before_start(self, queue: OutgoingQueue) -> tuple[TxSequenceId, int]:
@@ -159,7 +159,7 @@ class Sequences:
             write_outgoing(self._messages.batch, queue.number, sequence)
 
     def forget(self, queue: Queue) -> None:
-        """The queue is deleted, and the records of its sequences with it."""
+        """Forget the sequences of a deleted queue, and their records."""
         self._last_before_start.pop(queue.number, None)
         sequence = self._outgoing.pop(queue.number, None)
         if sequence is not None:
@@ -167,7 +167,7 @@ class Sequences:
         self.incoming.forget(queue)
 
     def write(self) -> None:
-        """What has changed goes into the batch that is being made."""
+        """Put the changes into the current batch."""
         incoming, history = self.incoming, self._history
         has_moved = incoming.kept.unwritten or incoming.met.unwritten
         has_met = history is not None and (history.changed or history.obsolete)
@@ -187,7 +187,7 @@ class Sequences:
         return self.seconds_behind(now) > 0
 
     def seconds_behind(self, now: Now) -> float:
-        """How far the clock is before the latest record of the store."""
+        """Seconds by which the clock is before the latest record of the store; 0 if it is not."""
         return max(self._latest - now.wall, 0.0)
 
     def _note_time(self, wall: int) -> None:
@@ -206,7 +206,7 @@ class Sequences:
 
 
 def read_outgoing(reader: Reader) -> dict[int, OutgoingSequence]:
-    """The sequences of what goes out, by the numbers of the queues."""
+    """The outgoing sequences, by the numbers of the queues."""
     outgoing: dict[int, OutgoingSequence] = {}
     for key, value in scans.items(reader, Table.SEQUENCES, *keys.all_outgoing_sequences()):
         try:
@@ -248,7 +248,7 @@ def last_time_stamp(reader: Reader) -> int:
 
 
 def write_history(batch: Batch, history: MessageHistory, now: Now) -> None:
-    """Goes into every batch that received messages."""
+    """Write the history; it goes into every batch with received messages."""
     for block in history.take_blocks(now.monotonic):
         record = DuplicatesRecord(int(now.wall), block.identifiers, block.peer)
         batch.put(Table.DUPLICATES, keys.duplicates_key(block.number), record.encode())
@@ -257,10 +257,10 @@ def write_history(batch: Batch, history: MessageHistory, now: Now) -> None:
 
 
 def restore_history(reader: Reader, history: MessageHistory, now: Now) -> None:
-    """What is kept was young when it was written.
+    """Restore the history of identifiers, which were young when they were written.
 
-    An age that is not between 0 and the period says that the clock was set, or that this queue manager was down, when
-    nothing could come again. Then it counts as new.
+    An age that is not between 0 and the period means that the clock was set, or that this queue manager was down, when
+    nothing could come again. Then the identifier counts as new.
     """
     for key, value in scans.whole_table(reader, Table.DUPLICATES):
         try:

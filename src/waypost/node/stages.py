@@ -1,10 +1,10 @@
-"""Stages: messages that are on disk and seen by nobody until a batch is committed, which happens once.
+"""Stages: messages on disk that no reader sees until their batch is committed, which happens once.
 
 A stage is a lasting transaction that has sent (waypost.core.lasting_transactions). The commit of several stages and the
-note that the batch of the query is done (waypost.node.committed_batches) are one batch of the store, so a repetition
-changes nothing, whenever the process has died. Stages are committed in the order in which they were made, and all of
-their messages or none: if a queue was deleted meanwhile, the commit is refused. What else is staged for the batch goes
-with the commit, because nobody can commit it any more.
+record that the batch of the query is committed (waypost.node.committed_batches) are one batch of the store, so a
+repetition changes nothing, after any crash. Stages are committed in the order in which they were made, and all of
+their messages or none: if a queue was deleted meanwhile, the commit is refused. Other stages of the batch are dropped
+with the commit, because they can no longer be committed.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,10 +43,10 @@ from waypost.wire.format_names import FormatName
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch of a query as one of its runs writes it.
+    """A batch of a query, as one of its runs writes it.
 
-    `destination` is the queue that all messages are for, BY_COLUMN if each says where it goes, or None for a batch that
-    is committed once to whatever destination. `run` is a GUID, NULL if it is not known.
+    `destination` is the queue for all messages, BY_COLUMN if each names its queue, or None for a batch that is
+    committed once to any destination. `run` is a GUID, NULL if unknown.
     """
 
     query: str
@@ -66,7 +66,7 @@ class Group:
 
 
 class Stages:
-    """Those of one node, and the batches that are done."""
+    """The stages of one node, and the committed batches."""
 
     __slots__ = ("_by_batch", "_kernel", "_manager", "_new_guid", "_sending", "_stages", "commits")
 
@@ -78,22 +78,22 @@ class Stages:
         kept: bulk_store.Kept,
         new_guid: Callable[[], bytes],
     ) -> None:
-        """Leases begin anew."""
+        """Leases begin again."""
         self._kernel: Final = kernel
         self._manager: Final = manager
         self._sending: Final = sending
         self._new_guid: Final = new_guid
         self._stages: Final = kept.stages
-        # Of each query and batch.
+        # The stages of each query and batch.
         self._by_batch: Final[dict[tuple[str, int], dict[bytes, None]]] = {}
         self.commits: Final = CommittedBatches(kernel, kept.commits)
         for identifier, stage in kept.stages.items():
             self._begin(identifier, stage, kernel.now)
 
-    # What a writer asks for, while an operation of the node is under way.
+    # Calls for a writer, while an operation of the node is under way.
 
     def stage(self, batch: Batch, groups: Sequence[Group], lease_s: float, now: Now) -> Staged:
-        """All messages of the groups, in their order, or none.
+        """Stage all messages of the groups, in order, or none.
 
         Nothing is kept for a batch that another run has committed. Raises TransactionSequence if this one has.
         """
@@ -104,9 +104,9 @@ class Stages:
             return Staged("", 0, is_committed=True)
         self.commits.check_room(key, now.wall)
         if len(self._stages) >= MAX_STAGES:
-            raise LimitReached(f"{MAX_STAGES} stages wait for their commit already; commit or drop them")
+            raise LimitReached(f"the limit of {MAX_STAGES} uncommitted stages is reached; commit or drop some")
         if sum(len(group.bodies) + len(group.messages) for group in groups) > MAX_BULK_MESSAGES:
-            raise InvalidParameter(f"a stage has at most {MAX_BULK_MESSAGES} messages; make several of them")
+            raise InvalidParameter(f"a stage must have at most {MAX_BULK_MESSAGES} messages; make several stages")
         identifier = self._new_guid()
         transactions = self._manager.transactions
         transactions.create_transaction(identifier)
@@ -125,12 +125,12 @@ class Stages:
         return Staged(guid_text(identifier), stage.count)
 
     def drop(self, identifiers: Sequence[bytes]) -> None:
-        """Those that are gone already stay gone."""
+        """Drop these stages. Those that are gone already do not matter."""
         for identifier in identifiers:
             self._drop(identifier)
 
     def drop_batch(self, batch: Batch) -> None:
-        """Drop all that this run has staged for a batch, also what a task has left that nobody heard of again."""
+        """Drop all stages of this run for a batch, including those of lost tasks."""
         key = self._key(batch)
         for identifier in list(self._by_batch.get((key.query, key.batch), ())):
             stage = self._stages[identifier]
@@ -138,10 +138,10 @@ class Stages:
                 self._drop(identifier)
 
     def commit(self, batch: Batch, identifiers: Sequence[bytes], now: Now) -> Committed:
-        """Make what is staged seen, unless that was done before; drop what else is staged for the batch.
+        """Make the staged messages visible, unless done before; drop other stages of the batch.
 
-        Raises TransactionSequence if a stage is not there, or not one of this batch and run, or if this is a second
-        write of it; QueueDeleted if messages have gone with their queue. Then nothing is seen.
+        Raises TransactionSequence if a stage is missing, or belongs to another batch or run, or if this is a second
+        write of the batch; QueueDeleted if messages were deleted with their queue. Then nothing becomes visible.
         """
         key = self._key(batch)
         done = self.commits.find(key)
@@ -158,15 +158,15 @@ class Stages:
         return Committed(count, is_repeated=False)
 
     def batches(self, query: str) -> list[int]:
-        """The last ones of a query that were committed, ascending."""
+        """The last committed batches of a query, ascending."""
         return self.commits.batches(query)
 
     def key_of(self, identifier: bytes) -> Key | None:
-        """The batch that this lasting transaction is a stage of."""
+        """The batch of the stage that this lasting transaction is."""
         stage = self._stages.get(identifier)
         return None if stage is None else Key(stage.query, stage.batch, stage.destination)
 
-    # How it is done.
+    # Internals.
 
     def _send(self, group: Group, transaction: bytes, now: Now) -> None:
         manager = self._manager
@@ -189,7 +189,7 @@ class Stages:
 
     def _send_alike(self, group: Group, descriptor: OpenQueueDescriptor, transaction: bytes, now: Now) -> None:
         if group.like is None or descriptor.multiple:
-            raise InvalidParameter("bodies need the properties that they share, and one queue to go to")
+            raise InvalidParameter("bodies need `like` and exactly one destination queue")
         like = new_message(group.like)
         self._sending.prepare(descriptor, like, transaction, now, group.bodies)
         ordinal = self._manager.first_ordinal(len(group.bodies))
@@ -201,7 +201,7 @@ class Stages:
 
     def _key(self, batch: Batch) -> Key:
         if not 0 < len(batch.query.encode("utf-8", "surrogatepass")) <= MAX_BULK_NAME:
-            raise InvalidParameter(f"a query has a name of 1 to {MAX_BULK_NAME} bytes, a GUID for example")
+            raise InvalidParameter(f"the name of a query must have 1 to {MAX_BULK_NAME} bytes: use a GUID, for example")
         to = batch.destination
         if isinstance(to, FormatName):
             to = destination_of(to, self._manager.collection)
@@ -212,27 +212,27 @@ class Stages:
             staged = self.key_of(identifier)
             if staged is None:
                 raise TransactionSequence(
-                    f"the stage {guid_text(identifier)} is gone: it was dropped, or not committed in time; write the "
-                    "batch again, with a longer lease if it takes long"
+                    f"the stage {guid_text(identifier)} does not exist: it was dropped, or not committed in time; "
+                    "write the batch again, with a longer lease if it takes long"
                 )
             if not staged.matches(key):
-                raise TransactionSequence(f"the stage {guid_text(identifier)} is one of {staged}, not of {key}")
+                raise TransactionSequence(f"the stage {guid_text(identifier)} belongs to {staged}, not to {key}")
             if self._stages[identifier].run != run:
                 raise TransactionSequence(
-                    f"the stage {guid_text(identifier)} of {key} is one of another run of the query; write the batch "
+                    f"the stage {guid_text(identifier)} of {key} belongs to another run of the query; write the batch "
                     "again"
                 )
             self._check_whole(identifier, staged)
         self.commits.check_is_known(key)
 
     def _check_whole(self, identifier: bytes, key: Key) -> None:
-        """Raise QueueDeleted if a queue has taken messages of the stage along."""
+        """Raise QueueDeleted if messages of the stage were deleted with their queue."""
         stage, manager = self._stages[identifier], self._manager
         there = manager.collection.by_number
         gone = {run.queue_id for run in stage.runs} - there.keys()
         runs = manager.lasting.collection[identifier]
         if gone or sum(map(len, runs)) != stage.count:
-            # Since a restart, nobody knows the name of a queue that is gone.
+            # After a restart the name of a deleted queue is unknown.
             names = sorted({str(run.queue) for run in runs if run.queue.number in gone}) or [
                 key.destination or "a queue"
             ]
@@ -242,7 +242,7 @@ class Stages:
             )
 
     def _check_disk(self, identifiers: Sequence[bytes]) -> None:
-        """What goes to another computer is written once more, with its place in the sequence. Raises StoreFull."""
+        """Check room: messages to another computer are written again, with their sequence numbers. Raises StoreFull."""
         size = 0
         for identifier in identifiers:
             for run in self._manager.lasting.collection[identifier]:
@@ -254,7 +254,7 @@ class Stages:
     def _commit(self, identifiers: Sequence[bytes], now: Now) -> int:
         lasting = self._manager.lasting
         runs = {identifier: lasting.collection[identifier] for identifier in identifiers}
-        # In the order of their making, in which their messages stand.
+        # In the order in which they were made, like their messages.
         ordered = sorted(runs, key=lambda identifier: _first_place(runs[identifier]))
         count = sum(map(len, chain.from_iterable(runs.values())))
         lasting.commit(ordered, now.wall)
@@ -271,7 +271,7 @@ class Stages:
         self._drop(identifier)
 
     def _drop_all(self, key: Key) -> None:
-        """Drop what is staged for a batch that is committed: nobody can commit it, and it hides what comes later."""
+        """Drop the other stages of a committed batch: they can never be committed, and hide later messages."""
         for identifier in list(self._by_batch.get((key.query, key.batch), ())):
             stage = self._stages[identifier]
             if key.matches(Key(stage.query, stage.batch, stage.destination)):
@@ -301,6 +301,6 @@ def _check_transactional(descriptor: OpenQueueDescriptor) -> None:
         queue = queue_of(each)
         if not isinstance(queue, OutgoingQueue) and not queue.attributes.transactional:
             raise TransactionUsage(
-                f"{queue} is not transactional, so nothing can be staged for it: create it with --transactional, or "
+                f"{queue} is not transactional, so it accepts no staged messages: create it with --transactional, or "
                 "write with delivery=at-least-once"
             )

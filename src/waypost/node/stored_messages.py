@@ -1,8 +1,8 @@
-"""Messages in memory and in the store: the MessageTable of the core, and the batch that is being made.
+"""Messages in memory and in the store: the MessageTable of the core, and the current batch.
 
 An express message, and one that a transaction holds, is in memory only. A recoverable one is written with the batch and
-stays in memory until the batch is durable; then it is read from the store whenever it is wanted, so that a million
-waiting messages cost what their positions cost. The totals of a queue are written with every batch that changes them.
+stays in memory until the batch is durable; then every use reads it from the store, so that a million waiting messages
+cost only their positions. The totals of a queue are written with every batch that changes them.
 """
 
 from collections import deque
@@ -30,12 +30,12 @@ _PUT: Final = Action.PUT
 _DELETE: Final = Action.DELETE
 _MESSAGES: Final = Table.MESSAGES
 _RECOVERABLE: Final = DeliveryGuarantee.RECOVERABLE
-# Records that are read together: so few that their bytes are still in the cache when they are taken apart.
+# Number of records to read together: so few that their bytes are still in the cache when they are decoded.
 _PART: Final = 128
 
 
 class StoredMessages:
-    """See waypost.core.ports.MessageTable. `batch` gets everything that is to be durable together, under `token`."""
+    """The MessageTable of waypost.core.ports. `batch` collects what becomes durable together, under `token`."""
 
     __slots__ = (
         "_damaged",
@@ -61,19 +61,19 @@ class StoredMessages:
         self._reader: Final = reader
         self._damaged: Final = damaged
         self.batch = Batch()
-        # Whether a packet that is read may be one that nothing has decoded in this life.
+        # Whether a packet may be one that was not decoded since the start.
         self.checks_packets = True
         self.token = 1
-        # The latest batch of those that have to become durable before what was read can be told to anybody.
+        # The latest batch that must become durable before the messages read may be shown.
         self.read_token = 0
         self._volatile: dict[_Key, Message] = {}
-        # Of messages that are held and do not expire: what will be written before their packets.
+        # The head of the record, before the packet, of each held message that does not expire.
         self._heads: dict[_Key, bytes] = {}
-        # What is written and not yet durable, with the token of its batch; the keys of each batch tell when to forget.
+        # Messages that are written and not durable, with the token of the batch; the keys of each batch, to forget it.
         self._pending: dict[_Key, tuple[int, Message]] = {}
         self._puts: list[_Key] = []
         self._submitted: deque[tuple[int, list[_Key]]] = deque()
-        # Of messages that transactions have sent, and of the batches that are not durable yet, with the size of each.
+        # Bytes of messages that transactions have sent, and of the batches that are not durable, with the size of each.
         self.held_bytes = 0
         self.unwritten_bytes = 0
         self._sizes: deque[int] = deque()
@@ -88,12 +88,12 @@ class StoredMessages:
 
     @property
     def inexact(self) -> set[int]:
-        """The queues that may count too many bytes, because the size of a damaged message is not known."""
+        """The queues that may count too many bytes, because the size of a damaged message is unknown."""
         return self._damaged.inexact
 
     @property
     def admitted_bytes(self) -> int:
-        """What the disk has not got yet, and will."""
+        """Number of bytes that were admitted and are not on disk yet."""
         return self.held_bytes + self.unwritten_bytes + self.batch.size
 
     def put(self, queue: int, message: Message) -> None:
@@ -229,10 +229,10 @@ class StoredMessages:
             raise undecodable(key, value, error) from error
 
     def records(self, queue: int, lookup_ids: Sequence[int], at: int) -> Sequence[bytes]:
-        """The MessageRecords of some of these messages from a place on, in this order, of one at least.
+        """The MessageRecords of some of these messages from a place on, in order, at least one.
 
-        They end soon after they have MAX_SCAN_BYTES, and before one that is damaged, which raises RecordDamaged if it
-        is the first. Messages that are in memory get one for the occasion.
+        They end soon after MAX_SCAN_BYTES, and before a damaged one, which raises RecordDamaged if it is the first.
+        Messages in memory are encoded for the call.
         """
         lookup_ids = lookup_ids[at : at + _PART]
         volatile, pending = self._volatile, self._pending
@@ -255,7 +255,7 @@ class StoredMessages:
     def _with_held(
         self, queue: int, lookup_ids: Sequence[int], held: set[int], values: Sequence[bytes]
     ) -> list[bytes]:  # fmt: skip
-        """Put the records of messages that are in memory between those of the others, as far as there are others."""
+        """Insert the records of messages in memory between those of the others, as far as those go."""
         found: list[bytes] = []
         size = 0
         stored = iter(values)
@@ -304,17 +304,17 @@ class StoredMessages:
         return size + volatile_size
 
     def _let_go(self, queue: int, message: Message) -> None:
-        """A message that was in memory only is gone. A recoverable one was held."""
+        """Forget a message that was in memory only. A recoverable one was held."""
         self._heads.pop((queue, message.lookup_identifier), None)
         if message.delivery_guarantee is _RECOVERABLE:
             self.held_bytes -= len(message.packet)
 
     def set_aside(self, queue: Queue, lookup_id: int, damage: RecordDamaged) -> int:
-        """See waypost.core.ports.MessageTable. All of it is part of the batch that is being made."""
+        """See waypost.core.ports.MessageTable. All changes are part of the current batch."""
         key = keys.message_key(queue.number, lookup_id)
         self._damaged.keep(self.batch, queue, lookup_id, damage)
         if damage.value is not None:
-            # What cannot even be reached cannot be removed: a salvage may still find it.
+            # An unreachable record stays: a salvage may still find it.
             self.batch.delete(Table.MESSAGES, key)
         self.batch.delete(Table.POSITIONS, key)
         totals = self._count(queue.number)
@@ -324,12 +324,12 @@ class StoredMessages:
         return size
 
     def set_stray_aside(self, queue: Queue, lookup_id: int, damage: RecordDamaged) -> None:
-        """The same of a record that is among the messages of a queue and was never counted as one of them."""
+        """Set aside a record that is among the messages of a queue and was never counted as one of them."""
         self._damaged.keep(self.batch, queue, lookup_id, damage)
         self.batch.delete(Table.MESSAGES, damage.key)
 
     def set_purge_pending(self, queue: int, message: Message, *, is_pending: bool) -> None:
-        """Whether the message goes when its lock does, also after a restart."""
+        """Set whether the message is removed when its lock ends, also after a restart."""
         lookup_id = message.lookup_identifier
         if (queue, lookup_id) in self._volatile:
             return
@@ -342,7 +342,7 @@ class StoredMessages:
             self.batch.delete(Table.POSITIONS, message_key(queue, lookup_id))
 
     def delete_queue(self, queue: int) -> None:
-        """Nothing of the queue's messages and totals stays. Its messages are deleted already."""
+        """Remove the totals and positions of a queue. Its messages are deleted already."""
         self.batch.delete(Table.COUNTERS, keys.totals_key(queue))
         self._touched.discard(queue)
         self._totals.pop(queue, None)
@@ -352,7 +352,7 @@ class StoredMessages:
         self._totals[queue] = totals
 
     def restore_position(self, queue: int) -> None:
-        """The queue has PositionRecords."""
+        """Note that the queue has PositionRecords."""
         self._positions.add(queue)
 
     def seal(self) -> tuple[Batch, int]:
@@ -360,7 +360,7 @@ class StoredMessages:
         for queue in sorted(self._touched):
             totals = self._totals[queue]
             if not totals.message_count:
-                # The size of a message that was missing was not known.
+                # The size of a missing message was unknown.
                 totals.total_bytes = 0
             assert totals.message_count >= 0, f"more messages of queue {queue} were deleted than were put"
             self.batch.put(Table.COUNTERS, keys.totals_key(queue), totals.encode())
@@ -376,9 +376,9 @@ class StoredMessages:
         return sealed
 
     def persisted(self, token: int) -> None:
-        """Messages that are durable with this batch, the next one, are read from the store from now on."""
+        """Note that this batch, the next one, is durable: its messages are read from the store from now on."""
         self.unwritten_bytes -= self._sizes.popleft()
-        assert token < self.token, f"batch {token} is durable, and is still being made"
+        assert token < self.token, f"batch {token} is durable, but is the current one"
         assert self.unwritten_bytes >= 0, "more bytes are durable than were to be written"
         while self._submitted and self._submitted[0][0] <= token:
             written, puts = self._submitted.popleft()
@@ -412,8 +412,8 @@ def _missing(key: bytes) -> RecordDamaged:
 
 
 def undecodable(key: bytes, value: bytes, error: StoreError) -> RecordDamaged:
-    """What is raised for the record of a message that is whole and says nothing that Waypost understands."""
-    reason = f"{describe(_MESSAGES, key)} cannot be decoded: {error}"
+    """The error for the record of a message with a right checksum that Waypost does not understand."""
+    reason = f"cannot decode {describe(_MESSAGES, key)}: {error}"
     return RecordDamaged(reason, _MESSAGES, key, seal(_MESSAGES, key, value))
 
 

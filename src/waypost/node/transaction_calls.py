@@ -1,6 +1,6 @@
-"""The operations on transactions of applications, which are known by their GUIDs.
+"""The operations on transactions of applications, which have GUIDs.
 
-One that begins with a time limit is aborted when nobody has used it for that long. A read that waits in it uses it.
+One with a time limit is aborted after that time without use. A read that waits in it counts as use.
 """
 
 from contextlib import suppress
@@ -22,7 +22,7 @@ from waypost.node.node import Node
 
 
 class TransactionCalls:
-    """Those on one node."""
+    """Operations on transactions of one node."""
 
     __slots__ = ("_kernel", "_limits", "_new_guid", "_open", "_reading", "_transactions")
 
@@ -31,16 +31,16 @@ class TransactionCalls:
         self._new_guid: Final = node.new_guid
         self._transactions: Final = node.manager.transactions
         self._reading: Final = node.manager.reading
-        # Those that were begun here and have not ended.
+        # Transactions that were begun here and have not ended.
         self._open: Final[dict[str, bytes]] = {}
-        # Seconds that each may rest, of those that have a limit.
+        # Seconds without use before each is aborted, for those with a limit.
         self._limits: Final[dict[bytes, float]] = {}
 
     def begin(self, call: Call, operation: BeginTransaction) -> None:
         identifier = self._new_guid() if operation.id is UNSET else _identifier(operation.id)
         with self._kernel.operation(call.now):
             self._begin(identifier, 0.0 if operation.timeout_s is UNSET else operation.timeout_s, call.now)
-            # Whoever leases it to others knows when it ends.
+            # A caller that leases it to others knows the end of the lease.
             self._kernel.reply(call.request, TransactionObject(guid_text(identifier), ""))
 
     def commit(self, call: Call, operation: CommitTransaction) -> None:
@@ -49,7 +49,7 @@ class TransactionCalls:
         with self._kernel.operation(call.now):
             self._check_own(identifier)
             self._end(call, self._transactions.transaction_commit(identifier, call.now.wall))
-            # A queue that was deleted meanwhile may have left nothing to be written here.
+            # The deletion of a queue meanwhile may have left nothing to write here.
             self._kernel.await_everything()
         self._forget(identifier)
 
@@ -59,7 +59,7 @@ class TransactionCalls:
         self._abort(call, identifier)
 
     def joined(self, call: Call, transaction: str | UnsetType, begin_s: float | UnsetType) -> bytes | None:
-        """The transaction that an operation is part of, which begins with it if it says so."""
+        """The transaction of an operation; the operation begins it if it says so."""
         if transaction is UNSET:
             if begin_s is not UNSET:
                 raise InvalidParameter("begin_s needs the id of the transaction to begin")
@@ -73,12 +73,12 @@ class TransactionCalls:
         return identifier
 
     def used(self, identifier: bytes | None, now: Now) -> None:
-        """Let the time limit of a transaction begin again, if it has one."""
+        """Begin the time limit of a transaction again, if it has one."""
         if identifier in self._limits:
             self._start_limit(identifier, now)
 
     def stop(self, now: Now) -> None:
-        """Abort what is under way, because the queue manager ends."""
+        """Abort the active transactions, because the queue manager stops."""
         while self._open:
             identifier = next(iter(self._open.values()))
             self._forget(identifier)
@@ -91,7 +91,7 @@ class TransactionCalls:
             self._end(call, self._transactions.transaction_abort(identifier))
 
     def _check_own(self, identifier: bytes) -> None:
-        """The transactions of a coordinator are not an application's to end."""
+        """Raise TransactionSequence for a transaction of a coordinator: applications do not end these."""
         transaction = self._transactions.collection.get(identifier)
         if transaction is None or not transaction.single_phase:
             raise failure(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
@@ -115,7 +115,7 @@ class TransactionCalls:
             self._kernel.timers.stop((TransactionCalls, identifier))
 
     def _start_limit(self, identifier: bytes, now: Now) -> None:
-        """It begins, or begins again."""
+        """Begin the time limit, or begin it again."""
         deadline = now.monotonic + self._limits[identifier]
         self._kernel.timers.start(
             (TransactionCalls, identifier), deadline, lambda now: self._limit_ended(identifier, now)
@@ -137,4 +137,4 @@ def _identifier(text: str) -> bytes:
     try:
         return parse_guid(text)
     except DecodeError:
-        raise InvalidParameter(f"the id of a transaction is a GUID, not {excerpt(text)}") from None
+        raise InvalidParameter(f"the id of a transaction must be a GUID, not {excerpt(text)}") from None

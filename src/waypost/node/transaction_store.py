@@ -1,4 +1,4 @@
-"""External transactions that are prepared, in the store: MS-MQDMPR 3.1.1.13 and 3.1.1.14."""
+"""Prepared external transactions in the store: MS-MQDMPR 3.1.1.13 and 3.1.1.14."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -40,7 +40,7 @@ def delete(batch: Batch, identifier: bytes) -> None:
 
 
 def transaction_of(identifier: bytes, record: TransactionRecord, queues: Mapping[int, Queue]) -> Transaction:
-    """A prepared transaction as it was. Operations on queues that are gone are done with."""
+    """The prepared transaction of a record. Operations on deleted queues are left out."""
     transaction = Transaction(identifier, record.single_phase, is_prepared=True)
     for stored in record.operations:
         queue = queues.get(stored.queue_id)
@@ -59,7 +59,7 @@ def _reason(stored: OperationRecord) -> MessageClass:
 
 
 def _target(stored: OperationRecord, queue: Queue, queues: Mapping[int, Queue]) -> Queue | None:
-    """Where a Move goes. A queue that was deleted since stays what it is: deleted (readings MQDMPR 3.S)."""
+    """The destination of a Move. A queue that was deleted since stays deleted (readings MQDMPR 3.S)."""
     if stored.operation_type is not records.OperationType.MOVE:
         return None
     target = queues.get(stored.target_queue_id)

@@ -1,11 +1,11 @@
-"""The acknowledgments of transactional messages that came from elsewhere: MS-MQQB 3.1.7.2.2 and 3.1.7.17.
+"""The acknowledgments of transactional messages from other hosts: MS-MQQB 3.1.7.2.2 and 3.1.7.17.
 
-Both kinds are messages to the order queue of the queue manager that sent the acknowledged one. readings MQQB 3.20: what
-is needed to reach it is kept with the message, as it may be received after a restart, and then with the acknowledgment.
+Both kinds are messages to the order queue of the queue manager that sent the acknowledged one. readings MQQB 3.20: the
+address of that is kept with the message, which may be received after a restart, and then with the acknowledgment.
 
-A FinalAck of a message that has taken its place in a sequence is sent once, so it is owed: it waits in its outgoing
-queue for as long as it takes, whatever the quotas say. An OrderAck, and the FinalAck of a message that was refused
-before that, come again with the message, and may be discarded where there is no room.
+A FinalAck of a message with a place in a sequence is sent once, so it is owed: it waits in its outgoing queue as long
+as needed, beyond all quotas. An OrderAck, and the FinalAck of a message that was refused before that, come again with
+the message, and may be discarded without room for them.
 """
 
 from collections.abc import Callable
@@ -48,30 +48,30 @@ from waypost.wire.transactional_acks import (
 from waypost.wire.user_header import UserHeader
 from waypost.wire.user_message import UserMessage
 
-# The queue in the names of those whose acknowledgments may go by way of others.
+# The queue in the names of outgoing queues for acknowledgments that relays may carry.
 _BACK_QUEUE: Final = f"{ORDER_QUEUE}back"
 _QUEUES: Final = (ORDER_QUEUE, _BACK_QUEUE)
 
 
 @lru_cache(maxsize=1024)
 def origin_of(queue_manager: bytes, address: str) -> Origin:
-    """Where a message came from, as it is kept: the other end of the session that brought it."""
+    """The origin of a message, as stored: the other end of the session that brought it."""
     host, _, zone = address.partition("%")
     return Origin(queue_manager, HostAddress(ip_address(host).packed, int(zone) if zone.isdecimal() else 0))
 
 
 class AckQueues(Interface):
-    """Finds the outgoing queues that acknowledgments go to. Whoever transfers does."""
+    """Finds the outgoing queues for acknowledgments. Transfer implements it."""
 
     def owes(self, name: FormatName, origin: Origin, now: Now) -> OutgoingQueue:
-        """The queue with this name, for an acknowledgment that has to wait there if there is no way."""
+        """The queue with this name, for an acknowledgment that waits there until a route exists."""
 
     def leads_to(self, name: FormatName, origin: Origin, now: Now) -> OutgoingQueue | None:
-        """The same for one that may be discarded: None if there is no way or no room."""
+        """The queue with this name, for one that may be discarded: None without a route or room."""
 
 
 class TransactionalAcks:
-    """MS-MQMQ 2.2.19.1: they have all the time there is, which a FinalAck needs, because it is sent once."""
+    """Sends acknowledgments. MS-MQMQ 2.2.19.1: they never expire, because a FinalAck is sent only once."""
 
     __slots__ = ("_manager", "_order_acks", "_queues")
 
@@ -82,9 +82,9 @@ class TransactionalAcks:
         self._order_acks: dict[int, dict[int, int]] = {}
 
     def order_ack(self, source: bytes, origin: Origin, body: OrderAckBody, now: Now, *, is_direct: bool) -> bool:
-        """MS-MQQB 3.1.6.9. What it tells is durable. False if it cannot be sent.
+        """Send an OrderAck: MS-MQQB 3.1.6.9. The accepted messages are durable. False if it cannot go.
 
-        `source` is the queue manager that began the sequence. One that waits for the same sequence tells less: it goes.
+        `source` is the queue manager that began the sequence. An OrderAck that waits for the same sequence is replaced.
         """
         ack = self._ack_to(source, origin, is_direct=is_direct)
         packet = self._packet(ack, lambda user, queue: order_ack(user, queue, body), now)
@@ -98,7 +98,7 @@ class TransactionalAcks:
         return False
 
     def _replace(self, outgoing: OutgoingQueue, tx_sequence_id: int) -> None:
-        """Take an OrderAck away that was not sent yet."""
+        """Remove an OrderAck that was not sent yet."""
         waiting = self._order_acks.get(outgoing.number)
         if waiting is None:
             return
@@ -111,13 +111,13 @@ class TransactionalAcks:
             self._manager.positions.remove(outgoing, lookup_id)
 
     def forget(self, queue: Queue) -> None:
-        """The queue is deleted."""
+        """Forget the OrderAcks of a deleted queue."""
         self._order_acks.pop(queue.number, None)
 
     def final_ack(self, message: Message, message_class: int, now: Now) -> bool:
-        """MS-MQQB 3.1.7.2.2: a message that has an origin left its queue, or never came into it.
+        """Acknowledge a message with an origin that left its queue, or never came into it: MS-MQQB 3.1.7.2.2.
 
-        Whether one is sent: readings MQQB 3.20, only for transactional messages.
+        True if a FinalAck is sent: readings MQQB 3.20, only for transactional messages.
         """
         origin = message.origin
         if origin is None or not wants_final_ack(message):
@@ -125,19 +125,19 @@ class TransactionalAcks:
         return self.send_final_ack(UserMessage.decode(message.packet), origin, message_class, now)
 
     def send_final_ack(self, packet: UserMessage, origin: Origin, message_class: int, now: Now) -> bool:
-        """For a message that has taken its place in its sequence: the FinalAck waits until there is a way."""
+        """Acknowledge a message with a place in its sequence: the FinalAck waits for a route."""
         ack = self._ack_of(packet, origin)
         message = self._final_ack(packet, ack, message_class, now)
         try:
             outgoing = self._queues.owes(ack.name, origin, now)
         except QueueNotFound:
-            # The other side has come from an address of this computer: a session with it is the one way.
+            # The other side came from an address of this computer: a session with it is the only route.
             outgoing = self._queues.owes(PrivateFormatName(ack.target, ORDER_QUEUE_NUMBER), origin, now)
         self._manager.writing.enqueue_owed(outgoing, message, now)
         return True
 
     def try_final_ack(self, packet: UserMessage, origin: Origin, message_class: int, now: Now) -> bool:
-        """For a message that was refused before it took its place, and comes again. False if it cannot be sent."""
+        """Acknowledge a message that was refused before it had a place, and comes again. False if this fails."""
         ack = self._ack_of(packet, origin)
         with suppress(WaypostError):
             outgoing = self._queues.leads_to(ack.name, origin, now)
@@ -152,7 +152,7 @@ class TransactionalAcks:
         return self._ack_to(packet.user.source_queue_manager, origin, is_direct=is_direct)
 
     def _ack_to(self, source: bytes, origin: Origin, *, is_direct: bool) -> "_Ack":
-        """MS-MQQB 3.1.7.17: what came for a direct name is of the other end of the session, the rest of its source."""
+        """MS-MQQB 3.1.7.17: the target is the other end of the session for a direct name, otherwise the source."""
         target = origin.queue_manager if is_direct else source
         name = ack_queue(target, self._manager, address_of(origin), is_direct=is_direct)
         return _Ack(target, name, origin, is_direct)
@@ -193,7 +193,7 @@ class _Ack:
 
 
 class OwnQueues:
-    """Those of a queue manager that transfers nothing: what it acknowledges waits until it does."""
+    """The outgoing queues of a queue manager without transfer: acknowledgments wait until it has one."""
 
     __slots__ = ("_manager",)
 
@@ -207,17 +207,17 @@ class OwnQueues:
 
 
 def address_of(origin: Origin) -> str:
-    """The text of the address that a message came from; nothing if it is not known."""
+    """The text of the address that a message came from; "" if unknown."""
     address = str(ip_address(origin.host.address)) if origin.host.address else ""
     return f"{address}%{origin.host.scope}" if origin.host.scope and ":" in address else address
 
 
 def ack_queue(guid: bytes, manager: QueueManager, address: str, *, is_direct: bool) -> FormatName:
-    """The name of the outgoing queue for acknowledgments to a queue manager, which it has on this computer alone.
+    """The name of the outgoing queue for acknowledgments to a queue manager, known on this computer only.
 
-    What names the other by its address, which means whoever reads it, must go to itself; and there may be several
-    behind one address, so that the GUID stands in the name too. What names it by its GUID may go by way of others. It
-    is kept apart by the address that the messages came from as well, because anybody can send in the name of another.
+    Acknowledgments that name the other by its address, which means any reader there, must go to that host itself; and
+    several queue managers may be behind one address, so the name has the GUID too. Those that name it by its GUID may
+    go through relays. The address of the messages separates them as well, because anybody can send under another GUID.
     """
     if not is_direct and (not address or manager.identity.is_local(address)):
         return PrivateFormatName(guid, ORDER_QUEUE_NUMBER)
@@ -236,12 +236,12 @@ def peer_of(name: FormatName) -> bytes | None:
 
 
 def may_relay(name: FormatName) -> bool:
-    """Whether what is in such a queue names the other by its GUID, so that it may go by way of others."""
+    """Whether the acknowledgments in such a queue name the other by its GUID, so that relays may carry them."""
     return not isinstance(name, DirectFormatName) or name.queue == _BACK_QUEUE
 
 
 def _guid_in(text: str) -> bytes | None:
-    """Anybody can give a queue a name that looks like this one."""
+    """The GUID in the text, or None: anybody can give a queue a name that looks like this one."""
     try:
         guid = bytes.fromhex(text)
     except ValueError:

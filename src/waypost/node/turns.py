@@ -1,8 +1,8 @@
-"""Whose turn it is: connections whose bytes wait are worked on one after the other, each for one budget at a time.
+"""Turns of connections: those with waiting bytes are served one after the other, each for one budget at a time.
 
-A connection that still has something left after its turn goes behind all others that wait. So between two turns of one
-that waits, at most one budget of every other connection is worked on, whatever the others send. A connection that waits
-alone gets a whole turn, so that what came together becomes one batch.
+A connection with more left after its turn goes behind all others that wait. So between two turns of a waiting
+connection, at most one budget of every other connection is served, however much the others send. A connection that
+waits alone gets a whole turn, so that what came together becomes one batch.
 
 Nothing here knows of sockets or of time: shells and the simulator use the same class.
 """
@@ -18,14 +18,14 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Packets to be looked at, and bytes to be taken for that. RPC counts fragments, HTTP counts requests."""
+    """Limits of a turn: packets to process, and bytes to read. RPC counts fragments, HTTP counts requests."""
 
     packets: int
     size: int
 
 
 class Work(NamedTuple):
-    """What came of a turn: packets that were looked at, and packets that were taken and not looked at."""
+    """Result of a turn: packets that were processed, and packets that were read and not processed."""
 
     done: int
     left: int
@@ -36,7 +36,7 @@ WHOLE: Final = Budget(MAX_WHOLE_TURN_PACKETS, MAX_TURN_BYTES)
 
 
 class Turns(Generic[K]):
-    """The connections that wait for their turn, in its order."""
+    """The connections that wait for their turn, in order."""
 
     __slots__ = ("_share", "_whole", "waiting")
 
@@ -52,15 +52,15 @@ class Turns(Generic[K]):
         return key in self.waiting
 
     def wait(self, key: K) -> None:
-        """Something of this connection is to be worked on. One that waits already keeps its place."""
+        """Let this connection wait for a turn. One that waits already keeps its place."""
         self.waiting.setdefault(key)
 
     def leave(self, key: K) -> None:
-        """There is nothing to be worked on any more, or nothing may be."""
+        """Remove a connection that has nothing left to serve, or may not be served."""
         self.waiting.pop(key, None)
 
     def take(self) -> tuple[K, Budget] | None:
-        """Whose turn it is, and how much it may take. It waits no longer: who has more to do waits again."""
+        """The next connection, and its budget. It waits no longer: with more to do it calls `wait` again."""
         for key in self.waiting:
             del self.waiting[key]
             return key, self._share if self.waiting else self._whole

@@ -174,8 +174,8 @@ ENDS: Final = {
     "the other side does not acknowledge what was sent": "a session closed because nothing was acknowledged",
     "the session was idle": "a session closed because it was idle",
     "the session was not set up in time": "a session that was not set up in time",
-    "the numbers of the session are used up": "a session recycled",
-    "there is no room for its messages": "a session refused because there is no room",
+    "the sequence numbers of the session are used up": "a session recycled",
+    "its messages do not fit into the quota": "a session refused because there is no room",
     "the host does not answer a ping, or would refuse a session": "a ping that was not answered",
 }
 

@@ -1,1 +1,1 @@
-"""MS-MQQB 3: what passes between two queue managers."""
+"""MS-MQQB 3: the protocol between two queue managers."""

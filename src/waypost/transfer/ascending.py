@@ -1,7 +1,7 @@
 """Numbers in ascending order, a hundred thousand of them and more.
 
-New ones are the largest mostly, and those that leave are the smallest: neither moves the others. What is before
-`_start` has left, and is thrown out together.
+New ones are mostly the largest, and removed ones the smallest: neither moves the others. Numbers before `_start` are
+removed, and dropped together later.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -35,7 +35,7 @@ class Ascending:
             del self._items[at]
 
     def before(self, number: int) -> int | None:
-        """The largest one below it."""
+        """The largest number below this one."""
         at = bisect_left(self._items, number, self._start)
         return self._items[at - 1] if at > self._start else None
 

@@ -1,9 +1,9 @@
-"""Which OrderAck or FinalAck is believed: MS-MQQB 3.1.5.6 and 3.1.5.7 name no condition, and anybody can send one.
+"""Decide whether to believe an OrderAck or FinalAck: MS-MQQB 3.1.5.6 and 3.1.5.7 set no condition for its sender.
 
-A GUID in a handshake proves nothing, because everybody who connects learns it. An address is something: the other end
-of a TCP connection has it. So an acknowledgment is believed if it is of something that was written to a session, is of
-the destination of that, and came over a session with the destination at an address of its own, or with a queue manager
-on the way to it (ADR 22). Everything here is a decision on facts; nothing is looked up.
+A GUID in a handshake proves nothing, because every host that connects learns it. An address is evidence: it is that of
+the other end of a TCP connection. So an acknowledgment is believed if it is of a message that was written to a session,
+is from the destination of that message, and came over a session with the destination at one of its addresses, or with a
+queue manager on the way to it (ADR 22). Everything here is a decision on facts; nothing is looked up.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ Hosts = Mapping[bytes, AbstractSet[str]]
 
 
 class Written(Enum):
-    """Whether what is acknowledged was written to a session.
+    """Whether the acknowledged message was written to a session.
 
     PERHAPS: a process before this one had it, and it was not sent again yet.
     """
@@ -39,11 +39,11 @@ class Bringer:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What is known of the destination of a message.
+    """Facts about the destination of a message.
 
-    `destination` is empty while its GUID is not known. `hops` are the queue managers that messages go to it by way of,
-    and those of `routing.relays`; None if messages go there at once. Whoever is at one of `relay_addresses` counts as
-    one of them. `places` are the addresses of the host that a direct name names.
+    `destination` is empty while its GUID is unknown. `hops` are the queue managers that relay messages to it, and those
+    of `routing.relays`; None if messages go there directly. A host at one of `relay_addresses` counts as one of them.
+    `places` are the addresses of the host in a direct name.
     """
 
     destination: Hosts
@@ -60,9 +60,9 @@ class Decision(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`reason` is the end of a sentence that begins with "it". To admit the address would help if `is_by_address`.
+    """`reason` completes a sentence that begins with "it". `is_by_address`: to admit the address would help.
 
-    `is_likely` of what is kept: it came from where the destination is, so strangers must not take its place.
+    `is_likely` for KEEP: it came from where the destination is, so strangers must not take its place.
     """
 
     decision: Decision
@@ -82,11 +82,11 @@ _NOT_WRITTEN: Final = Verdict(Decision.REFUSE, "is of a message that was never s
 def judge(
     written: Written, way: Way, source: bytes, bringer: Bringer, *, may_be_of_any_hop: bool, is_admitted: bool
 ) -> Verdict:
-    """`source` is SourceQueueManager of the acknowledgment.
+    """Judge an acknowledgment. `source` is its SourceQueueManager.
 
-    `may_be_of_any_hop`: it says that a message was refused, which every queue manager on the way can do (MS-MQQB
-    3.1.5.8.2); only the first of them is known here, so the bringer alone is looked at. `is_admitted`: an operator has
-    admitted the address of the bringer.
+    `may_be_of_any_hop`: it reports a refused message, which every queue manager on the way can do (MS-MQQB 3.1.5.8.2);
+    only the first of them is known here, so only the bringer is checked. `is_admitted`: an operator has admitted the
+    address of the bringer.
     """
     if written is Written.NO:
         return _NOT_WRITTEN
@@ -101,7 +101,7 @@ def _judge_sender(way: Way, source: bytes, bringer: Bringer, *, may_be_of_any_ho
         return _UNKNOWN_THERE if bringer.address in way.places else _UNKNOWN
     hops = way.hops or {}
     if source not in way.destination and not (may_be_of_any_hop and way.hops is not None):
-        return Verdict(Decision.REFUSE, f"is of {guid_text(source)}, which is not the destination")
+        return Verdict(Decision.REFUSE, f"is from {guid_text(source)}, which is not the destination")
     guid, address = guid_text(bringer.guid), bringer.address
     addresses = way.destination.get(bringer.guid, hops.get(bringer.guid))
     if addresses is None:

@@ -1,16 +1,16 @@
-"""MessageIDHistoryTable of MS-MQQB 3.1.1.3: the nontransactional messages received last, to know one that comes again.
+"""MessageIDHistoryTable of MS-MQQB 3.1.1.3: the nontransactional messages received last, to recognize duplicates.
 
-An identifier is found wherever it came from, and forgotten by the address that brought it: each address (waypost.peers)
-has a share of the table, and a full share makes room by its own oldest entry. So a flood makes nobody else's messages
-unknown. Within a share the entries are in the order of their times. Times are those of the monotonic clock.
+An identifier is found whatever address brought it, and forgotten by that address: each address (waypost.peers) has a
+share of the table, and a full share makes room by its own oldest entry. So a flood from one address does not push out
+messages of others. Within a share the entries are in the order of their times, by the monotonic clock.
 
-All shares together have MAX_REMEMBERED places and equal parts of them, so that a part never is below what one address
-can have under way on a session; for one address more there is no place (`has_place_for`). A relay brings the messages
-of many others. Its share is larger, apart from the others, and there for it whenever it comes.
+All shares together have MAX_REMEMBERED places and equal parts of them, so that a part is never below what one address
+can have under way on a session; one more address finds no place then (`has_place_for`). A relay brings the messages of
+many others. Its share is larger, separate, and always available to it.
 
-Messages that are recoverable have to be known after a restart too (MS-MQQB 6, note 26). They go to disk in blocks, one
-for each address and batch that received some, with ascending numbers. As soon as the blocks behind one hold as many
-messages of its address as the share, that one is of no use any more.
+Recoverable messages must be known after a restart too (MS-MQQB 6, note 26). They go to disk in blocks, one for each
+address and batch that received some, with ascending numbers. As soon as later blocks hold as many messages of an
+address as its share, a block of it is obsolete.
 """
 
 from collections import OrderedDict, deque
@@ -31,7 +31,7 @@ from waypost.wire.user_message import UserMessage
 # A message identifier (MS-MQMQ 2.2.18.1.3), and eight bytes for its destination: a message to several queues has one
 # identifier.
 IDENTIFIER_SIZE: Final = 28
-# SourceQueueManager and MessageID stand here in a packet: together they are the identifier of a message.
+# The place of SourceQueueManager and MessageID in a packet: together they are the identifier of a message.
 _SOURCE: Final = slice(base_header.SIZE, base_header.SIZE + 16)
 _MESSAGE_ID: Final = slice(base_header.SIZE + 40, base_header.SIZE + 44)
 MAX_SIZE: Final = 0x1_0000_0000
@@ -39,16 +39,16 @@ MAX_SIZE: Final = 0x1_0000_0000
 # The share of a relay is as large as this many others.
 RELAY_SHARES: Final = 10
 
-# The address of messages whose blocks do not name one.
+# The address of messages in blocks that name none.
 UNKNOWN_PEER: Final = ""
 
-# Seconds between two looks for shares that have become too old, while no address more has a place.
+# Seconds between two searches for expired shares, while a new address finds no place.
 _LOOK_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Identifiers that one address brought, one behind the other, and when they were received."""
+    """Identifiers that one address brought, one behind the other, and the time of receipt."""
 
     number: int
     identifiers: bytes
@@ -57,7 +57,7 @@ class Block:
 
 
 class _Share:
-    """What one address brought: at most `places` entries, and the blocks that have them on disk."""
+    """The entries of one address: at most `places`, and the blocks that have them on disk."""
 
     __slots__ = ("blocks", "entries", "in_blocks", "new", "peer", "places", "refreshed")
 
@@ -65,18 +65,18 @@ class _Share:
         self.peer: Final = peer
         self.places = places
         self.entries: OrderedDict[bytes, float] = OrderedDict()
-        # When an entry that has become fresh since it came was written last.
+        # The last write of an entry that was refreshed since it came.
         self.refreshed: dict[bytes, float] = {}
         self.new: list[bytes] = []
-        # Of each block its number, how many identifiers it has, and their time.
+        # Of each block its number, the number of its identifiers, and their time.
         self.blocks: deque[tuple[int, int, float]] = deque()
         self.in_blocks = 0
 
 
 class MessageHistory:
-    """At most `size` entries of one address. Once in `period` seconds those that are older than that are removed.
+    """At most `size` entries of one address. Every `period` seconds, older ones are removed.
 
-    `relays` are the addresses that have the share of a relay.
+    `relays` are the addresses with the share of a relay.
     """
 
     __slots__ = (
@@ -108,17 +108,17 @@ class MessageHistory:
         self.size: Final = min(size, MAX_SIZE)
         self.period: Final = period
         self._shares: dict[str, _Share] = {}
-        # Which share has an identifier.
+        # The share of each identifier.
         self._known: dict[bytes, _Share] = {}
-        # The relays that have a name: by their addresses, and by GUIDs with the address that has the share for one.
+        # Configured relays: by their addresses, and by GUIDs with the address that has the share for one.
         self._addresses_of_relays: Final = frozenset(relays)
         self._guids_of_relays: dict[bytes, str] = {}
         self._relays = self._addresses_of_relays
-        # The places of every other address.
+        # Number of places of every other address.
         self._part = self.size
         self._deadline: float | None = None
         self._next_look = 0.0
-        # What is to be written: shares with something new, and the numbers of blocks that became useless.
+        # Work for the store: shares with new entries, and the numbers of obsolete blocks.
         self.changed: dict[_Share, None] = {}
         self._next_block = 0
         self.obsolete: list[int] = []
@@ -135,11 +135,11 @@ class MessageHistory:
         return identifier in self._known
 
     def is_duplicate(self, identifier: bytes, peer: str, time: float, *, recoverable: bool = False) -> bool:
-        """MS-MQQB 3.1.5.8.1. A message that is known is as fresh as if it had come now.
+        """MS-MQQB 3.1.5.8.1. A known message becomes as fresh as if it had come now.
 
-        Only the address that brought it makes it fresh: others must not decide what is the oldest in its share. On disk
-        it gets fresh before it is too old, and not each time: what comes again and again must not push out the others
-        there.
+        Only the address that brought it makes it fresh: others must not decide which entry is the oldest in its share.
+        On disk it is refreshed before it is too old, and not each time: a frequent repetition must not push out
+        the others there.
         """
         share = self._known.get(identifier)
         if share is None:
@@ -158,7 +158,7 @@ class MessageHistory:
         return True
 
     def has_place_for(self, peer: str, time: float) -> bool:
-        """Whether what this address brings can be remembered. If not, its messages must not be accepted."""
+        """Whether the messages of this address can be remembered. If not, they must not be accepted."""
         if peer in self._shares or peer in self._relays:
             return True
         if self._strangers() < MAX_REMEMBERED_PEERS:
@@ -170,9 +170,9 @@ class MessageHistory:
         return self._strangers() < MAX_REMEMBERED_PEERS
 
     def note_relay(self, guid: bytes, peer: str) -> None:
-        """A session with the GUID of a relay is from this address.
+        """Note that a session with the GUID of a relay is from this address.
 
-        The GUID proves nothing, so it has one larger share at a time, until nothing is left of it.
+        The GUID proves nothing, so it has one larger share at a time, until that is empty.
         """
         before = self._guids_of_relays.get(guid)
         if before == peer or before in self._shares:
@@ -185,14 +185,14 @@ class MessageHistory:
         self._share_out()
 
     def add(self, identifier: bytes, peer: str, time: float) -> None:
-        """An express message was received. It is not a duplicate."""
+        """Add an express message, which is not a duplicate."""
         share = self._shares.get(peer)
         if share is None:
             share = self._open(peer)
         self._insert(share, identifier, time)
 
     def add_new(self, identifier: bytes, peer: str, time: float, *, recoverable: bool) -> bool:
-        """The same for a message that may be known: then nothing happens. Whether it was added."""
+        """Add a message unless it is known. True if it was added."""
         if identifier in self._known:
             return False
         share = self._shares.get(peer) or self._open(peer)
@@ -221,7 +221,7 @@ class MessageHistory:
             self._forget_oldest(share)
 
     def _share_out(self) -> None:
-        """Give every address its part, now that there are more of them or fewer."""
+        """Give every address its part after their number has changed."""
         part = min(self.size, max(MAX_REMEMBERED, self.size) // max(self._strangers(), 1))
         if part == self._part:
             return
@@ -238,7 +238,7 @@ class MessageHistory:
         return min(self.size * RELAY_SHARES, MAX_SIZE)
 
     def _strangers(self) -> int:
-        """How many addresses have a share and are not relays."""
+        """Number of addresses with a share that are not relays."""
         return len(self._shares) - sum(peer in self._shares for peer in self._relays)
 
     def _write(self, share: _Share, identifier: bytes) -> None:
@@ -252,7 +252,7 @@ class MessageHistory:
         del self._known[identifier]
 
     def deadline(self) -> float | None:
-        """When the MessageIDHistory Cleanup Timer expires (MS-MQQB 3.1.2.8). It runs while there are entries."""
+        """Expiry of the MessageIDHistory Cleanup Timer (MS-MQQB 3.1.2.8). It runs while there are entries."""
         return self._deadline
 
     def _run_until(self, deadline: float) -> None:
@@ -280,7 +280,7 @@ class MessageHistory:
         self._share_out()
 
     def take_blocks(self, time: float) -> list[Block]:
-        """What has to be written: what became known since the last call."""
+        """Blocks to write: the identifiers that became known since the last call."""
         blocks = []
         for share in self.changed:
             block = Block(self._next_block, b"".join(share.new), time, share.peer)
@@ -291,12 +291,12 @@ class MessageHistory:
         return blocks
 
     def take_obsolete(self) -> list[int]:
-        """The numbers of the blocks that became useless since the last call."""
+        """The numbers of the blocks that became obsolete since the last call."""
         obsolete, self.obsolete = self.obsolete, []
         return obsolete
 
     def restore(self, block: Block) -> None:
-        """What take_blocks gave before a restart. The blocks come in their order."""
+        """Add a block from before a restart. The blocks come in order."""
         share = self._shares.get(block.peer)
         if share is None:
             share = self._open(block.peer)
@@ -327,7 +327,7 @@ class MessageHistory:
 
 
 class KnownMessages:
-    """What came on sessions, by the addresses that brought it: MS-MQQB 3.1.5.8.1 and 3.1.5.8.2."""
+    """Messages that came on sessions, by the addresses that brought them: MS-MQQB 3.1.5.8.1 and 3.1.5.8.2."""
 
     __slots__ = ("_relay_guids", "add_new", "history")
 
@@ -352,7 +352,7 @@ class KnownMessages:
         return self.history.has_place_for(peer, now.monotonic)
 
     def add(self, packet: UserMessage, identifier: bytes, peer: str, now: Now) -> None:
-        """The message is known from now on."""
+        """Remember a message."""
         if packet.user.delivery == user_header.RECOVERABLE:
             self.history.add_recoverable(identifier, peer, now.monotonic)
         else:
@@ -360,12 +360,12 @@ class KnownMessages:
 
 
 def identifier(data: bytes, destination: bytes) -> bytes:
-    """What a message is known by."""
+    """The identifier of a message in the history."""
     return data[_SOURCE] + data[_MESSAGE_ID] + destination
 
 
 def destination(packet: UserMessage) -> bytes:
-    """What tells copies of one message to several queues apart, which have the same identifier."""
+    """A digest of the destination, which separates copies of one message to several queues with the same identifier."""
     name = packet.user.destination_queue
     if isinstance(name, DirectQueueFormatName):
         return digest(name.direct_format_name)
@@ -374,5 +374,5 @@ def destination(packet: UserMessage) -> bytes:
 
 @lru_cache(maxsize=1024)
 def digest(name: str) -> bytes:
-    """The same of a direct name."""
+    """A digest of a direct name."""
     return blake2b(name.lower().encode("utf-16-le", "surrogatepass"), digest_size=8).digest()

@@ -1,4 +1,4 @@
-"""What two queue managers say to each other to open a session: MS-MQQB 2.2.7 and 3.1.5.2.3 to 3.1.5.4.
+"""The handshake of a session: MS-MQQB 2.2.7 and 3.1.5.2.3 to 3.1.5.4.
 
 Nothing here has state. Times are milliseconds, as in the packets.
 """
@@ -50,7 +50,7 @@ class Initiator:
 
 
 def why_refuse(request: EstablishConnection, own_guid: bytes) -> str | None:
-    """MS-MQQB 3.1.5.3.1: why a session that is asked for is refused. Zero asks for nobody (readings MQQB 3.12)."""
+    """MS-MQQB 3.1.5.3.1: the reason to refuse a requested session. Zero asks for nobody (readings MQQB 3.12)."""
     if request.client_guid == own_guid:
         return "it comes from a queue manager with the identifier of this one"
     if request.server_guid in (own_guid, NULL_GUID):
@@ -59,9 +59,9 @@ def why_refuse(request: EstablishConnection, own_guid: bytes) -> str | None:
 
 
 def why_refused(response: EstablishConnection, own_guid: bytes, expected_guid: bytes) -> str | None:
-    """MS-MQQB 3.1.5.3.2: why the answer grants no session.
+    """MS-MQQB 3.1.5.3.2: the reason why the answer grants no session.
 
-    Behind a direct format name any queue manager may answer: `expected_guid` is NULL_GUID (readings MQQB 3.11).
+    A direct format name accepts any queue manager: `expected_guid` is NULL_GUID (readings MQQB 3.11).
     """
     if response.server_guid == own_guid:
         return "the queue manager there has the identifier of this one"

@@ -1,17 +1,17 @@
-"""Which incoming sequence a transactional message belongs to, and whether it is taken: MS-MQQB 3.1.5.8.6, ADR 23.
+"""Assign a transactional message to its incoming sequence, and decide whether to accept it: MS-MQQB 3.1.5.8.6, ADR 23.
 
-A GUID in a handshake proves nothing, because everybody who connects learns it. So a sequence that somebody else begins
+A GUID in a handshake proves nothing, because every host that connects learns it. So a sequence that another host begins
 in the name of a source must not move the source's own. All sequences with one TimeStamp are one line of a source: its
-ordinals and numbers only grow, whatever address they come from. For a TimeStamp that is not known, the address counts:
+ordinals and numbers only grow, from any address. For an unknown TimeStamp, the address counts:
 
 - An address that was met before begins a line above its own last one.
 - An address that was not met before begins a line above all others of the source.
 - A line that ended is refused from everywhere, as long as it is among the last that its address has left.
 
-After a reset, and in a store that is older than its queue manager (ADR 32), the next message is taken wherever its line
-is, unless it is known to be taken already.
+After a reset, and in a store that is older than its queue manager (ADR 32), the next message is accepted with any place
+in its line, unless it is known to be accepted already.
 
-So a stranger shuts out only addresses that were never met, and nothing is taken twice.
+So a stranger shuts out only addresses that were never met, and nothing is accepted twice.
 """
 
 from dataclasses import dataclass, field
@@ -23,18 +23,18 @@ from waypost.transfer.sequences import IncomingSequence
 from waypost.wire.identifiers import TIME_STAMP_SHIFT
 from waypost.wire.transaction_header import TransactionHeader
 
-# The address of a record that was kept without one: it is of the first address that needs it.
+# The address of a record without one: it belongs to the first address that needs it.
 ANY_ADDRESS: Final = ""
 
 
 class Verdict(Enum):
-    """What becomes of a transactional message. The values are words of the log, of `explain` and of `doctor`."""
+    """Verdict about a transactional message. The values are words of the log, of `explain` and of `doctor`."""
 
     NEXT = "next"
     NEW = "new"
-    # Of a line that is known, and not the next one: an OrderAck says how far the line is.
+    # In a known line, and not the next one: an OrderAck reports the progress of the line.
     BEFORE = "before"
-    # The rest are not acknowledged, so their source sends them again.
+    # The others are not acknowledged, so their source sends them again.
     ENDED = "ended"
     IN_THE_MIDDLE = "in the middle"
     BELOW_OWN = "below its own"
@@ -43,7 +43,7 @@ class Verdict(Enum):
     AHEAD = "ahead of the clock"
     TOO_MANY = "too many new sequences"
     DOUBTED = "after too many wrong TimeStamps"
-    DAMAGED = "what was taken before is not known"
+    DAMAGED = "the record of its messages is damaged"
 
     @property
     def is_taken(self) -> bool:
@@ -52,7 +52,7 @@ class Verdict(Enum):
 
 @dataclass(slots=True)
 class AddressPlace:
-    """Where an address is: its line, when it was heard last (seconds since 1970), and the lines that ended with it."""
+    """Place of an address: its line, the time of its last message (seconds since 1970), and its ended lines."""
 
     time_stamp: int
     last_access_time: int = 0
@@ -63,9 +63,9 @@ class AddressPlace:
 class IncomingSequences:
     """All lines of one source queue manager to one queue under one name, by their TimeStamps.
 
-    Every line has an address that is at it. `takes_any` after a reset or a restore: the next message is taken whatever
-    its PreviousTxSequenceNumber. `went_on` when more than one message was taken. `unguarded` is the TimeStamp of a line
-    that has ended and was forgotten though an address is behind it, which could begin it again; 0 if there is none.
+    Every line has an address that is at it. `takes_any` after a reset or a restore: the next message is accepted with
+    any PreviousTxSequenceNumber. `went_on` when more than one message was accepted. `unguarded` is the TimeStamp of a
+    line that has ended and was forgotten though an address is behind it, which could begin it again; 0 without one.
     """
 
     lines: dict[int, IncomingSequence] = field(default_factory=dict)
@@ -73,14 +73,14 @@ class IncomingSequences:
     takes_any: bool = False
     went_on: bool = False
     unguarded: int = field(default=0, compare=False)
-    # Nobody knows what was taken: the record of it is damaged. Nothing is taken until it is reset.
+    # The record is damaged: the accepted messages are unknown. Nothing is accepted until a reset.
     is_damaged: bool = False
 
     def line_of(self, header: TransactionHeader) -> IncomingSequence | None:
         return self.lines.get(header.tx_sequence_id >> TIME_STAMP_SHIFT)
 
     def judge(self, address: str, header: TransactionHeader, wall: float) -> Verdict:
-        """What the message is, without taking it."""
+        """The verdict about a message, without accepting it."""
         if self.is_damaged:
             return Verdict.DAMAGED
         time_stamp = header.tx_sequence_id >> TIME_STAMP_SHIFT
@@ -105,7 +105,7 @@ class IncomingSequences:
         return Verdict.NEW
 
     def take(self, address: str, header: TransactionHeader, wall: float) -> IncomingSequence:
-        """Take a message that was judged as NEXT or NEW. Returns its line."""
+        """Accept a message with the verdict NEXT or NEW. Returns its line."""
         time_stamp = header.tx_sequence_id >> TIME_STAMP_SHIFT
         self.went_on = bool(self.lines)
         line = self.lines.get(time_stamp)
@@ -121,7 +121,7 @@ class IncomingSequences:
         return line
 
     def forget_address(self, address: str) -> bool:
-        """Whether it was met. Its line goes if nobody else is at it."""
+        """Forget an address, and its line if no other is at it. False if the address was never met."""
         place = self.places.pop(address, None)
         if place is None:
             return False
@@ -130,7 +130,7 @@ class IncomingSequences:
         return True
 
     def _meet(self, address: str, time_stamp: int, wall: float, *, is_of_any: bool) -> None:
-        """The address is at this line now, unless it is at a later one."""
+        """Put the address at this line, unless it is at a later one."""
         place = self.places.get(address)
         if is_of_any and (place is None or self._is_at(ANY_ADDRESS, time_stamp)):
             of_any = self.places.pop(ANY_ADDRESS)
@@ -149,7 +149,7 @@ class IncomingSequences:
                 self._note_end(place, left)
 
     def _note_end(self, place: AddressPlace, time_stamp: int) -> None:
-        """A line has ended with an address, which forgets the first of those that ended with it."""
+        """Note that a line has ended with an address, which forgets the first of its ended lines."""
         place.ended.append(time_stamp)
         if len(place.ended) > MAX_ENDED_SEQUENCES:
             forgotten = place.ended.pop(0)
@@ -163,7 +163,7 @@ class IncomingSequences:
     def _make_room(self, time_stamp: int, wall: float) -> bool:
         """Forget an address that was silent for long and has the lowest line.
 
-        No address begins a line below that one, so what came in it cannot come again.
+        No address begins a line below that one, so its messages cannot come again.
         """
         silent = self._silent(wall)
         if silent is None or self.places[silent].time_stamp == time_stamp:
@@ -176,7 +176,7 @@ class IncomingSequences:
         return address if place.last_access_time + SILENT_SECONDS < wall else None
 
     def _is_of_any(self, time_stamp: int) -> bool:
-        """Whether a record that was kept without an address lets this line begin."""
+        """Whether a record without an address lets this line begin."""
         place = self.places.get(ANY_ADDRESS)
         return place is not None and time_stamp > place.time_stamp
 

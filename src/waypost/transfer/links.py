@@ -1,8 +1,8 @@
-"""How one outgoing queue comes to a session: MS-MQQB 3.1.1.1.1.1, 3.1.5.2, 3.1.5.9 and 3.1.6.1.
+"""The link of one outgoing queue to a session: MS-MQQB 3.1.1.1.1.1, 3.1.5.2, 3.1.5.9 and 3.1.6.1.
 
-A link finds out where its messages go next, tries the addresses one after the other, and waits when none answers. Its
-messages may also go over a session that is open with the same queue manager already (MS-MQQB 1.3.5.1). Who drives it
-asks the outside for addresses and connections.
+A link finds the next hop of its messages, tries the addresses one after the other, and waits when none answers. Its
+messages may also go over a session that is already open with the same queue manager (MS-MQQB 1.3.5.1). The owner of the
+link looks up addresses and opens connections.
 """
 
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from waypost.transfer.session import Session
 
 
 class LinkState(Enum):
-    """What a link does now. IDLE: there is nothing to send."""
+    """State of a link. IDLE: it has nothing to send."""
 
     IDLE = auto()
     RESOLVING = auto()
@@ -38,7 +38,7 @@ class LinkEvent(Enum):
 
 _State = LinkState
 _Event = LinkEvent
-# A pair that is absent changes nothing: it comes too late.
+# A missing pair changes nothing: the event comes too late.
 LINK: Final[dict[tuple[LinkState, LinkEvent], LinkState]] = {
     (_State.IDLE, _Event.WANTED): _State.RESOLVING,
     (_State.WAITING_RECONNECT, _Event.WANTED): _State.RESOLVING,
@@ -53,7 +53,7 @@ LINK: Final[dict[tuple[LinkState, LinkEvent], LinkState]] = {
 
 
 class NextHop(Protocol):
-    """MS-MQQB 3.1.1.3.1.3: one address of one queue manager that takes messages on. A direct name knows no GUID."""
+    """MS-MQQB 3.1.1.3.1.3: one address of one queue manager that takes messages on. A direct name has no GUID."""
 
     @property
     def qm_guid(self) -> bytes: ...
@@ -69,7 +69,7 @@ class NextHop(Protocol):
 class Link:
     """`queue` is the outgoing queue, OutgoingQueueReference of the session.
 
-    `peer` is the queue manager whose messages of transactions are acknowledged here, None for other queues.
+    `peer` is the queue manager that gets acknowledgments of its transactional messages; None for other queues.
     """
 
     queue: Any
@@ -79,29 +79,29 @@ class Link:
     state: LinkState = LinkState.IDLE
     next_hops: list[NextHop] = field(default_factory=list)
     next_hop_indexer: int = 0
-    # The hops whose addresses are still asked for.
+    # The hops with addresses to resolve.
     unresolved: list[Any] = field(default_factory=list)
     # The session that is being opened for this link, or that carries its messages.
     session: Session | None = None
-    # The monotonic time of the next attempt, and why the last one came to nothing.
+    # The monotonic time of the next attempt, and the error of the last one.
     next_retry: float | None = None
     last_error: str = ""
-    # How often in a row no session came to be.
+    # Number of failed attempts in a row.
     failures: int = 0
-    # The monotonic times at which the last connection was asked for, and at which its host was last heard.
+    # The monotonic times of the last connection attempt, and of the last sign of life of its host.
     dialed: float = -inf
     heard: float = -inf
-    # The monotonic time since which no host of it has answered.
+    # The monotonic time since which none of its hosts has answered.
     unreached: float | None = None
     # The address and the GUID of the last session.
     last_host: tuple[str, bytes] | tuple[()] = ()
     # The monotonic time from which the wait for the next attempt counts, if it is not now.
     waits_from: float | None = None
-    # Where the messages came from whose acknowledgments wait here, the last ones: hops of which the address is known.
+    # Origins of the messages with acknowledgments that wait here, the last ones: hops with known addresses.
     origins: list[Any] = field(default_factory=list)
-    # MS-MQQB 3.1.5.2.2: no ping precedes what the Session Retry Connect Timer begins.
+    # MS-MQQB 3.1.5.2.2: an attempt of the Session Retry Connect Timer has no ping before it.
     is_retrying: bool = False
-    # The session on which transactional messages were sent last, and what is known of the destination.
+    # The session on which transactional messages were sent last, and the known facts about the destination.
     met: Session | None = None
     known: Any = None
 
@@ -124,7 +124,7 @@ class Link:
         return self.state is LinkState.OPEN
 
     def leave_session(self) -> None:
-        """The session is over: whatever was sent on it and is still in the queue is sent again on the next."""
+        """Leave a session that has ended: messages that were sent on it and are still in the queue are sent again."""
         self.session = None
         self.outbox.start_again()
 
@@ -139,7 +139,7 @@ class ReadyLinks:
         self._others: dict[Link, None] = {}
 
     def add(self, link: Link) -> None:
-        """At the end, unless it waits for its turn already."""
+        """Add a link at the end, unless it waits for its turn already."""
         (self._acks if link.is_for_acks else self._others)[link] = None
 
     def remove(self, link: Link) -> None:

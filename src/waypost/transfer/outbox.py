@@ -1,8 +1,8 @@
-"""Which message of an outgoing queue goes next: OutgoingMessageTable of MS-MQQB 3.1.1.3.1, as far as one session goes.
+"""The order of messages of an outgoing queue on one session: OutgoingMessageTable of MS-MQQB 3.1.1.3.1.
 
-The messages are in the queue, in list order, which is the order of sending. Here is only what was done with them on the
-session: `cursor` is the position up to which all was sent, `sent` are those that are sent and still in the queue, and
-`returned` are those before the cursor that have to be sent, again or because they came later with a higher priority. A
+The messages are in the queue, in list order, which is the order of sending. The outbox has only their progress on the
+session: `cursor` is the position up to which all were sent, `sent` are those that are sent and still in the queue, and
+`returned` are those before the cursor to send, again or because they came later with a higher priority. A
 new session starts from nothing (MS-MQQB 3.1.3.2, readings MQQB 3.1).
 """
 
@@ -14,7 +14,7 @@ from waypost.transfer.session import Sent
 
 
 class Outbox:
-    """`next_available` gives the first position behind one that may be sent, `end` if there is none."""
+    """`next_available` gives the first position to send behind another, `end` if there are no more."""
 
     __slots__ = ("_cursor", "_is_available", "_next_available", "_returned", "_start", "end", "sent")
 
@@ -36,7 +36,7 @@ class Outbox:
         self.sent.clear()
 
     def became_available(self, lookup_id: int) -> None:
-        """A message is in the queue for the first time, or somebody has given it back."""
+        """Note a message that is new in the queue, or was given back."""
         if lookup_id <= self._cursor and lookup_id not in self.sent:
             heappush(self._returned, lookup_id)
 
@@ -47,11 +47,11 @@ class Outbox:
                 heappush(self._returned, lookup_id)
 
     def removed(self, lookup_id: int) -> Sent | None:
-        """The message has left the queue."""
+        """Note that the message has left the queue."""
         return self.sent.pop(lookup_id, None)
 
     def next(self) -> int:
-        """The position that goes next, or `end`."""
+        """The next position to send, or `end`."""
         while self._returned:
             lookup_id = self._returned[0]
             if lookup_id not in self.sent and self._is_available(lookup_id):
@@ -64,7 +64,7 @@ class Outbox:
         return lookup_id
 
     def went(self, sent: Sent) -> None:
-        """What `next` gave is sent."""
+        """Note that the message from `next` is sent."""
         self.sent[sent.lookup_id] = sent
         if self._returned and self._returned[0] == sent.lookup_id:
             heappop(self._returned)

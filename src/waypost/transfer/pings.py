@@ -1,6 +1,6 @@
 """Ping Messages: MS-MQQB 2.1.2, 2.2.7 and 3.1.7.6 to 3.1.7.8.
 
-A request and a response look alike. What comes to the ping port is a request; a response comes to the port that the
+A request and a response look alike. A datagram to the ping port is a request; a response comes to the port that the
 request was sent from.
 """
 
@@ -31,7 +31,7 @@ class Pings(Generic[K]):
     __slots__ = ("_cookies", "_identity", "_keys", "_ping_cookie", "_timers", "_unanswered")
 
     def __init__(self, identity: Initiator, timers: Timers, unanswered: Callable[[K, Now], None]) -> None:
-        """`unanswered` gets the key of a request that has no response in time (MS-MQQB 3.1.6.8)."""
+        """`unanswered` is called with the key of a request without a response in time (MS-MQQB 3.1.6.8)."""
         self._identity = identity
         self._timers = timers
         self._unanswered = unanswered
@@ -49,7 +49,7 @@ class Pings(Generic[K]):
         return self._identity.ping_request(cookie).encode()
 
     def response(self, datagram: bytes) -> tuple[K, bool] | None:
-        """MS-MQQB 3.1.7.8: whose request this answers, and whether a session would be accepted. None: ignore it."""
+        """MS-MQQB 3.1.7.8: the key of the answered request, and whether it would accept a session. None: ignore it."""
         ping = received_ping(datagram)
         if ping is None or ping.cookie not in self._keys:
             return None
@@ -58,7 +58,7 @@ class Pings(Generic[K]):
         return key, not ping.flags & RF
 
     def forget(self, key: K) -> None:
-        """Nobody waits for a response for this key any more."""
+        """Stop waiting for a response for this key."""
         cookie = self._cookies.pop(key, None)
         if cookie is not None:
             del self._keys[cookie]
@@ -69,7 +69,7 @@ class Pings(Generic[K]):
         self._unanswered(key, now)
 
     def answer(self, datagram: bytes, *, would_accept: bool) -> bytes | None:
-        """MS-MQQB 3.1.7.7: the answer to a request, or None if it is not one."""
+        """MS-MQQB 3.1.7.7: the answer to a request, or None if the datagram is not a request."""
         ping = received_ping(datagram)
         if ping is None:
             return None
@@ -78,7 +78,7 @@ class Pings(Generic[K]):
 
 
 def received_ping(datagram: bytes) -> Ping | None:
-    """The Ping in a datagram. Another signature or size gives None: both sides ignore it without a word."""
+    """The Ping in a datagram. Another signature or size gives None: both sides ignore it silently."""
     try:
         return Ping.decode(datagram)
     except DecodeError:

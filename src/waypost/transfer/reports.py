@@ -1,6 +1,6 @@
-"""The texts of report messages, which tell how far a traced message has come: MS-MQQB 3.1.5.8.9 and 3.1.7.1.7.
+"""The texts of report messages about the progress of a traced message: MS-MQQB 3.1.5.8.9 and 3.1.7.1.7.
 
-They are to be read by programs: names of days and months are English everywhere, and times are in UTC.
+Programs read them: names of days and months are English everywhere, and times are in UTC.
 """
 
 from datetime import UTC, datetime

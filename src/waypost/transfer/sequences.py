@@ -2,11 +2,11 @@
 
 A message gets its number when its transaction commits and keeps it for good. A sequence ends when all its messages are
 acknowledged; the next one starts at 1 again under a greater identifier. OutgoingSequence and IncomingSequence outlive
-the process: whoever advances one writes it in the batch of the message.
+the process: code that advances one writes it in the batch of the message.
 
 A message may leave its outgoing queue when its OrderAck has come and no session waits for its SessionAck any more;
-either may come first (readings MQQB 3.7). A time-out or a new session has all that lack their OrderAck sent again;
-consecutive time-outs make the wait longer, and progress makes it short again (readings MQQB 3.16).
+either may come first (readings MQQB 3.7). After a time-out or in a new session, all messages without an OrderAck are
+sent again; consecutive time-outs make the wait longer, and progress makes it short again (readings MQQB 3.16).
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class OutgoingSequence:
 
     @classmethod
     def first(cls, time_stamp: int) -> "OutgoingSequence":
-        """MS-MQQB 3.1.1.3.1. No sequence of this queue manager had this TimeStamp or a greater one."""
+        """MS-MQQB 3.1.1.3.1. Every earlier sequence of this queue manager had a smaller TimeStamp."""
         return cls(TxSequenceId(1, time_stamp))
 
     def number(self) -> int:
@@ -53,7 +53,7 @@ class OutgoingSequence:
 
 @dataclass(slots=True)
 class SentEntry:
-    """A message by its TxSequenceNumber. `awaits_session_ack` is true while a session has it and has not told of it."""
+    """A message by its TxSequenceNumber. `awaits_session_ack`: a session has it and has not acknowledged it yet."""
 
     number: int
     lookup_id: int
@@ -63,10 +63,10 @@ class SentEntry:
 
 @dataclass(slots=True)
 class TxOutgoingSequence:
-    """OutgoingTransferSequence of MS-MQQB 3.1.1.3.1.1, of one outgoing queue: what was sent. It is volatile.
+    """OutgoingTransferSequence of MS-MQQB 3.1.1.3.1.1, of one outgoing queue: the sent messages. It is volatile.
 
-    All entries are of the sequence `sequence_id`. `highest_number` is the greatest number of it that is known to have
-    been sent; an acknowledgment beyond that changes nothing. The Transactional Ack Wait Timer (3.1.2.6) runs on the
+    All entries are of the sequence `sequence_id`. `highest_number` is the greatest number in it that is known to be
+    sent; an acknowledgment beyond that changes nothing. The Transactional Ack Wait Timer (3.1.2.6) runs on the
     monotonic clock, to `deadline`; TimeOfLastAck and ResendTime are wall clock times.
     """
 
@@ -76,10 +76,10 @@ class TxOutgoingSequence:
     last_ack_number: int = 0
     time_of_last_ack: float = 0.0
     last_ack_count: int = 0
-    # How often the OrderAck with `last_ack_number` has come.
+    # Number of times that the OrderAck with `last_ack_number` has come.
     last_ack_repeats: int = 0
     resend_interval_index: int = 0
-    # How often in a row the timer has expired.
+    # Number of expiries of the timer in a row.
     resend_count: int = 0
     resend_time: float = 0.0
     deadline: float | None = None
@@ -109,24 +109,24 @@ class TxOutgoingSequence:
 
     @property
     def unacked_ends(self) -> tuple[int, int]:
-        """The first and the last number of UnackedSequence; 0 for none."""
+        """The first and the last number of UnackedSequence; 0 if it is empty."""
         return self._unacked.ends()
 
     def __len__(self) -> int:
-        """The messages that were sent and have not left."""
+        """Number of messages that were sent and have not left."""
         return len(self._entries)
 
     def __bool__(self) -> bool:
         return True
 
     def begin(self, sequence_id: TxSequenceId) -> None:
-        """The next messages are of this sequence. All of the one before have left (MS-MQQB 3.1.1.5)."""
+        """Begin this sequence with the next messages. All of the one before have left (MS-MQQB 3.1.1.5)."""
         assert not self._entries
         self.sequence_id = sequence_id
         self.highest_number = self.last_ack_number = 0
 
     def reset(self, now: Now) -> list[SentEntry]:
-        """MS-MQQB 3.1.3.2: a new session, in which everything is to be sent again.
+        """MS-MQQB 3.1.3.2: begin a new session, in which everything is to be sent again.
 
         Returns the entries that leave: acknowledged by the destination, and no session waits for them any more.
         """
@@ -143,13 +143,13 @@ class TxOutgoingSequence:
         return leaving
 
     def is_acknowledged(self, number: int) -> bool:
-        """Whether there is no need to send it: an OrderAck came for what an earlier session or process has sent."""
+        """Whether it need not be sent: an OrderAck came for a message of an earlier session or process."""
         return number <= self.last_ack_number
 
     def previous_of(self, number: int) -> int:
         """MS-MQQB 3.1.7.1.3: PreviousTxSequenceNumber bridges the gap that others left (readings MQQB 3.19).
 
-        A destination that no longer knows the sequence takes nothing but 0, so this is what it gets after a time-out.
+        A destination that no longer knows the sequence accepts only 0, so it gets 0 after a time-out.
         """
         previous = self._unacked.before(number)
         if previous is not None:
@@ -157,7 +157,7 @@ class TxOutgoingSequence:
         return 0 if self.resend_interval_index else min(self.last_ack_number, number - 1)
 
     def sent(self, number: int, lookup_id: int, now: Now) -> None:
-        """For the first time or again. A timer that runs goes on, else steady traffic would put off the resending."""
+        """Note a first or repeated send. A running timer goes on, else steady traffic would delay resending."""
         entry = self._entries.get(number)
         if entry is not None:
             entry.awaits_session_ack = True
@@ -168,7 +168,7 @@ class TxOutgoingSequence:
             if not entry.order_acknowledged:
                 self._unacked.add(number)
             self.highest_number = max(self.highest_number, number)
-        assert number <= self.highest_number, f"{number} was sent, and {self.highest_number} is the highest"
+        assert number <= self.highest_number, f"{number} was sent, but {self.highest_number} is the highest"
         assert len(self._unacked) <= len(self._entries), "more messages are not acknowledged than were sent"
         if self.deadline is None and self._unacked:
             self._start_timer(now)
@@ -183,7 +183,7 @@ class TxOutgoingSequence:
         return next((number for number, entry in self._entries.items() if entry.lookup_id == lookup_id), None)
 
     def session_acknowledged(self, number: int) -> SentEntry | None:
-        """The next hop has the message. Returns its entry if it leaves now."""
+        """Note that the next hop has the message. Returns its entry if it leaves now."""
         entry = self._entries.get(number)
         if entry is None:
             return None
@@ -193,7 +193,7 @@ class TxOutgoingSequence:
     def order_acknowledged(self, sequence_id: int, number: int, now: Now) -> list[SentEntry]:
         """MS-MQQB 3.1.5.6: the destination has all messages up to this one. Returns the entries that leave now.
 
-        An acknowledgment of another sequence (readings MQQB 3.17) or of what nobody sent changes nothing.
+        An acknowledgment of another sequence (readings MQQB 3.17) or of unsent messages changes nothing.
         """
         if sequence_id != self.sequence_id.value or number > self.highest_number:
             return []
@@ -203,7 +203,7 @@ class TxOutgoingSequence:
             self.last_ack_repeats += number == self.last_ack_number
             return []
         self.last_ack_number = number
-        assert self.last_ack_number <= self.highest_number, f"{number} is acknowledged, and was never sent"
+        assert self.last_ack_number <= self.highest_number, f"{number} is acknowledged, but was never sent"
         self.last_ack_repeats = 1
         acknowledged = [self._entries[each] for each in self._unacked.take_through(number)]
         if acknowledged:
@@ -214,7 +214,7 @@ class TxOutgoingSequence:
         return [entry for entry in acknowledged if self._leaves(entry)]
 
     def timed_out(self) -> list[SentEntry]:
-        """MS-MQQB 3.1.6.5: the timer has expired. Returns the entries to send again, in their order.
+        """MS-MQQB 3.1.6.5: handle the expired timer. Returns the entries to send again, in order.
 
         The timer starts again when the first of them is sent.
         """
@@ -227,10 +227,10 @@ class TxOutgoingSequence:
         return entries
 
     def removed(self, number: int) -> None:
-        """The message is gone from its queue: expired, purged or refused."""
+        """Note that the message is gone from its queue: expired, purged or refused."""
         self._entries.pop(number, None)
         self._unacked.discard(number)
-        assert len(self._unacked) <= len(self._entries), "a message waits for its OrderAck, and is gone"
+        assert len(self._unacked) <= len(self._entries), "a message waits for its OrderAck, but is gone"
         if not self._unacked:
             self._rewind()
             self._stop_timer()
@@ -268,7 +268,7 @@ class IncomingSequence:
     number: int = 0
     reject_count: int = 0
     last_access_time: int = 0
-    # IncomingTransactionalTransferInfo.RejectCount: how often the last message was refused, accepted or not.
+    # IncomingTransactionalTransferInfo.RejectCount: number of times that the last message was refused.
     last_reject_count: int = field(default=0, compare=False)
 
     def accept(self, header: TransactionHeader, wall: float) -> bool:
@@ -283,9 +283,9 @@ class IncomingSequence:
         return is_next
 
     def advance(self, header: TransactionHeader, wall: float) -> None:
-        """The message is taken."""
+        """Advance to an accepted message."""
         place = header.tx_sequence_id, header.tx_sequence_number
-        assert place > (self.sequence_id, self.number), f"{place} is taken behind {(self.sequence_id, self.number)}"
+        assert place > (self.sequence_id, self.number), f"{place} is accepted behind {(self.sequence_id, self.number)}"
         self.last_access_time = int(wall)
         self.last_reject_count = self.reject_count
         self.sequence_id = header.tx_sequence_id
@@ -293,9 +293,9 @@ class IncomingSequence:
         self.reject_count = 0
 
     def order_ack_body(self) -> OrderAckBody | None:
-        """MS-MQQB 2.2.4.1: everything accepted so far. It tells the incoming sequence (readings MQQB 3.6).
+        """MS-MQQB 2.2.4.1: everything accepted so far. It names the incoming sequence (readings MQQB 3.6).
 
-        None if nothing was accepted: there is no message 0 to acknowledge.
+        None if nothing was accepted: message 0 does not exist.
         """
         if not self.number:
             return None
@@ -308,12 +308,12 @@ class IncomingSequence:
         return header.tx_sequence_id > self.sequence_id and header.previous_tx_sequence_number == 0
 
     def is_later(self, header: TransactionHeader) -> bool:
-        """Whether the message, which has the TimeStamp of this line, comes after all that were taken."""
+        """Whether the message, which has the TimeStamp of this line, comes after all accepted ones."""
         return (header.tx_sequence_id, header.tx_sequence_number) > (self.sequence_id, self.number)
 
 
 def final_ack_body(header: TransactionHeader, identifier: MessageIdentifier) -> FinalAckBody:
-    """MS-MQQB 3.1.7.17: what a FinalAck tells of the message with this header and this identifier."""
+    """MS-MQQB 3.1.7.17: the content of a FinalAck for the message with this header and this identifier."""
     return FinalAckBody(
         header.tx_sequence_id,
         header.tx_sequence_number,

@@ -1,13 +1,13 @@
 """One session: a connection between two queue managers, from its first byte to its last. MS-MQQB 3.1.
 
-A session knows nothing of queues. What it sends are packets with a `Sent` that its owner gets back when the other side
-has acknowledged it; what it receives it hands out as it comes, counted. It has no socket: bytes come in with
-`data_received`, and what is to be written is there for `take_output` after every call.
+A session knows nothing of queues. It sends packets with a `Sent` that its owner gets back when the other side has
+acknowledged it; it hands out received packets as they come, counted. It has no socket: bytes come in with
+`data_received`, and `take_output` has the bytes to write after every call.
 
-Invariants: every UserMessage counts and is acknowledged, whatever becomes of it (readings MQQB 3.3). A recoverable one
+Invariants: every UserMessage counts and is acknowledged, even if it is refused (readings MQQB 3.3). A recoverable one
 is acknowledged as stored only after `stored`. A closed session has no timer, no output but the refusal of a handshake,
-and still knows what is in flight. Of a peer that has sent more than the window, which Windows does because it tests its
-own, nothing more is looked at, and nothing is sent to it, until the acknowledgment was taken from the output.
+and still knows the messages in flight. From a peer that has sent more than the window, which Windows does because it
+tests its own, no more packets are processed, and nothing is sent to it, until the acknowledgment left the output.
 """
 
 from collections import deque
@@ -57,10 +57,10 @@ _RECOVERABLE: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
 
 
 class Inlet:
-    """Packets come out in their order, as many as are wanted, and none while it is held.
+    """Received packets, given out in order, as many as are wanted, and none while it is held.
 
     It is held while the other side has sent more than the window, and unread while the owner does not read from the
-    connection. While it is either, the other side is not to blame that nothing comes: the Ack Wait Timer stands still.
+    connection. During either, the silence is not the fault of the other side: the Ack Wait Timer stands still.
     """
 
     __slots__ = ("_splitter", "_timers", "is_held", "is_unread", "packets", "unfinished_bytes")
@@ -68,11 +68,11 @@ class Inlet:
     def __init__(self, timers: SessionTimers) -> None:
         self._timers: Final = timers
         self._splitter: Final = Splitter()
-        # Those that wait.
+        # Packets that wait.
         self.packets: Final[deque[bytes]] = deque()
         self.is_held = False
         self.is_unread = False
-        # Of a packet that has come in part, even after `clear`, so that an owner who adds them up can.
+        # Bytes of a packet that has come in part, even after `clear`, so that the owner can add them up.
         self.unfinished_bytes = 0
 
     @property
@@ -84,14 +84,14 @@ class Inlet:
         self._mind_ack_wait(now)
 
     def release(self, now: Now) -> bool:
-        """Whether it was held until now."""
+        """Let packets out again. False if it was not held."""
         was_held, self.is_held = self.is_held, False
         if was_held:
             self._mind_ack_wait(now)
         return was_held
 
     def set_unread(self, now: Now, *, is_unread: bool) -> None:
-        """The owner does not read from the connection for now, or reads again."""
+        """Note that the owner does not read from the connection for now, or reads again."""
         self.is_unread = is_unread
         self._mind_ack_wait(now)
 
@@ -102,12 +102,12 @@ class Inlet:
             self._timers.start_ack_wait_clock(now)
 
     def feed(self, data: bytes) -> None:
-        """Take bytes. Where the stream breaks it ends: see `check`."""
+        """Take bytes. A broken stream ends at the break: see `check`."""
         if data and self._splitter.error is None:
             try:
                 self.packets.extend(self._splitter.feed(data))
             except DecodeError:
-                # What came before the break is looked at first.
+                # Packets before the break are processed first.
                 if not self.packets:
                     raise
             finally:
@@ -129,9 +129,9 @@ class Inlet:
 
 
 class Incoming(NamedTuple):
-    """A message that has come.
+    """A received message.
 
-    `data` are its bytes without the SessionHeader of the session it came over. `recoverable_number` is to be told to
+    `data` are its bytes without the SessionHeader of its session. `recoverable_number` is the number for
     `Session.stored`; it is 0 for an express message.
     """
 
@@ -142,9 +142,9 @@ class Incoming(NamedTuple):
 
 @dataclass(slots=True)
 class Received:
-    """What came out of some bytes: messages, in order, and what they acknowledge of that which was sent.
+    """Result of some bytes: messages, in order, and the sent messages that they acknowledge.
 
-    `packets` is how many were looked at, messages or not. `has_header`: a SessionHeader came, so that the window may
+    `packets` is the number of processed packets of any kind. `has_header`: a SessionHeader came, so that the window may
     have room.
     """
 
@@ -155,9 +155,9 @@ class Received:
 
 
 class Session:
-    """`accept_policy` gives a reason to refuse a request, or None. `error` says why the session is closed.
+    """`accept_policy` gives a reason to refuse a request, or None. `error` is the reason why the session is closed.
 
-    `just_granted` and `just_opened` are for the owner, who clears them. `was_refused`: one side did not want the other.
+    `just_granted` and `just_opened` are for the owner, who clears them. `was_refused`: one side refused the other.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class Session:
 
     @property
     def unacked_message_count(self) -> int:
-        """MS-MQQB 3.1.1.3.1 UnAckedMessageCount: what was sent here and not acknowledged (readings MQQB 3.2)."""
+        """MS-MQQB 3.1.1.3.1 UnAckedMessageCount: messages sent here and not acknowledged (readings MQQB 3.2)."""
         return self.counts.message_sent_count - self._unacknowledged.acknowledged
 
     @property
@@ -224,15 +224,15 @@ class Session:
 
     @property
     def wants_recycling(self) -> bool:
-        """Whether the numbers of this session are used up, so that another one has to follow it."""
+        """Whether the sequence numbers of this session are used up, so that another one has to follow it."""
         return self.counts.message_sent_count >= LAST_NUMBER
 
     def in_flight(self) -> list[Sent]:
-        """What was sent and not acknowledged, in order."""
+        """Messages that were sent and not acknowledged, in order."""
         return self._unacknowledged.entries()
 
     def take_output(self) -> bytes:
-        """What is to be written now."""
+        """The bytes to write now."""
         output = self.output
         if not output:
             return b""
@@ -242,7 +242,7 @@ class Session:
         return data
 
     def connected(self, now: Now) -> None:
-        """MS-MQQB 3.1.5.2.3: the connection that the initiator wanted is there."""
+        """MS-MQQB 3.1.5.2.3: note that the connection of the initiator is open."""
         request = self._identity.establish_request(self.remote_qm_guid, self._ping, handshake.uptime_ms(now))
         self.output.append(request.encode())
         self._enter(SessionState.WAITING_ECR_MSG)
@@ -272,7 +272,7 @@ class Session:
         self._statistics.messages_sent += 1
 
     def _piggyback(self, now: Now) -> None:
-        """MS-MQQB 3.1.7.11: an acknowledgment rides on the message that is the last of the output."""
+        """MS-MQQB 3.1.7.11: add an acknowledgment to the message that is the last of the output."""
         self.output[-1] = with_session_header(self.output[-1], self._take_header(self.window_size))
         self._timers.start_ack_send(now)
 
@@ -284,7 +284,7 @@ class Session:
         self.output.append(encode_session_ack(self._take_header(window_size)))
 
     def pause(self, _now: Now) -> None:
-        """MS-MQQB 3.1.7.13: the other side is to send one message at a time, until the next acknowledgment."""
+        """MS-MQQB 3.1.7.13: let the other side send one message at a time, until the next acknowledgment."""
         if self.state is _OPEN:
             self._timers.stop_ack_send()
             self._send_ack(1)
@@ -295,9 +295,9 @@ class Session:
         self.session_active = True
 
     def data_received(self, data: bytes, now: Now, most: int = ALL) -> Received:
-        """Take bytes from the connection. Whatever they are, nothing is raised; see `state` and `error`.
+        """Take bytes from the connection. No data raises an error; see `state` and `error`.
 
-        At most so many packets are looked at; the rest waits in `inlet` for another call, perhaps without data.
+        At most `most` packets are processed; the others wait in `inlet` for another call, perhaps without data.
         """
         received = Received()
         if self.state is _CLOSED:
@@ -335,7 +335,7 @@ class Session:
             raise ProtocolError("the other side sent a large packet before the session was open")
 
     def go_on(self, now: Now) -> bool:
-        """After `take_output`: whether the peer was held until now, and is not any more."""
+        """Continue after `take_output`. True if the peer was held until now."""
         return self.counts.unacked_received_msg_count <= self.window_size and self.inlet.release(now)
 
     def _packet_received(self, data: bytes, received: Received, now: Now) -> None:
@@ -375,8 +375,8 @@ class Session:
     def _messages_received(self, now: Now) -> None:
         """MS-MQQB 3.1.5.8.2, once for all messages that came together.
 
-        A full window is acknowledged without waiting for the timer (readings MQQB 3.14). If messages are on their way
-        to the disk, that acknowledgment is left to `stored`, which can tell more.
+        A full window is acknowledged without waiting for the timer (readings MQQB 3.14). If messages are on their
+        way to the disk, that acknowledgment is left to `stored`, which can acknowledge more.
         """
         self.session_active = True
         if not self._timers.is_ack_send_running:
@@ -388,7 +388,7 @@ class Session:
     def stored(self, numbers: Sequence[int], now: Now) -> None:
         """MS-MQQB 3.1.5.8.7: the recoverable messages with these numbers are on disk, or need not be there.
 
-        They are told in the order of their numbers, and none is left out.
+        They are reported in the order of their numbers, without a gap.
         """
         if self.state is not _OPEN or not numbers:
             return
@@ -460,7 +460,7 @@ class Session:
         self._allowed = TABLES[self.role][state]
 
     def close(self, reason: str) -> None:
-        """MS-MQQB 3.1.5.9, for this reason unless it is closed already. What was not written yet is dropped."""
+        """MS-MQQB 3.1.5.9, for this reason unless it is closed already. Unwritten output is dropped."""
         if self.state is _CLOSED:
             return
         self._statistics.sessions -= 1
@@ -472,7 +472,7 @@ class Session:
         self._timers.stop_all()
 
     def expired(self, timer: SessionTimer, now: Now) -> None:
-        """A timer of this session has come to its end."""
+        """Handle an expired timer of this session."""
         match timer:
             case SessionTimer.INITIALIZATION:
                 self.close("the session was not set up in time")
@@ -510,10 +510,10 @@ class Session:
 
 
 def decode_received(data: bytes) -> Packet:
-    """A packet that came on a session.
+    """Decode a packet that came on a session.
 
     A relay that passes on a message with an illegal sequence number sends it on every session: to close each of them
-    would stop the link. So it is counted and acknowledged like any other message, and discarded behind that.
+    would stop the link. So the message counts and is acknowledged like any other, and discarded later.
     """
     try:
         return decode_packet(data)

@@ -1,9 +1,9 @@
-"""What the two sides of a session acknowledge: MS-MQQB 3.1.1.6.1, 3.1.5.5.1 to 3.1.5.5.3, 3.1.5.8.7 and 3.1.7.1.3.
+"""The acknowledgments of a session: MS-MQQB 3.1.1.6.1, 3.1.5.5.1 to 3.1.5.5.3, 3.1.5.8.7 and 3.1.7.1.3.
 
-SessionCounts is what this side says in every SessionHeader, InFlight what it has sent and the other has not confirmed.
+SessionCounts has the numbers of every SessionHeader, InFlight the sent messages that the other side has not confirmed.
 
 The number of a message is the count that it makes, so the first one has 1. The counters only grow here and are cut to
-16 bits on the wire. Pending recoverable acknowledgments are told once: each header that leaves takes them along
+16 bits on the wire. Pending recoverable acknowledgments are sent once: each header that leaves takes them along
 (readings MQQB 3.8).
 """
 
@@ -24,7 +24,7 @@ class SessionCounts:
 
     `recoverable_msg_ack_flags` has a bit for each recoverable message that is on disk and not yet acknowledged, from
     the number `first_pending` on. The messages reach the disk in the order of their numbers, but later than they come:
-    `last_acked_recoverable_msg_seq_number` is the last number that a header told, which is behind
+    `last_acked_recoverable_msg_seq_number` is the last number in a header, which is behind
     `recoverable_message_received_count` while some are on their way to the disk.
     """
 
@@ -50,14 +50,14 @@ class SessionCounts:
 
     @property
     def is_all_stored(self) -> bool:
-        """Whether every recoverable message that was received is on disk."""
+        """Whether every received recoverable message is on disk."""
         last = self.last_acked_recoverable_msg_seq_number
         if self.recoverable_msg_ack_flags:
             last = self.first_pending + self.recoverable_msg_ack_flags.bit_length() - 1
         return last == self.recoverable_message_received_count
 
     def received(self, *, is_recoverable: bool) -> int:
-        """MS-MQQB 3.1.5.8.7: another message has come. Its number among the recoverable ones, 0 if it is none."""
+        """MS-MQQB 3.1.5.8.7: count a message. Returns its number among the recoverable ones, 0 if it is express."""
         self.message_received_count += 1
         self.unacked_received_msg_count += 1
         assert self.unacked_received_msg_count <= self.message_received_count, "more is owed than came"
@@ -68,7 +68,7 @@ class SessionCounts:
 
     def stored(self, number: int) -> None:
         """MS-MQQB 3.1.1.6.1: the recoverable message with this number is on disk: the next header acknowledges it."""
-        assert 0 < number <= self.recoverable_message_received_count, f"message {number} is stored, and never came"
+        assert 0 < number <= self.recoverable_message_received_count, f"message {number} is stored, but never came"
         if not self.recoverable_msg_ack_flags:
             self.first_pending = number
         self.recoverable_msg_ack_flags |= 1 << number - self.first_pending
@@ -86,14 +86,14 @@ class SessionCounts:
         if self.recoverable_msg_ack_flags:
             header.recoverable_msg_ack_seq_number = self.first_pending & ON_THE_WIRE
             last = self.first_pending + self.recoverable_msg_ack_flags.bit_length() - 1
-            assert self.last_acked_recoverable_msg_seq_number < self.first_pending, f"{last} is told after it was told"
-            assert last <= self.recoverable_message_received_count, f"{last} is told, and never came"
+            assert self.last_acked_recoverable_msg_seq_number < self.first_pending, f"{last} is reported twice"
+            assert last <= self.recoverable_message_received_count, f"{last} is reported, but never came"
             self.last_acked_recoverable_msg_seq_number = last
             self.recoverable_msg_ack_flags = 0
         return header
 
     def check_acknowledged(self, header: SessionHeader) -> None:
-        """Nobody can have received what was not sent. (The numbers sent do not wrap: readings MQQB 3.27.)"""
+        """Raise an error if unsent messages are acknowledged. (The numbers sent do not wrap: readings MQQB 3.27.)"""
         if header.ack_sequence_number > self.message_sent_count:
             raise ProtocolError(
                 f"the other side acknowledges {header.ack_sequence_number} messages, "
@@ -123,7 +123,7 @@ class SessionCounts:
 class Sent:
     """One message on its way: OutgoingMessagePosition of MS-MQQB 3.1.1.3.1.2.
 
-    `owner`, `lookup_id` and `message` mean something to the one who sends only. `recoverable_sequence_number` is 0 for
+    `owner`, `lookup_id` and `message` are for the sender only. `recoverable_sequence_number` is 0 for
     an express message.
     """
 
@@ -138,8 +138,8 @@ class Sent:
 class InFlight:
     """The entries in the order in which they were sent.
 
-    An express or transactional one is acknowledged by its number; a recoverable one when the other side says that it is
-    on disk (3.1.5.5.3). Only what was sent here is in here, so a number 0 cannot match (readings MQQB 3.1).
+    An express or transactional one is acknowledged by its number; a recoverable one when the other side reports that it
+    is on disk (3.1.5.5.3). Only messages sent here are entries, so a number 0 cannot match (readings MQQB 3.1).
     """
 
     __slots__ = ("_entries", "_recoverable", "_recoverable_acknowledged", "acknowledged")
@@ -162,7 +162,7 @@ class InFlight:
         return list(self._entries.values())
 
     def acknowledge(self, header: SessionHeader) -> list[Sent]:
-        """Take out what the header acknowledges. A number that was acknowledged before changes nothing."""
+        """Remove the entries that the header acknowledges. A number that was acknowledged before changes nothing."""
         taken = []
         entries = self._entries
         last = header.ack_sequence_number
@@ -182,7 +182,7 @@ class InFlight:
                     del entries[sent.sequence_number]
                     taken.append(sent)
         self._recoverable_acknowledged = max(self._recoverable_acknowledged, lowest)
-        assert len(self._recoverable) <= len(entries), "a message waits for the disk of the other side, and is not sent"
+        assert len(self._recoverable) <= len(entries), "a message waits for the disk of the other side, but is not sent"
         return taken
 
 

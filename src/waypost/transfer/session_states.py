@@ -10,7 +10,7 @@ from waypost.wire.user_message import UserMessage
 
 
 class Role(Enum):
-    """Which side opened the connection: MS-MQQB 3.1.1.1.1."""
+    """The side that opened the connection, or the other: MS-MQQB 3.1.1.1.1."""
 
     INITIATOR = auto()
     ACCEPTOR = auto()

@@ -25,14 +25,14 @@ class SessionTimer(Enum):
     ACK_SEND = auto()
 
 
-# What is to be done when a timer of a session has come to its end: `Session.expired`, and what its owner does then.
+# Called when a timer of a session has expired: `Session.expired`, and the work of its owner.
 Expired: TypeAlias = "Callable[[Session, SessionTimer, Now], None]"
 
 
 class SessionTimers:
     """Starts and stops the timers of one session among those of all.
 
-    The two that are asked about with every message are known here, because `Timers` is slower to ask.
+    The two that every message asks about are kept here, because `Timers` is slower.
     """
 
     __slots__ = (
@@ -59,7 +59,7 @@ class SessionTimers:
         self.is_ack_wait_running = False
         self.is_ack_send_running = False
         self.piggyback_from = inf
-        # What is left of the Ack Wait Timer while its clock stands still.
+        # The rest of the Ack Wait Timer while its clock stands still.
         self._is_clock_stopped = False
         self._ack_wait_left: float | None = None
 
@@ -86,7 +86,7 @@ class SessionTimers:
             self._start(SessionTimer.ACK_WAIT, now.monotonic + delay)
 
     def stop_ack_wait_clock(self, now: Now) -> None:
-        """The Ack Wait Timer stands still: acknowledgments may have come that nobody has read."""
+        """Stop the Ack Wait Timer: acknowledgments may have come that were not read yet."""
         key = self._keys[SessionTimer.ACK_WAIT]
         deadline = self._timers.deadline(key)
         self._is_clock_stopped = True
@@ -95,7 +95,7 @@ class SessionTimers:
             self._timers.stop(key)
 
     def start_ack_wait_clock(self, now: Now) -> None:
-        """The Ack Wait Timer goes on from where it stood."""
+        """Continue the Ack Wait Timer."""
         left, self._ack_wait_left = self._ack_wait_left, None
         self._is_clock_stopped = False
         if left is not None:

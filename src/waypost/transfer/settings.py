@@ -1,4 +1,4 @@
-"""What is configured of the transfer between queue managers, with the defaults that MS-MQQB 6 tells of Windows."""
+"""Settings of the transfer between queue managers, with the defaults of Windows in MS-MQQB 6."""
 
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,7 @@ from waypost.wire.session_header import DEFAULT_WINDOW_SIZE, SESSION_PORT
 ACK_HOSTS_ANY = "any"
 ACK_HOSTS_KNOWN = "known"
 
-# MS-MQQB 3.1.2.2: how long a session may be idle, and on a routing server.
+# MS-MQQB 3.1.2.2: idle time after which a session closes, and the same on a routing server.
 IDLE_TIMEOUT_S = 300.0
 ROUTER_IDLE_TIMEOUT_S = 120.0
 
@@ -31,7 +31,7 @@ class ResendTimeouts:
 
 @dataclass(frozen=True, slots=True)
 class TransferSettings:
-    """Times end in their unit. `max_sessions` is how many sessions others may have open here.
+    """Times end in their unit. `max_sessions` is the number of sessions that others may have open here.
 
     A TimeStamp of a new incoming sequence may be `max_sequence_ahead_s` ahead of the clock. One address begins up to
     `new_sequences_at_once` of them, and then `new_sequences_per_s` on average.
@@ -59,11 +59,11 @@ class TransferSettings:
     port: int = SESSION_PORT
     ping_port: int = PING_PORT
     is_routing_server: bool = False
-    # Addresses from which queue managers acknowledge besides those that are known, with GUIDs; NULL_GUID is any.
+    # Addresses of acknowledging queue managers besides the known ones, with GUIDs; NULL_GUID is any.
     ack_addresses: frozenset[tuple[bytes, str]] = frozenset()
 
     def for_its_role(self) -> "TransferSettings":
-        """A routing server has another default."""
+        """The settings with the defaults of a routing server, if it is one."""
         if self.is_routing_server and self.idle_timeout_s == IDLE_TIMEOUT_S:
             return replace(self, idle_timeout_s=ROUTER_IDLE_TIMEOUT_S)
         return self

@@ -1,11 +1,11 @@
-"""What transfer counts from the start of the queue manager, for metrics."""
+"""Counters of transfer since the start of the queue manager, for metrics."""
 
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class Statistics:
-    """Each number only grows, but for the two that say how many sessions there are now."""
+    """Each number only grows, except for the two that count the current sessions."""
 
     sessions: int = 0
     sessions_open: int = 0

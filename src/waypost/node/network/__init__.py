@@ -1,1 +1,1 @@
-"""MS-MQQB 3.1 on one queue manager: what connections bring into its queues, and how its outgoing queues empty."""
+"""MS-MQQB 3.1 on one queue manager: messages from connections into its queues, and from outgoing queues to others."""

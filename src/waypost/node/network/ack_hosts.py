@@ -1,8 +1,8 @@
-"""To whom administration acknowledgments may open a connection: the setting transfer.ack_hosts.
+"""Hosts that administration acknowledgments may open a connection to: the setting transfer.ack_hosts.
 
-A message names any queue for its acknowledgments, so whoever sends one decides where this computer connects to, unless
-the setting says otherwise. `known` are hosts of routes and of the directory, and those that were reached by dialling
-them for something that was sent here. The last ones are kept in the store, because a start knows nobody else.
+A message names any queue for its acknowledgments, so its sender decides where this computer connects to, unless the
+setting says otherwise. `known` are hosts of routes and of the directory, and those that were reached by dialling them
+for messages sent here. The last ones are kept in the store, because a start knows no others.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from waypost.wire.format_names import DirectFormatName, FormatName
 
 
 class AckHosts:
-    """`words` is the setting."""
+    """The hosts that the setting `words` allows."""
 
     __slots__ = ("_allows_any", "_allows_known", "_finder", "_kernel", "_listed", "_met")
 
@@ -32,7 +32,7 @@ class AckHosts:
         self._allows_any: Final = ACK_HOSTS_ANY in words
         self._allows_known: Final = ACK_HOSTS_KNOWN in words and not self._allows_any
         self._listed: Final = frozenset(map(_host, words)) - {ACK_HOSTS_ANY, ACK_HOSTS_KNOWN}
-        # The one that was met first is the first.
+        # The first one met is the first.
         self._met: dict[str, None] = {}
         if self._allows_known:
             self._met = dict.fromkeys(_read_met(reader))
@@ -51,7 +51,7 @@ class AckHosts:
         return any(host in self._met or self._finder.routing.knows_host(host) for host in hosts)
 
     def met(self, host: str, address: str, now: Now) -> None:
-        """A host was dialled for something that was sent here, and it has answered."""
+        """Note that a host answered which was dialled for a message sent here."""
         if not self._allows_known:
             return
         batch = self._kernel.messages.batch
@@ -90,7 +90,7 @@ def _delete_met(batch: Batch, host: str) -> None:
 
 
 def _read_met(reader: Reader) -> list[str]:
-    """The one that was met first is the first."""
+    """The hosts in the order in which they were met."""
     found = [
         (CounterRecord.decode(value).value, keys.met_host_of(key))
         for key, value in reader.scan(Table.COUNTERS, *keys.met_host_range(), MAX_MET_HOSTS + 2)

@@ -1,8 +1,8 @@
-"""OrderAcks and FinalAcks on their way from a session to Departures: each is judged first (ADR 22).
+"""Judge OrderAcks and FinalAcks on their way from a session to Departures (ADR 22).
 
-waypost.transfer.believing decides, on facts: what was written, what waypost.node.network.known_hosts knows of the
-destination, and what an operator has admitted. What may be true is kept, and judged again when one of these facts
-changes.
+waypost.transfer.believing decides, on facts: the messages written, the knowledge of the destination in
+waypost.node.network.known_hosts, and the admissions of an operator. Acknowledgments that may be genuine are kept, and
+judged again when one of these facts changes.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,17 +34,17 @@ from waypost.wire.ip_addresses import plain_address
 from waypost.wire.message_class import is_arrival_nack
 from waypost.wire.transactional_acks import FinalAck, OrderAck
 
-# How many seconds pass at least between two searches for kept acknowledgments of messages that are gone.
+# Shortest time between two searches for kept acknowledgments of messages that are gone, in seconds.
 _SWEEP: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """What an acknowledgment is about: the name that messages went to, and whether they did."""
+    """Subject of an acknowledgment: the destination of the messages, and whether they were sent."""
 
     name: FormatName
     written: Written
-    # The message that waits for a FinalAck, and the queue that has it.
+    # The message that waits for a FinalAck, and its queue.
     found: tuple[Queue, Message] | None = None
 
     @property
@@ -55,14 +55,14 @@ class _Subject:
 
 @dataclass(slots=True)
 class _Believed:
-    """What the other end of a session was found to speak for: names of destinations, with SourceQueueManager."""
+    """Names of destinations, with SourceQueueManager, for which the other end of a session was found to speak."""
 
     bringer: Bringer
     matters: set[tuple[FormatName, bytes, bool]] = field(default_factory=set)
 
 
 class AckJudging:
-    """Which acknowledgments one queue manager believes."""
+    """Decides which acknowledgments one queue manager believes."""
 
     __slots__ = (
         "_believed",
@@ -106,25 +106,25 @@ class AckJudging:
         self._destinations: Final = destinations
         self._kept: Final = kept_acks
         self._statistics: Final = statistics
-        # The TimeStamps of sequences whose acknowledgments wait for a message to be sent again.
+        # The TimeStamps of sequences with acknowledgments that wait for a message to be sent again.
         self._unsent: set[int] = set()
         self._believed: dict[Session, _Believed] = {}
         self._next_sweep = 0.0
-        # What was kept and is to be judged again.
+        # Kept acknowledgments to judge again.
         self._due: dict[Acknowledgment, None] = {}
-        # How many FinalAcks there was no place for, by those who have brought them; the last ones at the end.
+        # Number of FinalAcks without room, by those who brought them; the last ones at the end.
         self.turned_away: Final[dict[Bringer, int]] = {}
 
-    # What others tell.
+    # Calls of others.
 
     def start(self, now: Now) -> None:
-        """The settings may be others than they were, and what was acknowledged may be gone."""
+        """Judge the kept ones again: settings may have changed, and acknowledged messages may be gone."""
         for name in self._destinations:
             self._forget_unused(name)
         self.judge_again(now)
 
     def take(self, session: Session, packet: OrderAck | FinalAck, now: Now) -> bool:
-        """MS-MQQB 3.1.5.6 and 3.1.5.7. False if it ends the session: then nothing was done with it."""
+        """MS-MQQB 3.1.5.6 and 3.1.5.7. False if it ends the session: then it had no effect."""
         statistics = self._statistics
         if isinstance(packet, OrderAck):
             statistics.order_acks_received += 1
@@ -133,7 +133,7 @@ class AckJudging:
         ack = Acknowledgment.of(packet, self._spoken_for(session).bringer, int(now.wall))
         subject = self._subject(ack) if self._is_of_us(packet) else None
         if subject is None:
-            # It is late, has come before, or was made up: there is nothing that it could change.
+            # It is late, repeated or forged: it can change nothing.
             statistics.transactional_acks_unmatched += 1
             if not ack.is_order_ack and self._is_of_us(packet):
                 self._note_outcome(ack)
@@ -147,7 +147,7 @@ class AckJudging:
         return self._keep(session, ack, verdict, subject.name, now)
 
     def opened(self, session: Session, now: Now) -> None:
-        """A session is open. One that was opened here tells who is at its address."""
+        """Note an open session. One that was opened here shows which queue manager is at its address."""
         if session.role is not Role.INITIATOR:
             return
         guid = session.remote_qm_guid
@@ -158,7 +158,7 @@ class AckJudging:
         self._believed.pop(session, None)
 
     def sent(self, link: Link, session: Session, now: Now) -> None:
-        """Messages of transactions were written to this session."""
+        """Note that messages of transactions were written to this session."""
         destinations, sequence = self._destinations, link.sequence
         if link.met is not session:
             link.met = session
@@ -176,31 +176,31 @@ class AckJudging:
             self.judge_again(now, lambda ack: ack.sequence_id.time_stamp == time_stamp)
 
     def found(self, host: str, addresses: Iterable[str], now: Now) -> None:
-        """A host name has these addresses now."""
+        """Note the current addresses of a host name."""
         found, is_new = self._hosts.found(host, addresses, now)
         self.judge_again(now, lambda ack: is_new or ack.bringer.address in found)
 
     def resolved(self, request: int, addresses: tuple[str, ...], now: Now) -> bool:
-        """Whether this is the answer to a question that was asked to judge something."""
+        """Whether this answers a question that was asked to judge something."""
         host = self._hosts.take_request(request)
         if host is not None:
             self.found(host, addresses, now)
         return host is not None
 
     def admitted(self, guid: bytes, address: str, now: Now) -> int:
-        """An operator has admitted an address. How many acknowledgments were believed."""
+        """Note that an operator has admitted an address. Returns the number of acknowledgments now believed."""
         bringer = Bringer(guid, address)
         self.turned_away.pop(bringer, None)
         return self._judge([ack for ack in self._kept if ack.bringer == bringer], now)
 
     def revoked(self, guid: bytes, address: str) -> None:
-        """An operator has taken an admission back: sessions from there are judged anew."""
+        """Note that an operator has revoked an admission: judge sessions from there again."""
         for believed in self._believed.values():
             if believed.bringer == Bringer(guid, address):
                 believed.matters.clear()
 
     def judge_again(self, now: Now, concerns: Callable[[Acknowledgment], bool] = lambda _: True) -> None:
-        """Something is known that was not: what was kept may be believed, refused or of no use any more.
+        """Judge kept acknowledgments again after a new fact: they may be believed, refused or useless now.
 
         Strangers can have thousands kept, so the rest of many waits for the next ticks.
         """
@@ -208,7 +208,7 @@ class AckJudging:
         self._judge_some(now)
 
     def _judge_some(self, now: Now) -> None:
-        """Judge some of what is to be judged again."""
+        """Judge some of those that are due."""
         part = list(islice(self._due, MAX_JUDGED_AT_ONCE))
         for ack in part:
             del self._due[ack]
@@ -218,7 +218,7 @@ class AckJudging:
             self._kernel.timers.start(AckJudging, now.monotonic, self._judge_some)
 
     def _judge(self, acks: Iterable[Acknowledgment], now: Now) -> int:
-        """How many of them were believed."""
+        """Returns the number of those that were believed."""
         kept = self._kept
         believed = 0
         names: dict[FormatName, None] = {}
@@ -240,11 +240,11 @@ class AckJudging:
         return believed
 
     def verdict(self, ack: Acknowledgment, now: Now) -> Verdict | None:
-        """Why an acknowledgment is kept; None if nothing waits for it."""
+        """The reason why an acknowledgment is kept; None if nothing waits for it."""
         subject = self._subject(ack)
         return None if subject is None else self._verdict(ack, subject, now)
 
-    # How it is judged.
+    # Judging.
 
     def _keep(self, session: Session, ack: Acknowledgment, verdict: Verdict, name: FormatName, now: Now) -> bool:
         kept = self._kept
@@ -270,13 +270,13 @@ class AckJudging:
         return False
 
     def _turn_away(self, bringer: Bringer) -> None:
-        """It keeps its FinalAck and brings it again; whatever else it has to send waits behind that."""
+        """Count a refused FinalAck. Its bringer keeps it and brings it again; its other messages wait behind it."""
         self.turned_away[bringer] = self.turned_away.pop(bringer, 0) + 1
         if len(self.turned_away) > MAX_REFUSED_ADDRESSES:
             del self.turned_away[next(iter(self.turned_away))]
 
     def _end(self, ack: Acknowledgment, verdict: Verdict, subject: _Subject, now: Now) -> None:
-        """It is believed, or it is refused."""
+        """Apply a believed acknowledgment, or report a refused one."""
         self._kept.drop(ack)
         if verdict is not APPLY:
             self._statistics.transactional_acks_refused += 1
@@ -300,25 +300,25 @@ class AckJudging:
             self._forget_unused(subject.name)
 
     def _note_outcome(self, ack: Acknowledgment) -> None:
-        """What a FinalAck says became of its message, for `explain`: also of one that has left already."""
+        """Note the outcome that a FinalAck reports, for `explain`: also for a message that has left already."""
         outcome = Outcome(ack.bringer.address, ack.message_class, ack.time, is_final_ack=True)
         self._handed.note(self._identifier(ack), outcome)
 
     def _forget_unused(self, name: FormatName) -> None:
-        """Nothing has to be known of a destination for which no message waits."""
+        """Forget a destination for which no message waits."""
         manager = self._manager
         if not manager.final_acks.waiting_for(name) and name not in manager.collection.outgoing:
             self._destinations.forget(name)
 
     def _is_of_us(self, packet: OrderAck | FinalAck) -> bool:
-        """Whether it is about a message of this queue manager, as far as it says."""
+        """Whether it names a message of this queue manager."""
         return isinstance(packet, OrderAck) or packet.body.source_guid == self._manager.identity.identifier
 
     def _identifier(self, ack: Acknowledgment) -> MessageIdentifier:
         return MessageIdentifier(self._manager.identity.identifier, ack.message_id)
 
     def _subject(self, ack: Acknowledgment) -> _Subject | None:
-        """What the acknowledgment is about; None if nothing waits for it."""
+        """The subject of the acknowledgment; None if nothing waits for it."""
         place = ack.sequence_id, ack.tx_sequence_number
         queue = self._sequences.queue_of(ack.tx_sequence_id)
         link: Link | None = None if queue is None else queue.link
@@ -342,7 +342,7 @@ class AckJudging:
         return None if name is None else _Subject(name, Written.YES, found)
 
     def _was_sent(self, ack: Acknowledgment, queue: OutgoingQueue | None, link: Link | None) -> bool:
-        """Whether the message that has this number, and was sent since the start, is the one that is meant."""
+        """Whether the message with this number, sent since the start, is the one that is meant."""
         if queue is None or link is None:
             return False
         lookup_id = link.sequence.lookup_id_of(ack.tx_sequence_number)
@@ -352,7 +352,7 @@ class AckJudging:
         return message is not None and message.identifier == self._identifier(ack)
 
     def _written(self, queue: OutgoingQueue, place: SequencePlace) -> Written:
-        """Messages of a queue are sent in their order, so whatever is before one that was sent was sent too."""
+        """Whether a message was written: those of a queue are sent in order, so all before a sent one were sent too."""
         link: Link | None = queue.link
         sent = self._destinations.written(queue.destination_format_name)
         if link is not None and link.sequence.highest_number:

@@ -1,8 +1,8 @@
-"""The outgoing queues of OrderAcks and FinalAcks: which there are, for whom, and how many there may be.
+"""The outgoing queues of OrderAcks and FinalAcks, by receiver, and their limits.
 
-What is owed is never refused, so the bound is before that: a message that would lead to one more FinalAck is not taken
-while too many wait for the queue manager that it comes from, or for too many queue managers at its address. Its source
-pays, and nobody else: it sends the message again, and as soon as it takes its acknowledgments there is room.
+An owed acknowledgment is never refused, so the limit applies earlier: a message that would lead to one more FinalAck is
+not accepted while too many wait for the queue manager that it comes from, or for too many queue managers at its
+address. Only its source is affected: it sends the message again, and there is room when it takes its acknowledgments.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ from waypost.wire.user_message import UserMessage
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
-    """Acknowledgments of an outgoing queue that wait for a host that was not met for long, in seconds."""
+    """Acknowledgments of an outgoing queue that wait for a host without contact for long, in seconds."""
 
     queue: OutgoingQueue
     count: int
@@ -35,7 +35,7 @@ class Overdue:
 
 
 class OutgoingAckQueues:
-    """See waypost.node.transactional_acks.AckQueues."""
+    """The AckQueues of waypost.node.transactional_acks, for a queue manager with transfer."""
 
     __slots__ = ("_finder", "_links", "_manager", "_statistics")
 
@@ -66,9 +66,9 @@ class OutgoingAckQueues:
         return queue
 
     def refusal(self, session: Session, packet: UserMessage) -> str | None:
-        """Why no FinalAck more may become owed to where the message comes from; None if one may.
+        """The reason why the source of the message may not be owed one more FinalAck; None if it may.
 
-        If so, the message is not taken, and its sequence does not move: it comes again without an OrderAck.
+        With a reason, the message is refused, and its sequence does not move: it comes again without an OrderAck.
         """
         is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
         target = session.remote_qm_guid if is_direct else packet.user.source_queue_manager
@@ -80,20 +80,20 @@ class OutgoingAckQueues:
         return reason
 
     def _refusal(self, name: FormatName, address: str) -> str | None:
-        """Why no message is taken whose FinalAck would go to this queue, or None."""
+        """The reason to refuse messages with FinalAcks for this queue, or None."""
         queue = self._manager.collection.outgoing.get(name)
         if queue is not None:
             if len(queue.positions) < MAX_WAITING_ACKS:
                 return None
-            return f"{len(queue.positions)} acknowledgments wait for its queue manager already"
+            return f"{len(queue.positions)} acknowledgments already wait for its queue manager"
         if self._links.is_crowded(address):
-            return f"acknowledgments wait for {MAX_ACK_QUEUES_AT_ADDRESS} queue managers at its address already"
+            return f"acknowledgments already wait for {MAX_ACK_QUEUES_AT_ADDRESS} queue managers at its address"
         return None
 
     def overdue(self, wall: float, queues: Iterable[OutgoingQueue]) -> Iterator[Overdue]:
-        """Of these outgoing queues those whose queue manager was not met for long.
+        """The outgoing queues among these without contact to their queue manager for long.
 
-        A session with it takes what waits, so what waits for long tells since when there was none.
+        A session with it takes the waiting messages, so their age shows the time without a session.
         """
         for queue in queues:
             if queue.is_deleted or not len(queue.positions) or peer_of(queue.destination_format_name) is None:

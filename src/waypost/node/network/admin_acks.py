@@ -1,8 +1,8 @@
-"""Administration acknowledgments that messages of others ask for: which outgoing queues they may open, and how many.
+"""Administration acknowledgments for messages of others: the outgoing queues that they may open, and their limits.
 
-A queue counts while something waits in it, for the peer (an address, or a /64 network of IPv6) whose message made it
-necessary. Who makes many necessary shuts out itself: when there are many in all, a peer with few of them still gets
-its own. What is not sent is counted and told.
+A queue counts while a message waits in it, for the peer (an address, or a /64 network of IPv6) with the message that
+caused it. A peer that causes many blocks only itself: when there are many in all, a peer with few of them still gets
+its own. Acknowledgments that are not sent are counted and logged.
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ from waypost.wire.format_names import FormatName
 
 
 class AdminAcks:
-    """See waypost.core.delivery.Gate. `last_refusal` says which acknowledgment was refused last, and why.
+    """The Gate of waypost.core.delivery. `last_refusal` names the last refused acknowledgment, and the reason.
 
-    `not_allowed` is how many of them were refused because of the setting alone.
+    `not_allowed`: number of those that were refused because of the setting alone.
     """
 
     __slots__ = ("_kernel", "_manager", "_queues", "_statistics", "hosts", "last_refusal", "not_allowed")
@@ -60,17 +60,17 @@ class AdminAcks:
         self._kernel.notice("acknowledgment refused", queue=str(name), peer=_peer(message), reason=reason)
 
     def left_out(self, names: Sequence[FormatName], message: Message) -> None:
-        """One line of the log for all of them: a message of a stranger can name thousands."""
+        """Write one line of the log for all of them: a message of a stranger can name thousands."""
         self._statistics.acks_refused += len(names) - 1
-        self.refused(names[0], message, f"a message gets acknowledgments in {MAX_ANSWER_QUEUES} queues at most")
+        self.refused(names[0], message, f"a message gets acknowledgments in at most {MAX_ANSWER_QUEUES} queues")
 
     def restore(self, queue: OutgoingQueue, message: Message) -> None:
-        """The first message of a queue that was kept says who made it necessary."""
+        """Restore the peer that caused a queue, from its first message."""
         if message.origin is not None and peer_of(queue.destination_format_name) is None:
             self._note(queue, _peer(message))
 
     def sent(self, queue: OutgoingQueue, lookup_id: int) -> None:
-        """A message is in a queue that others made necessary: if a program here has sent it, it is now theirs."""
+        """Note a message in a queue that others caused: if a program here has sent it, the queue is theirs now."""
         message = self._manager.positions.find(queue, lookup_id)
         if message is not None and message.origin is None:
             self.forget(queue)
@@ -85,10 +85,10 @@ class AdminAcks:
 
     def _refusal(self, name: FormatName, message: Message) -> str | None:
         if is_http(name):
-            return "nothing is sent over HTTP"
+            return "acknowledgments do not go over HTTP"
         if peer_of(name) is not None:
-            # They would take the places of what is owed to that queue manager.
-            return "this is a queue of the system's own"
+            # They would take the room of those that are owed to that queue manager.
+            return "this queue is reserved for the system"
         queue = self._manager.collection.outgoing.get(name)
         if queue is not None and not queue.opened_for:
             return None
@@ -100,9 +100,9 @@ class AdminAcks:
         peer = _peer(message)
         waiting = _waiting(self._queues.get(peer, {}))
         if waiting >= MAX_QUEUES_FOR_ACKS_OF_PEER:
-            return f"acknowledgments for this peer wait in {waiting} queues already"
+            return f"acknowledgments for this peer already wait in {waiting} queues"
         if waiting >= FEW_QUEUES_FOR_ACKS and sum(map(_waiting, self._queues.values())) >= MAX_QUEUES_FOR_ACKS:
-            return f"acknowledgments wait in {MAX_QUEUES_FOR_ACKS} queues already, {waiting} of them for this peer"
+            return f"acknowledgments already wait in {MAX_QUEUES_FOR_ACKS} queues, {waiting} of them for this peer"
         return None
 
     def _note(self, queue: OutgoingQueue, peer: str) -> None:
@@ -118,7 +118,7 @@ def _waiting(queues: dict[OutgoingQueue, None]) -> int:
 
 
 def _peer(message: Message) -> str:
-    """What was kept by an older version does not tell where it came from: then the source that it names."""
+    """The address of a message; the source that it names if an older version stored it without one."""
     if message.origin is None or not message.origin.host.address:
         return guid_text(message.source_machine_identifier)
     return stranger_of(address_of(message.origin))

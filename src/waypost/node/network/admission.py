@@ -1,10 +1,10 @@
-"""Which transactional messages of others are taken: the rule of waypost.transfer.incoming, and three bounds on it.
+"""Admission of transactional messages of others: the rule of waypost.transfer.incoming, and three limits.
 
-A new line may not begin far ahead of the clock, because it would shut out what its source sends afterwards; one address
-may not begin very many in a short time, because each is kept for good; and one that tries many TimeStamps in vain may
-not go on with a line that others have begun, because it may have guessed it. What is refused is acknowledged to the
-session and not by an OrderAck, so its source has it and sends it again: nothing of it is lost. The log, the counters,
-`explain` and `doctor` name it.
+A new line may not begin far ahead of the clock, because it would shut out later messages of its source; one address may
+not begin very many in a short time, because each is kept for good; and one that tries many TimeStamps in vain may not
+continue a line that others have begun, because it may have guessed it. A refused message is acknowledged to the session
+and not by an OrderAck, so its source keeps it and sends it again: nothing is lost. The log, the counters, `explain` and
+`doctor` name it.
 """
 
 from collections.abc import Callable
@@ -34,20 +34,20 @@ from waypost.wire.property_values import UNLIMITED
 from waypost.wire.transaction_header import TransactionHeader
 
 _NOTHING_YET: Final = IncomingSequences()
-# TimeStamps that were refused, of one address. Whoever tries one after the other to find that of a source may not join
-# a line that others have begun.
+# Refused TimeStamps of one address. A sender that tries one after the other to find that of a source may not join a
+# line that others have begun.
 _GUESSES: Final = Rate(per_second=0.1, burst=20)
 
 
 @dataclass(slots=True)
 class Refused:
-    """Messages of a source from an address that were not taken, and why. Times are seconds since 1970."""
+    """Refused messages of a source from an address, and the reason. Times are seconds since 1970."""
 
     key: SequenceKey
     address: str
     verdict: Verdict
     time_stamp: int
-    # The greatest TimeStamp that is known of the source there, and an address that is at it.
+    # The greatest known TimeStamp of the source there, and an address that has it.
     greatest: int
     greatest_address: str
     count: int = 0
@@ -73,7 +73,7 @@ class Unguarded:
 
 
 class Admission:
-    """Everything that is refused is remembered for a while, by source, queue, name and address."""
+    """Admits messages. Refusals are remembered for a while, by source, queue, name and address."""
 
     __slots__ = (
         "_begun",
@@ -113,16 +113,16 @@ class Admission:
 
     @property
     def unguarded(self) -> list[Unguarded]:
-        """Sources whose sequences have ended and were forgotten lately, the last one at the end."""
+        """Sources with sequences that have ended and were forgotten recently, the last one at the end."""
         return list(self._unguarded.values())
 
     @property
     def refused(self) -> list[Refused]:
-        """What was refused lately, the last one at the end."""
+        """The recent refusals, the last one at the end."""
         return list(self._refused.values())
 
     def judge(self, key: SequenceKey, session: Session, header: TransactionHeader, now: Now) -> Verdict:
-        """What becomes of a message, but for the rate of its address. Nothing is done yet."""
+        """The verdict about a message, without the rate of its address. Changes nothing."""
         sequences = self._incoming.find(key) or _NOTHING_YET
         address = peer_of(session.remote_qm_address)
         verdict = sequences.judge(address, header, now.wall)
@@ -134,7 +134,7 @@ class Admission:
         return verdict
 
     def take(self, key: SequenceKey, session: Session, header: TransactionHeader, now: Now) -> IncomingSequence:
-        """A message that was judged as NEXT or NEW moves its sequence."""
+        """Advance the sequence of a message with the verdict NEXT or NEW."""
         address = peer_of(session.remote_qm_address)
         if self._refused:
             self._refused.pop((key, address), None)
@@ -144,7 +144,7 @@ class Admission:
         return line
 
     def admit(self, key: SequenceKey, session: Session, header: TransactionHeader, now: Now) -> bool:
-        """Take a message if it is to be taken. If not, it is noted."""
+        """Accept a message if the rules allow it, otherwise note the refusal."""
         verdict = self.judge(key, session, header, now)
         if verdict is Verdict.NEW and not self._may_begin(session, now):
             verdict = Verdict.TOO_MANY
@@ -155,15 +155,15 @@ class Admission:
         return False
 
     def of(self, key: SequenceKey, session: Session) -> Refused:
-        """The refusal of what was just not admitted."""
+        """The refusal of a message that was just not admitted."""
         return self._refused[key, peer_of(session.remote_qm_address)]
 
     def reset(self, key: SequenceKey) -> None:
-        """A source begins again: what was refused of it is history."""
+        """Forget the refusals of a source that begins again."""
         self._forget(lambda each: each == key)
 
     def forget(self, queue: Queue) -> None:
-        """The queue is deleted."""
+        """Forget a deleted queue."""
         self._forget(lambda key: key[1] == queue.number)
 
     def _forget(self, is_gone: Callable[[SequenceKey], bool]) -> None:
@@ -191,7 +191,7 @@ class Admission:
                 source=guid_text(key[0][: len(NULL_GUID)]),
                 queue=str(self._manager.collection.by_number[key[1]]),
                 time_stamp=found.time_stamp,
-                reason=f"the last {MAX_ENDED_SEQUENCES} of an address are known, and this one is not as far",
+                reason=f"the last {MAX_ENDED_SEQUENCES} of an address are kept, and this one is older",
             )
         self._incoming.unguarded.clear()
 
@@ -210,7 +210,7 @@ class Admission:
         return self._begun.take(address, now.monotonic)
 
     def _fits_share(self, address: str) -> bool:
-        """Whether the records of one more source are within the share of the quota that one address has."""
+        """Whether the records of one more source fit into the share of the quota of one address."""
         manager = self._manager
         positions = manager.positions
         if positions.quota == UNLIMITED or positions.sources.share >= 1:

@@ -1,7 +1,7 @@
-"""What comes in over sessions: MS-MQQB 3.1.5.8, in its order.
+"""Messages that arrive over sessions: MS-MQQB 3.1.5.8, in its order.
 
-Everything that one piece of data brings is part of one batch. Recoverable messages count as stored, for the session
-that acknowledges them, when the batch is durable; so do those that were not taken, because the sender has counted them
+All messages of one piece of data are part of one batch. Recoverable messages count as stored, for the session that
+acknowledges them, when the batch is durable; so do refused ones, because the sender has counted them
 (readings MQQB 3.3). Zero as QueueManagerAddress means this queue manager everywhere (readings MQQB 3.4).
 """
 
@@ -55,19 +55,19 @@ _Class = MessageClass
 
 _RECOVERABLE: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
 
-# What an acknowledgment says that a program has asked for.
+# Classes of acknowledgments that a program has asked for.
 _OUTCOMES: Final = frozenset(each for each in _Class if is_negative_ack(each) or is_positive_ack(each))
 
-# What is said here where the meaning of the class is that for its sender.
+# Sentences where the meaning of the class is written for the sender.
 _SENTENCES: Final = {
-    Reason.NO_QUEUE: "there is no such queue here for messages of others",
-    Reason.NO_WAY: "it is for another computer, and messages of others are not forwarded there",
+    Reason.NO_QUEUE: "this computer has no such queue for messages of others",
+    Reason.NO_WAY: "it is for another computer, and this one does not forward messages there",
     Reason.QUEUE_QUOTA: "its queue is full",
 }
 
 
 class Arrivals:
-    """What other queue managers send to this one."""
+    """Accepts messages that other queue managers send to this one."""
 
     __slots__ = (
         "_ack_judging",
@@ -143,9 +143,9 @@ class Arrivals:
         )
 
     def take(self, session: Session, messages: Sequence[Incoming], now: Now) -> None:
-        """All messages that came together."""
+        """Process all messages that came together."""
         if self._kernel.trouble is not None:
-            # MS-MQQB 3.1.5.8.2: what cannot be stored is not taken. It comes again.
+            # MS-MQQB 3.1.5.8.2: a message that cannot go to the store is not accepted. It comes again.
             sentence = f"nothing can be stored now: {self._kernel.trouble}"
             for packet in (each.packet for each in messages):
                 if isinstance(packet, UserMessage):
@@ -155,7 +155,7 @@ class Arrivals:
         sizes = [len(incoming.data) for incoming in messages]
         size, largest = sum(sizes), max(sizes, default=0)
         if not self._kernel.has_room(size, largest) and any(map(self._is_to_be_stored, messages)):
-            # What ends our own messages makes room. It comes again behind what was not taken, and changes nothing then.
+            # Acknowledgments of our own messages make room. They come again behind refused ones, without effect.
             self._take_acks(session, messages, now)
             session.close(f"nothing can be stored now: {self._kernel.no_room(size, largest)}")
             return
@@ -222,20 +222,20 @@ class Arrivals:
         self._sessions.touched[session] = None
 
     def forget(self, queue: Queue) -> None:
-        """The queue is deleted."""
+        """Forget a deleted queue."""
         self._order_acking.forget(queue)
         self.admission.forget(queue)
 
     def _receive(self, session: Session, packet: UserMessage, data: bytes, now: Now) -> bool:
-        """MS-MQQB 3.1.5.8. False if the message ends the session: then nothing was done with it."""
+        """MS-MQQB 3.1.5.8. False if the message ends the session: then it had no effect."""
         is_ours = packet.user.source_queue_manager == self._local[0]
         if is_ours and (reason := self._loops.refusal(session, packet)) is not None:
-            # Nobody else sends in our name; what we believe of our own messages must not hold for it.
+            # No other host sends in our name; our beliefs about our own messages must not apply to it.
             self._discard(Arrival(session, packet, now), Reason.FROM_HERE, reason)
             return True
         if packet.transaction is not None and not packet.transaction.has_legal_numbers:
             self._statistics.packets_malformed += 1
-            reason = "it has a number that no message of a sequence has"
+            reason = "its sequence number is invalid"
             self._discard(Arrival(session, packet, now), Reason.MALFORMED, reason)
             return True
         if packet.transaction is None:
@@ -243,21 +243,21 @@ class Arrivals:
                 self._statistics.duplicates_discarded += 1
                 return True
             if not self._known.has_place_for(session, now):
-                # It would be put twice if it came twice: its sender tries again when there is a place.
-                reason = "messages from too many addresses are remembered now, and this one is new"
+                # If it came twice it would be stored twice: its sender tries again when there is room.
+                reason = "messages from too many addresses are remembered now, and this address is new"
                 self._refusals.tell("message not taken", Arrival(session, packet, now), Reason.ADDRESSES, reason)
                 session.close(reason)
                 return False
         try:
-            # To the last name: what is stored must be readable for good.
+            # With all its names: a stored message must stay readable.
             message = received_message(packet, data)
         except DecodeError as error:
             self._statistics.packets_malformed += 1
-            reason = f"it cannot be decoded: {error}"
+            reason = f"it does not decode: {error}"
             self._refusals.tell("message not taken", Arrival(session, packet, now), Reason.MALFORMED, reason)
             session.close(f"the other side sent a malformed packet: {error}")
             return False
-        # Remote readers are told, and so are its acknowledgments: they may make us connect to others on its account.
+        # For remote readers, and for its acknowledgments, which may make us connect to others on its account.
         message.origin = origin_of(session.remote_qm_guid, session.remote_qm_address)
         if is_ours and message.destination_queue_format_name is not None:
             self._loops.came_back(session, packet, message, now)
@@ -271,7 +271,7 @@ class Arrivals:
         return True
 
     def _remember(self, session: Session, packet: UserMessage, message: Message, now: Now) -> None:
-        """MS-MQQB 3.1.5.8.2: a message that was taken is known from now on. One that is refused takes no place."""
+        """MS-MQQB 3.1.5.8.2: remember an accepted message. A refused one takes no room."""
         if packet.transaction is None:
             known_by = identifier(message.packet, destination(packet))
             self._known.add(packet, known_by, peer_of(session.remote_qm_address), now)
@@ -280,14 +280,14 @@ class Arrivals:
         positions = self._manager.positions
         sources = positions.sources
         if sources.fits(sources.current, positions.quota * KILOBYTE, size):
-            return "there is no room for its messages"
+            return "its messages do not fit into the quota"
         return f"messages from {sources.current} take the whole share of one address (quotas.source_share)"
 
     def _is_for_us(self, packet: UserMessage) -> bool:
         return packet.user.queue_manager_address in self._local
 
     def _put(self, session: Session, packet: UserMessage, message: Message, data: bytes, *, now: Now) -> bool:
-        """MS-MQQB 3.1.5.8.2 to 3.1.5.8.8. False if there is no room for the message."""
+        """MS-MQQB 3.1.5.8.2 to 3.1.5.8.8. False without room for the message."""
         name = message.destination_queue_format_name
         if name is None:
             self._discard(Arrival(session, packet, now), Reason.NO_QUEUE, "it names no queue")
@@ -317,14 +317,14 @@ class Arrivals:
         assert header is not None
         writing = self._manager.writing
         if not writing.has_room(len(message.packet)):
-            # The sequence must not move on.
+            # The sequence must not advance.
             return False
         if wants_final_ack(message) and (reason := self._ack_queues.refusal(session, packet)) is not None:
             self._refusals.tell("message not taken", Arrival(session, packet, now), Reason.ACKNOWLEDGMENTS, reason)
             return True
         key = _sequence_key(packet, queue)
         if not self.admission.admit(key, session, header, now):
-            # It is not acknowledged, so that its source sends it again.
+            # It is not acknowledged, so its source sends it again.
             self._statistics.messages_rejected += 1
             refused = self.admission.of(key, session)
             self._refusals.note(Arrival(session, packet, now), Reason.SEQUENCE, refused.verdict.value)
@@ -334,7 +334,7 @@ class Arrivals:
         return self._put_with(status, session, packet, message, now)
 
     def _came_before(self, session: Session, packet: UserMessage, queue: Queue, now: Now) -> bool:
-        """Whether a transactional message is not the next one of a sequence that is known: it is not looked at again.
+        """Whether a transactional message is not the next one of a known sequence: it is not processed again.
 
         MS-MQQB 3.1.5.8.6: it leads to an OrderAck all the same, because the one before may be lost.
         """
@@ -377,7 +377,7 @@ class Arrivals:
         level = attributes.privacy_level
         is_encrypted = security is not None and security.is_body_encrypted
         if level is QueuePrivacy.MQ_PRIV_LEVEL_BODY or (is_encrypted and not level.accepts(encrypted=True)):
-            # Nothing is decrypted here: nothing that comes is what a queue for encrypted messages demands.
+            # Waypost decrypts nothing: no message meets the demand of a queue for encrypted messages.
             return _Class.MQMSG_CLASS_NACK_BAD_ENCRYPTION
         if not self._delivers_unverified and (security is not None or packet.multi_queue is not None):
             refusal = unverified(packet)
@@ -389,7 +389,7 @@ class Arrivals:
         return None
 
     def _forward(self, session: Session, packet: UserMessage, message: Message, data: bytes, *, now: Now) -> bool:
-        """MS-MQQB 3.1.5.8.2 and 3.1.5.8.5. False if there is no room for the message."""
+        """MS-MQQB 3.1.5.8.2 and 3.1.5.8.5. False without room for the message."""
         try:
             outcome = self._forwarding.forward(packet, message, data, now)
         except WaypostError as error:
@@ -410,9 +410,9 @@ class Arrivals:
         *,
         is_owed: bool = False,
     ) -> None:
-        """The message is not taken: its sender hears why, if it wants to and may (MS-MQQB 3.1.5.8.2, 3.1.5.8.3).
+        """Refuse a message and tell its sender the reason, if it asks and may know (MS-MQQB 3.1.5.8.2, 3.1.5.8.3).
 
-        The FinalAck is owed of one that has its place in a sequence, because it does not come again.
+        The FinalAck of a message with a place in a sequence is owed, because the message does not come again.
         """
         source = packet.user.source_queue_manager
         facts: dict[str, object] = {}
@@ -420,7 +420,7 @@ class Arrivals:
         if message_class is unverified(packet):
             self._statistics.messages_unverified += 1
             self._refused_sources.add(source, session.remote_qm_address, message_class)
-            facts["hint"] = "nothing is verified or decrypted yet: see security.unverified"
+            facts["hint"] = "Waypost does not verify or decrypt messages: see security.unverified"
         reason = reason_of(message_class)
         if reason is Reason.NO_QUEUE and not self._is_for_us(packet):
             reason = Reason.NO_WAY
@@ -435,12 +435,12 @@ class Arrivals:
             self._statistics.final_acks_sent += send(packet, origin, message_class, now)
 
     def _discard(self, arrival: Arrival, reason: Reason, sentence: str) -> None:
-        """The message is not taken, and nobody is told but the operator."""
+        """Drop a message, and notify only the operator."""
         self._statistics.messages_rejected += 1
         self._refusals.tell("message discarded", arrival, reason, sentence)
 
     def _note_outcome(self, session: Session, packet: UserMessage, now: Now) -> None:
-        """An acknowledgment of one of our messages may have come for a program: `explain` says what it says."""
+        """Note an acknowledgment of one of our messages that came for a program, for `explain`."""
         properties = packet.properties
         identifier, _ = MessageIdentifier.decode(properties.correlation_id, 0)
         is_ours = identifier.queue_manager_guid == self._local[0]

@@ -1,6 +1,6 @@
-"""How every outgoing queue comes to a session and loses it: MS-MQQB 3.1.5.2, 3.1.5.4.2, 3.1.5.9 and 3.1.6.1.
+"""Connect every outgoing queue to a session, and handle its end: MS-MQQB 3.1.5.2, 3.1.5.4.2, 3.1.5.9 and 3.1.6.1.
 
-What is told to an operator on the way, the State and the ConnectionHistory of the queue, is written here.
+The State and the ConnectionHistory of the queue, which an operator sees, are written here.
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ _Status = ConnectionStatus
 
 
 class Connecting:
-    """The links of one queue manager on their way to sessions."""
+    """Finds sessions for the links of one queue manager."""
 
     __slots__ = (
         "_ack_hosts",
@@ -83,29 +83,28 @@ class Connecting:
         self._ack_hosts: Final = ack_hosts
         self._pings: Final = pings
         self._timers: Final = kernel.timers
-        # The link for which a session is being opened, and that for which an address is asked.
+        # The link for which a session is being opened, and the one for which an address is resolved.
         self._opening: dict[Session, Link] = {}
-        # Of those, the sessions whose connection is there.
+        # The sessions among these that are connected.
         self._established: set[Session] = set()
-        # The links whose messages each session carries.
+        # The links with messages that each session carries.
         self._carried: dict[Session, dict[Link, None]] = {}
         self._requests: dict[int, Link] = {}
-        # The links that have no session and want one, by the hosts that they were last tried with.
+        # The links without a session that want one, by the hosts of their last attempt.
         self._waiting: Final = WaitingLinks()
 
     def links_of(self, session: Session) -> Iterable[Link]:
         return self._carried.get(session, ())
 
     def awaits(self, address: str) -> bool:
-        """Whether somebody waits for the host at this address."""
+        """Whether a link waits for the host at this address."""
         return bool(self._waiting.at(address))
 
     def heard(self, host: str | bytes, now: Now, *, is_proven: bool = True) -> None:
-        """There is a sign of life from an address or a queue manager: whoever waits for it tries again at once.
+        """Handle a sign of life from an address or a queue manager: links that wait for it try again at once.
 
-        Acknowledgments do so when a session is there, which they may go over. `is_proven`: whoever is there can be
-        reached, and an attempt that is under way for long is begun again. A GUID and the sender of a datagram may be
-        forged.
+        Acknowledgments do so when a session is open, which may carry them. `is_proven`: the host is reachable, and a
+        long attempt to connect begins again. A GUID and the sender of a datagram may be forged.
         """
         for link in self._waiting.at(host):
             if link.is_for_acks and isinstance(host, str):
@@ -115,7 +114,7 @@ class Connecting:
                 self._probe(link, now, is_there=is_proven and isinstance(host, str))
 
     def pointed_to(self, guid: bytes, now: Now) -> None:
-        """An operator says where a queue manager may be: whoever waits for it tries again at once."""
+        """Handle an operator's hint where a queue manager may be: links that wait for it try again at once."""
         for link in self._waiting.at(guid):
             self._probe(link, now, is_there=False)
 
@@ -126,7 +125,7 @@ class Connecting:
         pending = link.session
         is_pending = link.state is LinkState.CONNECTING and pending is not None and pending not in self._established
         if is_there and is_pending and pending is not None:
-            # A connection that was begun while the host was away may take long to come about.
+            # A connection attempt that began while the host was away may take long.
             link.session = None
             self._opening.pop(pending, None)
             self._sessions.close(pending, "the host was heard again", now)
@@ -140,7 +139,7 @@ class Connecting:
         self._establish(link, now)
 
     def want(self, link: Link, now: Now) -> None:
-        """There is something to send, and no session for it (MS-MQQB 3.1.7.12, readings MQQB 3.9)."""
+        """Find a session for a link that has something to send (MS-MQQB 3.1.7.12, readings MQQB 3.9)."""
         if link.state is LinkState.IDLE and len(link.queue.positions) and self._may_connect(link):
             link.is_retrying = False
             self._establish(link, now)
@@ -149,7 +148,7 @@ class Connecting:
             self._probe(link, now, is_there=False)
 
     def resume(self, link: Link, now: Now) -> None:
-        """MS-MQQB 3.1.7.14: the queue goes on."""
+        """MS-MQQB 3.1.7.14: the queue resumes."""
         if link.session is not None and link.is_open:
             link.session.resume(now)
             self._manager.outgoing.connected(link.queue, hop_text(link.session.remote_qm_address))
@@ -170,7 +169,7 @@ class Connecting:
             link.go(LinkEvent.GIVEN_UP)
 
     def forget(self, link: Link) -> None:
-        """The queue is deleted."""
+        """Forget the link of a deleted queue."""
         self._timers.stop((Connecting, link))
         self._waiting.remove(link)
         link.go(LinkEvent.GIVEN_UP)
@@ -205,7 +204,7 @@ class Connecting:
             record(link, _Status.IN_PROGRESS, now)
 
     def granted(self, session: Session, now: Now) -> None:
-        """MS-MQQB 3.1.5.3.2: the other side has answered to the EstablishConnection Packet."""
+        """MS-MQQB 3.1.5.3.2: the other side has answered the EstablishConnection Packet."""
         link = self._opening.get(session)
         if link is not None:
             record(link, _Status.ESTABLISH_PACKET_RECEIVED, now)
@@ -219,7 +218,7 @@ class Connecting:
                 self._ack_hosts.met(link.next_hop.host_name, link.next_hop.address, now)
             self._attach(link, session, now)
         elif session.role is Role.INITIATOR:
-            self._sessions.close(session, "nothing is to be sent on it", now)
+            self._sessions.close(session, "it has nothing to carry", now)
             return
         self._attach_acks(session, now)
         for silent in self._finder.superseded_by(session, now):
@@ -228,11 +227,11 @@ class Connecting:
             self.heard(host, now)
 
     def _attach_acks(self, session: Session, now: Now) -> None:
-        """Acknowledgments that wait for this queue manager need no session of their own (MS-MQQB 1.3.5.1).
+        """Give a session the acknowledgments that wait for its queue manager (MS-MQQB 1.3.5.1).
 
-        Nor do those that have no way but back to the queue manager that brought the messages. Anybody can say that it
-        has this GUID: a session with another address gets them when nobody answers at the right one (`_fail`), and
-        they leave it when one with that opens.
+        It also gets those that can only go back to the queue manager that brought the messages. Anybody can claim this
+        GUID: a session with another address gets them when no host answers at the right one (`_fail`), and they
+        leave it when a session with the right one opens.
         """
         for link in self._links.for_acks_of(session.remote_qm_guid):
             if not self._may_connect(link):
@@ -257,7 +256,7 @@ class Connecting:
             self._manager.outgoing.disconnecting(link.queue)
 
     def closed(self, session: Session, now: Now) -> None:
-        """MS-MQQB 3.1.5.9: the session is over, and nobody has asked it to write any more."""
+        """MS-MQQB 3.1.5.9: the session has ended and writes nothing more."""
         link = self._opening.pop(session, None)
         if link is not None and link.session is session:
             status = self._status_of(session)
@@ -284,15 +283,15 @@ class Connecting:
             return
         link.unresolved = [] if destination is None else self._finder.hops(link, destination, now)
         if not link.unresolved:
-            # MS-MQQB 3.1.5.2.1: the directory does not tell where the queue is.
+            # MS-MQQB 3.1.5.2.1: the directory does not know where the queue is.
             link.failures = max(link.failures, OFTEN)
             self._manager.outgoing.address_not_resolved(queue)
-            self._fail(link, _Status.NO_ROUTING_DATA, "the directory does not tell a way to the queue", now)
+            self._fail(link, _Status.NO_ROUTING_DATA, "the directory has no route to the queue", now)
             return
         self._resolve(link, now)
 
     def _resolve(self, link: Link, now: Now) -> None:
-        """One host after the other; readings MQQB 3.11: that of the hop."""
+        """Resolve one host after the other; readings MQQB 3.11: that of the hop."""
         while link.unresolved:
             hop = link.unresolved[0]
             if not is_address(hop.host_name):
@@ -302,7 +301,7 @@ class Connecting:
             link.unresolved.pop(0)
         if not link.next_hops:
             self._manager.outgoing.address_not_resolved(link.queue)
-            self._fail(link, _Status.DNS_FAILURE, "no address is known for the name of the host", now)
+            self._fail(link, _Status.DNS_FAILURE, "the name of the host has no known address", now)
             return
         hops = tuple(dict.fromkeys(hop_text(hop.address) for hop in link.next_hops))
         self._manager.outgoing.address_resolved(link.queue, hops)
@@ -310,7 +309,7 @@ class Connecting:
         self._reach(link, now, may_ping=self._settings.ping and not link.is_retrying)
 
     def _reach(self, link: Link, now: Now, *, may_ping: bool) -> None:
-        """Go to the host of the next hop: on a session that is there, or on a new one."""
+        """Go to the host of the next hop: on an open session, or on a new one."""
         hop = link.next_hop
         assert hop is not None
         session = self._finder.session_of(link, hop)
@@ -370,7 +369,7 @@ class Connecting:
         self._departures.detached(link, session, now)
         link.last_error = session.error or ""
         if session.role is Role.ACCEPTOR:
-            # It has no address of its own to try next.
+            # It has no further address to try.
             link.next_hops = []
         if session.wants_recycling:
             # readings MQQB 3.27: the next session follows at once.
@@ -380,7 +379,7 @@ class Connecting:
         self._wait(link, now)
 
     def _leave(self, link: Link, session: Session, now: Now) -> None:
-        """The messages of the link go over another session from now on."""
+        """Let another session carry the messages of the link from now on."""
         self._carried.get(session, {}).pop(link, None)
         link.leave_session()
         self._departures.detached(link, session, now)
@@ -406,11 +405,11 @@ class Connecting:
             self._attach(link, session, now)
 
     def _wait(self, link: Link, now: Now) -> None:
-        """MS-MQQB 3.1.5.9: who has messages left tries again."""
+        """MS-MQQB 3.1.5.9: try again later if messages are left."""
         if not len(link.queue.positions) or not link.queue.may_send:
             self._rest(link)
             return
-        # An attempt that came to nothing slowly was a part of the time between two.
+        # A slow failed attempt was a part of the time between two.
         began, link.waits_from = now.monotonic if link.waits_from is None else link.waits_from, None
         link.go(LinkEvent.FAILED)
         self._waiting.add(link)
@@ -422,7 +421,7 @@ class Connecting:
         self._timers.start((Connecting, link), link.next_retry, lambda now: self._retry(link, now))
 
     def _rest(self, link: Link) -> None:
-        """There is nothing to send, or it may not be sent. A queue that nobody uses any more goes."""
+        """Rest without anything to send, or while paused. An unused queue is deleted."""
         link.go(LinkEvent.GIVEN_UP)
         self._waiting.remove(link)
         queue = queue_of(link)
@@ -446,7 +445,7 @@ class Connecting:
         self._reach(link, now, may_ping=False)
 
     def _status_of(self, session: Session) -> ConnectionStatus:
-        """How far a session came that never opened."""
+        """The progress of a session that never opened."""
         if session.was_refused:
             return _Status.CONNECTION_REFUSED
         is_connected = session in self._established

@@ -1,4 +1,4 @@
-"""What an operator is told of the attempts to connect an outgoing queue: ConnectionHistory of MS-MQDMPR 3.1.1.3."""
+"""The history of connection attempts for an operator: ConnectionHistory of MS-MQDMPR 3.1.1.3."""
 
 from typing import Final
 
@@ -20,12 +20,12 @@ _ERRORS: Final = {
 
 
 def record(link: Link, status: ConnectionStatus, now: Now) -> None:
-    """A step of a connection."""
+    """Record a step of a connection."""
     _append(link, status, HResult.MQ_OK, now)
 
 
 def record_failure(link: Link, status: ConnectionStatus, now: Now) -> None:
-    """MS-MQQB 3.1.5.2: the session cannot be established."""
+    """MS-MQQB 3.1.5.2: record that the session was not established."""
     _append(link, status, _ERRORS.get(status, HResult.MQ_ERROR), now)
 
 

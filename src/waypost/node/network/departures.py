@@ -1,8 +1,8 @@
-"""What leaves outgoing queues: MS-MQQB 3.1.5.5, 3.1.5.6, 3.1.5.7, 3.1.6.5, 3.1.7.1, 3.1.7.12 to 3.1.7.14 and 3.1.7.16.
+"""Outgoing messages: MS-MQQB 3.1.5.5, 3.1.5.6, 3.1.5.7, 3.1.6.5, 3.1.7.1, 3.1.7.12 to 3.1.7.14 and 3.1.7.16.
 
 A message is sent when it is durable, its queue has a session, and the window of the session has room. It leaves its
 queue when it is acknowledged: an express or recoverable one by the session, one of our own transactions by an OrderAck
-as well. Then it may have to wait for its FinalAck in another place.
+as well. Then it may have to wait for its FinalAck elsewhere.
 """
 
 from collections.abc import Iterable
@@ -43,17 +43,17 @@ _TURNS: Final = 4
 
 
 class Routes(Protocol):
-    """Finds sessions for links, and learns who is at their other ends."""
+    """Finds sessions for links, and learns which hosts are at their other ends."""
 
     def want(self, link: Link, now: Now) -> None:
-        """There is something to send, and no session for it."""
+        """Find a session for a link that has something to send."""
 
     def sent(self, link: Link, session: Session, now: Now) -> None:
-        """Messages of transactions were written to this session."""
+        """Note that messages of transactions were written to this session."""
 
 
 class Departures:
-    """What the links of all outgoing queues have to send."""
+    """Sends the messages of the links of all outgoing queues."""
 
     __slots__ = (
         "_admin_acks",
@@ -99,11 +99,11 @@ class Departures:
         self._handed: Final = handed
         self._own_guid: Final = manager.identity.identifier
         self._timers: Final = kernel.timers
-        # Links that have something to send when what was done so far is durable.
+        # Links that have something to send when all changes so far are durable.
         self.wanted: dict[Link, None] = {}
-        # Those of each session that have more to send than there was room for.
+        # Links of each session that have more to send than fits.
         self._ready: dict[Session, ReadyLinks] = {}
-        # The sessions that go on when what they wrote so far is with the transport.
+        # The sessions that continue when the transport has taken their writes so far.
         self._more: dict[Session, None] = {}
 
     def available(self, queue: OutgoingQueue, lookup_id: int) -> None:
@@ -119,23 +119,23 @@ class Departures:
         self.wanted[link] = None
 
     def want(self, queue: OutgoingQueue) -> None:
-        """The queue has messages from before."""
+        """Note that the queue has messages from before."""
         if is_sent_here(queue):
             self.wanted[self._links.link_of(queue)] = None
 
     def removed(self, queue: OutgoingQueue, message: Message) -> None:
-        """A message has left its queue, for whatever reason."""
+        """Note that a message has left its queue, for any reason."""
         link: Link | None = queue.link
         if link is None:
             return
         link.outbox.removed(message.lookup_identifier)
-        # It may have been sent on a session that is closed: no later message must name it as the one before.
+        # It may have been sent on a closed session: no later message must name it as its predecessor.
         if len(link.sequence) and self._is_ours(message.packet):
             link.sequence.removed(sequence_of(message.packet)[1])
             self._mind(link)
 
     def set_aside(self, queue: OutgoingQueue, lookup_id: int) -> None:
-        """The same of a message that is damaged and cannot say which number it had."""
+        """Note that a damaged message, with an unknown number, has left its queue."""
         link: Link | None = queue.link
         if link is None:
             return
@@ -146,12 +146,12 @@ class Departures:
             self._mind(link)
 
     def attached(self, link: Link) -> None:
-        """The link has a session, over which all of its messages are to be sent (readings MQQB 3.9)."""
+        """Note that the link has a session, which is to carry all of its messages (readings MQQB 3.9)."""
         self._timers.stop((Departures, link))
         self.wanted[link] = None
 
     def detached(self, link: Link, session: Session, now: Now) -> None:
-        """The session is over. What the destination has acknowledged, and only the session has not, is gone."""
+        """Handle the end of a session. Remove messages that the destination, but not the session, has acknowledged."""
         self._timers.stop((Departures, link))
         self.wanted.pop(link, None)
         self._unready(link, session)
@@ -162,7 +162,7 @@ class Departures:
         self._more.pop(session, None)
 
     def begun_again(self, queue: OutgoingQueue) -> None:
-        """The messages of the queue have new numbers, and nothing was sent under them."""
+        """Note that the messages of the queue have new numbers, and none of these was sent."""
         link: Link | None = queue.link
         if link is None:
             return
@@ -174,14 +174,14 @@ class Departures:
         self.wanted[link] = None
 
     def forget(self, link: Link) -> None:
-        """The queue is deleted."""
+        """Forget the link of a deleted queue."""
         self._timers.stop((Departures, link))
         self.wanted.pop(link, None)
         if link.session is not None:
             self._unready(link, link.session)
 
     def settle(self) -> None:
-        """Send what can be sent. What is not durable yet comes when it is."""
+        """Send all durable messages that can go; others follow when they are durable."""
         wanted, self.wanted = self.wanted, {}
         self._kernel.when_durable(lambda now: self._go_on(wanted, now))
 
@@ -202,12 +202,12 @@ class Departures:
             ready.remove(link)
 
     def pump(self, session: Session, now: Now) -> None:
-        """The session may have room in its window: MS-MQQB 3.1.7.16. Its links take turns.
+        """Send when the session may have room in its window: MS-MQQB 3.1.7.16. Its links take turns.
 
         An express message goes at once, a recoverable one when it is durable.
         """
         if session.wants_recycling and not session.in_flight():
-            self._sessions.close(session, "the numbers of the session are used up", now)
+            self._sessions.close(session, "the sequence numbers of the session are used up", now)
             return
         ready = self._ready.get(session)
         if ready is None:
@@ -227,7 +227,7 @@ class Departures:
         self._sessions.touched[session] = None
 
     def _pump_link(self, link: Link, session: Session, turn: int, now: Now) -> tuple[int, bool]:
-        """Send up to so many messages. How many bytes they are, and whether there may be more to send."""
+        """Send at most `turn` messages. Returns their bytes, and whether there may be more to send."""
         queue: OutgoingQueue = link.queue
         if not queue.may_send:
             return 0, False
@@ -251,11 +251,11 @@ class Departures:
         return written, has_more
 
     def _send(self, link: Link, session: Session, lookup_id: int, now: Now) -> int | None:
-        """MS-MQQB 3.1.7.1. The bytes that went out, or None if the message has to wait for others."""
+        """MS-MQQB 3.1.7.1. The bytes that were sent, or None if the message has to wait for others."""
         queue = link.queue
         message = self._manager.positions.find(queue, lookup_id)
         if message is None:
-            # Before the next one says which is the one before it.
+            # Before the next one names its predecessor.
             self.set_aside(queue, lookup_id)
             return 0
         packet = message.packet
@@ -327,7 +327,7 @@ class Departures:
             self._manager.final_acks.end(*found, message_class, now)
 
     def end(self, identifier: MessageIdentifier, sequence_id: TxSequenceId, number: int, now: Now) -> None:
-        """A message that had this place has come to its end, in whatever state it was."""
+        """End a message with this place, in any state."""
         queue = self._sequences.queue_of(sequence_id.value)
         link: Link | None = None if queue is None else queue.link
         if queue is None or link is None:
@@ -335,7 +335,7 @@ class Departures:
         lookup_id = link.sequence.lookup_id_of(number) if link.sequence.sequence_id == sequence_id else None
         if lookup_id is not None:
             if queue.positions.state(lookup_id) is _AVAILABLE:
-                # It was rejected, and nobody wanted to hear of that.
+                # It was rejected, and its sender asked for no report.
                 message = self._manager.positions.find(queue, lookup_id)
                 if message is None or message.identifier != identifier:
                     return
@@ -348,7 +348,7 @@ class Departures:
         self._mind(link)
 
     def _pump_more(self, now: Now) -> None:
-        """Send what there was no room for in one write."""
+        """Send messages that did not fit into one write."""
         more, self._more = self._more, {}
         for session in more:
             self.pump(session, now)
@@ -361,7 +361,7 @@ class Departures:
         self.wanted[link] = None
 
     def _leave(self, link: Link, lookup_ids: Iterable[int], now: Now) -> None:
-        """Messages of our transactions that are acknowledged leave the queue: MS-MQQB 3.1.5.6."""
+        """Remove acknowledged messages of our transactions from the queue: MS-MQQB 3.1.5.6."""
         queue: OutgoingQueue = link.queue
         delivered = []
         for lookup_id in lookup_ids:
@@ -387,7 +387,7 @@ class Departures:
         return bool(flags & user_header.TH) and source == self._own_guid
 
     def _mind(self, link: Link) -> None:
-        """Something has changed with the messages of transactions: MS-MQQB 3.1.2.6 and 3.1.5.6."""
+        """Handle a change of messages of transactions: MS-MQQB 3.1.2.6 and 3.1.5.6."""
         sequences = self._sequences
         unread = self._manager.final_acks.count(link.queue)
         tell(link.queue, sequences.outgoing_of(link.queue), link.sequence, unread)
@@ -400,5 +400,5 @@ class Departures:
 
 
 def _way(link: Link, *, is_transactional: bool) -> Way:
-    """Where the messages of a link went."""
+    """The destination of the messages of a link."""
     return Way(str(link.queue), link.last_host[0] if link.last_host else "", is_transactional)

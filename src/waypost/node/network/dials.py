@@ -1,7 +1,7 @@
-"""For whom sessions are opened: others can have one opened to any address, where anybody answers with any GUID.
+"""Causes of sessions: others can have one opened to any address, where anybody answers with any GUID.
 
-Acknowledgments and reports go where those want them who sent a message here. Only a session that was opened for a
-message of a program of this computer, or along a route of ours, tells where a queue manager is (ADR 22).
+Acknowledgments and reports go where the sender of a message wants them. Only a session that was opened for a message of
+a program of this computer, or along a route of ours, shows where a queue manager is (ADR 22).
 """
 
 from typing import Final
@@ -27,12 +27,12 @@ class Dials:
         self._kernel: Final = kernel
         self._manager: Final = manager
         self._sessions: Final = sessions
-        # The sessions that were opened for messages of programs of this computer, or along routes, and whether the
-        # latter: then a route or the directory has told which queue manager answers.
+        # The sessions that were opened for messages of programs of this computer, or along routes. True for a
+        # route: then a route or the directory says which queue manager answers.
         self._own: dict[Session, bool] = {}
 
     def begun(self, link: Link, session: Session) -> None:
-        """A session is being opened for the messages of this link."""
+        """Note that a session is being opened for the messages of this link."""
         is_routed = self._is_routed(link)
         if is_routed or self._is_own(link):
             self._own[session] = is_routed
@@ -45,21 +45,21 @@ class Dials:
         return session in self._own
 
     def is_routed(self, session: Session) -> bool:
-        """Whether a route or the directory has told where the queue manager is."""
+        """Whether a route or the directory says where the queue manager is."""
         return self._own.get(session, False)
 
     def leads_to(self, link: Link, session: Session) -> bool:
-        """Whether the session leads where the name of the queue does: to one of its hops, or it was opened for us."""
+        """Whether the session leads to a hop of the queue, or was opened for us."""
         address = session.remote_qm_address
         return session in self._own or any(hop.address == address for hop in link.next_hops)
 
     def inquire(self, address: str, now: Now) -> None:
-        """Open a session only to learn which queue manager is there. It is closed when it is open."""
+        """Open a session only to learn which queue manager is there. Once open, it is closed."""
         session = self._sessions.connect(address, NULL_GUID, now, was_pinged=False)
         self._kernel.emit(Connect(session.connection, address, self._sessions.settings.port))
 
     def _is_routed(self, link: Link) -> bool:
-        """Whether a route or the directory tells who is to answer. Others tell it of acknowledgments."""
+        """Whether a route or the directory says who has to answer. For acknowledgments, others say it."""
         hop = link.next_hop
         return not link.is_for_acks and hop is not None and hop.qm_guid != NULL_GUID
 

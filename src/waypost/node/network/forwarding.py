@@ -17,15 +17,15 @@ from waypost.wire.message_class import MessageClass
 from waypost.wire.originated import MAX_HOP_COUNT
 from waypost.wire.user_message import UserMessage
 
-# UserHeader.Flags is here in a packet, and RC has these bits of it.
+# The place of UserHeader.Flags in a packet; RC has these bits.
 _FLAGS: Final = Struct("<I")
 _FLAGS_AT: Final = base_header.SIZE + 44
 
 
 class Forwarding:
-    """A message goes on as it came, but for its hops.
+    """Forwards messages unchanged, except for the hop count.
 
-    Where no way leads, nothing is kept: who sends to names that nobody has must not fill this computer.
+    Without a route nothing is kept: a sender to names that nobody has must not fill this computer.
     """
 
     __slots__ = ("_finder", "_is_routing_server", "_manager", "_statistics")
@@ -41,9 +41,9 @@ class Forwarding:
     def forward(
         self, packet: UserMessage, message: Message, data: bytes, now: Now
     ) -> tuple[EnqueueStatus, Message] | MessageClass:
-        """The message as it goes on and what became of it, or why it is not taken on.
+        """Forward the message. Returns it as forwarded with its status, or the reason of a refusal.
 
-        Raises a WaypostError if no outgoing queue can be made.
+        Raises a WaypostError if the outgoing queue cannot exist.
         """
         manager, name = self._manager, message.destination_queue_format_name
         assert name is not None
@@ -51,7 +51,7 @@ class Forwarding:
         if hops > MAX_HOP_COUNT:
             return MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED
         queue = manager.collection.outgoing.get(name)
-        # A queue that programs of this computer use, or that is for acknowledgments, is no way for others.
+        # A queue that programs of this computer use, or that is for acknowledgments, is not a route for others.
         if (queue is None or isinstance(name, DirectFormatName)) and not self._forwards(name):
             return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
         if queue is None:
@@ -63,7 +63,7 @@ class Forwarding:
         return status, message
 
     def _forwards(self, name: FormatName) -> bool:
-        """Whether messages for this name are taken on: only a routing server serves others as a relay to any host."""
+        """Whether messages for this name are forwarded: only a routing server is a relay to any host."""
         if isinstance(name, DirectFormatName):
             return self._is_routing_server and peer_of(name) is None and self._finder.leads_to(name)
         return self._finder.leads_to(name)

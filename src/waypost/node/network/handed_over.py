@@ -1,8 +1,8 @@
-"""What was handed to other queue managers lately, and what they said became of it.
+"""Messages recently handed over to other queue managers, and the outcomes that these reported.
 
-A queue manager that acknowledges a message to the session has it; whether its queue took it is another question, which
-only acknowledgments answer that a sender asks for. Messages that left in one second for one queue are one entry, with
-a tag of eight bytes for each (waypost.core.stored_message), so that very many can be remembered.
+A queue manager that acknowledges a message to the session has it; whether its queue accepted it is another question,
+which only acknowledgments answer that a sender asks for. Messages that left in one second for one queue are one entry,
+with a tag of eight bytes for each (waypost.core.stored_message), so that very many can be remembered.
 """
 
 from array import array
@@ -29,7 +29,7 @@ class Way(NamedTuple):
 
 @dataclass(slots=True)
 class HandedOver:
-    """The tags of messages that were acknowledged to the session in this second."""
+    """The tags of messages that were acknowledged to the session in one second."""
 
     way: Way
     time: int
@@ -38,7 +38,7 @@ class HandedOver:
 
 @dataclass(slots=True)
 class Outcome:
-    """What an acknowledgment from `peer` says became of a message. `is_final_ack` if no program has asked for it."""
+    """The outcome of a message by an acknowledgment from `peer`. `is_final_ack`: not asked for by a program."""
 
     peer: str
     message_class: int
@@ -47,7 +47,7 @@ class Outcome:
 
 
 class Handed:
-    """Of the messages that left, the last ones since `since`, which is a time of the wall clock."""
+    """The last messages that left since `since`, which is a time of the wall clock."""
 
     __slots__ = ("_count", "_entries", "_latest", "outcomes", "since")
 
@@ -60,7 +60,7 @@ class Handed:
         self.outcomes: Final[RecentRecords[Outcome]] = RecentRecords(MAX_OUTCOMES, MAX_OUTCOMES_OF_PEER)
 
     def add(self, way: Way, messages: Iterable[Message], now: Now) -> None:
-        """These messages have left."""
+        """Note messages that have left."""
         entry, time = self._latest.get(way), int(now.wall)
         if entry is None or entry.time != time:
             entry = self._latest[way] = HandedOver(way, time)
@@ -74,15 +74,15 @@ class Handed:
             self.since = oldest.time
             if self._latest.get(oldest.way) is oldest:
                 del self._latest[oldest.way]
-        assert len(self._latest) <= len(self._entries), "what is the latest is remembered"
+        assert len(self._latest) <= len(self._entries), "every latest entry is remembered"
 
     def find(self, identifier: MessageIdentifier) -> list[HandedOver]:
-        """Where the message went; a message to several queues went several times."""
+        """The entries of the message; a message to several queues has several."""
         tag = tag_of_identifier(identifier)
         return [entry for entry in self._entries if tag in entry.tags]
 
     def note(self, identifier: MessageIdentifier, outcome: Outcome) -> None:
-        """An acknowledgment of the message has come."""
+        """Note an acknowledgment of the message."""
         self.outcomes.put(identifier.encode(), outcome)
 
     def outcome(self, identifier: MessageIdentifier) -> Outcome | None:

@@ -1,4 +1,4 @@
-"""Which sessions and hops lead to the destination of a link: MS-MQQB 1.3.5.1 and 3.1.5.2.1."""
+"""Find the sessions and hops that lead to the destination of a link: MS-MQQB 1.3.5.1 and 3.1.5.2.1."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -16,17 +16,17 @@ from waypost.transfer.links import Link, NextHop
 from waypost.transfer.session import Role, Session
 from waypost.wire.format_names import Destination, DirectFormatName, FormatName
 
-# The other side acknowledges after half of AckWaitTimeout at the latest: one from which nothing has come for this part
-# of it may be gone.
+# The other side acknowledges after half of AckWaitTimeout at the latest: after this part of it without a sign of life
+# the host may be gone.
 _SILENT_PART: Final = 0.75
 
-# How long nobody may answer at the address that acknowledgments are for, before its queue manager has moved: if that
-# was known to be there, a session with it at another address where it is known takes them then.
+# Seconds without an answer at the address of acknowledgments after which its queue manager counts as moved: if it was
+# known to be there, a session with it at another known address takes them then.
 MOVED_SECONDS: Final = 120.0
 
 
 class HopFinder:
-    """Finds them for the links of one queue manager."""
+    """Finds sessions and hops for the links of one queue manager."""
 
     __slots__ = ("_dialled", "_dials", "_hosts", "_sessions", "routing")
 
@@ -35,11 +35,11 @@ class HopFinder:
         self._dials: Final = dials
         self._hosts: Final = hosts
         self.routing: Final = routing
-        # The addresses at which each next hop was dialled, the last ones.
+        # The last addresses at which each next hop was dialled.
         self._dialled: dict[bytes, list[str]] = {}
 
     def dialled(self, hop: NextHop) -> None:
-        """A connection to a next hop of our own routes is asked for."""
+        """Note a connection attempt to a next hop of our own routes."""
         if hop.qm_guid != NULL_GUID:
             addresses = self._dialled.setdefault(hop.qm_guid, [])
             if hop.address not in addresses:
@@ -51,12 +51,12 @@ class HopFinder:
         return address in self._dialled.get(guid, ())
 
     def leads_to(self, name: FormatName) -> bool:
-        """Whether there is a way to a queue of another computer, as far as the directory tells."""
+        """Whether a queue of another computer has a route, as far as the directory knows."""
         destination = self.routing.destination(name)
         return destination is not None and any(hop.host_name for hop in self.routing.next_hops(destination))
 
     def is_routed(self, guid: bytes) -> bool:
-        """Whether routes or the directory tell a way to another queue manager."""
+        """Whether routes or the directory lead to another queue manager."""
         return bool(self._routed(guid))
 
     def _routed(self, guid: bytes) -> list[Hop]:
@@ -66,24 +66,24 @@ class HopFinder:
         return any(session.remote_qm_guid == guid for session in self._sessions.open)
 
     def goes_back(self, link: Link, now: Now) -> bool:
-        """Whether there is no way for acknowledgments but the one on which the messages came."""
+        """Whether acknowledgments can only go back the way on which the messages came."""
         assert link.peer is not None
         if not may_relay(link.queue.destination_format_name):
             return False
         return not self.is_routed(link.peer) or not self._is_vouched_for(link, now)
 
     def _is_vouched_for(self, link: Link, now: Now) -> bool:
-        """Whether those who brought the messages are known to speak for the queue manager that they name.
+        """Whether the hosts that brought the messages are known to speak for the queue manager that they name.
 
-        Anybody can send in the name of another. If the acknowledgments of that went to the real one, it would take them
-        for acknowledgments of its own messages: they come from the right host (ADR 24). What is only passed on for
-        others has no origin here.
+        Anybody can send in the name of another. If the acknowledgments of that went to the real one, it would
+        believe that they are for messages that it sent: they come from the right host (ADR 24). Forwarded messages
+        have no origin here.
         """
         assert link.peer is not None
         return all(self._hosts.vouches(link.peer, origin, now) for origin in link.origins)
 
     def session_for(self, link: Link, destination: Destination, now: Now) -> Session | None:
-        """A queue manager that has come here may get its acknowledgments; what is for others goes where it belongs."""
+        """A session for the link. One with a queue manager that connected here may carry only its acknowledgments."""
         if link.peer is None:
             return self._own_session(destination.queue_manager, "")
         sessions = self._takers(link, now)
@@ -92,14 +92,14 @@ class HopFinder:
         return _first(sessions)
 
     def has_hops(self, link: Link, now: Now) -> bool:
-        """Whether there is an address that can be dialled."""
+        """Whether there is an address to dial."""
         destination = self.routing.destination(link.queue.destination_format_name)
         return destination is not None and bool(self.hops(link, destination, now))
 
     def session_elsewhere(self, link: Link, now: Now) -> Session | None:
         """A session with the queue manager of a link for acknowledgments at another address than theirs.
 
-        It has to be known to have been at the one, and to be at the other.
+        It must be known to have been at the one, and to be at the other.
         """
         assert link.peer is not None
         if not self.has_moved(link, now):
@@ -118,9 +118,9 @@ class HopFinder:
         return [session for session in self._sessions.open if session.remote_qm_guid in guids]
 
     def is_near(self, link: Link, session: Session) -> bool:
-        """Whether a session is with the address that the acknowledgments of a link are for, or its /64 network.
+        """Whether a session is with the address of the acknowledgments of a link, or its /64 network.
 
-        Anybody can say that it has the GUID of another.
+        Anybody can claim the GUID of another.
         """
         name = link.queue.destination_format_name
         hosts = [name.host] if isinstance(name, DirectFormatName) else [hop.host_name for hop in link.origins]
@@ -137,7 +137,7 @@ class HopFinder:
         )
 
     def superseded_by(self, session: Session, now: Now) -> list[Session]:
-        """Those that were opened here to a host that has opened a session now, and have fallen silent meanwhile."""
+        """The sessions opened here, silent since, to a host that has opened a session now."""
         if session.role is Role.INITIATOR:
             return []
         host = session.remote_qm_guid, session.remote_qm_address
@@ -149,9 +149,9 @@ class HopFinder:
         ]
 
     def hops(self, link: Link, destination: Destination, now: Now) -> list[Hop]:
-        """MS-MQQB 3.1.5.2.1. Whoever answers at the address of an acknowledgment has to be the one it is for.
+        """MS-MQQB 3.1.5.2.1. The host that answers at the address of an acknowledgment must be its receiver.
 
-        Without a way to it, and where nobody vouches for those who brought the messages, it goes back to them.
+        Without a route to it, and if the bringers of the messages are not vouched for, it goes back to them.
         """
         if link.peer is None:
             return [hop for hop in self.routing.next_hops(destination) if hop.host_name]
@@ -162,13 +162,13 @@ class HopFinder:
         return self._routed(link.peer)
 
     def has_moved(self, link: Link, now: Now) -> bool:
-        """Whether nobody has answered for a long time at an address where the queue manager was known to be."""
+        """Whether an address where the queue manager was known to be has not answered for long."""
         if link.unreached is None or now.monotonic - link.unreached < MOVED_SECONDS:
             return False
         return self._is_vouched_for(link, now)
 
     def _elsewhere(self, link: Link, now: Now) -> list[Hop]:
-        """Where a queue manager that has moved may be now: the addresses that an operator has admitted for it."""
+        """Possible addresses of a queue manager that has moved: those that an operator has admitted for it."""
         assert link.peer is not None
         if not self.has_moved(link, now):
             return []
@@ -177,7 +177,7 @@ class HopFinder:
     def _own_session(self, guid: bytes, address: str) -> Session | None:
         """MS-MQQB 1.3.5.1: a session that was opened to this queue manager.
 
-        Where routes or the directory lead to it, that is one that was opened along them, or one with this address: at
+        If routes or the directory lead to it, it must be one that was opened along them, or one with this address: at
         any other address that a program here sends to, anybody can answer with its GUID.
         """
         if guid == NULL_GUID:
@@ -204,7 +204,7 @@ class HopFinder:
 
 
 def _is_silent(session: Session, now: Now) -> bool:
-    """Whether nothing has come for longer than an acknowledgment of what was sent may take (MS-MQQB 3.1.2.5)."""
+    """Whether nothing came for longer than an acknowledgment may take (MS-MQQB 3.1.2.5)."""
     silence_ms = 1000 * (now.monotonic - session.last_received)
     return silence_ms >= _SILENT_PART * session.ack_wait_timeout_ms and bool(session.in_flight())
 

@@ -1,7 +1,7 @@
-"""What is known of the destinations of messages and of the queue managers on the way there: GUIDs and addresses.
+"""Known GUIDs and addresses of the destinations of messages, and of the queue managers on the way there.
 
-It is what acknowledgments are judged by (ADR 22): who answered where names lead, what host names resolve to now, and
-what routes and the directory tell. What is not known is found out.
+Acknowledgments are judged by them (ADR 22): which queue managers answered where names lead, the current addresses of
+host names, and the routes and the directory. Missing facts are looked up.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,15 +27,15 @@ from waypost.wire.transactional_acks import ORDER_QUEUE_NUMBER
 
 V = TypeVar("V")
 
-# For how many seconds the addresses of a name count as what it resolves to now.
+# Seconds for which the resolved addresses of a name count as current.
 _FRESH: Final = 60.0
-# How many seconds pass at least before an address is dialled again to learn who answers there.
+# Shortest time in seconds before an address is dialled again to learn who answers there.
 _SELDOM: Final = 600.0
 _NONE: Final[frozenset[str]] = frozenset()
 
 
 class KnownHosts:
-    """Those that one queue manager knows."""
+    """The hosts that one queue manager knows."""
 
     __slots__ = (
         "_answered",
@@ -61,7 +61,7 @@ class KnownHosts:
         relays: Relays,
         configured: AbstractSet[tuple[bytes, str]],
     ) -> None:
-        """`configured` are GUIDs and addresses that the settings admit, as operators do while it runs."""
+        """`configured` are GUIDs and addresses that the settings admit, as operators do at run time."""
         self._kernel: Final = kernel
         self._dials: Final = dials
         self._routing: Final = routing
@@ -69,16 +69,16 @@ class KnownHosts:
         self._relays: Final = relays
         self._configured: Final = configured
         self._last_request = 0
-        # Which queue manager answered at an address that was dialled since the start, the last ones at the end.
+        # The queue manager that answered at each address dialled since the start, the last ones at the end.
         self._answered: dict[str, bytes] = {}
-        # What host names resolved to, and the monotonic time of that; the requests that are under way.
+        # The addresses of host names, with the monotonic time of the answer; the requests that are under way.
         self._resolved: dict[str, tuple[float, frozenset[str]]] = {}
         self._requests: dict[int, str] = {}
-        # When an address was dialled for nothing but to learn who answers there.
+        # The time at which an address was dialled only to learn who answers there.
         self._dialled: dict[str, float] = {}
 
     def answered(self, session: Session) -> bool:
-        """A session was opened here. Whether its queue manager was not known to be at its address."""
+        """Note a session that was opened here. True if its queue manager was not known to be at its address."""
         guid, address = session.remote_qm_guid, plain_address(session.remote_qm_address)
         is_new = self._answered.get(address) != guid
         _note(self._answered, address, guid, MAX_ANSWERED_ADDRESSES)
@@ -98,7 +98,7 @@ class KnownHosts:
         return False
 
     def is_admitted(self, bringer: Bringer) -> bool:
-        """Whether an operator has admitted that one, while it runs or in the settings."""
+        """Whether an operator has admitted the bringer, at run time or in the settings."""
         pair = bringer.guid, bringer.address
         return (
             pair in self._destinations.admitted
@@ -107,15 +107,15 @@ class KnownHosts:
         )
 
     def admitted_addresses(self, guid: bytes) -> list[str]:
-        """Those that an operator has admitted for this queue manager."""
+        """The addresses that an operator has admitted for this queue manager."""
         pairs = {*self._destinations.admitted, *self._configured}
         return sorted(address for each, address in pairs if each == guid)
 
     def vouches(self, guid: bytes, hop: Hop, now: Now) -> bool:
-        """Whether somebody who brings messages is known to speak for this queue manager.
+        """Whether a bringer of messages is known to speak for this queue manager.
 
-        It is where routes lead to that one, or to one on the way to it, or a relay, or an operator has admitted it.
-        Where a message of ours was answered with this GUID does not count: others name such places, too.
+        Routes lead there to it, or to a host on the way to it, or the bringer is a relay, or an operator has admitted
+        it. That a message of ours was answered there with this GUID does not count: others name such places, too.
         """
         bringer = Bringer(hop.queue_manager_guid, plain_address(hop.host_name))
         is_admitted = self.is_admitted(bringer)
@@ -135,20 +135,20 @@ class KnownHosts:
         return False
 
     def found(self, host: str, addresses: Iterable[str], now: Now) -> tuple[frozenset[str], bool]:
-        """A host name has these addresses now. Returns them, and whether that was not known."""
+        """Note the current addresses of a host name. Returns them, and whether that is news."""
         known = frozenset(_plain(addresses))
         is_new = known != self._addresses_of(host, now)
         _note(self._resolved, host, (now.monotonic, known), MAX_RESOLVED_HOSTS)
         return known, is_new
 
     def ask(self, host: str) -> int:
-        """Have the name of a host resolved for somebody, who hears of it under this number."""
+        """Resolve the name of a host. Returns the number of the request."""
         self._last_request += 1
         self._kernel.emit(Resolve(self._last_request, host))
         return self._last_request
 
     def take_request(self, request: int) -> str | None:
-        """The host name that was to be resolved, if this class has asked for it under this number."""
+        """The host name of a request with this number, if it was made here."""
         return self._requests.pop(request, None)
 
     def way(self, name: FormatName, now: Now) -> Way:
@@ -163,7 +163,7 @@ class KnownHosts:
 
         guid = destination.queue_manager
         if guid == NULL_GUID:
-            # A direct name means whoever answers at the host, and a route may name that.
+            # A direct name means any queue manager that answers at the host, and a route may name that.
             places = self._addresses_of(destination.host, now)
             answered = [self._answered.get(each, NULL_GUID) for each in places]
             guids = {*met, *routing.queue_managers_at(destination.host), *answered} - {NULL_GUID}
@@ -180,14 +180,14 @@ class KnownHosts:
         return Way(hosts, {**others, **hops}, relays.addresses)
 
     def _addresses_of(self, host: str, now: Now) -> frozenset[str]:
-        """What the name of a host resolves to now, as far as is known."""
+        """The known current addresses of a host name."""
         with suppress(ValueError):
             return frozenset({plain_address(host)})
         time, addresses = self._resolved.get(host, (-inf, _NONE))
         return addresses if now.monotonic - time <= _FRESH else _NONE
 
     def inquire(self, name: FormatName, now: Now) -> None:
-        """Find out what is not known of those who may acknowledge what was sent to this name."""
+        """Look up missing facts about the hosts that may acknowledge messages to this name."""
         for host in dict.fromkeys(self._hosts_of(name)):
             self._ask_for(host, now)
         destination = self._routing.destination(name)
@@ -222,7 +222,7 @@ def _plain(addresses: Iterable[str]) -> Iterator[str]:
 
 
 def _note(known: dict[str, V], key: str, value: V, limit: int) -> None:
-    """Put it at the end, and forget what was put first if there is too much."""
+    """Put the value at the end, and forget the oldest beyond the limit."""
     known.pop(key, None)
     known[key] = value
     if len(known) > limit:

@@ -1,9 +1,9 @@
-"""A queue manager on the network: connections and what they carry, MS-MQQB 3.1.4, 3.1.5.9, 3.1.5.10, 3.1.6 and 3.1.7.3.
+"""A queue manager on the network: connections and their data, MS-MQQB 3.1.4, 3.1.5.9, 3.1.5.10, 3.1.6 and 3.1.7.3.
 
-The shell tells facts, each of which is one operation of the node; sessions turn bytes into packets, Arrivals puts what
-they bring into queues, Connecting finds a session for every outgoing queue and Departures sends what is in it. What a
-session has to write is taken at the end of the operation. An acknowledgment is only made when what it acknowledges is
-durable, because sessions hear of that in `Kernel.when_durable`.
+The shell reports facts, each as one operation of the node; sessions turn bytes into packets, Arrivals puts messages
+into queues, Connecting finds a session for every outgoing queue and Departures sends its messages. The output of a
+session is taken at the end of the operation. An acknowledgment is only made when the acknowledged message is durable,
+because sessions learn that in `Kernel.when_durable`.
 """
 
 from typing import Final
@@ -58,7 +58,7 @@ from waypost.wire.ip_addresses import is_address
 
 
 class Network:
-    """See the module. Nothing that a remote host sends raises anything here.
+    """The network side of one queue manager. No input from a remote host raises an error here.
 
     It is SessionEnds of its sessions and Routes of its departures.
     """
@@ -116,20 +116,20 @@ class Network:
         self._sessions: Final = sessions
         self.delivers_unverified: Final = settings.delivers_unverified
         self.refused_sources: Final = RefusedSources()
-        # Of single messages, for `explain`: what was not taken, and what others have taken.
+        # Records of single messages, for `explain`: refused ones, and those that others have accepted.
         self.refusals: Final = Refusals(kernel.notice)
         self.handed: Final = Handed(kernel.now)
-        # Sessions whose other side has sent more than the window.
+        # Sessions with more data from the other side than the window allows.
         self._held: set[Session] = set()
         self.pings: Final[Pings[Link]] = Pings(sessions.initiator, kernel.timers, self._unanswered)
-        # Who is where, and on which ways.
+        # Addresses and routes.
         routing = _routing(directory, manager, settings)
         self.dials: Final = Dials(kernel, manager, sessions)
         self.known_hosts: Final = KnownHosts(
             kernel, self.dials, routing, destinations, relays=settings.relays, configured=transfer.ack_addresses
         )
         self.hop_finder: Final = HopFinder(sessions, self.dials, self.known_hosts, routing)
-        # What is acknowledged, and how.
+        # Acknowledgments.
         statistics = sessions.statistics
         hosts = AckHosts(kernel, self.hop_finder, transfer.ack_hosts, reader)
         self.admin_acks: Final = AdminAcks(kernel, manager, hosts, statistics)
@@ -137,7 +137,7 @@ class Network:
         self._links: Final = OutgoingLinks(manager, sequences, destinations, transfer)
         self.ack_queues: Final = OutgoingAckQueues(manager, self._links, self.hop_finder, statistics)
         self.transactional_acks: Final = TransactionalAcks(manager, self.ack_queues)
-        # What leaves.
+        # Outgoing messages.
         tracing = Tracing(manager, longest_time_to_reach_queue)
         self.departures: Final = Departures(
             kernel,
@@ -176,7 +176,7 @@ class Network:
             ack_hosts=hosts,
             pings=self.pings,
         )
-        # What comes.
+        # Incoming messages.
         self.loops: Final = Loops(
             kernel, manager, self.hop_finder, self.delivery, sequences=sequences, statistics=statistics
         )
@@ -209,7 +209,7 @@ class Network:
             delivers_unverified=settings.delivers_unverified,
         )
 
-    # What the shell tells.
+    # Calls of the shell.
 
     def start(self, now: Now) -> None:
         """MS-MQQB 3.1.4.1: every outgoing queue with messages gets a session. The others are of no use any more."""
@@ -234,9 +234,9 @@ class Network:
             self._destinations.write()
 
     def accept(self, address: str, now: Now) -> int | None:
-        """MS-MQQB 3.1.5.10: somebody has connected. None if the connection is to be closed at once.
+        """MS-MQQB 3.1.5.10: accept a connection. None if the shell has to close it at once.
 
-        Who cannot have a session is told so when it asks for one (MS-MQQB 2.2.1).
+        A host that may not have a session gets that answer when it asks for one (MS-MQQB 2.2.1).
         """
         if self._kernel.failure is not None or not is_address(address):
             self.statistics.connections_refused += 1
@@ -251,7 +251,7 @@ class Network:
                 self.connecting.heard(address, now, is_proven=is_proven)
 
     def connected(self, connection: int, now: Now) -> None:
-        """A Connect came to its end."""
+        """Note that a Connect succeeded."""
         session = self._sessions.by_connection.get(connection)
         if session is None:
             return
@@ -270,7 +270,7 @@ class Network:
             self._sessions.forget(session, now)
 
     def data_received(self, connection: int, data: bytes, now: Now, most: int = ALL) -> Work:
-        """Bytes have come. At most so many packets are looked at; those that are left wait for a call without data."""
+        """Process received bytes: at most `most` packets; the others wait for a call without data."""
         session = self._sessions.by_connection.get(connection)
         if session is None:
             return Work(0, 0)
@@ -286,9 +286,9 @@ class Network:
     def _make_room(self, receiving: Session, now: Now) -> None:
         """Close the session with the most unfinished bytes, of the address with the most: it has used up the room."""
         largest = self._sessions.largest_unfinished()
-        reason = "there are too many unfinished packets, and most of them are of this address"
+        reason = "the limit of unfinished packets is reached, and most of them are from this address"
         if largest is receiving:
-            # What has come on it is looked at before it goes.
+            # Its received packets are processed before it goes.
             largest.close(reason)
         else:
             self.close(largest, reason, now)
@@ -303,7 +303,7 @@ class Network:
             self._sessions.forget(session, now)
 
     def writing_paused(self, connection: int, _now: Now) -> None:
-        """The other side does not read as fast as we write."""
+        """Note that the other side reads slower than we write."""
         session = self._sessions.by_connection.get(connection)
         if session is not None:
             session.transport_paused = True
@@ -317,7 +317,7 @@ class Network:
             self.departures.pump(session, now)
 
     def reading_paused(self, connection: int, now: Now) -> None:
-        """The shell reads nothing more from the connection for now."""
+        """Note that the shell reads nothing more from the connection for now."""
         session = self._sessions.by_connection.get(connection)
         if session is not None:
             session.inlet.set_unread(now, is_unread=True)
@@ -328,7 +328,7 @@ class Network:
             session.inlet.set_unread(now, is_unread=False)
 
     def datagram_received(self, data: bytes, address: str, port: int, now: Now) -> None:
-        """Something has come to the ping port (MS-MQQB 3.1.7.7). What is no Ping Request is ignored."""
+        """Process a datagram to the ping port (MS-MQQB 3.1.7.7). Anything but a Ping Request is ignored."""
         answer = self.pings.answer(data, would_accept=self._sessions.accepts)
         if answer is not None:
             self.statistics.pings_received += 1
@@ -337,7 +337,7 @@ class Network:
             self._kernel.emit(SendDatagram(answer, address, port, is_request=False))
 
     def ping_answered(self, data: bytes, now: Now) -> None:
-        """Something has come to the port that a Ping Request was sent from (MS-MQQB 3.1.7.8)."""
+        """Process a datagram to the port that a Ping Request was sent from (MS-MQQB 3.1.7.8)."""
         ended = self.pings.response(data)
         if ended is not None:
             with self._kernel.operation(now):
@@ -349,20 +349,20 @@ class Network:
         self.connecting.pinged(link, now, answered=False)
 
     def resolved(self, request: int, addresses: tuple[str, ...], now: Now) -> None:
-        """A Resolve came to its end; without an address the host is unknown."""
+        """Note the result of a Resolve; without an address the host is unknown."""
         with self._kernel.operation(now):
             if not self.ack_judging.resolved(request, addresses, now):
                 self.connecting.resolved(request, addresses, now)
 
     def addresses_changed(self, addresses: frozenset[str], now: Now) -> None:
-        """The computer has other IP addresses now."""
+        """Note the new IP addresses of the computer."""
         with self._kernel.operation(now):
             self._manager.set_addresses(addresses)
 
-    # What the node asks for.
+    # Calls of the node.
 
     def settle(self, now: Now) -> bool:
-        """The end of an operation: send what has become ready, and write. Whether anything came of it."""
+        """End an operation: send messages that are ready, and write. True if anything was done."""
         if self._order_acking.due:
             self._order_acking.settle()
             return True
@@ -374,7 +374,7 @@ class Network:
         return bool(self._sessions.touched)
 
     def forget(self, queue: Queue) -> None:
-        """The queue is deleted."""
+        """Forget a deleted queue."""
         if not isinstance(queue, OutgoingQueue):
             self.arrivals.forget(queue)
             return
@@ -399,9 +399,9 @@ class Network:
             self.departures.want(queue)
 
     def admitted(self, guid: bytes, address: str, now: Now) -> int:
-        """An operator has admitted an address. How many acknowledgments were believed.
+        """Note that an operator has admitted an address. Returns the number of acknowledgments now believed.
 
-        Whoever waits for the queue manager tries again at once: it may be there.
+        Links that wait for the queue manager try again at once: it may be there.
         """
         believed = self.ack_judging.admitted(guid, address, now)
         self.connecting.pointed_to(guid, now)
@@ -411,7 +411,7 @@ class Network:
         """MS-MQQB 3.1.5.9."""
         self._sessions.close(session, reason, now)
 
-    # What is known.
+    # State.
 
     @property
     def settings(self) -> TransferSettings:
@@ -431,7 +431,7 @@ class Network:
 
     @property
     def twins(self) -> dict[str, int]:
-        """The addresses at which a queue manager with our identifier was seen, and when."""
+        """The addresses at which a queue manager with our identifier was seen, with the times."""
         return self._sessions.twins
 
     # SessionEnds.
@@ -453,7 +453,7 @@ class Network:
     def sent(self, link: Link, session: Session, now: Now) -> None:
         self.ack_judging.sent(link, session, now)
 
-    # How it is done.
+    # Internals.
 
     def _take(self, session: Session, received: Received, now: Now) -> None:
         if session.just_granted:
@@ -486,7 +486,7 @@ class Network:
             if session.output:
                 self._sessions.write(session)
             if session in self._held and session.go_on(now):
-                # The acknowledgment is with the transport before anything more is read, or sent from here.
+                # The transport gets the acknowledgment before anything more is read, or sent from here.
                 self._held.discard(session)
                 self._kernel.emit(HoldReading(session.connection, is_held=False))
                 self.departures.pump(session, now)

@@ -1,4 +1,4 @@
-"""The OrderAcks for what was taken: MS-MQQB 3.1.1.6.2, 3.1.6.9 and 3.1.7.17."""
+"""The OrderAcks for accepted messages: MS-MQQB 3.1.1.6.2, 3.1.6.9 and 3.1.7.17."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -21,7 +21,7 @@ from waypost.wire.user_message import UserMessage
 
 
 class OrderAcking:
-    """When they are due, and where they go."""
+    """Sends OrderAcks when they are due."""
 
     __slots__ = ("_incoming", "_kernel", "_order_acks", "_origins", "_statistics", "_transactional_acks", "due")
 
@@ -40,20 +40,20 @@ class OrderAcking:
         self._order_acks: Final = OrderAcks(
             settings.order_ack_timeout_ms / 1000, settings.maximum_order_ack_delay_s, kernel.timers, self._add_due
         )
-        # Where the messages of a sequence come from, and whether they name this computer by its address.
+        # The origin of the messages of a sequence, and whether they name this computer by its address.
         self._origins: dict[LineKey, tuple[Origin, bool]] = {}
-        # What is to be acknowledged at the end of the operation.
+        # Sequences to acknowledge at the end of the operation.
         self.due: list[tuple[LineKey, OrderAckBody | None]] = []
 
     def __len__(self) -> int:
-        """How many sequences are to be acknowledged."""
+        """Number of sequences to acknowledge."""
         return len(self._origins)
 
     def __bool__(self) -> bool:
         return True
 
     def received(self, key: SequenceKey, session: Session, packet: UserMessage, now: Now) -> Origin:
-        """A message of a known sequence has come, taken or not. Returns where its acknowledgments go."""
+        """Note a message of a known sequence, accepted or not. Returns the receiver of its acknowledgments."""
         assert packet.transaction is not None
         line: LineKey = *key, packet.transaction.tx_sequence_id >> TIME_STAMP_SHIFT
         origin = origin_of(session.remote_qm_guid, session.remote_qm_address)
@@ -67,13 +67,13 @@ class OrderAcking:
         self.due.append((key, self._body(key)))
 
     def settle(self) -> None:
-        """Send what has become due in this operation, together, so that one does not wait for the other's batch."""
+        """Send those that are due in this operation, together, so that none waits for the batch of another."""
         due, self.due = self.due, []
-        # What they tell has to be durable, and no more than that may be told.
+        # The acknowledged messages have to be durable, and no more may be acknowledged.
         self._kernel.when_durable(lambda now: self._acknowledge(due, now))
 
     def forget(self, queue: Queue) -> None:
-        """The queue is deleted."""
+        """Forget a deleted queue."""
         for key in [key for key in self._origins if key[1] == queue.number]:
             del self._origins[key]
             self._order_acks.forget(key)

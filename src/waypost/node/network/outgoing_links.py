@@ -1,7 +1,7 @@
-"""The links of outgoing queues, and which of them carry OrderAcks and FinalAcks for whom.
+"""The links of outgoing queues, and the receivers of the OrderAcks and FinalAcks that some of them carry.
 
-`queue.link` is that of a queue, once it has something to send. A link for acknowledgments is known here from its making
-to the end of its queue.
+`queue.link` is the link of a queue, once it has something to send. A link for acknowledgments is known here from its
+creation to the end of its queue.
 """
 
 from typing import Final, TypeVar
@@ -23,14 +23,14 @@ from waypost.transfer.settings import TransferSettings
 from waypost.wire.remote_packet import Origin
 
 _AVAILABLE: Final = PositionState.AVAILABLE
-# How many of the addresses from which the messages came are tried, the last ones.
+# Number of addresses from which the messages came that are tried, the last ones.
 _ORIGINS: Final = 4
 
 K = TypeVar("K", bytes, str)
 
 
 class OutgoingLinks:
-    """Those of one queue manager."""
+    """The links of one queue manager."""
 
     __slots__ = ("_at", "_by_guid", "_destinations", "_manager", "_sequences", "_settings")
 
@@ -41,17 +41,17 @@ class OutgoingLinks:
         self._sequences: Final = sequences
         self._destinations: Final = destinations
         self._settings: Final = settings
-        # Those for acknowledgments, by the queue manager that they are for, and by those that brought the messages.
+        # Links for acknowledgments, by the queue manager that they are for, and by those that brought the messages.
         self._by_guid: dict[bytes, dict[Link, None]] = {}
         # By the address from which the messages came.
         self._at: dict[str, dict[Link, None]] = {}
 
     def link_of(self, queue: OutgoingQueue) -> Link:
-        """The link of a queue whose messages are sent here, which may be new."""
+        """The link of a queue with messages that are sent here, which may be new."""
         return queue.link or self._new_link(queue)
 
     def for_acks_of(self, guid: bytes) -> list[Link]:
-        """Those with acknowledgments that a session with this queue manager can carry."""
+        """The links with acknowledgments that a session with this queue manager can carry."""
         return list(self._by_guid.get(guid, ()))
 
     def is_crowded(self, address: str) -> bool:
@@ -63,7 +63,7 @@ class OutgoingLinks:
         return waiting >= MAX_ACK_QUEUES_AT_ADDRESS
 
     def note_origin(self, link: Link, origin: Origin) -> None:
-        """An acknowledgment is for a message that came from there."""
+        """Note the origin of the message that an acknowledgment is for."""
         hop = Hop(origin.queue_manager, address_of(origin))
         if not hop.host_name or (link.origins and link.origins[0] == hop):
             return
@@ -80,7 +80,7 @@ class OutgoingLinks:
                 _drop(self._at, stranger_of(gone.host_name), link)
 
     def forget(self, link: Link) -> None:
-        """The queue is deleted."""
+        """Forget the link of a deleted queue."""
         if link.is_for_acks:
             assert link.peer is not None
             _drop(self._by_guid, link.peer, link)
@@ -117,7 +117,7 @@ class OutgoingLinks:
 
 
 def is_sent_here(queue: OutgoingQueue) -> bool:
-    """MS-MQQB 3.1.7.12: multicast and HTTP are for others."""
+    """MS-MQQB 3.1.7.12: whether it is sent here; multicast and HTTP are not."""
     return not queue.multicast and not is_http(queue.destination_format_name)
 
 

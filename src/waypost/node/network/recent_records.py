@@ -1,10 +1,10 @@
-"""What is remembered of single messages for a while: bounded in total, and for each peer that causes it."""
+"""Records of single messages for a while: limited in total, and for each peer that causes them."""
 
 from typing import Final, Generic, Protocol, TypeVar
 
 
 class Recorded(Protocol):
-    """`peer` is the address that caused it."""
+    """A record with the address that caused it, `peer`."""
 
     @property
     def peer(self) -> str: ...
@@ -16,7 +16,7 @@ R = TypeVar("R", bound=Recorded)
 class RecentRecords(Generic[R]):
     """Records by the identifiers of messages, the last one at the end.
 
-    A peer that has its share loses its own oldest record, so that it takes nothing from the others.
+    A peer with a full share loses its own oldest record, so that it takes nothing from the others.
     """
 
     __slots__ = ("_by_peer", "_of_peer", "_total", "records")
@@ -34,7 +34,7 @@ class RecentRecords(Generic[R]):
         return self.records.get(identifier)
 
     def put(self, identifier: bytes, record: R) -> None:
-        """It takes the place of an earlier record of the same message."""
+        """Add a record, in place of an earlier one of the same message."""
         self.discard(identifier)
         own = self._by_peer.setdefault(record.peer, {})
         if len(own) >= self._of_peer:
@@ -45,7 +45,7 @@ class RecentRecords(Generic[R]):
             own = self._by_peer.setdefault(record.peer, {})
         self.records[identifier] = record
         own[identifier] = None
-        assert len(self.records) <= self._total, "what is remembered is bounded"
+        assert len(self.records) <= self._total, "records are limited"
 
     def discard(self, identifier: bytes) -> None:
         record = self.records.pop(identifier, None)

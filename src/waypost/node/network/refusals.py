@@ -1,7 +1,7 @@
-"""Messages of others that were not taken on their arrival: how many for which reason, and the last ones one by one.
+"""Messages of others that were refused on arrival: their number for each reason, and the last ones one by one.
 
-A message that comes again and is taken is forgotten here. Copies of messages that were taken are duplicates, which are
-counted elsewhere and nobody misses.
+A message that comes again and is accepted is forgotten here. Copies of accepted messages are duplicates, which are
+counted elsewhere and are not missed.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ _ORDINAL: Final = slice(base_header.SIZE + 40, base_header.SIZE + 44)
 
 
 class Reason(Enum):
-    """Why a message was not taken. The values are the words of the metric."""
+    """The reason of a refusal. The values are labels of the metric."""
 
     NO_QUEUE = "no_such_queue"
     QUEUE_QUOTA = "queue_quota"
@@ -78,7 +78,7 @@ def reason_of(message_class: MessageClass) -> Reason:
 
 @dataclass(slots=True)
 class Refusal:
-    """A message that was not taken, so many times, the last time at `time`. `sentence` says why."""
+    """A refused message, with the number of refusals, the last one at `time`. `sentence` is the reason."""
 
     peer: str
     address: str
@@ -98,7 +98,7 @@ class Arrival(NamedTuple):
 
 
 class Refusals:
-    """Those since the start. `notice` tells the operator."""
+    """The refusals since the start. `notice` writes to the log."""
 
     __slots__ = ("_notice", "_recent", "counts", "records")
 
@@ -112,7 +112,7 @@ class Refusals:
         return len(self._recent)
 
     def tell(self, event: str, arrival: Arrival, reason: Reason, sentence: str, /, **facts: object) -> None:
-        """Note a message that is not taken, with a line in the log. `sentence` follows a colon there."""
+        """Note a refused message, with a line in the log. `sentence` follows a colon there."""
         self.note(arrival, reason, sentence)
         session, packet, _ = arrival
         told = {
@@ -125,7 +125,7 @@ class Refusals:
         self._notice(event, **(told | facts))
 
     def note(self, arrival: Arrival, reason: Reason, sentence: str) -> None:
-        """The same without a line, because there is another one."""
+        """Note a refused message without a line in the log, because it has another one."""
         self.counts[reason] += 1
         session, packet, now = arrival
         identifier, address = identifier_of(packet).encode(), session.remote_qm_address
@@ -138,7 +138,7 @@ class Refusals:
         return self._recent.get(identifier.encode())
 
     def taken(self, packets: Iterable[bytes]) -> None:
-        """Messages were taken: whatever was before does not matter any more."""
+        """Forget earlier refusals of accepted messages."""
         for data in packets:
             self._recent.discard(data[_GUID] + data[_ORDINAL])
 

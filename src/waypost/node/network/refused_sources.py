@@ -1,4 +1,4 @@
-"""Which queue managers sent messages that were refused because nobody can verify or decrypt them."""
+"""Queue managers with messages that were refused because Waypost cannot verify or decrypt them."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from waypost.wire.message_class import MessageClass
 
 @dataclass(slots=True)
 class RefusedSource:
-    """One of them: the address that its messages came from last, and how many of each class there were."""
+    """One such source: the address that its messages came from last, and their number for each class."""
 
     peer: str = ""
     classes: Counter[MessageClass] = field(default_factory=Counter)
@@ -20,7 +20,7 @@ class RefusedSource:
 
 
 class RefusedSources:
-    """`others` counts the messages of sources for which there is no place."""
+    """The refused sources. `others` counts the messages of sources beyond the limit."""
 
     __slots__ = ("by_guid", "others")
 

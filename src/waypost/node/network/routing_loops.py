@@ -1,10 +1,10 @@
 """Messages of this queue manager that come back to it: MS-MQQB 3.1.5.8.2.
 
-Nobody else sends in our name, so what claims to be from here is refused, with one exception: a wrong route of a host to
-which our own routes lead can bring a message back. A host is that if it has the GUID of a next hop and an address at
-which that one was dialled, and the message has an ordinal that was given out here. Such a message will never arrive. A
-plain one comes to its end: nobody else has it. One of a transaction is still in its queue or awaits its FinalAck, and
-ends by the rules for that; only its copy is dropped. In both cases the operator is told of the loop.
+No other host sends in our name, so a message that claims to be from here is refused, with one exception: a wrong route
+of a host to which our own routes lead can bring a message back. A host is such a one if it has the GUID of a next hop
+and an address at which that one was dialled, and the message has an ordinal that was given out here. Such a message
+will never arrive. A plain one comes to its end: no other host has it. One of a transaction is still in its queue or
+awaits its FinalAck, and ends by the rules for that; only its copy is dropped. In both cases the log reports the loop.
 """
 
 from collections.abc import Iterator
@@ -69,13 +69,13 @@ class Loops:
         self._loops: dict[FormatName, Loop] = {}
 
     def refusal(self, session: Session, packet: UserMessage) -> str | None:
-        """Why a message that names this queue manager as its source is not believed to come back, or None."""
+        """The reason not to believe that a message which names this queue manager as its source comes back, or None."""
         if not self._finder.is_next_hop(session.remote_qm_guid, session.remote_qm_address):
             return "it claims to be from here"
         if not 0 < packet.user.message_id <= self._manager.last_ordinal:
-            return "it claims to be from here, and no message had its number"
+            return "it claims to be from here, but no message had its number"
         if self._has_ended(packet):
-            return "it was sent from here, and has come to its end here"
+            return "it was sent from here, and is completed here"
         return None
 
     def _has_ended(self, packet: UserMessage) -> bool:
@@ -101,7 +101,7 @@ class Loops:
         return self._loops.get(name)
 
     def since(self, wall: float) -> Iterator[Loop]:
-        """Those that were seen at this time or later."""
+        """The loops that were seen at this time or later."""
         return (loop for loop in self._loops.values() if loop.time >= wall)
 
     def _end_in_queue(self, name: FormatName, message: Message) -> bool:

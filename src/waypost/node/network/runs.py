@@ -1,9 +1,9 @@
-"""Messages that come one behind the other and are alike, put into their queue together.
+"""Runs: similar messages that come one behind the other, put into their queue together.
 
 Most traffic is like that: the same sender, queue and options, other bodies. To put such messages one by one takes four
-times as long. What makes a message different in any way that matters to its queue ends the run, and so does anything
-unusual: then the message goes the long way (waypost.node.network.arrivals). Only the first message of a run is decoded
-to the last name; the others have no other names.
+times as long. Any difference that matters to the queue ends the run, and so does anything unusual: then the message
+goes the long way (waypost.node.network.arrivals). Only the first message of a run is decoded with all its names; the
+others have no other names.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.remote_packet import Origin
 from waypost.wire.user_message import UserMessage
 
-# A message with one of these wants more than to be put into its queue, or has more names, which may be wrong.
+# A message with one of these needs more than to be put into its queue, or has more names, which may be wrong.
 _UNUSUAL: Final = (
     user_header.JN
     | user_header.JP
@@ -43,7 +43,7 @@ _UNUSUAL: Final = (
     | user_header.AH
     | user_header.HH
 )
-# What may differ within a run: the hop count has no meaning at the destination.
+# The bits that must be equal within a run: the hop count has no meaning at the destination.
 _ALIKE: Final = 0xFFFF_FFFF & ~user_header.RC
 
 _RECOVERABLE: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
@@ -52,7 +52,7 @@ Key = tuple[int, int, int, bytes, bytes, str, bool]
 
 
 def run_key(packet: UserMessage, wall: float) -> Key | None:
-    """What messages of one run have in common, or None for a message that goes alone."""
+    """The common attributes of messages of one run, or None for a message that goes alone."""
     user, base, header = packet.user, packet.base, packet.transaction
     name = user.destination_queue
     if (
@@ -76,12 +76,12 @@ def run_key(packet: UserMessage, wall: float) -> Key | None:
 
 
 class Run:
-    """The messages so far. They are all accepted; whoever ends the run puts them into the queue.
+    """The messages so far. All of them are accepted; the end of the run puts them into the queue.
 
-    `destination` is what the identifiers of its messages are told apart by from those of other queues, and `peer` the
-    address that brings them; `origin` is what is kept of it with every message. `line` is the sequence that its
-    messages are in, if they are transactional. So many bytes as `room` fit into the queue for certain; whether more do
-    has to be asked.
+    `destination` separates the identifiers of its messages from those of other queues, and `peer` is the address that
+    brings them; `origin` is stored of it with every message. `line` is the sequence of its messages, if they are
+    transactional. `room` is the number of bytes that certainly fit into the queue; for more, the queue has to be
+    asked.
     """
 
     __slots__ = ("destination", "is_recoverable", "key", "line", "origin", "packets", "peer", "queue", "room", "size")
@@ -104,7 +104,7 @@ class Run:
 
 
 class Runs:
-    """Begins runs, lets messages join them, and ends them. `refusal` says why a queue does not accept a message."""
+    """Begins runs, lets messages join them, and ends them. `refusal` gives the reason of a queue that refuses one."""
 
     __slots__ = ("_admission", "_known", "_local", "_manager", "_order_acking", "_refusal", "_refusals")
 
@@ -154,7 +154,7 @@ class Runs:
         return run if has_begun else None
 
     def _begin_transactional(self, run: Run, session: Session, packet: UserMessage, data: bytes, *, now: Now) -> bool:
-        """The same for a message of a sequence that is known."""
+        """Start a run with a message of a known sequence."""
         assert packet.transaction is not None
         key = packet.user.source_queue_manager + run.destination, run.queue.number
         if len(data) > run.room and not self._has_room(run, len(data)):
@@ -168,7 +168,7 @@ class Runs:
         return True
 
     def join(self, run: Run, packet: UserMessage, data: bytes, now: Now) -> bool:
-        """Add a message to a run if nothing speaks against it. False if it does not join: then nothing has happened."""
+        """Add a message to a run if it fits. False if it does not join: then nothing has changed."""
         size = run.size + len(data)
         if size > run.room and not self._has_room(run, size):
             return False
@@ -192,7 +192,7 @@ class Runs:
         return manager.writing.has_room(size) and manager.positions.fits(run.queue, size)
 
     def end(self, run: Run, now: Now) -> None:
-        """Put what is in a run into its queue, which has room: every message was asked for when it joined."""
+        """Put the messages of a run into their queue, which has room: each was checked when it joined."""
         origin = run.origin
         messages = [quiet_message(data, origin) for data in run.packets]
         self._manager.writing.put_messages(run.queue, messages, messages[0], now, size=run.size)

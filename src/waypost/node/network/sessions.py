@@ -1,6 +1,6 @@
 """The sessions of one queue manager and their connections: MS-MQQB 3.1.1.1 and 3.1.5.9.
 
-What a session has to write is taken at the end of the operation.
+The output of a session is taken at the end of the operation.
 """
 
 from collections import Counter
@@ -23,17 +23,17 @@ from waypost.wire.property_values import OperatingSystem
 
 
 class SessionEnds(Protocol):
-    """Whoever has to know that a session is over."""
+    """Receives the ends of sessions."""
 
     def closing(self, session: Session) -> None:
-        """Its connection is about to be closed."""
+        """The connection of the session is about to close."""
 
     def closed(self, session: Session, now: Now) -> None:
-        """It is gone, and nobody has asked it to write any more."""
+        """The session has ended and writes nothing more."""
 
 
 class Sessions:
-    """See the module. `statistics` counts what all of them do."""
+    """The sessions of one queue manager. `statistics` counts the work of all of them."""
 
     __slots__ = (
         "_ends",
@@ -60,11 +60,11 @@ class Sessions:
         self.by_connection: dict[int, Session] = {}
         self._open: dict[Session, None] = {}
         self._last_connection = 0
-        # Those that may have something to write, in the order in which they were touched.
+        # Sessions that may have something to write, in the order in which they were touched.
         self.touched: dict[Session, None] = {}
-        # The bytes of packets that have come in part, on all sessions.
+        # Number of bytes of unfinished packets, on all sessions.
         self.unfinished = 0
-        # The addresses at which a queue manager with our identifier was seen, and when.
+        # The addresses at which a queue manager with our identifier was seen, with the times.
         self.twins: dict[str, int] = {}
 
     @property
@@ -77,15 +77,15 @@ class Sessions:
 
     @property
     def accepts(self) -> bool:
-        """Whether messages of others are taken now."""
+        """Whether messages of others are accepted now."""
         return self._manager.accepts_transfer(Transport.BINARY)
 
     def accept(self, address: str, now: Now) -> Session:
-        """Somebody has connected."""
+        """Start a session for a host that has connected."""
         return self._session(Role.ACCEPTOR, address, now)
 
     def connect(self, address: str, expected_guid: bytes, now: Now, *, was_pinged: bool) -> Session:
-        """A session that is being opened, whose connection the caller asks for."""
+        """Start a session to this address; the caller opens its connection."""
         ping = PingUse.SENT if was_pinged else PingUse.NOT_SENT
         return self._session(Role.INITIATOR, address, now, expected_guid, ping)
 
@@ -103,7 +103,7 @@ class Sessions:
         self.forget(session, now)
 
     def forget(self, session: Session, now: Now) -> None:
-        """A session is closed: its connection goes, and its links look for another."""
+        """Forget a closed session: its connection closes, and its links look for another."""
         if self.by_connection.pop(session.connection, None) is None:
             return
         self.unfinished -= session.inlet.unfinished_bytes
@@ -115,7 +115,7 @@ class Sessions:
             del self._open[session]
             self._kernel.notice("session closed", peer=session.remote_qm_address, reason=session.error)
         elif session.role is Role.ACCEPTOR:
-            # Of one that was begun here, the queue that it is for says so.
+            # For one that was begun here, its queue reports the failure.
             self._kernel.notice("session failed", peer=session.remote_qm_address, reason=session.error)
         if session.remote_qm_guid == self.initiator.identifier:
             hint = "another computer has the identifier of this queue manager"
@@ -169,13 +169,13 @@ class Sessions:
             self.forget(session, now)
 
     def _refusal(self, _request: EstablishConnection) -> str | None:
-        """Why a session is not granted, or None (MS-MQQB 2.2.1, 3.1.5.3.1)."""
+        """The reason not to grant a session, or None (MS-MQQB 2.2.1, 3.1.5.3.1)."""
         if len(self.by_connection) > self.settings.max_sessions and self._inbound() >= self.settings.max_sessions:
-            return "there are as many sessions as there may be"
+            return "the limit of sessions is reached"
         return None if self.accepts else "no messages are accepted now"
 
     def _inbound(self) -> int:
-        """How many sessions others were granted."""
+        """Number of sessions granted to others."""
         return sum(
             session.role is Role.ACCEPTOR and session.state is not SessionState.WAITING_EC_MSG
             for session in self.by_connection.values()

@@ -1,4 +1,4 @@
-"""Report messages: how far a traced message has come, MS-MQQB 3.1.5.8.9 and 3.1.7.1.7."""
+"""Report messages: the progress of a traced message, MS-MQQB 3.1.5.8.9 and 3.1.7.1.7."""
 
 from contextlib import suppress
 from typing import Final
@@ -37,7 +37,7 @@ class Tracing:
         self._report(message, body, now)
 
     def _report(self, message: Message, body: bytes, now: Now) -> None:
-        """To the public queue that the DebugHeader names; without one, or if it cannot be opened, there is none."""
+        """Send a report to the public queue that the DebugHeader names; none without one, or if it does not open."""
         if message.tracing_queue_identifier == NULL_GUID or message.message_class == MessageClass.MQMSG_CLASS_REPORT:
             return
         manager = self._manager

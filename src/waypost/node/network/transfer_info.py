@@ -1,4 +1,4 @@
-"""OutgoingTransferInfo of an outgoing queue: MS-MQDMPR 3.1.1.4, as MS-MQQB 3.1.5.6 and 3.1.5.8.8 have it told."""
+"""OutgoingTransferInfo of an outgoing queue: MS-MQDMPR 3.1.1.4, as MS-MQQB 3.1.5.6 and 3.1.5.8.8 require it."""
 
 from waypost.core.queues import OutgoingQueue
 from waypost.transfer.sequences import OutgoingSequence, TxOutgoingSequence
@@ -6,7 +6,7 @@ from waypost.wire.identifiers import SequenceInfo
 
 
 def tell(queue: OutgoingQueue, outgoing: OutgoingSequence, sent: TxOutgoingSequence, unread: int) -> None:
-    """`unread` messages have arrived, and nobody knows what became of them."""
+    """Set the OutgoingTransferInfo. `unread` messages have arrived, with an unknown outcome."""
     info, sequence_id = queue.outgoing_transfer_info, sent.sequence_id
 
     def numbered(number: int) -> SequenceInfo | None:
@@ -25,5 +25,5 @@ def tell(queue: OutgoingQueue, outgoing: OutgoingSequence, sent: TxOutgoingSeque
     info.no_read_count = unread
     info.resend_interval = int(sent.resend_interval)
     info.resend_time = int(sent.resend_time)
-    # MS-MQDMPR 3.1.1.4: how often they were sent.
+    # MS-MQDMPR 3.1.1.4: the number of times they were sent.
     info.resend_count = sent.resend_count + 1 if sent.unacked_count else 0

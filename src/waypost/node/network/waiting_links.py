@@ -1,6 +1,6 @@
-"""The links that wait for a host, by what the host is known by: its addresses and its GUID.
+"""The links that wait for a host, by the addresses and the GUID of the host.
 
-When a host is heard again, those who wait for it are found without a look at all others.
+When a host is heard again, its waiting links are found without a look at all others.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ class WaitingLinks:
         self._hosts: Final[dict[Link, tuple[Host, ...]]] = {}
 
     def add(self, link: Link) -> None:
-        """The link waits for the hosts that its next hops are, and that it last had a session with."""
+        """Let the link wait for the hosts of its next hops, and of its last session."""
         self.remove(link)
         self._hosts[link] = known = tuple(dict.fromkeys(_hosts_of(link)))
         for host in known:
