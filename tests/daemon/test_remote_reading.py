@@ -288,10 +288,10 @@ def test_the_daemon_says_who_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        (["remote.password=x"], "no remote.user"),
-        (["remote.password_file=/nonexistent"], "cannot be read"),
-        (["remote.user=a", "remote.password=x", "remote.password_file=/dev/null"], "both given"),
-        (["remote.user=a", "remote.password=x", "remote.level=none"], "nobody is told of remote.user"),
+        (["remote.password=x"], "without remote.user"),
+        (["remote.password_file=/nonexistent"], "Cannot read /nonexistent"),
+        (["remote.user=a", "remote.password=x", "remote.password_file=/dev/null"], "mutually exclusive"),
+        (["remote.user=a", "remote.password=x", "remote.level=none"], "remote.user has no effect"),
     ],
 )
 def test_a_configuration_that_cannot_be_is_a_sentence(settings: list[str], sentence: str) -> None:
