@@ -9,7 +9,7 @@ from tools import words
 
 # Not rewritten yet.
 OLD: Final = (
-    *(f"src/waypost/{part}" for part in ("api", "arrow", "cli", "client", "core", "daemon", "drive", "http", "node")),
+    *(f"src/waypost/{part}" for part in ("arrow", "cli", "client", "core", "drive", "node")),
     *(f"src/waypost/{part}" for part in ("sim", "spark", "transfer")),
     *("tests", "tools", "bench", "fuzz", "examples", "docs", "packaging", "Makefile"),
     *("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"),

@@ -1,4 +1,4 @@
-"""Who may connect."""
+"""Limits on connections."""
 
 import pytest
 

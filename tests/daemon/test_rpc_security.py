@@ -277,7 +277,7 @@ def test_who_passes_on_the_messages_of_another_gets_no_session(users: Path) -> N
 
 
 def test_a_name_that_is_not_known_costs_as_much_as_one_that_is(users: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the time tells nobody who the users are."""
+    """So that the time does not reveal the users."""
     work: list[str] = []
 
     def counted(name: str, function: Callable[..., bytes]) -> Callable[..., bytes]:

@@ -260,7 +260,7 @@ def test_a_full_disk_does_not_stop_it(tmp_path: Path, monkeypatch: pytest.Monkey
 
             def applied(store: LmdbStore, operations: Any, size: int) -> None:
                 if full[0] and store._folder == tmp_path / "beta":
-                    error = lmdb.Error("there is no room")
+                    error = lmdb.Error("no room")
                     setattr(error, "code", errno.ENOSPC)  # noqa: B010, as LMDB does
                     raise error
                 apply(store, operations, size)
