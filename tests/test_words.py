@@ -9,7 +9,7 @@ from tools import words
 
 # Not rewritten yet.
 OLD: Final = (
-    *(f"src/waypost/{part}" for part in ("api", "cli", "daemon", "http", "sim")),
+    *(f"src/waypost/{part}" for part in ("cli", "sim")),
     *("tests", "tools", "bench", "fuzz", "docs", "packaging", "Makefile"),
     *("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"),
 )

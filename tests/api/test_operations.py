@@ -177,7 +177,7 @@ PARAMETERS: dict[tuple[type[Operation[object]], str], str] = {
     (ListDamaged, "after"): "",
 }
 
-# Parameters that are no fields: `like` has the properties by name, and `progress` hears of each part.
+# Parameters that are not fields: `like` has the properties by name, and `progress` hears of each part.
 MORE: dict[type[Operation[object]], set[str]] = {
     Send: {row.name for row in MESSAGE_ROWS},
     MoveAll: {"progress"},
@@ -336,12 +336,12 @@ def test_a_request_repeats_only_what_may_be_repeated() -> None:
 async def test_a_query_parameter_that_is_not_known_is_refused_with_the_nearest_that_is(api: Api) -> None:
     for query, hint in (
         ("dirction=out", "unknown query parameter 'dirction'; did you mean 'direction'?"),
-        ("x=1", "unknown query parameter 'x'; known are address, after, direction, queue, source"),
+        ("x=1", "unknown query parameter 'x'; use address, after, direction, queue, source"),
     ):
         answer = await api.get(f"/api/sequences?{query}")
         assert (answer.status_code, answer.json()["error"], answer.json()["message"]) == (400, "InvalidParameter", hint)
     answer = await api.get("/api/sequences/admitted?guid=1")
-    assert answer.json()["message"] == "unknown query parameter 'guid'; there are none here"
+    assert answer.json()["message"] == "unknown query parameter 'guid'; this path has none"
 
 
 @served()

@@ -58,7 +58,7 @@ VALUES: dict[str, Any] = {
     "message_class": 0x123,
     "connector_type": "12345678-9abc-def0-1234-56789abcdef1",
 }
-# What goes with a property, because one needs the other.
+# Companions of a property, because one needs the other.
 NEEDS: dict[str, dict[str, Any]] = {
     "acknowledge": {"admin_queue": "acks"},
     "admin_queue": {"acknowledge": "full-receive"},
@@ -140,7 +140,7 @@ def test_a_queue_object_has_a_key_for_each_property() -> None:
     assert {row.attribute for row in QUEUE_ROWS} <= {each.name for each in fields(QueueAttributes)}
 
 
-# What the first daemons sent. A key that came later has a default, so that a newer client reads an older daemon.
+# The answer of the first daemons. A key that came later has a default, so that a newer client reads an older daemon.
 FIRST_QUEUE: dict[str, Any] = {
     "path": "HOST\\private$\\orders",
     "format_name": "DIRECT=OS:HOST\\private$\\orders",

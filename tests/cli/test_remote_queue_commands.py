@@ -115,11 +115,11 @@ def test_what_only_the_other_computer_knows_is_a_sentence(place: Place) -> None:
     name, _ = place.queue()
     shown = place.run("queue", "show", name)
     assert shown.exit_code == 1
-    assert "is a queue of another computer: its messages can be read from here" in shown.stderr
+    assert "is a queue of another computer: only reading its messages works from here" in shown.stderr
     explained = place.run("explain", name)
     assert explained.exit_code == 1
     assert "it has no outgoing queue" in explained.stdout
-    assert "which alone can explain it" in explained.stdout
+    assert "only that host can explain it" in explained.stdout
 
 
 def test_what_is_wrong_there_is_a_sentence(place: Place) -> None:

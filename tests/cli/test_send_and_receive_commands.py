@@ -127,14 +127,14 @@ def test_what_is_not_offered_yet_says_so(desk: Desk, option: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["send", "DIRECT=HTTP://host/msmq/q", "--body", "x"], "messages over HTTP are not offered yet"),
-        (["send", "DIRECT=HTTPS://host/msmq/q", "--body", "x"], "messages over HTTP are not offered yet"),
-        (["send", "DIRECT=OS:HOST\\q,DIRECT=HTTP://host/msmq/q"], "messages over HTTP are not offered yet"),
+        (["send", "DIRECT=HTTP://host/msmq/q", "--body", "x"], "messages over HTTP are not supported yet"),
+        (["send", "DIRECT=HTTPS://host/msmq/q", "--body", "x"], "messages over HTTP are not supported yet"),
+        (["send", "DIRECT=OS:HOST\\q,DIRECT=HTTP://host/msmq/q"], "messages over HTTP are not supported yet"),
         (["send", "DIRECT=IPX:12:34\\q", "--body", "x"], "cannot open DIRECT=IPX:12:34\\q: IPX is not supported"),
         (["receive", "DIRECT=IPX:12:34\\q", "--timeout", "0"], "cannot open DIRECT=IPX:12:34\\q: IPX is not supported"),
         (["send", "orders", "--trace", "PUBLIC=00000000-0000-0000-0000-000000000001"], "tracing needs a directory"),
-        (["queue", "create", "group", "--multicast", "234.1.1.1:8001"], "multicast is not offered yet"),
-        (["queue", "set", "orders", "--multicast", "234.1.1.1:8001"], "multicast is not offered yet"),
+        (["queue", "create", "group", "--multicast", "234.1.1.1:8001"], "multicast is not supported yet"),
+        (["queue", "set", "orders", "--multicast", "234.1.1.1:8001"], "multicast is not supported yet"),
     ],
 )
 def test_what_would_never_arrive_is_refused_with_a_sentence(desk: Desk, arguments: list[str], sentence: str) -> None:

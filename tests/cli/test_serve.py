@@ -70,7 +70,9 @@ def test_it_tells_in_one_line_where_it_is_and_a_signal_ends_it_with_0(number: in
         assert (ready["event"], ready["name"], ready["transfer"]) == ("ready", "ALPHA", f"{here}:1801")
         code, rest, log = stopped(process, number)
         assert (code, rest) == (0, "")
-        assert log[0]["message"] == f"Queue manager ALPHA takes messages on {here}:1801, remote readers on {here}:2103."
+        assert (
+            log[0]["message"] == f"Queue manager ALPHA accepts messages on {here}:1801, remote readers on {here}:2103."
+        )
         assert [line["event"] for line in log] == ["ready", "stopping", "stopped"]
     with waypost.open(tmp_path / "data", name="ALPHA") as manager:
         assert manager.guid == ready["guid"]
@@ -153,7 +155,7 @@ def test_a_port_that_is_taken_is_refused_with_a_sentence_and_a_hint(tmp_path: Pa
         result = refused("--data", str(tmp_path), "--bind", loopback(4), "--transfer-port", str(port), *WITHOUT_HTTP)
     assert result.exit_code == 1
     assert result.stderr == (
-        f"TCP port {port} of {loopback(4)} is taken by another program.\n"
+        f"TCP port {port} of {loopback(4)} is in use by another program.\n"
         "hint: choose another --bind or port; port 0 takes a free one.\n"
     )
 
@@ -163,14 +165,18 @@ def test_a_port_that_is_taken_is_refused_with_a_sentence_and_a_hint(tmp_path: Pa
     [
         (
             ["--set", "transfer.windowsize=5"],
-            "there is no key transfer.windowsize.",
-            "the nearest is transfer.window_size.",
+            "unknown key transfer.windowsize.",
+            "did you mean transfer.window_size?",
         ),
-        (["--bind", "localhost"], "transfer.bind is localhost, which is no IP address.", "write one like"),
-        (["--config", "/nowhere.toml"], "/nowhere.toml cannot be read: No such file or directory.", "--config"),
-        (["--transfer-port", "99999"], "--transfer-port: transfer.port has a wrong value", "its default is 1801"),
-        (["--set", "http.bind=0.0.0.0"], "demands a token.", "set http.token or http.token_file."),
-        (["--name", "a b\\c", "--data", "/nowhere"], "names.computer is a b\\c, which no computer", "--name"),
+        (["--bind", "localhost"], "transfer.bind is localhost, which is not an IP address.", "write one like"),
+        (["--config", "/nowhere.toml"], "Cannot read /nowhere.toml: No such file or directory.", "--config"),
+        (["--transfer-port", "99999"], "--transfer-port: invalid value of transfer.port", "the default is 1801"),
+        (["--set", "http.bind=0.0.0.0"], "needs a token.", "set http.token or http.token_file."),
+        (
+            ["--name", "a b\\c", "--data", "/nowhere"],
+            "names.computer is a b\\c, which is not a computer name",
+            "--name",
+        ),
     ],
 )
 def test_a_wrong_configuration_is_refused_with_a_sentence_and_a_hint(

@@ -268,13 +268,13 @@ def test_what_needs_a_queue_manager_is_refused() -> None:
     for name in ("journal", "dead_letter"):
         with pytest.raises(InvalidParameter, match=f"{name} needs a local queue manager"):
             host.send("orders", b"m", **{name: True})
-        with pytest.raises(InvalidParameter, match="a body is bytes or text"):
+        with pytest.raises(InvalidParameter, match="a body must be bytes or text"):
             host.send("orders", 5, **{name: False})
     with pytest.raises(LabelTooLong):
         host.send("orders", b"m", label="x" * 300)
     with pytest.raises(TypeError, match="unexpected keyword argument 'apptag'"):
         host.send("orders", b"m", apptag=5)
-    with pytest.raises(InvalidParameter, match="bodies are a list"):
+    with pytest.raises(InvalidParameter, match="bodies must be a list"):
         host.send_many("orders", b"m")
 
 

@@ -244,23 +244,23 @@ def test_xml_in_utf_16_is_text(orders: waypost.Queue, body: bytes, body_type: in
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"label": 5}, "a label is text"),
+        ({"label": 5}, "a label must be text"),
         ({"priority": 8}, "from 0 to 7, not 8"),
         ({"priority": "high"}, "from 0 to 7"),
-        ({"time_to_be_received": -1}, "time_to_be_received is a number of seconds"),
-        ({"time_to_reach_queue": float("nan")}, "time_to_reach_queue is a number of seconds"),
-        ({"acknowledge": "yes", "admin_queue": "orders"}, "acknowledge is one of none, pos-arrival"),
+        ({"time_to_be_received": -1}, "time_to_be_received must be a number of seconds"),
+        ({"time_to_reach_queue": float("nan")}, "time_to_reach_queue must be a number of seconds"),
+        ({"acknowledge": "yes", "admin_queue": "orders"}, "acknowledge must be one of none, pos-arrival"),
         ({"acknowledge": "full-receive"}, "needs an admin_queue"),
         ({"admin_queue": "orders"}, "needs acknowledge"),
-        ({"correlation_id": "12"}, "correlation_id is the id of a message"),
-        ({"correlation_id": b"12"}, "correlation_id is the id of a message"),
-        ({"app_tag": -1}, "app_tag is a number from 0"),
-        ({"app_tag": 1 << 32}, "app_tag is a number from 0"),
-        ({"body_type": "text"}, "body_type is a number"),
-        ({"extension": "text"}, "extension is bytes, not str"),
+        ({"correlation_id": "12"}, "correlation_id must be the id of a message"),
+        ({"correlation_id": b"12"}, "correlation_id must be the id of a message"),
+        ({"app_tag": -1}, "app_tag must be a number from 0"),
+        ({"app_tag": 1 << 32}, "app_tag must be a number from 0"),
+        ({"body_type": "text"}, "body_type must be a number"),
+        ({"extension": "text"}, "extension must be bytes, not str"),
         ({"trace": r"DIRECT=OS:x\private$\y"}, "PUBLIC=guid"),
-        ({"message_class": 0x1000}, "message_class has no bits outside"),
-        ({"connector_type": "5"}, "connector_type is a GUID"),
+        ({"message_class": 0x1000}, "message_class must have no bits outside"),
+        ({"connector_type": "5"}, "connector_type must be a GUID"),
         ({"transaction": "mine"}, r"must come from manager.transaction\(\)"),
     ],
 )
@@ -284,7 +284,7 @@ def test_a_message_is_not_traced_without_a_directory(orders: waypost.Queue) -> N
 @pytest.mark.parametrize("scheme", ["HTTP", "HTTPS"])
 def test_a_message_is_not_sent_over_http(manager: waypost.Manager, scheme: str) -> None:
     for name in (f"DIRECT={scheme}://host/msmq/q", f"DIRECT=OS:host\\q,DIRECT={scheme}://host/msmq/q"):
-        with pytest.raises(UnsupportedFormatName, match="messages over HTTP are not offered yet"):
+        with pytest.raises(UnsupportedFormatName, match="messages over HTTP are not supported yet"):
             manager.send(name, "x")
     assert manager.outgoing_queues() == []
 
@@ -308,7 +308,7 @@ def test_a_queue_that_is_reached_by_ipx_is_not_opened(manager: waypost.Manager, 
 @pytest.mark.parametrize("seconds", [10**400, 1e308, float("inf"), float("nan"), 4294967294.5, -1])
 def test_a_time_that_no_message_can_carry_is_refused(orders: waypost.Queue, seconds: float) -> None:
     for name in ("time_to_reach_queue", "time_to_be_received"):
-        with pytest.raises(InvalidParameter, match=f"{name} is a number of seconds"):
+        with pytest.raises(InvalidParameter, match=f"{name} must be a number of seconds"):
             orders.send("x", **{name: seconds})  # type: ignore[arg-type]
 
 
@@ -365,7 +365,9 @@ def test_a_body_that_cannot_be_is_refused(orders: waypost.Queue, body: Any) -> N
 def test_what_no_packet_can_carry_is_refused(orders: waypost.Queue) -> None:
     with pytest.raises(LabelTooLong):
         orders.send("x", label="l" * 250)
-    with pytest.raises(InvalidParameter, match=r"5000000 bytes, and a message at most 4194304 .* in parts"):
+    with pytest.raises(
+        InvalidParameter, match=r"5000000 bytes, and a whole message may have at most 4194304 .* in parts"
+    ):
         orders.send(bytes(5_000_000))
     with pytest.raises(WaypostError, match="PacketSize"):
         orders.send(bytes(4_194_304))

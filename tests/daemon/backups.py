@@ -1,4 +1,4 @@
-"""What the tests of backups share: commands, daemons with something in them, and what came out."""
+"""Shared parts of the tests of backups: commands, daemons with messages, and their results."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ BODY: Final = "x" * 1000
 
 
 def store(*arguments: str | Path, **options: Any) -> "subprocess.Popen[bytes]":
-    """`waypost store ...` in a process of its own."""
+    """`waypost store ...` in a separate process."""
     words = [sys.executable, "-m", "waypost.cli", *map(str, arguments)]
     return subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, **options)
 
@@ -41,12 +41,12 @@ def fill(manager: waypost.Manager, queue: str, count: int) -> None:
 
 
 def texts(queue: waypost.Queue) -> list[str | None]:
-    """What is in a queue, which stays there."""
+    """The texts in a queue, which stay there."""
     return [message.text for message in queue.browse()]
 
 
 def send_all(manager: waypost.Manager, name: str, *bodies: str) -> None:
-    """Each in a transaction of its own."""
+    """Send each in a separate transaction."""
     for body in bodies:
         with manager.transaction() as transaction:
             manager.send(name, body, transaction=transaction)

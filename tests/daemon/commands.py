@@ -1,4 +1,4 @@
-"""Commands and questions for a daemon in a process of its own."""
+"""Commands and questions for a daemon in a separate process."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def waypost_of(daemon: Daemon, *arguments: str) -> subprocess.CompletedProcess[s
 
 
 def check_of(daemon: Daemon, name: str) -> dict[str, Any]:
-    """What `waypost doctor` says of one thing."""
+    """One check of `waypost doctor`."""
     found = json.loads(waypost_of(daemon, "doctor", "--json").stdout)
     (check,) = [each for each in found["checks"] if each["check"] == name]
     return dict(check)

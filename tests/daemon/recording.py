@@ -46,7 +46,7 @@ class Recorder:
         return self.last
 
     def data_received(self, connection: int, data: bytes, now: Now, most: int = 0) -> Work:
-        """A packet is a byte here. What is held is not looked at."""
+        """A packet is a byte here. Held packets wait."""
         self.left[connection] = left = self.left.get(connection, b"") + data
         most = 0 if connection in self.held else most
         self.data.setdefault(connection, bytearray()).extend(left[:most])
@@ -95,7 +95,7 @@ class Recorder:
 
 
 def facts(recorder: Recorder) -> Facts:
-    """The type checker sees that it tells all facts."""
+    """The type checker sees that it has all facts."""
     return recorder
 
 

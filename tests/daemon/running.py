@@ -1,4 +1,4 @@
-"""Daemons in the loop of a test, each on an address of its own with the standard ports."""
+"""Daemons in the loop of a test, each on a separate address with the standard ports."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Other queue managers that a test speaks for, packet by packet, on addresses of loopback of their own."""
+"""Other queue managers that a test speaks for, packet by packet, on separate addresses of loopback."""
 
 import socket
 import time
@@ -84,7 +84,7 @@ class Stranger:
             assert self._read(), "the session was closed"
 
     def _read(self) -> bool:
-        """What comes next; False when the connection ends."""
+        """Read the next data; False when the connection ends."""
         try:
             data = self._socket.recv(65536)
         except ConnectionResetError:

@@ -136,7 +136,7 @@ def test_an_acknowledgment_to_an_unknown_host_is_refused_where_the_setting_says_
             assert "0 connections were tried" in check["message"]
             assert "transfer.ack_hosts does not allow this host" in check["message"]
             assert metric(beta, "waypost_transfer_acks_refused_total") == 1
-            # Who was connected to from here is known.
+            # A host that this daemon has connected to is known.
             manager.send(alpha.direct("admin"), "hello")
             assert admin.receive(timeout=SECONDS).text == "hello"
             sender.send(beta.direct("orders"), "known", **wishes)

@@ -52,7 +52,7 @@ def await_part(target: Path) -> None:
 
 
 def whole(backup: Path, folder: Path) -> list[str | None]:
-    """What the queue `orders` of a backup holds."""
+    """The content of the queue `orders` in a backup."""
     waypost.restore(backup, folder, new_identity=True)
     with waypost.open(folder) as manager:
         return texts(manager.queue("orders"))

@@ -102,7 +102,7 @@ def test_a_backup_ends_before_it_makes_the_daemon_refuse_senders(daemon: Daemon,
         assert not target.exists()
         await_no_copier(daemon.folder)
         await_no_reader(daemon)
-        # What it held is used again: the same once more finds room, many times over.
+        # Its space is used again: the same messages find room many times over.
         remaining = iter(range(100))
         send_and_receive_until(manager, lambda: next(remaining, None) is None)
     assert "a backup broke off" in daemon.log

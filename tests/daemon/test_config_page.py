@@ -1,4 +1,4 @@
-"""docs/config.md tells of every key, as the code has it."""
+"""docs/config.md describes every key, as the code has it."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ PAGE = Path(__file__).parents[2] / "docs/config.md"
 
 def test_the_page_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), (
-        "write it anew: .venv/bin/python -m waypost.daemon.config_page docs/config.md"
+        "generate it again: .venv/bin/python -m waypost.daemon.config_page docs/config.md"
     )
 
 

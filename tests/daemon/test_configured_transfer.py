@@ -1,4 +1,4 @@
-"""What of transfer is configured holds after a restart and after a crash: MS-MQQB 3.1.1.3."""
+"""The configuration of transfer holds after a restart and after a crash: MS-MQQB 3.1.1.3."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -24,7 +24,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def configured(file: Path) -> TransferSettings:
-    """What a daemon that starts with this file gives its queue manager."""
+    """The settings that a daemon with this file gives its queue manager."""
     return load(file, {}, {}, []).transfer.settings()
 
 

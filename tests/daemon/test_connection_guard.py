@@ -1,4 +1,4 @@
-"""Who may connect."""
+"""Limits on connections."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_connections_are_counted_in_all_and_by_peer() -> None:
     assert guard.admit("10.0.0.1", 0) is None
     assert guard.admit("10.0.0.1", 0) == "this peer has too many connections"
     assert guard.admit("10.0.0.2", 0) is None
-    assert guard.admit("10.0.0.3", 0) == "there are too many connections"
+    assert guard.admit("10.0.0.3", 0) == "too many connections"
     guard.left("10.0.0.1")
     assert guard.admit("10.0.0.3", 0) is None
 
@@ -68,10 +68,10 @@ def test_a_quarter_of_the_connections_is_for_peers_with_a_history() -> None:
     guard.remember("10.0.0.1")
     for number in range(6):
         assert guard.admit(f"10.0.1.{number}", 0) is None
-    assert guard.admit("10.0.1.9", 0) == "there are too many connections"
+    assert guard.admit("10.0.1.9", 0) == "too many connections"
     assert guard.admit("10.0.0.1", 0) is None
     assert guard.admit("10.0.0.1", 0) is None
-    assert guard.admit("10.0.0.1", 0) == "there are too many connections"
+    assert guard.admit("10.0.0.1", 0) == "too many connections"
 
 
 def test_the_history_is_bounded_and_begins_with_the_peer_met_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +112,7 @@ def test_connections_with_something_under_way_give_way_to_nobody() -> None:
     guests = [Guest(None), Guest(99.0)]
     for guest in guests:
         assert seats.take(guest, "10.0.0.1", 100.0) is None
-    assert seats.take(Guest(100.0), "10.0.0.2", 100.0) == "there are too many connections"
+    assert seats.take(Guest(100.0), "10.0.0.2", 100.0) == "too many connections"
     seats.leave(guests[0])
     assert seats.take(Guest(100.0), "10.0.0.2", 100.0) is None
 

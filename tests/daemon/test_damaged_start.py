@@ -1,4 +1,4 @@
-"""A daemon on a damaged folder: a sentence and an exit code of its own, and never a loop of crashes."""
+"""A daemon on a damaged folder: a sentence and a special exit code, and never a loop of crashes."""
 
 import subprocess
 import sys

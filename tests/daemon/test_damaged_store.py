@@ -23,7 +23,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     with Daemon(tmp_path, "alpha", loopback(31)) as daemon:
         daemon.start()
         with daemon.connect() as manager:
-            orders = manager.create_queue("orders", label="what they want")
+            orders = manager.create_queue("orders", label="new orders")
             for body in BODIES:
                 orders.send(body, label=body[:8])
         yield daemon
@@ -107,8 +107,8 @@ def test_a_queue_manager_does_not_start_without_a_queue_and_says_what_to_type(da
     assert daemon.stop() == 0
     path = daemon.folder / "data.mdb"
     content = path.read_bytes()
-    assert content.count(b"what they want")
-    path.write_bytes(content.replace(b"what they want", b"what they Want"))
+    assert content.count(b"new orders")
+    path.write_bytes(content.replace(b"new orders", b"new Orders"))
     for _ in range(2):
         daemon.launch()
         assert daemon.await_end() == DAMAGED

@@ -1,4 +1,4 @@
-"""What a flood from one address does to messages that come again from another, over real sockets and kill -9."""
+"""The effect of a flood from one address on messages that come again from another, over real sockets and kill -9."""
 
 from collections.abc import Iterator
 from pathlib import Path

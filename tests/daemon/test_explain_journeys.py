@@ -108,7 +108,7 @@ def test_an_embedded_manager_and_its_asynchronous_twin_explain_too(tmp_path: Any
         assert "waits in the queue" in str(manager.explain(message.id))
         assert manager.explain("q").found
         assert not manager.explain("none").found
-        with pytest.raises(waypost.errors.InvalidParameter, match="what to explain"):
+        with pytest.raises(waypost.errors.InvalidParameter, match="explain needs the id of a message"):
             manager.explain(7)  # type: ignore[arg-type]
 
     async def again() -> waypost.Explanation:

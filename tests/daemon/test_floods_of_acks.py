@@ -1,4 +1,4 @@
-"""Acknowledgments that fit in all but the address, many of them, against daemons in processes of their own (ADR 22)."""
+"""Acknowledgments that fit in all but the address, many of them, against daemons in separate processes (ADR 22)."""
 
 import time
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def alpha(tmp_path: Path) -> Iterator[Daemon]:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What an acknowledgment says of a message."""
+    """The fields of an acknowledgment for a message."""
 
     sequence: int
     number: int
@@ -111,7 +111,7 @@ def test_a_host_for_whose_acknowledgment_there_is_no_place_is_named_and_admitted
     with Stranger(alpha, 70, guid) as outside:
         outside.send_to_the_end(sent.acknowledged(guid))
     found = doctor(alpha)
-    assert f"there was no place for those of {beta.guid} at {loopback(70)}" in found["message"]
+    assert f"no room was left for those of {beta.guid} at {loopback(70)}" in found["message"]
     assert f"waypost sequence admit {beta.guid} {loopback(70)}" in found["hint"]
     assert "the limit of acknowledgments that are not believed is reached" in alpha.log
     with alpha.connect() as manager:

@@ -1,4 +1,4 @@
-"""Acknowledgments from strangers, between daemons in processes of their own (ADR 22).
+"""Acknowledgments from strangers, between daemons in separate processes (ADR 22).
 
 A stranger knows the GUID of the destination and the ids of messages, guesses the sequence from the clock, and comes
 from another address.
@@ -101,7 +101,7 @@ def _shake_hands(peer: socket.socket, guid: bytes) -> Splitter:
 
 
 def waiting(alpha: Daemon) -> int:
-    """How many messages are in the outgoing queues."""
+    """Number of messages in the outgoing queues."""
     with alpha.connect() as manager:
         return sum(queue.info().message_count for queue in manager.outgoing_queues())
 
@@ -147,7 +147,7 @@ def test_a_stranger_takes_away_nothing_that_was_not_sent(daemons: tuple[Daemon, 
     alpha.start()
     forge(alpha, beta.guid, messages)
     assert waiting(alpha) == 3
-    # What was kept, because this process does not know what the one before has sent, is refused when beta was dialled.
+    # Acknowledgments kept because this process does not know earlier sends are refused when beta was dialled.
     beta.start()
     with beta.connect() as manager:
         orders = manager.queue("orders")
@@ -211,7 +211,7 @@ def test_straight_from_a_destination_that_is_reached_by_way_of_a_relay(
                 alpha.kill()
                 alpha.start()
             gamma.kill()
-            # What a relay that is known as one has brought is acknowledged past it.
+            # Messages from a known relay are acknowledged past it.
             gamma.settings[-1] = f"routing.routes={alpha.guid}={alpha.address}"
             gamma.settings.append(f"routing.relays={beta.address}")
             gamma.start()

@@ -95,7 +95,7 @@ def test_a_disk_is_filled_drained_and_filled_again_and_nothing_is_lost_or_comes_
         assert len(first) > 1000
         take_the_rest(alpha.folder)
         until("the disk is low", lambda: is_low(alpha))
-        # What is refused is not stored later, however often it is tried.
+        # Refused messages are not stored later, even after many attempts.
         for number in range(900_000, 900_010):
             with pytest.raises(StoreFull):
                 orders.send(body(number, 2000))
@@ -175,7 +175,7 @@ def test_peers_keep_what_has_no_room_and_it_comes_once_when_there_is(tmp_path: P
         here.create_queue("orders", transactional=True)
         there.create_queue("answers", transactional=True)
         local = here.create_queue("local")
-        # What is on its way from here to there is to leave a disk that is nearly full.
+        # Messages on their way from here to there must leave a disk that is nearly full.
         beta.kill()
         with here.transaction() as transaction:
             for number in range(50):
@@ -193,7 +193,7 @@ def test_peers_keep_what_has_no_room_and_it_comes_once_when_there_is(tmp_path: P
         until("they leave it", lambda: get(alpha, outgoing)[1]["facts"].get("messages", 0) == 0)
         assert here.queue("orders").info().message_count == 0
         assert drain(here, "local") == filled
-        until("what waited arrives", lambda: here.queue("orders").info().message_count == 200)
+        until("waiting messages arrive", lambda: here.queue("orders").info().message_count == 200)
         assert drain(here, "orders") == list(range(200))
         assert drain(there, "answers") == list(range(50))
 

@@ -1,4 +1,4 @@
-"""What a client may not do: keep a connection for itself, before it has shown a token or after."""
+"""A client may not keep a connection for itself, before it has sent a token or after."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""What every path of a daemon keeps of HTTP, byte by byte: queries, methods, and headers of both directions."""
+"""Rules of HTTP on every path of a daemon, byte by byte: queries, methods, and headers of both directions."""
 
 import json
 import socket

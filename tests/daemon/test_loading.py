@@ -109,8 +109,8 @@ def test_a_time_for_acknowledgments_that_the_protocol_does_not_have_is_refused(m
     with pytest.raises(ConfigError) as caught:
         loaded(f"transfer.ack_wait_timeout_ms={milliseconds}")
     bound = ">= 20000" if milliseconds < 20_000 else "<= 120000"
-    assert str(caught.value).endswith(f"transfer.ack_wait_timeout_ms has a wrong value: expected int {bound}.")
-    assert "its default is 20000" in caught.value.hint
+    assert str(caught.value).endswith(f"invalid value of transfer.ack_wait_timeout_ms: expected int {bound}.")
+    assert "the default is 20000" in caught.value.hint
 
 
 @pytest.mark.parametrize("milliseconds", [20_000, 120_000])
@@ -155,8 +155,8 @@ def test_a_list_in_text_has_commas_and_may_be_empty() -> None:
 )
 def test_an_unknown_key_is_an_error_that_names_the_nearest(path: str, nearest: str) -> None:
     error = complaint(f"{path}=1")
-    assert f"there is no key {path}" in error.sentence
-    assert error.hint == f"the nearest is {nearest}."
+    assert f"unknown key {path}" in error.sentence
+    assert error.hint == f"did you mean {nearest}?"
 
 
 @pytest.mark.parametrize(
@@ -168,14 +168,14 @@ def test_an_unknown_key_is_an_error_that_names_the_nearest(path: str, nearest: s
     ],
 )
 def test_an_unknown_key_of_a_file_is_found_in_its_line(tmp_path: Path, text: str, place: str) -> None:
-    with pytest.raises(ConfigError, match=rf"waypost\.toml, {place}: there is no key transfer\.windowsize"):
+    with pytest.raises(ConfigError, match=rf"waypost\.toml, {place}: unknown key transfer\.windowsize"):
         from_file(tmp_path, text)
 
 
 def test_an_unknown_section_and_a_key_outside_of_one_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="line 2: there is no key transfers") as caught:
+    with pytest.raises(ConfigError, match="line 2: unknown key transfers") as caught:
         from_file(tmp_path, "\n[transfers]\nport = 1\n")
-    assert caught.value.hint == "the nearest is transfer."
+    assert caught.value.hint == "did you mean transfer?"
     with pytest.raises(ConfigError, match="transfer is a section"):
         from_file(tmp_path, "transfer = 5\n")
 
@@ -183,7 +183,7 @@ def test_an_unknown_section_and_a_key_outside_of_one_are_errors(tmp_path: Path) 
 def test_an_unknown_variable_of_one_of_our_sections_is_an_error_and_others_are_not_ours() -> None:
     error = complaint(environment={"WAYPOST_TRANSFER_WINDOWSIZE": "5"})
     assert "WAYPOST_TRANSFER_WINDOWSIZE" in error.sentence
-    assert error.hint == "the nearest is WAYPOST_TRANSFER_WINDOW_SIZE."
+    assert error.hint == "did you mean WAYPOST_TRANSFER_WINDOW_SIZE?"
     assert loaded(environment={"WAYPOST_URL": "http://x", "WAYPOST_TOKEN": "t", "HOME": "/"}) == loaded()
 
 
@@ -207,17 +207,17 @@ def test_an_unknown_variable_of_one_of_our_sections_is_an_error_and_others_are_n
 def test_a_wrong_value_is_one_sentence_that_says_where(setting: str) -> None:
     path, _, _ = setting.partition("=")
     error = complaint(setting)
-    assert error.sentence.startswith(f"--set {setting}: {path} has a wrong value: ")
+    assert error.sentence.startswith(f"--set {setting}: invalid value of {path}: ")
     assert error.sentence.count("\n") == 0
 
 
 def test_a_file_is_typed(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"line 2: transfer\.port has a wrong value: expected int, got str"):
+    with pytest.raises(ConfigError, match=r"line 2: invalid value of transfer\.port: expected int, got str"):
         from_file(tmp_path, '[transfer]\nport = "1801"\n')
 
 
 def test_a_file_that_is_missing_or_no_toml_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+    with pytest.raises(ConfigError, match=r"Cannot read .*none\.toml: No such file"):
         load(tmp_path / "none.toml", {}, {}, [])
     with pytest.raises(ConfigError, match=r"is not TOML: .*line 1"):
         from_file(tmp_path, "port: 5\n")
@@ -232,7 +232,7 @@ def test_a_setting_without_a_value_is_an_error() -> None:
 
 @pytest.mark.parametrize("path", ["transfer.bind", "http.bind"])
 def test_an_address_is_an_ip_address(path: str) -> None:
-    assert "no IP address" in complaint(f"{path}=localhost").sentence
+    assert "is not an IP address" in complaint(f"{path}=localhost").sentence
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_http_beyond_loopback_demands_a_token_and_tls() -> None:
     assert "token" in complaint(outside).sentence
     assert "TLS" in complaint(outside, "http.token=t").sentence
     assert "token" in complaint(outside, "http.allow_insecure=true").sentence
-    assert "go together" in complaint("http.tls_cert=c").sentence
+    assert "need each other" in complaint("http.tls_cert=c").sentence
     assert loaded(outside, "http.token=t", "http.allow_insecure=true").http.bind == "0.0.0.0"
     assert loaded(outside, "http.token=t", "http.tls_cert=c", "http.tls_key=k").http.tls_key == "k"
     assert loaded(outside, "http.enabled=false").http.enabled is False
@@ -256,12 +256,12 @@ def test_http_beyond_loopback_demands_a_token_and_tls() -> None:
 
 def test_a_token_may_stand_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "token"
-    assert "cannot be read" in complaint(f"http.token_file={file}").sentence
+    assert f"Cannot read {file}" in complaint(f"http.token_file={file}").sentence
     file.write_text(" \n", encoding="utf-8")
-    assert "holds no token" in complaint(f"http.token_file={file}").sentence
+    assert "contains no token" in complaint(f"http.token_file={file}").sentence
     file.write_text("secret\n", encoding="utf-8")
     assert loaded(f"http.token_file={file}").http.token == "secret"
-    assert "both given" in complaint(f"http.token_file={file}", "http.token=t").sentence
+    assert "mutually exclusive" in complaint(f"http.token_file={file}", "http.token=t").sentence
 
 
 def test_what_cannot_be_verified_is_refused_unless_the_setting_says_otherwise() -> None:
@@ -278,7 +278,7 @@ def test_routes_lead_to_a_host_or_by_way_of_another() -> None:
 
 @pytest.mark.parametrize("route", ["nonsense", f"{ONE}=", "x=host", f"{ONE}=via nobody"])
 def test_what_is_no_route_is_an_error(route: str) -> None:
-    assert "no route" in complaint(f"routing.routes={route}").sentence
+    assert "is not a route" in complaint(f"routing.routes={route}").sentence
 
 
 def test_relays_are_guids_or_addresses() -> None:

@@ -1,4 +1,4 @@
-"""What packaging/ holds goes with the program."""
+"""The files of packaging/ fit the program."""
 
 import re
 import socket

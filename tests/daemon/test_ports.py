@@ -19,7 +19,7 @@ GUID = bytes(range(16))
 
 
 class Datagrams(asyncio.DatagramProtocol):
-    """What came to a socket: (data, (address, port))."""
+    """Datagrams at a socket: (data, (address, port))."""
 
     def __init__(self) -> None:
         self.got: list[tuple[bytes, tuple[str, int]]] = []

@@ -1,4 +1,4 @@
-"""Remote readers of a daemon in a process of its own: those that vanish, those that exclude others, and many that wait.
+"""Remote readers of a daemon in a separate process: those that vanish, those that exclude others, and many that wait.
 
 tests/crash/remote_campaign.py does the same at random, with processes that are killed.
 """
@@ -45,7 +45,7 @@ class Place:
         return reader.open(self.daemon.direct(self.name), exclusive=exclusive)
 
     def receive(self) -> bytes | None:
-        """By a reader of its own, which finds the message soon if nobody has it."""
+        """Receive with a separate reader, which finds the message soon if nobody has it."""
         with self.reader() as reader:
             return reader.receive(self.open(reader), SOON_MS)
 
@@ -263,7 +263,7 @@ def test_500_receives_that_wait_cost_no_threads_and_little_memory_and_each_gets_
             reader = stack.enter_context(place.reader())
             context = place.open(reader)
             waits += [(reader, context, *reader.start(context, INFINITE)) for _ in range(WAITING // connections)]
-        # What was asked before is served before.
+        # Earlier requests are served first.
         for reader, *_ in waits:
             place.open(reader)
         assert place.daemon.threads == threads

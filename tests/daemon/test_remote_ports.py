@@ -1,4 +1,4 @@
-"""The ports of remote reading, with a daemon in a process of its own: MS-MQRR 2.1, 3.1.3 and MS-MQQP 2.1, 3.1.3."""
+"""The ports of remote reading, with a daemon in a separate process: MS-MQRR 2.1, 3.1.3 and MS-MQQP 2.1, 3.1.3."""
 
 import socket
 from collections.abc import Iterator
@@ -37,14 +37,14 @@ def serving(folder: Path, address: str) -> Iterator[Daemon]:
 
 
 def remote_read_port(address: str, port: int) -> int:
-    """What R_GetServerPort says at this port."""
+    """The answer of R_GetServerPort at this port."""
     with RpcClient(address, port, REMOTE_READ) as client:
         said: int = client.ask(0, Empty()).port
     return said
 
 
 def both_ports(address: str, port: int) -> tuple[int, int]:
-    """What RemoteQMGetQMQMServerPort says at this port: where qmcomm and RemoteRead are, and where qm2qm is."""
+    """The answer of RemoteQMGetQMQMServerPort at this port: where qmcomm and RemoteRead are, and where qm2qm is."""
     with RpcClient(address, port, QM2QM) as client:
         handshake, read = (client.ask(7, GetServerPortRequest(kind)).port for kind in (HANDSHAKE, READ))
     return handshake, read

@@ -1,4 +1,4 @@
-"""Two daemons in processes of their own, of which one reads the queues of the other for its clients, over RPC."""
+"""Two daemons in separate processes: one reads the queues of the other for its clients, over RPC."""
 
 import json
 import threading
@@ -70,7 +70,7 @@ class Place:
                     return
 
     def unacknowledged(self) -> int:
-        """How many messages of alpha are not known to be durable at their queues."""
+        """Number of messages of alpha that are not known to be durable at their queues."""
         waiting = 0
         for queue in self.alpha.outgoing_queues():
             # An idle one goes at any time.
@@ -185,7 +185,7 @@ def test_a_private_name_leads_to_the_host_of_its_route(place: Place) -> None:
     assert name is not None
     assert name.startswith(f"PRIVATE={place.beta.guid}")
     assert place.alpha.queue(name).receive(0).text == "1"
-    with pytest.raises(QueueNotFound, match="the host of that is not known here"):
+    with pytest.raises(QueueNotFound, match="whose host is not known here"):
         place.alpha.queue(r"PRIVATE=deadbeef-0000-4000-8000-000000000001\00000001").receive(0)
 
 
@@ -288,10 +288,10 @@ def test_the_daemon_says_who_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        (["remote.password=x"], "no remote.user"),
-        (["remote.password_file=/nonexistent"], "cannot be read"),
-        (["remote.user=a", "remote.password=x", "remote.password_file=/dev/null"], "both given"),
-        (["remote.user=a", "remote.password=x", "remote.level=none"], "nobody is told of remote.user"),
+        (["remote.password=x"], "without remote.user"),
+        (["remote.password_file=/nonexistent"], "Cannot read /nonexistent"),
+        (["remote.user=a", "remote.password=x", "remote.password_file=/dev/null"], "mutually exclusive"),
+        (["remote.user=a", "remote.password=x", "remote.level=none"], "remote.user has no effect"),
     ],
 )
 def test_a_configuration_that_cannot_be_is_a_sentence(settings: list[str], sentence: str) -> None:

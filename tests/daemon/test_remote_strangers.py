@@ -1,4 +1,4 @@
-"""Who connects to the ports of remote reading and means no good, or is broken: the daemon goes on for the others."""
+"""Hostile or broken clients at the ports of remote reading: the daemon goes on for the others."""
 
 import os
 import random
@@ -72,7 +72,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def conversation() -> list[bytes]:
-    """What a client that behaves well sends first: a bind and a request."""
+    """The first data of a well-behaved client: a bind and a request."""
     client = ClientConnection([REMOTE_READ])
     client.start()
     bind = client.take_output()
@@ -118,7 +118,7 @@ def test_a_connection_too_many_is_refused_and_those_that_are_there_go_on(place: 
             waiting.register(stack.enter_context(place.connect()), EVENT_READ)
         with patience(SECONDS, "more connections are there than may be") as turns:
             for _ in turns:
-                # What can be read of one that has said nothing is its end.
+                # A silent connection is readable only at its end.
                 for key, _ in waiting.select(0):
                     waiting.unregister(key.fileobj)
                 if len(waiting.get_map()) < MAX_CONNECTIONS:

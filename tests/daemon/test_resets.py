@@ -16,7 +16,7 @@ MESSAGES = 40 * RENUMBERED_PART
 
 
 def kill_during_a_reset(daemon: Daemon, queue: str) -> str:
-    """What a second reset was told meanwhile. A reset that was over before anybody saw it is begun again."""
+    """The refusal of a second reset meanwhile. A reset that was over before anybody saw it is begun again."""
     with ThreadPoolExecutor(1) as pool, daemon.connect() as first, daemon.connect() as second:
         with patience(SECONDS, "a reset is seen under way") as turns:
             for _ in turns:

@@ -154,15 +154,17 @@ def test_a_port_that_is_taken_is_said_so() -> None:
     (bound,) = stream_sockets("127.0.0.1", 0)
     (other,) = stream_sockets("127.0.0.1", bound.getsockname()[1])
     listen([bound])
-    with pytest.raises(CannotListen, match="is taken by another program"):
+    with pytest.raises(CannotListen, match="is in use by another program"):
         stream_sockets("127.0.0.1", bound.getsockname()[1])
-    with pytest.raises(CannotListen, match="is taken by another program"):
+    with pytest.raises(CannotListen, match="is in use by another program"):
         listen([other])
     for each in (bound, other):
         each.close()
 
 
-@pytest.mark.parametrize(("address", "sentence"), [("192.0.2.77", "no address of this"), ("x", "cannot be used")])
+@pytest.mark.parametrize(
+    ("address", "sentence"), [("192.0.2.77", "is not an address of this"), ("x", "cannot use x: ")]
+)
 def test_an_address_of_another_computer_cannot_be_used(address: str, sentence: str) -> None:
     with pytest.raises(CannotListen, match=sentence):
         stream_sockets(address, 0)

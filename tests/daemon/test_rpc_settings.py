@@ -51,8 +51,8 @@ def test_kerberos_without_its_extra_is_refused(missing: str, monkeypatch: pytest
     assert load(None, {}, {}, ["rpc.kerberos=true", "rpc.min_auth_level=privacy"]).rpc.kerberos
     monkeypatch.setitem(sys.modules, missing, None)
     error = complaint("rpc.kerberos=true")
-    assert error.sentence == "rpc.kerberos is true, and the extra of this name is not there."
-    assert error.hint == "get it with pip install 'waypost[kerberos]'."
+    assert error.sentence == "rpc.kerberos is true, but the extra kerberos is not installed."
+    assert error.hint == "run pip install 'waypost[kerberos]'."
     assert not load(None, {}, {}, ["rpc.kerberos=true", "rpc.enabled=false"]).rpc.enabled
 
 
@@ -60,7 +60,7 @@ def test_kerberos_without_its_extra_is_refused(missing: str, monkeypatch: pytest
 def test_a_level_at_which_nobody_could_log_on_is_refused(level: str) -> None:
     setting = f"rpc.min_auth_level={level}"
     error = complaint(setting)
-    assert error.sentence == f"rpc.min_auth_level is {level}, and nobody could log on."
+    assert error.sentence == f"rpc.min_auth_level is {level}, but no user can authenticate."
     assert error.hint == "set rpc.users_file or rpc.kerberos."
     assert load(None, {}, {}, [setting, "rpc.users_file=users"]).rpc.min_auth_level == level
     assert load(None, {}, {}, [setting, "rpc.enabled=false"]).rpc.min_auth_level == level
@@ -73,15 +73,15 @@ def test_without_a_level_nobody_has_to_log_on(level: str) -> None:
 
 def test_a_wrong_level_is_told_the_right_ones() -> None:
     error = complaint("rpc.min_auth_level=Privacy")
-    assert error.hint.startswith("it is one of none, connect, integrity, privacy; its default is ''")
-    assert complaint("log.level=loud").hint.startswith("it is one of debug, info, warning, error; ")
-    assert complaint("transfer.port=many").hint.startswith("its default is 1801")
+    assert error.hint.startswith("use one of none, connect, integrity, privacy; the default is ''")
+    assert complaint("log.level=loud").hint.startswith("use one of debug, info, warning, error; ")
+    assert complaint("transfer.port=many").hint.startswith("the default is 1801")
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (None, "The users file {} cannot be read: No such file or directory."),
+        (None, "Cannot read the users file {}: No such file or directory."),
         ("# nobody\nalice", "Line 2 of the users file {} is not DOMAIN:user:password."),
     ],
 )
@@ -95,7 +95,7 @@ def test_a_wrong_users_file_is_refused_with_a_hint_at_its_key(
     arguments = ["--data", str(tmp_path / "data"), "--bind", loopback(61), *ports, "--set", f"rpc.users_file={users}"]
     result = CliRunner(env={"WAYPOST_CONFIG": ""}).invoke(app, ["serve", *arguments])
     assert result.exit_code == 1
-    assert result.stderr == f"{sentence.format(users)}\nhint: look at rpc.users_file.\n"
+    assert result.stderr == f"{sentence.format(users)}\nhint: check rpc.users_file.\n"
 
 
 def test_a_port_that_gave_way_to_another_is_told(sockets: RpcSockets) -> None:
@@ -103,8 +103,8 @@ def test_a_port_that_gave_way_to_another_is_told(sockets: RpcSockets) -> None:
     assert list(stepped(Rpc(port=rpc, qm2qm_port=0), sockets)) == []
     assert list(stepped(Rpc(enabled=False), RpcSockets())) == []
     assert list(stepped(Rpc(port=1, qm2qm_port=2), sockets)) == [
-        f"TCP port 1 was taken, so remote readers are served on {rpc} instead (rpc.port).",
-        f"TCP port 2 was taken, so remote readers are served on {qm2qm} instead (rpc.qm2qm_port).",
+        f"TCP port 1 is in use; remote readers are served on port {rpc} instead (rpc.port).",
+        f"TCP port 2 is in use; remote readers are served on port {qm2qm} instead (rpc.qm2qm_port).",
     ]
 
 

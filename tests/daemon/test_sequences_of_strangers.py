@@ -31,7 +31,7 @@ DAY: Final = 86_400
 
 
 class Stranger:
-    """A host that says it has this GUID, at an address of its own."""
+    """A host that says it has this GUID, at a separate address."""
 
     def __init__(self, victim: Daemon, guid: bytes, number: int = 66) -> None:
         self.address = loopback(number)
@@ -103,8 +103,8 @@ def send(daemon: Daemon, name: str, *bodies: str) -> None:
 
 
 def await_bodies(daemon: Daemon, *expected: str) -> None:
-    """Until all have come. What comes twice, or in another order, is seen."""
-    with daemon.connect() as manager, patience(SECONDS, f"there is no {expected[-1]}") as turns:
+    """Wait until all have come. Messages that come twice or in another order are noticed."""
+    with daemon.connect() as manager, patience(SECONDS, f"{expected[-1]} is missing") as turns:
         for _ in turns:
             found = [message.text for message in manager.queue("t").browse()]
             if len(found) >= len(expected):
@@ -292,7 +292,7 @@ def test_an_end_that_is_forgotten_is_named_with_the_address_that_could_begin_it_
         assert metric(beta, "waypost_transfer_sequence_ends_forgotten_total") == 1
         assert "sequence end forgotten" in beta.log
         (found,) = findings(beta, "ended sequences")
-        assert f"copies of them from {behind.address} would be taken again" in found["message"]
+        assert f"copies of their messages from {behind.address} would be accepted" in found["message"]
         assert f"waypost sequence reset --address {behind.address}" in found["hint"]
         assert cli(beta, "sequence", "reset", "--address", behind.address, "--yes").returncode == 0
         assert findings(beta, "ended sequences") == []

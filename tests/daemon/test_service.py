@@ -187,7 +187,7 @@ def test_what_prevents_a_start_is_raised_and_leaves_nothing_behind(tmp_path: Pat
     async def work() -> None:
         here = loopback(2)
         async with running(tmp_path / "alpha", here):
-            with pytest.raises(CannotListen, match=f"TCP port 1801 of {here} is taken"):
+            with pytest.raises(CannotListen, match=f"TCP port 1801 of {here} is in use"):
                 async with running(tmp_path / "beta", here):
                     pass
             with pytest.raises(StoreInUse):
@@ -195,7 +195,7 @@ def test_what_prevents_a_start_is_raised_and_leaves_nothing_behind(tmp_path: Pat
                     pass
             key = tmp_path / "key.pem"
             key.write_text("nonsense", encoding="utf-8")
-            with pytest.raises(ConfigError, match="HTTP cannot have TLS"):
+            with pytest.raises(ConfigError, match="Cannot set up TLS for HTTP"):
                 async with running(tmp_path / "beta", loopback(3), f"http.tls_cert={key}", f"http.tls_key={key}"):
                     pass
             async with running(tmp_path / "beta", loopback(3)):
@@ -260,7 +260,7 @@ def test_a_full_disk_does_not_stop_it(tmp_path: Path, monkeypatch: pytest.Monkey
 
             def applied(store: LmdbStore, operations: Any, size: int) -> None:
                 if full[0] and store._folder == tmp_path / "beta":
-                    error = lmdb.Error("there is no room")
+                    error = lmdb.Error("no room")
                     setattr(error, "code", errno.ENOSPC)  # noqa: B010, as LMDB does
                     raise error
                 apply(store, operations, size)

@@ -284,7 +284,7 @@ def test_hosts_that_others_name_and_that_do_not_answer_keep_no_connection_of_our
 
 
 class Endless:
-    """A loop whose connections take for ever."""
+    """A loop with connections that never end."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, create_connection: Callable[..., Any]) -> None:
         self.create_connection = create_connection

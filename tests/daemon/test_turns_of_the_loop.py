@@ -1,4 +1,4 @@
-"""A daemon in a process of its own says how long its loop was held up, and by what; its lists and moves are whole."""
+"""A daemon in a separate process says how long its loop was held up, and by what; its lists and moves are whole."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Daemons in processes of their own that send to each other: what the suite of the node shows, on real sockets."""
+"""Daemons in separate processes that send to each other: what the suite of the node shows, on real sockets."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ class Place:
                     break
 
     def acknowledgment(self, sent: waypost.Message) -> MessageClass:
-        """The next one for this message. What is sent again on a slow machine may be told of twice, and late."""
+        """The next one for this message. A message sent again on a slow machine may be acknowledged twice, and late."""
         while not self._acknowledgments[sent.id]:
             ack = self.admin.receive(timeout=SECONDS)
             self._acknowledgments[ack.correlation_id or ""].append(MessageClass(ack.message_class))
@@ -199,7 +199,7 @@ def test_a_message_that_is_never_received_is_told_with_the_reason(
     assert place.acknowledgment(sent) is expected
 
 
-# Dead letters
+# Dead-letter messages
 
 
 def dead_letter(manager: waypost.Manager, name: str, sent: waypost.Message) -> MessageClass:

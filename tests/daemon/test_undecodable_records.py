@@ -1,4 +1,4 @@
-"""Records that are whole and cannot be decoded, as a bug or another version may write them (ADR 30).
+"""Records that are whole and do not decode, as a bug or another version may write them (ADR 30).
 
 A message is set aside like a damaged one, and the rest goes on. Anything else that a start reads is named with its
 table and key, and the start ends with the exit code that says that another one will not help.
@@ -61,7 +61,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     """With five messages in `orders`, and five that wait for a host that does not exist."""
     with Daemon(tmp_path, "alpha", loopback(31)) as daemon:
         with waypost.open(daemon.folder, name="alpha") as manager:
-            orders = manager.create_queue("orders", label="what they want")
+            orders = manager.create_queue("orders", label="new orders")
             for number in range(5):
                 orders.send("body", label=f"order <{number}>")
                 manager.send(ELSEWHERE, "body", label=f"part <{number}>", recoverable=True)

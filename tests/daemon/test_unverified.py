@@ -111,7 +111,7 @@ def test_with_the_setting_they_are_delivered_and_never_where_verification_is_dem
             assert list(manager.queue("strict").browse()) == []
         assert doctor(daemon)["ok"]
         assert "security.unverified" in doctor(daemon)["message"]
-        # What is in its queue stays there with the setting taken away.
+        # Messages in the queue stay there without the setting.
         daemon.settings.clear()
         daemon.stop()
         daemon.start()

@@ -1,4 +1,4 @@
-"""What the schema at /schema calls valid is not refused, as far as a schema can say it, and the other way round."""
+"""Values that are valid in /schema are accepted, as far as a schema can say it, and invalid ones are refused."""
 
 import re
 from typing import Any
@@ -9,7 +9,7 @@ from tests.http.server import Api, served
 from waypost.api.properties import MESSAGE_ROWS, QUEUE_ROWS
 
 MESSAGES = "/api/queues/orders/messages"
-# What goes with a property, because one needs the other.
+# Companions of a property, because one needs the other.
 BESIDE: dict[str, Any] = {"acknowledge": {"admin_queue": "orders"}, "admin_queue": {"acknowledge": "full-receive"}}
 
 # Values of properties of messages that are none, each next to one that is.

@@ -35,7 +35,7 @@ def spoil(manager: Manager | aio.Manager, label: str) -> None:
                     value = bytearray(transaction.get(key) or b"")
                     value[-20] ^= 1
                     transaction.put(key, bytes(value))
-    # What is read is a snapshot.
+    # Reads use a snapshot.
     store._snapshot.abort()
     store._read_from(store._env.begin())
 

@@ -1,4 +1,4 @@
-"""What the doctor says of transactional sequences."""
+"""Checks of the doctor on transactional sequences."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def wrong(host: Host) -> list[Check]:
 
 def test_all_is_well(b: Host) -> None:
     assert list(examine_sequences(b.node, b.net.now)) == [
-        Check("sequences", True, "no transactional sequence was refused lately")
+        Check("sequences", True, "no transactional sequence was refused recently")
     ]
 
 
@@ -53,7 +53,7 @@ def test_an_address_with_many_sources_of_one_message_is_named(
     (found,) = wrong(b)
     check, sentence, hint = found.check, found.message, found.hint
     assert check == "sources"
-    assert sentence == f"{peer.address} has sent in the names of 4 sources one message each, which are kept"
+    assert sentence == f"{peer.address} has sent one message each in the names of 4 sources; all are stored"
     assert f"waypost sequence reset --address {peer.address}" in hint
     b.crash_and_start()
     assert [found.check for found in wrong(b)] == ["sources"]
@@ -96,7 +96,7 @@ def test_an_end_that_was_forgotten_is_named_until_the_address_behind_it_is_reset
     check, sentence, hint = found.check, found.message, found.hint
     assert check == "ended sequences"
     assert sentence.startswith(f"2 ended sequences were forgotten of {guid_text(source.guid)} for ")
-    assert sentence.endswith(f"copies of them from {away.address} would be taken again")
+    assert sentence.endswith(f"copies of their messages from {away.address} would be accepted")
     assert f"waypost sequence reset --address {away.address}" in hint
     assert b.network.statistics.sequence_ends_forgotten == 2
     assert len([notice for notice in b.notices if notice.event == "sequence end forgotten"]) == 2
@@ -108,7 +108,7 @@ def test_an_end_that_was_forgotten_is_named_until_the_address_behind_it_is_reset
 
 
 def test_what_was_refused_goes_with_its_queue(net: Net, b: Host) -> None:
-    """Whoever asks what is wrong gets an answer, though the queue is not there any more."""
+    """The doctor answers although the queue is gone."""
     peer = net.add_peer()
     peer.connect(b)
     peer.send(numbered(peer, "1", SECOND + 3 * DAY))
@@ -139,6 +139,6 @@ def test_a_clock_that_is_behind_the_store_is_told(net: Net, b: Host) -> None:
     net.now = Now(net.now.monotonic, net.now.wall - 3 * DAY)
     (found,) = wrong(b)
     check, sentence = found.check, found.message
-    assert (check, "transfer.max_sequence_ahead_s is not applied" in sentence) == ("sequence clock", True)
+    assert (check, "transfer.max_sequence_ahead_s does not apply" in sentence) == ("sequence clock", True)
     b.crash_and_start()
     assert [found.check for found in wrong(b)] == ["sequence clock"]

@@ -1,4 +1,4 @@
-"""What clients have open between requests: transactions, cursors, exclusive opens."""
+"""Open objects of clients between requests: transactions, cursors, exclusive opens."""
 
 import asyncio
 from unittest.mock import patch
@@ -65,7 +65,7 @@ async def test_a_transaction_that_nobody_uses_is_aborted(api: Api) -> None:
             await asyncio.sleep(0.05)
     late = await api.post(f"{ORDERS}/messages", data)
     assert (late.status_code, late.json()["error"]) == (409, "TransactionSequence")
-    assert "time was over" in late.json()["message"]
+    assert "it timed out" in late.json()["message"]
 
 
 @served(HttpSettings(max_transactions=2))
@@ -73,7 +73,7 @@ async def test_transactions_are_bounded(api: Api) -> None:
     begun = [await api.post("/api/transactions", {}) for _ in range(3)]
     assert [each.status_code for each in begun] == [201, 201, 507]
     assert begun[2].json()["error"] == "LimitReached"
-    assert "wait until it expires" in begun[2].json()["hint"]
+    assert "wait until they expire" in begun[2].json()["hint"]
     await api.post(f"/api/transactions/{begun[0].json()['id']}/abort")
     assert (await api.post("/api/transactions", {})).status_code == 201
 
@@ -200,7 +200,7 @@ async def test_a_commit_in_doubt_is_never_called_committed(api: Api) -> None:
         assert (answer.status_code, answer.json()["error"]) == (500, "OutcomeUnknown")
         again = await api.post(f"/api/transactions/{CHOSEN}/commit")
         assert (again.status_code, again.json()["error"]) == (409, "TransactionSequence")
-        assert "not known" in again.json()["message"]
+        assert "maybe not on disk" in again.json()["message"]
     driver.unwritten = 0
 
 

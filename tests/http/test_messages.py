@@ -147,7 +147,7 @@ async def test_a_lease_that_ends_gives_its_messages_back(api: Api) -> None:
     assert (message.text, message.abort_count) == ("42 bolts", 1)
     late = await api.post(f"/api/transactions/{receipt}/commit")
     assert (late.status_code, late.json()["error"]) == (409, "TransactionSequence")
-    assert "time was over" in late.json()["message"]
+    assert "it timed out" in late.json()["message"]
 
 
 @served()

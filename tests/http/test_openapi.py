@@ -22,10 +22,10 @@ EXAMPLES = 25
 DOCUMENT: Any = document(ROUTES, demands_token=False)
 SCHEMAS = DOCUMENT["components"]["schemas"]
 
-# What a name of a queue may be is said by MS-MQMQ 2.1, which has no pattern: these are some of each kind.
+# MS-MQMQ 2.1 defines names of queues, without a pattern: these are some of each kind.
 NAMES = ["orders", "sums", "orders;later", "nowhere", "system$;deadletter", "orders;journal"]
 NAMED = {"name", "queue", "to", "destination"}
-# Properties of messages and queues have a table of their own, and tests of it.
+# Properties of messages and queues have a separate table, and tests of it.
 PROPERTIES: dict[str, Any] = {
     "MessageProperties": {},
     "NewMessage": {"body_text": "x"},
@@ -41,16 +41,17 @@ EXCEPTIONS = {
     "give either `messages`, or `like` and `bodies`": "one of two",
     'the answer "ids" is for `like` and `bodies`': "one of two",
     "`like` has what all `bodies` share": "two go together",
-    "a receive has a lease or a transaction, not both": "one of two",
-    "a peek has neither a lease nor a transaction": "one structure for receive and peek",
+    "lease_s and transaction are mutually exclusive": "one of two",
+    "a peek does not accept lease_s, transaction": "one structure for receive and peek",
     "begin_s needs the id of the transaction": "two go together",
     "seek='": "`next`, `previous` and `current` go with a lookup_id",
     "`after` and `up_to` belong together": "two go together",
     "a reset needs at least one of queue, source, address and age": "one of several",
-    "no queue can be created under the name": "names",
+    " is not a name for a new queue": "names",
     "messages are sent to": "names",
-    "DIRECT=": "names: a queue that cannot be sent to, moved to or paused",
-    "MACHINE=": "names: a queue that cannot be sent to, moved to or paused",
+    "cannot send to DIRECT=": "names: a queue that refuses messages",
+    "DIRECT=": "names: a queue that refuses sends, moves or a pause",
+    "MACHINE=": "names: a queue that refuses sends, moves or a pause",
     "the handle is for": "the handle of another queue",
     "HOST\\": "names: a queue that is not deleted alone",
     " is not the address of a host": "multicast addresses and 0.0.0.0 are addresses",

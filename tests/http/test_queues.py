@@ -56,7 +56,7 @@ async def test_every_name_of_a_queue_can_stand_in_a_path(api: Api) -> None:
         "/api/queues/DIRECT=HTTP:%2F%2F192.0.2.1%2Fmsmq%2Fprivate$%2Ffar/messages", {"messages": [{}]}
     )
     assert refused.json()["message"] == (
-        "DIRECT=HTTP://192.0.2.1/msmq/PRIVATE$/far cannot be sent to: messages over HTTP are not offered yet"
+        "cannot send to DIRECT=HTTP://192.0.2.1/msmq/PRIVATE$/far: messages over HTTP are not supported yet"
     )
 
 
@@ -76,7 +76,7 @@ async def test_what_does_not_work_yet_is_refused_in_words(api: Api) -> None:
     created = await api.post("/api/queues", {"name": "group", "multicast": "234.1.1.1:8001"})
     assert (created.status_code, created.json()["message"]) == (
         400,
-        "no queue takes messages from '234.1.1.1:8001': multicast is not offered yet",
+        "cannot listen on '234.1.1.1:8001': multicast is not supported yet",
     )
     traced = {"messages": [{"trace": "PUBLIC=12345678-9abc-def0-1234-56789abcdef0"}]}
     sent = await api.post("/api/queues/orders/messages", traced)
@@ -137,7 +137,7 @@ async def test_what_changes_nothing_is_said_in_the_answer(api: Api) -> None:
     created = await api.post("/api/queues", {"name": "orders", "base_priority": 5})
     assert (created.status_code, created.json()["base_priority"]) == (201, 0)
     assert created.json()["notes"] == [
-        "base_priority changes nothing: it is always 0 for a private queue (MS-MQMQ 2.3.1.6)"
+        "base_priority has no effect: it is always 0 for a private queue (MS-MQMQ 2.3.1.6)"
     ]
     changed = await api.client.patch("/api/queues/orders", json={"base_priority": 5, "label": "x"})
     assert (changed.json()["label"], len(changed.json()["notes"])) == ("x", 1)

@@ -55,7 +55,7 @@ class Network:
 
 
 class Host:
-    """A transport to one. What was opened over it is closed with it."""
+    """A transport to a host. Closing it closes everything that was opened over it."""
 
     def __init__(self, network: Network, name: str) -> None:
         self._network = network
@@ -191,7 +191,7 @@ async def test_a_queue_there_is_browsed_page_by_page(api: Api, network: Network)
         after = page.get("next", "")
         if not after:
             break
-        # What stood where the page ended may be gone.
+        # The last message of the page may be gone.
         await network.far.queue("orders").receive(0, lookup_id=int(after))
     assert found == ["1", "2", "3"]
 
@@ -287,7 +287,7 @@ def test_a_computer_that_nobody_knows_the_host_of_is_not_found(name: str, tmp_pa
         path = f"/api/queues/{name.format('deadbeef-0000-4000-8000-000000000001')}"
         refused = await api.post(f"{path}/receive", {})
         assert refused.status_code == 404
-        assert "the host of that is not known here" in refused.json()["message"]
+        assert "whose host is not known here" in refused.json()["message"]
         assert "routing.routes" in refused.json()["hint"]
         assert (await api.get(f"/api/explain?queue={path.rpartition('/')[2]}")).status_code == 200
 
@@ -311,7 +311,7 @@ async def test_only_messages_of_a_queue_there_are_known(api: Api, network: Netwo
 @pytest.mark.parametrize(
     ("trouble", "status"),
     [
-        (HostUnreachable("far cannot be reached"), 502),
+        (HostUnreachable("far is unreachable"), 502),
         (AccessDenied("far does not let us"), 403),
         (SecurityContextFailed("far does not know us"), 403),
         (ServiceNotAvailable("far is starting"), 502),

@@ -1,4 +1,4 @@
-"""Who is let in, and what a hostile client hears."""
+"""Admission of requests, and the answers to hostile clients."""
 
 import asyncio
 from typing import Any
@@ -108,7 +108,7 @@ async def test_what_is_not_there_is_told(api: Api) -> None:
         response = await api.client.request(method, path)
         assert response.status_code == status, (path, response.text)
         assert set(response.json()) >= {"error", "hresult", "message"}, path
-    assert "a body is missing" in (await api.post("/api/handles")).json()["message"]
+    assert "the body is missing" in (await api.post("/api/handles")).json()["message"]
 
 
 @served()
@@ -127,7 +127,7 @@ async def test_errors_are_messagepack_for_those_who_speak_it(api: Api) -> None:
 
 @served()
 async def test_any_body_gets_an_answer(api: Api) -> None:
-    """Whatever it is, it is the client that is wrong and not the server."""
+    """Every such body is an error of the client, not of the server."""
     await api.manager.create_queue("orders")
     bodies = [
         b"",

@@ -1,4 +1,4 @@
-"""What metrics, status and doctor say of those who read over RPC, on a daemon in a process of its own."""
+"""Remote readers in metrics, status and doctor, on a daemon in a separate process."""
 
 import json
 import socket
@@ -72,7 +72,7 @@ def test_every_number_is_documented(daemon: Daemon) -> None:
 def test_doctor_says_that_only_this_computer_may_read(daemon: Daemon) -> None:
     found = checks(daemon)
     assert found["rpc"]["ok"]
-    assert "only programs of this computer" in found["rpc"]["message"]
+    assert "only programs on this computer" in found["rpc"]["message"]
     assert "users" not in found
     for name in ("port rpc", "port qm2qm"):
         assert found[name]["ok"]
@@ -101,8 +101,8 @@ def test_doctor_says_that_nobody_can_log_on(tmp_path: Path) -> None:
         daemon.start()
         found = checks(daemon)
         assert not found["rpc"]["ok"]
-        assert "has to log on, and nobody can" in found["rpc"]["message"]
-        assert (found["users"]["ok"], found["users"]["message"]) == (False, f"nobody is in {users}")
+        assert "must authenticate, and nobody can" in found["rpc"]["message"]
+        assert (found["users"]["ok"], found["users"]["message"]) == (False, f"{users} has no users")
         users.write_text("CORP:alice:secret\n", encoding="utf-8")
         found = checks(daemon)
         assert found["rpc"]["ok"]
@@ -129,7 +129,7 @@ def test_doctor_tells_of_a_port_that_was_taken(tmp_path: Path) -> None:
     with socket.create_server((address, RPC_PORT)), Daemon(tmp_path, "alpha", address) as daemon:
         daemon.start()
         found = checks(daemon)
-        assert found["port rpc"]["message"] == f"{address}:2114 answers (2103 was taken)"
+        assert found["port rpc"]["message"] == f"{address}:2114 answers (2103 was in use)"
         assert found["port qm2qm"]["message"] == f"{address}:{QM2QM_PORT} answers"
         assert daemon.stop() == 0
 
@@ -137,5 +137,5 @@ def test_doctor_tells_of_a_port_that_was_taken(tmp_path: Path) -> None:
 def test_doctor_says_that_everybody_may_read(tmp_path: Path) -> None:
     with Daemon(tmp_path, "alpha", loopback(48), "rpc.min_auth_level=none") as daemon:
         daemon.start()
-        assert "without saying who it is" in checks(daemon)["rpc"]["message"]
+        assert "without authentication" in checks(daemon)["rpc"]["message"]
         assert daemon.stop() == 0

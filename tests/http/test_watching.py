@@ -52,7 +52,7 @@ async def test_every_metric_is_documented(api: Api) -> None:
     document = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
     families = text_string_to_metric_families((await api.get("/metrics")).text)
     names = {family.name.removesuffix("_created") for family in families}
-    # Which only a queue manager with a network has.
+    # Only a queue manager with a network has these.
     names |= {f"waypost_transfer_{each.name}" for each in fields(Statistics)}
     assert [name for name in sorted(names) if f"`{name}`" not in document] == []
 

@@ -239,7 +239,11 @@ def test_what_cannot_be_written_is_said_before_the_job_and_leaves_nothing(spark:
             frame.selectExpr("body", "body size"),
             "the column 'size' is not a property of a message",
         ),
-        ({"queue": "sink-strict"}, frame.selectExpr("body", "9 priority"), "a priority is a number from 0 to 7, not 9"),
+        (
+            {"queue": "sink-strict"},
+            frame.selectExpr("body", "9 priority"),
+            "a priority must be a number from 0 to 7, not 9",
+        ),
         (
             {"queue": "sink-strict"},
             frame.selectExpr("cast(null as string) dest_queue", "body", "'?' acknowledge"),

@@ -1,1 +1,1 @@
-"""The vocabulary that every surface shares: names, operations and their answers, without I/O."""
+"""The common vocabulary of all interfaces: names, operations and their answers, without I/O."""

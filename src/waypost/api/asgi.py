@@ -1,7 +1,7 @@
-"""What a connection of the daemon says to waypost.http beside what ASGI has words for."""
+"""Extension of ASGI between the connections of the daemon and waypost.http."""
 
 from typing import Final
 
-# The extension whose "event" is set when another request has come behind this one, on the same connection.
+# The name of the extension. Its "event" is set when another request comes behind this one, on the same connection.
 BEHIND: Final = "waypost.behind"
 EVENT: Final = "event"

@@ -1,9 +1,10 @@
-"""What is in a body, one by one: its text, and what kind of text. waypost.arrow.bodies does it by the thousand.
+"""The text of a single body, and its kind. waypost.arrow.bodies does the same for thousands of bodies.
 
-A body of the types VT_BSTR, VT_LPWSTR and VT_LPSTR is text. Of type 0 the sender says nothing: the XmlMessageFormatter
-of .NET writes XML in UTF-8, and so do NServiceBus and Rebus, or JSON. Text is UTF-8 without control characters, or what
-a byte order mark or an XML declaration says; where neither does, wire.describe guesses, as `waypost decode` shows it.
-XML is recognised by how it begins and never parsed. Time is linear in the body, whatever is in it.
+A body of the types VT_BSTR, VT_LPWSTR and VT_LPSTR is text. With type 0 the sender does not say: the
+XmlMessageFormatter of .NET writes XML in UTF-8, and NServiceBus and Rebus write XML or JSON. Text is UTF-8 without
+control characters, or in the encoding of a byte order mark or an XML declaration; without either, wire.describe
+guesses, as in the output of `waypost decode`. XML is recognised by its first characters and never parsed. The time is
+linear in the size of any body.
 """
 
 import re
@@ -26,7 +27,7 @@ _CONTROL_TEXT: Final = re.compile(r"[\x00-\x08\x0e-\x1f]")
 
 _DECLARATION: Final = b"<?xml"
 _ENCODING: Final = re.compile(rb"""<\?xml[^>]{0,200}?\sencoding\s{0,20}=\s{0,20}["']([A-Za-z0-9._-]{1,40})["']""")
-# How bytes begin in each encoding that needs no declaration (XML 1.0, appendix F), and what of it is no text.
+# First bytes, encoding, and number of bytes before the text, where no declaration is needed (XML 1.0, appendix F).
 _BEGINNINGS: Final = (
     (b"\xef\xbb\xbf", "utf-8", 3),
     (b"\xff\xfe", "utf-16-le", 2),
@@ -34,7 +35,7 @@ _BEGINNINGS: Final = (
     (b"<\0?\0", "utf-16-le", 0),
     (b"\0<\0?", "utf-16-be", 0),
 )
-# What may be named. Python knows more, some of which are no encodings of text or slow on hostile bytes.
+# Encodings that a declaration may name. Python knows others that do not encode text, or are slow on hostile bytes.
 _ENCODINGS: Final = frozenset(
     {
         *("utf-8", "utf-16-le", "utf-16-be", "us-ascii", "koi8-r", "koi8-u", "big5", "gb2312", "gbk", "gb18030"),
@@ -43,12 +44,12 @@ _ENCODINGS: Final = frozenset(
         *(f"windows-{page}" for page in range(1250, 1259)),
     }
 )
-# Names that cannot be right for a declaration in letters of one byte: the writer encoded a string that named them.
+# Names that are wrong in a declaration of single bytes: the writer took them over from a string and encoded that.
 _MISTAKEN: Final = frozenset({"utf-16", "utf-16le", "utf-16be", "utf-16-le", "utf-16-be", "unicode", "utf8"})
 
 
 class Reading(NamedTuple):
-    """What one body says."""
+    """The text of a body and its kind, or the error."""
 
     text: str | None
     kind: str
@@ -56,16 +57,16 @@ class Reading(NamedTuple):
 
 
 def check_size(body: bytes) -> None:
-    """Raises InvalidParameter for a body that no message has room for."""
+    """Raises InvalidParameter for a body that is too large for a message."""
     if len(body) > MAX_PACKET_SIZE:
         raise InvalidParameter(
-            f"the body has {len(body)} bytes, and a message at most {MAX_PACKET_SIZE} (4 MiB) with all that belongs "
-            "to it; send it in parts, or send the place where it is kept"
+            f"the body has {len(body)} bytes, and a whole message may have at most {MAX_PACKET_SIZE} (4 MiB); send "
+            "the body in parts, or send the place where it is stored"
         )
 
 
 def decode_text(body: bytes, body_type: int) -> str:
-    """The text of a body. Raises DecodeError if it is none."""
+    """The text of a body. Raises DecodeError if it is not text."""
     if body_type in WIDE:
         encoding = "utf-16-le"
     elif body_type == VT_LPSTR:
@@ -85,7 +86,7 @@ def decode_text(body: bytes, body_type: int) -> str:
 
 
 def _text_of_bytes(body: bytes, body_type: int) -> str | None:
-    """What is more than UTF-8: text of no type, and XML in other encodings whatever the type. None for the rest."""
+    """The text of a body of type 0, or of XML in another encoding than UTF-8 in any type; None for other bodies."""
     if not body_type:
         return read_untyped_body(body).text
     if encoding_of(body) == ("utf-8", 0):
@@ -95,7 +96,7 @@ def _text_of_bytes(body: bytes, body_type: int) -> str | None:
 
 
 def read_untyped_body(body: bytes) -> Reading:
-    """A body of type 0."""
+    """Read a body of type 0."""
     encoding, start = encoding_of(body)
     if encoding not in _ENCODINGS:
         return Reading(None, "xml", f"the XML declares the encoding {encoding}, which is not known; take it as bytes")
@@ -105,7 +106,7 @@ def read_untyped_body(body: bytes) -> Reading:
         if body.startswith(_DECLARATION):
             return Reading(None, "xml", f"the XML is not {encoding} at byte {error.start}; take it as bytes")
     else:
-        # Who writes a declaration means XML, whatever follows.
+        # A declaration means XML, whatever follows.
         if text.startswith("<?xml") or (text and not _CONTROL_TEXT.search(text)):
             return Reading(text, kind_of(text))
     guess: str = body_text(body, 0).partition("): ")[2]
@@ -113,12 +114,12 @@ def read_untyped_body(body: bytes) -> Reading:
 
 
 def kind_of(text: str) -> str:
-    """Of text whose sender says nothing of it."""
+    """The kind of a text without a type: xml or text."""
     return "xml" if _XML_TEXT.match(text) else "text"
 
 
 def encoding_of(body: bytes) -> tuple[str, int]:
-    """The encoding, and how many bytes stand before the text."""
+    """The encoding, and the number of bytes before the text."""
     for beginning, encoding, start in _BEGINNINGS:
         if body.startswith(beginning):
             return encoding, start

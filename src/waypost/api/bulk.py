@@ -1,28 +1,27 @@
-"""The operations on thousands of messages at once, and their replies. docs/bulk.md has examples.
+"""Operations on thousands of messages at once, and their replies. docs/bulk.md has examples.
 
 Positions. The arrival number of a message, `seq`, is the low 56 bits of its LookupIdentifier (readings MQDMPR 3.A): the
-queue manager gives it once and never again, and it only grows, over all queues. Numbers of one queue therefore have
-gaps; ranges are counted in messages, not by subtraction. A range is open at its start and closed at its end: (after,
-up_to]. `epoch` is the identifier of the queue: another one means that the queue was deleted and created again, and a
-request that names the old one is refused with QueueDeleted.
+queue manager gives each number once, in ascending order over all queues. Numbers of one queue therefore have gaps;
+ranges are counted in messages, not by subtraction. A range is open at its start and closed at its end: (after, up_to].
+`epoch` is the identifier of the queue: another one means that the queue was deleted and created again, and a request
+with the old one is refused with QueueDeleted.
 
-Stability. A number is given when a message is sent, but it is seen when its transaction commits, and one that a reader
-has locked may come back. `stable` is the greatest number below which nothing of that kind stands, so that what was read
-up to there is complete for good; `committed` disregards what readers have locked. Where nothing stands in the way, both
-are the last number that was given to a message of any queue, so that they may be beyond `last`. A message that is moved
-keeps its number, and may come to a queue below both.
+Stability. A message gets its number when it is sent, but readers see it when its transaction commits, and a message
+that a reader has locked may come back. `stable` is the greatest number without such messages at or below it, so that a
+read up to there is complete for good; `committed` ignores locked messages. Without such messages, both are the last
+number of any queue, so they may be beyond `last`. A moved message keeps its number, and may come to a queue below both.
 
-Claims. Claim(claim, after) says that everything in the parts up to number `after` was processed, which takes those
-messages out of the queue for good, and asks for part `after` + 1: the same as before if there is one, or else the next
-messages that nobody holds, which are kept from others until then. A claim survives a restart of the daemon. If nobody
-has asked or read under it for `lease_s`, its messages are for others again with `abort_count` raised, and those that
-came back `max_aborts` times go to the subqueue `poison`.
+Claims. Claim(claim, after) says that all parts up to number `after` are processed, which removes their messages from
+the queue for good, and asks for part `after` + 1: the same part as before if it exists, or else the next messages that
+no reader holds; other readers do not get them meanwhile. A claim survives a restart of the daemon. Without a request or
+a read under it for `lease_s`, its messages become available again with `abort_count` raised, and messages that came
+back `max_aborts` times go to the subqueue `poison`.
 
-Stages. What is staged is on disk and seen by nobody. CommitStages makes several stages seen in one moment and remembers
-that this batch of this query is done for this destination, so that a repetition changes nothing. A repetition has the
-same stages, or comes from another `run` of the query; anything else is a second write under the name of the first, and
-refused. Other stages of the batch are dropped with the commit. A stage that is neither committed nor dropped within
-`lease_s` is gone.
+Stages. Staged messages are on disk, and no reader sees them. CommitStages makes several stages visible at one moment
+and remembers that this batch of this query is done for this destination, so that a repetition changes nothing. A
+repetition has the same stages, or comes from another `run` of the query; anything else is a second write under the same
+name, and refused. The commit drops other stages of the batch. A stage that is neither committed nor dropped within
+`lease_s` is deleted.
 """
 
 from typing import Annotated, Final, Literal, TypeAlias
@@ -38,7 +37,7 @@ from waypost.core.positions import SEQUENCE_MASK
 
 DEFAULT_READ: Final = 10_000
 DEFAULT_READ_BYTES: Final = 4 << 20
-# How long a claim or a stage is kept for one that does not ask again.
+# Time that an unused claim or stage is kept.
 DEFAULT_LEASE_S: Final = 3600.0
 DEFAULT_MAX_ABORTS: Final = 5
 
@@ -51,7 +50,7 @@ Seq = Annotated[int, Meta(ge=0, le=SEQUENCE_MASK)]
 
 
 class BulkQueue(Record, frozen=True, kw_only=True):
-    """A queue at one moment. `kind` is that of QueueInfo: private, public, system, journal, subqueue or outgoing."""
+    """A queue at one moment. `kind` is private, public, system, journal, subqueue or outgoing, as in QueueInfo."""
 
     format_name: str
     path: str
@@ -65,29 +64,29 @@ class BulkQueue(Record, frozen=True, kw_only=True):
     last: int
     stable: int
     committed: int
-    # Seconds since 1970 at which the oldest message arrived, 0 if it is empty.
+    # Arrival time of the oldest message in seconds since 1970, 0 if the queue is empty.
     oldest: int
-    # How many messages are locked or uncommitted, and for how long `stable` has been held back.
+    # Number of locked or uncommitted messages, and the time for which they hold `stable` back.
     held: int
     held_s: float
-    # The reason why `stable` is held back, in words, and how many messages behind it would be read otherwise.
+    # The reason why `stable` is held back, in words, and the number of readable messages after it.
     held_by: str = ""
     behind: int = 0
 
 
 class BulkQueues(Record, frozen=True):
-    """Those that were asked for."""
+    """The queues of a list."""
 
     queues: list[BulkQueue]
 
 
 @operation("GET /api/bulk/queues", asks=Right.READ)
 class ListBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
-    """List the queues that applications have created; with `kind` those of one kind, or all.
+    """List the queues that applications have created; `kind` selects queues of one kind, or all.
 
-    `pattern` has * and ? for any characters, and is compared with names like orders, orders;journal, orders;retry and
-    system$;deadletter, and with the format names of outgoing queues. Of many queues each is shown as it is when its
-    turn comes: one that is created or deleted meanwhile may be missing.
+    `pattern` has * and ? for any characters. It is compared with names like orders, orders;journal, orders;retry and
+    system$;deadletter, and with the format names of outgoing queues. A long list is built in parts: a queue created or
+    deleted meanwhile may be missing.
     """
 
     kind: BulkKind = ""
@@ -96,17 +95,17 @@ class ListBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
 
 @operation("GET /api/bulk/queues/{name}", asks=Right.READ)
 class ShowBulkQueue(Operation[BulkQueue], frozen=True, kw_only=True):
-    """Show how far a queue can be read."""
+    """Show the positions of a queue for reading in bulk."""
 
     name: QueueName
     outgoing: Outgoing = False
 
 
 class PlannedRange(Record, frozen=True, kw_only=True):
-    """Part i is (bounds[i], bounds[i + 1]] and has counts[i] messages now. The last bound is where the plan ends.
+    """Ranges of a plan: part i is (bounds[i], bounds[i + 1]] and has counts[i] messages now. It ends at the last bound.
 
-    Nothing behind `after` gives one bound, `after` itself, and no counts. A plan without `up_to` that ends short of
-    other messages says what holds them back, and how many of them are behind its end.
+    Without messages after `after` it has one bound, `after` itself, and no counts. If messages after the end of a plan
+    without `up_to` are held back, `held_by` says why, and `behind` is their number.
     """
 
     epoch: Guid
@@ -118,10 +117,10 @@ class PlannedRange(Record, frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/queues/{name}/plan?outgoing", asks=Right.READ, is_repeatable=True)
 class PlanRange(Operation[PlannedRange], frozen=True, kw_only=True):
-    """Divide the messages behind a number into ranges of about the same count.
+    """Divide the messages after a number into ranges of about the same count.
 
-    They are the first behind `after`, at most so many or so large together by the average of the queue. The default of
-    `up_to` is the stable number, or the committed one if locked messages are skipped.
+    The plan has the first messages after `after`, at most `max_messages`, and at most `max_bytes` by their average size
+    in the queue. `up_to` (default: the stable number, or the committed one if locked messages are skipped) ends it.
     """
 
     name: QueueName
@@ -139,7 +138,7 @@ class PlanRange(Operation[PlannedRange], frozen=True, kw_only=True):
 class ReadRange(Operation[Frame], frozen=True, kw_only=True):
     """Read messages of a range in one binary frame, in the order of arrival.
 
-    It has as many as the limits allow, one at least, and says how far it has come.
+    The frame has as many messages as the limits allow, at least one, and the number up to which it is complete.
     """
 
     name: QueueName
@@ -153,14 +152,14 @@ class ReadRange(Operation[Frame], frozen=True, kw_only=True):
 
 
 class SeqAt(Record, frozen=True):
-    """The greatest number of those messages that had arrived before the time, 0 if there are none."""
+    """The greatest number of a message that arrived before the time; 0 without such messages."""
 
     seq: int
 
 
 @operation("GET /api/bulk/queues/{name}/seq", asks=Right.READ)
 class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
-    """Find the number behind which messages are that arrived at a time, in seconds since 1970, or later."""
+    """Find the number after which messages arrived at a time or later. The time is in seconds since 1970."""
 
     name: QueueName
     time: float
@@ -168,7 +167,7 @@ class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
 
 
 class Removed(Record, frozen=True):
-    """How many have gone, and how many of the range are still there: because of the limit, or locked."""
+    """Number of messages removed, and of those of the range that are left: locked, or beyond the limit."""
 
     count: int
     left: int
@@ -176,9 +175,9 @@ class Removed(Record, frozen=True):
 
 @operation("POST /api/bulk/queues/{name}/remove?outgoing", asks=Right.RECEIVE, is_repeatable=True)
 class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
-    """Take the messages of a range out of the queue, as a receive does. To ask twice is as good as to ask once.
+    """Remove the messages of a range from the queue, as a receive does. Repeating the request does no harm.
 
-    At most `max_messages` go with one request.
+    One request removes at most `max_messages`.
     """
 
     name: QueueName
@@ -193,7 +192,7 @@ class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
 
 
 class Claimed(Record, frozen=True, kw_only=True):
-    """The part `number` of a claim; without messages there is none, and `number` is the `after` of the request."""
+    """The part `number` of a claim. Without messages, `number` is the `after` of the request."""
 
     number: int
     count: int
@@ -203,19 +202,19 @@ class Claimed(Record, frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/queues/{name}/claims", asks=Right.RECEIVE, is_repeatable=True)
 class Claim(Operation[Claimed], frozen=True, kw_only=True):
-    """Say which parts of a claim are processed, which takes them out of the queue, and ask for the next part.
+    """Report parts of a claim as processed, which removes their messages from the queue, and ask for the next part.
 
-    The same question has the same answer until the next one is asked.
+    Until the next part is asked for, the same request gets the same answer.
     """
 
     name: QueueName
     claim: BulkName
     after: Seq = 0
-    # 0 to say what was processed, and to claim nothing.
+    # 0 to report processed parts, and claim nothing.
     max_messages: Annotated[int, Meta(ge=0)] = DEFAULT_READ
     max_bytes: Count | UnsetType = UNSET
     lease_s: Seconds = DEFAULT_LEASE_S
-    # 0 to let messages come back without a limit.
+    # 0 for no limit.
     max_aborts: Annotated[int, Meta(ge=0)] = DEFAULT_MAX_ABORTS
     epoch: GuidOrNothing = ""
 
@@ -224,8 +223,8 @@ class Claim(Operation[Claimed], frozen=True, kw_only=True):
 class ReadClaim(Operation[Frame], frozen=True, kw_only=True):
     """Read messages of a part in one binary frame, by their places in the order of arrival.
 
-    Places are counted from 0: [start, stop) as far as the limits allow. In the frame, `end` is the place behind the
-    last message that it has.
+    Places count from 0: [start, stop) as far as the limits allow. In the frame, `end` is the place after its last
+    message.
     """
 
     name: QueueName
@@ -238,21 +237,21 @@ class ReadClaim(Operation[Frame], frozen=True, kw_only=True):
 
 
 class Returned(Record, frozen=True):
-    """How many messages are for others again."""
+    """Number of messages that are available to other readers again."""
 
     count: int
 
 
 @operation("POST /api/bulk/queues/{name}/claims/return", asks=Right.RECEIVE, is_repeatable=True)
 class ReturnClaim(Operation[Returned], frozen=True, kw_only=True):
-    """Give back what is claimed, as the end of the lease does."""
+    """Return the messages of a claim to the queue, as the end of the lease does."""
 
     name: QueueName
     claim: BulkName
 
 
 class ClaimObject(Record, frozen=True, kw_only=True):
-    """A part that a reader has."""
+    """A part that a reader has claimed."""
 
     claim: BulkName
     number: int
@@ -261,14 +260,14 @@ class ClaimObject(Record, frozen=True, kw_only=True):
 
 
 class Claims(Record, frozen=True):
-    """Those of one queue."""
+    """The claims of one queue."""
 
     claims: list[ClaimObject]
 
 
 @operation("GET /api/bulk/queues/{name}/claims", asks=Right.READ)
 class ListClaims(Operation[Claims], frozen=True, kw_only=True):
-    """List the parts of the queue that readers have."""
+    """List the parts of the queue that readers have claimed."""
 
     name: QueueName
 
@@ -277,7 +276,7 @@ class ListClaims(Operation[Claims], frozen=True, kw_only=True):
 
 
 class StagedMessages(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Messages for one queue: bodies that share the properties of `like`, or messages of their own."""
+    """Messages for one queue: bodies that share the properties of `like`, or single messages."""
 
     queue: str
     like: MessageProperties | UnsetType = UNSET
@@ -288,9 +287,9 @@ class StagedMessages(Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A batch of a query, as one of its runs writes it.
 
-    `destination` is the queue that all messages are for, or "" if each says where it goes (a column, for Spark). A
-    batch without one is committed once, to whatever destination. `run` is a GUID; without one no repetition is known as
-    such but by its stages.
+    `destination` is the queue of all messages, or "" if each message names its queue (a column, for Spark). A batch
+    without a destination is committed once, for all destinations. `run` is a GUID; without it, only the same stages
+    make a request a repetition.
     """
 
     query: BulkName
@@ -300,7 +299,7 @@ class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
 
 class Staged(Record, frozen=True):
-    """`is_committed` if another run has committed the batch: then nothing is kept, and there is no stage."""
+    """A stage. `is_committed`: another run has committed the batch, so nothing was staged."""
 
     stage: str
     count: int
@@ -309,9 +308,9 @@ class Staged(Record, frozen=True):
 
 @operation("POST /api/bulk/stages", asks=Right.SEND, is_repeatable=True)
 class Stage(BatchOfQuery, Operation[Staged], frozen=True, kw_only=True):
-    """Write messages to disk that nobody sees before their batch is committed.
+    """Write messages to disk that no reader sees before the commit of their batch.
 
-    They are in their order, for transactional queues here or anywhere: all of them or none.
+    Their order is kept, and all of them are written or none. Their queues are transactional, here or elsewhere.
     """
 
     groups: list[StagedMessages]
@@ -320,14 +319,14 @@ class Stage(BatchOfQuery, Operation[Staged], frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/stages/drop", asks=Right.SEND, status=204, is_repeatable=True)
 class DropStages(Operation[None], frozen=True, kw_only=True):
-    """Let nothing be left of these stages, and of all that a run has staged for a batch. What is gone stays gone."""
+    """Delete these stages, and all stages of a run for a batch. Stages that do not exist are ignored."""
 
     stages: list[Guid] = []
     batch: BatchOfQuery | UnsetType = UNSET
 
 
 class Committed(Record, frozen=True):
-    """`is_repeated` if the batch was committed before: then the stages of this request are dropped."""
+    """Number of messages. `is_repeated`: the batch was committed before, so the stages of this request are dropped."""
 
     count: int
     is_repeated: bool
@@ -335,25 +334,25 @@ class Committed(Record, frozen=True):
 
 @operation("POST /api/bulk/commits", asks=Right.SEND, is_repeatable=True)
 class CommitStages(BatchOfQuery, Operation[Committed], frozen=True, kw_only=True):
-    """Make what is staged seen in one moment, once: a batch that was committed before changes nothing.
+    """Make staged messages visible at one moment, once: a batch that was committed before changes nothing.
 
-    What else is staged for the batch is dropped.
+    Other stages of the batch are dropped.
     """
 
     stages: list[Guid]
 
 
 class Batches(Record, frozen=True):
-    """The last batches of a query that were committed, ascending."""
+    """The last committed batches of a query, ascending."""
 
     batches: list[int]
 
 
 @operation("GET /api/bulk/commits", asks=Right.READ)
 class ListBatches(Operation[Batches], frozen=True, kw_only=True):
-    """List the last batches of a query that were committed."""
+    """List the last committed batches of a query."""
 
-    query: Annotated[str, Meta(description="Whose batches they are.", extra_json_schema=BULK_NAME_FORM)]
+    query: Annotated[str, Meta(description="The query of the batches.", extra_json_schema=BULK_NAME_FORM)]
 
 
 BULK_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (

@@ -8,14 +8,14 @@ from waypost.api.records import Record
 
 
 class DamagedInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """A message that was set aside. `queue` is the name that its queue had.
+    """A damaged message that was set aside. `queue` is the name that its queue had.
 
-    `message_id` is "" if the bytes do not show it. `has_bytes` if the bytes that were found in its place are kept;
-    `data` has them if they were asked for.
+    `message_id` is "" if the bytes do not contain it. `has_bytes`: the bytes found in its place are kept; `data` has
+    them if the request asks for them.
     """
 
     queue: str
-    # All 64 bits, which few readers of JSON keep in a number.
+    # All 64 bits, which most readers of JSON do not keep in a number.
     lookup_text: str = field(name="lookup_id")
     time: datetime
     reason: str
@@ -30,13 +30,13 @@ class DamagedInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DamagedPage(Record, frozen=True):
-    """Some of them. `next` is the `after` of the next page; "" at the end."""
+    """A page of damaged messages. `next` is the `after` of the next page; "" at the end."""
 
     messages: tuple[DamagedInfo, ...]
     next: str = ""
 
 
 class Forgotten(Record, frozen=True):
-    """The number of messages that were let go."""
+    """Number of damaged messages that were deleted."""
 
     forgotten: int

@@ -1,10 +1,10 @@
-"""What is so of a daemon if nothing else is said: the same for those who start one and those who ask one."""
+"""Defaults of a daemon, common to the server and its clients."""
 
 from typing import Final
 
 HTTP_PORT: Final = 8181
 URL: Final = f"http://127.0.0.1:{HTTP_PORT}"
-# How long a transaction or a handle that nobody uses stays open.
+# Time that an unused transaction or handle stays open.
 LEASE_SECONDS: Final = 60.0
-# How long a backup may take.
+# Time limit of a backup.
 BACKUP_SECONDS: Final = 21_600.0

@@ -1,4 +1,4 @@
-"""What follows a queue, and takes nothing: the event stream of a daemon, and the same inside a process."""
+"""Following a queue without receiving: the event stream of a daemon, and the same inside a process."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from waypost.api.operations import Form, QueueName
 
 
 class Events(Struct, frozen=True, kw_only=True):
-    """The queue to follow, and from where on: the id of an event, `start`, or nothing for what comes from now on.
+    """The queue to follow. `since` is the id of an event, `start` for all messages, or "" for messages from now on.
 
     With the form `packet` the `data` of an event is a PacketRow, and that of `gone` an ErrorObject.
     """

@@ -1,4 +1,4 @@
-"""Values and text that somebody else gave, as they can be shown."""
+"""Safe display of values and text from others."""
 
 from typing import Final
 
@@ -6,16 +6,16 @@ _LENGTH: Final = 80
 
 
 def excerpt(value: object) -> str:
-    """The value as Python writes it, as far as it fits in a sentence."""
+    """The repr of a value, cut to fit in a sentence."""
     try:
         text = repr(value)
-    except Exception:  # noqa: BLE001, the value is anybody's; a number of thousands of digits raises ValueError
+    except Exception:  # noqa: BLE001, the value may be anything; a number of thousands of digits raises ValueError
         return f"this {type(value).__name__}"
     return text if len(text) <= _LENGTH else f"{text[:_LENGTH]}..."
 
 
 def printable(text: str, keep: str = "") -> str:
-    """The text with everything that a terminal could obey, bidirectional marks too, written as an escape."""
+    """The text with control characters of a terminal and bidirectional marks as escapes."""
     if text.isprintable():
         return text
     return "".join(

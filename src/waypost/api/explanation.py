@@ -6,9 +6,9 @@ from waypost.api.records import Record
 
 
 class Explanation(Record, frozen=True):
-    """What a queue manager says about a message or a queue. `str()` gives its sentences, one a line.
+    """The explanation of a message or a queue. `str()` gives its sentences, one per line.
 
-    `facts` has the same as values: see docs/http.md.
+    `facts` has the same content as values: see docs/http.md.
     """
 
     sentences: tuple[str, ...]
@@ -19,9 +19,9 @@ class Explanation(Record, frozen=True):
 
     @property
     def found(self) -> bool:
-        """Whether there is such a message or queue now. Of a message that is gone, the sentences say what is known."""
+        """Whether the message or queue exists now. For a message that is gone, the sentences say what is known."""
         return bool(self.facts["found"])
 
     def with_sentence(self, sentence: str) -> "Explanation":
-        """The same with one more at the end."""
+        """The same explanation with one more sentence at the end."""
         return Explanation((*self.sentences, sentence), self.facts)

@@ -1,6 +1,6 @@
-"""The forms that facts have over HTTP, one for each, as the OpenAPI document states them.
+"""Forms of values over HTTP, one for each kind, as the OpenAPI document states them.
 
-Where a value is read, what has another form is refused with a sentence; the document says the form beforehand.
+The code that reads a value refuses other forms with a sentence.
 """
 
 from typing import Annotated, Final
@@ -25,9 +25,9 @@ LOOKUP_ID_FORM: Final = {"pattern": f"^({_LOOKUP_ID})$"}
 LOOKUP_ID_OR_NOTHING_FORM: Final = {"pattern": f"^({_LOOKUP_ID})?$"}
 # The `next` of a page.
 NEXT_FORM: Final = {"pattern": "^([0-9a-f]{2})*$"}
-# What a program calls its claim or query. It is bytes in UTF-8 that are counted.
+# The name that a program gives to its claim or query. The length counts bytes of UTF-8.
 BULK_NAME_FORM: Final = {"minLength": 1, "maxLength": MAX_BULK_NAME}
-# In UTC.
+# A time in UTC.
 TIME_FORM: Final = {"format": "date-time"}
 
 Guid = Annotated[str, Meta(extra_json_schema=GUID_FORM)]
@@ -35,14 +35,14 @@ GuidOrNothing = Annotated[str, Meta(extra_json_schema=GUID_OR_NOTHING_FORM)]
 Address = Annotated[str, Meta(extra_json_schema=ADDRESS_FORM)]
 LookupIdText = Annotated[str, Meta(extra_json_schema=LOOKUP_ID_FORM)]
 LookupIdOrNothing = Annotated[str, Meta(extra_json_schema=LOOKUP_ID_OR_NOTHING_FORM)]
-# Both are taken in requests.
+# Requests accept both.
 LookupIdNumber = Annotated[int, Meta(extra_json_schema={"minimum": 0, "maximum": END - 1})]
 LookupId = LookupIdNumber | LookupIdText
 Time = Annotated[str, Meta(extra_json_schema=TIME_FORM)]
 BulkName = Annotated[str, Meta(extra_json_schema=BULK_NAME_FORM)]
 
 Seconds = Annotated[float, Meta(ge=0)]
-# Of a lease: one that ends at once would be good for nothing.
+# Seconds of a lease: a lease of 0 would be useless.
 LeaseSeconds = Annotated[float, Meta(gt=0)]
 Age = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
 Count = Annotated[int, Meta(ge=1)]

@@ -4,7 +4,7 @@ All numbers are little-endian. The header is followed by the columns, each with 
 
     magic        4 bytes   "WPB1"
     count        u32
-    end          u64       how far the request was answered: a seq, or a place in a claim
+    end          u64       end of the answered part of the request: a seq, or a place in a claim
     epoch        16 bytes  the identifier of the queue
     is_last      u32       1 if nothing of the request is left
     reserved     u32
@@ -34,7 +34,7 @@ _IS_BIG: Final = array("H", [1]).tobytes() != b"\1\0"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame as one piece, `data`. The columns are views of it, in the bytes described above; nothing is copied."""
+    """A frame in one piece, `data`. The columns are views of its bytes; nothing is copied."""
 
     data: bytes | bytearray | memoryview
     count: int
@@ -48,7 +48,7 @@ class Frame:
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview) -> "Frame":
-        """Raises DecodeError for what is no frame. The offsets are not looked at but for the last."""
+        """Decode a frame. Raises DecodeError for other bytes. Of the offsets only the last is checked."""
         view = memoryview(data)
         if len(view) < _HEADER.size:
             raise DecodeError("docs/bulk.md", "frame", 0, f"{len(view)} bytes are too few for a header")
@@ -77,7 +77,7 @@ class Frame:
     def of(
         cls, columns: tuple[Sequence[int], bytes, Sequence[bytes]], *, end: int, epoch: bytes, is_last: bool
     ) -> "Frame":
-        """Of as many LookupIdentifiers, attributes of 19 bytes and packets."""
+        """Build a frame from LookupIdentifiers, attributes of 19 bytes each, and packets, of the same number."""
         lookup_ids, attributes, packets = columns
         count = len(packets)
         assert len(lookup_ids) == count, f"{len(lookup_ids)} LookupIdentifiers of {count} packets"

@@ -1,9 +1,9 @@
 """Headers that frameworks put into a message: NServiceBus and Rebus into the extension, MassTransit into the body.
 
 NServiceBus writes XML, a list of HeaderInfo elements with Key and Value, in UTF-8, sometimes with a byte order mark and
-zeros at the end. Rebus writes one JSON object of strings. MassTransit writes a JSON envelope, whose `headers` stand
-beside the `message`. Whatever else stands there is of somebody else and gives nothing. XML with a document type is
-refused where that begins, so there are no entities to expand.
+zeros at the end. Rebus writes one JSON object of strings. MassTransit writes a JSON envelope with `headers` beside the
+`message`. Other content has no headers. XML with a document type is refused where that begins, so that no entities are
+expanded.
 """
 
 from typing import Any, Final
@@ -17,7 +17,7 @@ _REBUS: Final = msgspec.json.Decoder(dict[str, str | None])
 
 
 class _Envelope(msgspec.Struct, rename="camel"):
-    """Of MassTransit: what tells it from other JSON, and its headers."""
+    """An envelope of MassTransit: the fields that distinguish it from other JSON, and its headers."""
 
     message_type: list[str]
     message: msgspec.Raw
@@ -28,15 +28,15 @@ _MASS_TRANSIT: Final = msgspec.json.Decoder(_Envelope)
 
 
 def message_headers(extension: bytes, body: bytes) -> dict[str, str] | None:
-    """The headers of a message, None if no framework has put any into it."""
+    """The headers of a message; None if it has none of a framework."""
     found = headers_of(extension) if extension else None
     return envelope_headers(body) if found is None else found
 
 
 def envelope_headers(body: bytes) -> dict[str, str] | None:
-    """The headers in an envelope of MassTransit, None if the body is none. What is not text is there as JSON."""
+    """The headers in an envelope of MassTransit; None for other bodies. Values that are not text become JSON."""
     data = body.removeprefix(_MARK).lstrip(_BLANKS)
-    # Most bodies need no second look.
+    # Most bodies need no decoding.
     if not data.startswith(b"{") or b'"messageType"' not in data:
         return None
     try:
@@ -50,7 +50,7 @@ def envelope_headers(body: bytes) -> dict[str, str] | None:
 
 
 def headers_of(extension: bytes | None) -> dict[str, str] | None:
-    """The headers in one extension field, None if it has none. A header without a value has an empty one."""
+    """The headers in one extension field; None if it has none. A header without a value has an empty one."""
     data = (extension or b"").removeprefix(_MARK).rstrip(b"\0").strip(_BLANKS)
     if data.startswith(b"<"):
         return _nservicebus(data)
@@ -74,7 +74,7 @@ def _nservicebus(data: bytes) -> dict[str, str] | None:
     parser.EndElementHandler = reader.end
     parser.CharacterDataHandler = reader.text
     try:
-        # Text of Python is read as it is, whatever encoding the declaration names.
+        # For a str, the parser ignores the encoding of the declaration.
         parser.Parse(data.decode(), True)
     except (expat.ExpatError, UnicodeDecodeError, _Unwanted):
         return None
@@ -86,7 +86,7 @@ class _Unwanted(Exception):
 
 
 class _HeaderInfos:
-    """What the parser calls. `headers` are whole when it is done."""
+    """Handlers for the parser. `headers` are complete at its end."""
 
     def __init__(self) -> None:
         self.headers: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Operations that are asked for inside the process alone: they have no path, and nobody else can ask for them."""
+"""Operations inside the process only: they have no path, and clients cannot request them."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +11,7 @@ from waypost.wire.format_names import FormatName
 
 @operation("", asks=Right.READ, status=204)
 class CancelReads(Operation[None], frozen=True, kw_only=True):
-    """End the reads that wait on a queue, and close what is open there for all, or only for those who read."""
+    """Cancel the reads that wait on a queue, and close its shared handles: all, or only those for reading."""
 
     name: QueueName
     keeps_sending: bool = False
@@ -19,7 +19,7 @@ class CancelReads(Operation[None], frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """Messages that have come to a queue, and the place and the messages to go on with."""
+    """Messages that have come to a queue, and the `since` and `held` to go on with."""
 
     messages: list[Message]
     since: int
@@ -28,10 +28,10 @@ class Followed:
 
 @operation("", asks=Right.READ)
 class Follow(Operation[Followed], frozen=True, kw_only=True):
-    """Look at messages that have come to a queue behind the SequentialID `since`, in the order of arrival.
+    """Peek at messages that came to a queue after the SequentialID `since`, in the order of arrival.
 
-    There are `limit` of them at most, and those of `held` beside: LookupIdentifiers of messages that were there before,
-    and could not be seen yet.
+    The answer has at most `limit` of them, and those of `held`: LookupIdentifiers of earlier messages that were not
+    visible yet.
     """
 
     name: QueueName
@@ -42,7 +42,7 @@ class Follow(Operation[Followed], frozen=True, kw_only=True):
 
 @operation("", asks=Right.READ)
 class ShowBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
-    """Show how far these queues can be read: a part of a list. Those that are gone are left out."""
+    """Show these queues, for a part of a list. Deleted ones are left out."""
 
     names: tuple[FormatName, ...]
 

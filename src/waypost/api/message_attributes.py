@@ -1,6 +1,6 @@
-"""What can be said of a message when it is sent, checked and as the core's message.
+"""Properties of a message to send, checked, and as a message of the core.
 
-waypost.api.properties is the list. A value that cannot be is an InvalidParameter, before anything is sent.
+waypost.api.properties is the list. An invalid value raises InvalidParameter before anything is sent.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,13 +23,13 @@ from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import CUSTOM_CLASS_MASK, is_valid_custom_class
 
 _DEFAULTS: Final = tuple(row.default for row in MESSAGE_ROWS)
-# Text and nothing else, which is as common as bytes and nothing else.
+# A text body and no other properties, which is as common as a body of bytes alone.
 _TEXT_ALONE: Final = tuple(VT_BSTR if row.name == "body_type" else row.default for row in MESSAGE_ROWS)
 
 
 def message_like(properties: MessageProperties, *, computer: str) -> Message:
-    """The core's message with these properties, but for its body. `computer` is what names are relative to."""
-    # The properties that a record has more are those of the body.
+    """A message of the core with these properties and no body. Names are relative to `computer`."""
+    # A record may have more properties behind these: those of the body.
     values = astuple(properties)[: len(_DEFAULTS)]
     if values == _DEFAULTS:
         return Message(delivery_guarantee=DeliveryGuarantee.RECOVERABLE)
@@ -49,7 +49,7 @@ def message_like(properties: MessageProperties, *, computer: str) -> Message:
 
 
 def names_text(names: Names | None) -> str | list[str] | None:
-    """Queues that were named by text or by queue objects, as the record has them."""
+    """Names of queues, given as text or queue objects, in the form of the record."""
     if names is None or isinstance(names, str):
         return names
     if isinstance(names, Sequence):
@@ -62,16 +62,16 @@ def dead_letter_text(value: bool | Name) -> bool | str:  # noqa: FBT001, it is a
 
 
 def identifier_text(value: str | bytes | None) -> str | None:
-    """The id of a message, which may be 20 bytes, as the record has it."""
+    """The id of a message, given as text or 20 bytes, in the form of the record."""
     if value is None or isinstance(value, str):
         return value
     if not isinstance(value, bytes | bytearray | memoryview):
-        raise InvalidParameter(f"correlation_id is {_IDENTIFIER}, not {excerpt(value)}")
+        raise InvalidParameter(f"correlation_id must be {_IDENTIFIER}, not {excerpt(value)}")
     return bytes(value).hex()
 
 
 def acknowledge_text(bits: int) -> str:
-    """The word for a union of bits that has one, or its single words."""
+    """The word for a set of bits, or single words joined with commas."""
     for word, value in ACKNOWLEDGE.items():
         if value == bits:
             return word
@@ -79,23 +79,23 @@ def acknowledge_text(bits: int) -> str:
 
 
 def is_encodable(text: str) -> bool:
-    """Whether UTF-16 can say it: there is no half of a surrogate pair."""
+    """Whether UTF-16 can encode a text: it has no lone surrogate."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _check_acknowledge(attributes: Mapping[str, object]) -> None:
-    """A packet names an administration queue exactly if it asks for something (MS-MQMQ 2.2.19.2)."""
+    """A packet has an administration queue if and only if it asks for acknowledgments (MS-MQMQ 2.2.19.2)."""
     asks = bool(attributes.get("acknowledgements_requested"))
     if asks and "administration_queue_format_name" not in attributes:
-        raise InvalidParameter("acknowledge needs an admin_queue, the queue that gets the acknowledgments")
+        raise InvalidParameter("acknowledge needs an admin_queue, the queue for the acknowledgments")
     if "administration_queue_format_name" in attributes and not asks:
-        raise InvalidParameter("an admin_queue needs acknowledge, to say which acknowledgments it shall get")
+        raise InvalidParameter("admin_queue needs acknowledge, the acknowledgments to send to the queue")
 
 
 def _name_text(name: Name) -> str:
     text = name if isinstance(name, str) else getattr(name, "format_name", None)
     if not isinstance(text, str):
-        raise InvalidParameter(f"a queue is named by text or a queue object, not by {type(name).__name__}")
+        raise InvalidParameter(f"a queue name must be text or a queue object, not {type(name).__name__}")
     return text
 
 
@@ -106,16 +106,16 @@ def _named(row: PropertyRow) -> str:
 
 def _text(row: PropertyRow, value: object) -> str:
     if not isinstance(value, str):
-        raise InvalidParameter(f"{_named(row)} is text, not {type(value).__name__}")
+        raise InvalidParameter(f"{_named(row)} must be text, not {type(value).__name__}")
     if not is_encodable(value):
-        raise InvalidParameter(f"the {row.name} is no text that can be encoded: it has one half of a surrogate pair")
+        raise InvalidParameter(f"the {row.name} is not valid text: it contains a lone surrogate")
     return value
 
 
 def number(row: PropertyRow, value: object) -> int:
     low, high = row.constraints["minimum"], row.constraints["maximum"]
     if not isinstance(value, int) or not low <= value <= high:
-        raise InvalidParameter(f"{_named(row)} is a number from {low} to {high}, not {excerpt(value)}")
+        raise InvalidParameter(f"{_named(row)} must be a number from {low} to {high}, not {excerpt(value)}")
     return int(value)
 
 
@@ -124,11 +124,11 @@ def flag(_: PropertyRow, value: object) -> bool:
 
 
 def _seconds(row: PropertyRow, value: object) -> int:
-    """Whole seconds, because a message carries no parts of them."""
+    """Whole seconds, because a message carries no fractions."""
     high = row.constraints["maximum"]
     if not isinstance(value, int | float) or not 0 <= value <= high:
         raise InvalidParameter(
-            f"{row.name} is a number of seconds from 0 to {high}, or None for no limit, not {excerpt(value)}"
+            f"{row.name} must be a number of seconds from 0 to {high}, or None for no limit, not {excerpt(value)}"
         )
     return ceil(value)
 
@@ -141,7 +141,7 @@ def _acknowledgments(row: PropertyRow, value: object) -> int:
     bits = 0
     for word in map(str.strip, str(value).split(",")):
         if word not in ACKNOWLEDGE:
-            raise InvalidParameter(f"{row.name} is one of {', '.join(ACKNOWLEDGE)}, not {excerpt(word)}")
+            raise InvalidParameter(f"{row.name} must be one of {', '.join(ACKNOWLEDGE)}, not {excerpt(word)}")
         bits |= ACKNOWLEDGE[word]
     return bits
 
@@ -150,7 +150,7 @@ _IDENTIFIER: Final = "the id of a message, 40 hexadecimal digits or 20 bytes"
 
 
 def _identifier(row: PropertyRow, value: object) -> MessageIdentifier:
-    """Of the text that `Message.id` is, or hexadecimal digits."""
+    """The identifier from the text of `Message.id`, or from hexadecimal digits."""
     data = b""
     try:
         if isinstance(value, str) and "\\" in value:
@@ -159,21 +159,19 @@ def _identifier(row: PropertyRow, value: object) -> MessageIdentifier:
     except (DecodeError, ValueError):
         pass
     if len(data) != 20:
-        raise InvalidParameter(f"{row.name} is {_IDENTIFIER}, not {excerpt(value)}")
+        raise InvalidParameter(f"{row.name} must be {_IDENTIFIER}, not {excerpt(value)}")
     return MessageIdentifier.decode(data, 0)[0]
 
 
 def _bytes(row: PropertyRow, value: object) -> bytes:
     if not isinstance(value, bytes | bytearray | memoryview):
-        raise InvalidParameter(f"{row.name} is bytes, not {type(value).__name__}")
+        raise InvalidParameter(f"{row.name} must be bytes, not {type(value).__name__}")
     return bytes(value)
 
 
 def _class(row: PropertyRow, value: object) -> int:
     if not isinstance(value, int) or not is_valid_custom_class(value):
-        raise InvalidParameter(
-            f"{row.name} has no bits outside {CUSTOM_CLASS_MASK:#06x}, so it is not {excerpt(value)}"
-        )
+        raise InvalidParameter(f"{row.name} must have no bits outside {CUSTOM_CLASS_MASK:#06x}, not {excerpt(value)}")
     return int(value)
 
 
@@ -181,24 +179,24 @@ def guid(row: PropertyRow, value: object) -> bytes:
     try:
         return parse_guid(_plain_text(row, value))
     except DecodeError:
-        raise InvalidParameter(f"{row.name} is a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(value)}") from None
+        raise InvalidParameter(f"{row.name} must be a GUID of 8-4-4-4-12 hex digits, not {excerpt(value)}") from None
 
 
 def _public_queue(row: PropertyRow, value: object) -> bytes:
     found = FormatName.parse(_plain_text(row, value))
     if not isinstance(found, PublicFormatName):
-        raise InvalidParameter(f"{row.name} is the public queue for reports, PUBLIC=guid, not {excerpt(value)}")
+        raise InvalidParameter(f"{row.name} must be a public queue, PUBLIC=guid, not {excerpt(value)}")
     return found.guid
 
 
 def _plain_text(row: PropertyRow, value: object) -> str:
     if not isinstance(value, str):
-        raise InvalidParameter(f"{row.name} is text, not {type(value).__name__}")
+        raise InvalidParameter(f"{row.name} must be text, not {type(value).__name__}")
     return value
 
 
 def _queues(row: PropertyRow, value: Names, computer: str) -> dict[str, object]:
-    """MS-MQMQ 2.2.20.1: the MultiQueueFormatHeader has all of several queues, and the UserHeader the first of them."""
+    """MS-MQMQ 2.2.20.1: of several queues, the MultiQueueFormatHeader has all, and the UserHeader the first."""
     names = format_names(value, computer)
     if len(names) == 1:
         return {row.attribute: names[0]}
@@ -212,7 +210,7 @@ def _dead_letter(row: PropertyRow, value: object, computer: str) -> dict[str, ob
     return {row.attribute: True, "application_deadletter_queue": str(path)}
 
 
-# A value as the core has it.
+# Readers of values for the core.
 _READ: Final[dict[Kind, Callable[[PropertyRow, Any], Any]]] = {
     Kind.TEXT: _text,
     Kind.NUMBER: number,
@@ -226,7 +224,7 @@ _READ: Final[dict[Kind, Callable[[PropertyRow, Any], Any]]] = {
     Kind.MESSAGE_CLASS: _class,
     Kind.GUID: guid,
 }
-# Names of queues: a property is two attributes if it has several of them, or one in the place of a flag.
+# Readers of queue names: several names become two attributes, and so does a name in place of a flag.
 _READ_NAMES: Final[dict[Kind, Callable[[PropertyRow, Any, str], dict[str, Any]]]] = {
     Kind.QUEUES: _queues,
     Kind.DEAD_LETTER: _dead_letter,

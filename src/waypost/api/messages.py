@@ -8,7 +8,7 @@ from waypost.wire.format_names import FormatName
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """The copies of a message that was sent to several queues at once. All have one identifier."""
+    """Copies of a message that was sent to several queues at once. All have the same identifier."""
 
     name: FormatName
     messages: tuple[Message, ...]
@@ -23,10 +23,10 @@ class Sent:
 
 @dataclass(slots=True)
 class Received:
-    """Messages that were taken or looked at.
+    """Messages that were received or peeked at.
 
     `next` is the `after` of the next page of a browse, "" on the last. `receipt` ends a lease, and `refused` are
-    receipts that were over already.
+    receipts of leases that had expired.
     """
 
     messages: list[Message]

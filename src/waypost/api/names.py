@@ -1,4 +1,4 @@
-"""NAME, the one way in which people name queues everywhere: what they type, as a format name or a path.
+"""NAME: the text for a queue everywhere, as a short name, a path name or a format name.
 
 orders                  the private queue of this computer, also private$\\orders or .\\private$\\orders
 orders;retry            its subqueue
@@ -31,7 +31,7 @@ _LOCAL: Final = re.compile(r"private\$\\|system\$;", re.IGNORECASE)
 
 
 class HasFormatName(Protocol):
-    """A queue object, or what is told of one."""
+    """A queue object, or a record of a queue."""
 
     @property
     def format_name(self) -> str: ...
@@ -43,17 +43,17 @@ Names: TypeAlias = Name | Sequence[Name]
 
 
 def format_name(name: Name, computer: str) -> FormatName:
-    """The queue that `name` means on this computer. Raises IllegalFormatName, InvalidParameter for what is no text."""
+    """The queue that `name` means on this computer. Raises IllegalFormatName; InvalidParameter if it is not text."""
     text = name if isinstance(name, str) else getattr(name, "format_name", None)
     if not isinstance(text, str):
-        raise InvalidParameter(f"a queue is named by text or a queue object, not by {type(name).__name__}")
+        raise InvalidParameter(f"a queue name must be text or a queue object, not {type(name).__name__}")
     return _parsed(text, computer)
 
 
 def format_names(names: Names, computer: str) -> tuple[FormatName, ...]:
-    """The queues that are meant where several can be named: by one name, by names joined with commas, or by a list.
+    """The queues where several are possible: of one name, of names joined with commas, or of a list.
 
-    Each is there once. Raises what `format_name` does, and InvalidParameter if there are none or too many.
+    Each is there once. Raises the errors of `format_name`, and InvalidParameter for none or too many.
     """
     given = names if isinstance(names, Sequence) and not isinstance(names, str) else (names,)
     found: dict[FormatName, None] = {}
@@ -61,15 +61,15 @@ def format_names(names: Names, computer: str) -> tuple[FormatName, ...]:
         parsed = format_name(name, computer)
         found.update(dict.fromkeys(parsed.elements if isinstance(parsed, MultipleElementFormatName) else (parsed,)))
     if not 0 < len(found) <= MAX_ANSWER_QUEUES:
-        raise InvalidParameter(f"1 to {MAX_ANSWER_QUEUES} queues can be named here, not {len(found)}")
+        raise InvalidParameter(f"the number of queues must be 1 to {MAX_ANSWER_QUEUES}, not {len(found)}")
     return tuple(found)
 
 
 def path_name(name: Name, computer: str) -> PathName:
-    """The path of a queue that is to be created under this name. Raises what `format_name` does."""
+    """The path of a queue to create under this name. Raises the errors of `format_name`."""
     found = format_name(name, computer)
     if not isinstance(found, DirectFormatName) or found.is_read_only or found.kind is QueueKind.SYSTEM:
-        raise InvalidParameter(f"no queue can be created under the name {name}; give it one like 'orders'")
+        raise InvalidParameter(f"{name} is not a name for a new queue; use one like 'orders'")
     return PathName(found.host, found.kind, found.queue, found.subqueue)
 
 
@@ -85,29 +85,29 @@ def short_name(name: FormatName, computer: str) -> str:
 
 
 def journal_name(name: FormatName) -> FormatName:
-    """The journal that belongs to the queue. Raises InvalidParameter if its kind of name has none."""
+    """The journal of the queue. Raises InvalidParameter if its kind of name has none."""
     if isinstance(name, DirectFormatName) and name.suffix is Suffix.NONE:
         return DirectFormatName(name.protocol, name.address, name.kind, name.queue, suffix=Suffix.JOURNAL)
     raise InvalidParameter(f"{name} has no journal")
 
 
 def subqueue_name(name: FormatName, subqueue: str) -> FormatName:
-    """The subqueue of that name. Raises IllegalFormatName, and InvalidParameter if the queue can have none."""
+    """The subqueue of that name. Raises IllegalFormatName; InvalidParameter if the queue has no subqueues."""
     if isinstance(name, DirectFormatName) and name.suffix is Suffix.NONE and isinstance(subqueue, str):
         return FormatName.parse(f"{name};{subqueue}")
     raise InvalidParameter(f"{name} has no subqueue {excerpt(subqueue)}")
 
 
 def check_can_be_sent_to(name: FormatName) -> None:
-    """Raises UnsupportedFormatName for a multicast address or a URL: nobody transfers what is sent to one."""
+    """Raises UnsupportedFormatName for a multicast address or a URL: Waypost does not transfer messages there."""
     for each in name.elements if isinstance(name, MultipleElementFormatName) else (name,):
         if isinstance(each, MulticastFormatName):
-            raise UnsupportedFormatName(f"{each} cannot be sent to: multicast is not offered yet")
+            raise UnsupportedFormatName(f"cannot send to {each}: multicast is not supported yet")
         if isinstance(each, DirectFormatName) and each.protocol in DEFAULT_PORTS:
-            raise UnsupportedFormatName(f"{each} cannot be sent to: messages over HTTP are not offered yet")
+            raise UnsupportedFormatName(f"cannot send to {each}: messages over HTTP are not supported yet")
 
 
-# Programs use few names, again and again, and to parse one takes longer than to send a message.
+# Programs use few names again and again, and parsing a name takes longer than sending a message.
 @lru_cache(maxsize=512)
 def _parsed(text: str, computer: str) -> FormatName:
     return FormatName.parse(text) if _FORMAT_NAME.match(text) else _direct_name(text, computer)

@@ -1,9 +1,9 @@
-"""Bodies to send: bytes and text on our side, BodyType and bytes in the message. waypost.api.bodies reads them.
+"""Bodies to send: bytes or text in Python, BodyType and bytes in the message. waypost.api.bodies reads them.
 
-Text travels as VT_BSTR, UTF-16 without an end mark: the one type that both the ActiveXMessageFormatter of .NET and the
+Text travels as VT_BSTR, UTF-16 without an end mark: the only type that both the ActiveXMessageFormatter of .NET and the
 COM objects of MSMQ read as a string. Bytes travel as VT_VECTOR | VT_UI1, which both read as an array of bytes.
-The XmlMessageFormatter, which .NET uses unless told otherwise, reads UTF-8 text of type 0: `xml_body` makes it. What
-the BinaryMessageFormatter of .NET writes stays bytes; nothing here ever makes objects of a body.
+The XmlMessageFormatter, the default of .NET, reads UTF-8 text of type 0: `xml_body` writes it. Bodies of the
+BinaryMessageFormatter of .NET stay bytes; nothing here ever turns a body into objects.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ Body: TypeAlias = str | bytes | bytearray | memoryview
 
 
 def encode_body(body: Body, body_type: int | None) -> tuple[bytes, int]:
-    """The bytes and the BodyType. Text is UTF-16 in the types that say so, and UTF-8 in every other."""
+    """The bytes and the BodyType. Text is UTF-16 in the types of wide strings, and UTF-8 in every other."""
     if isinstance(body, str):
         number = VT_BSTR if body_type is None else body_type
         data = _encoded(body, "utf-16-le" if number in WIDE else "utf-8")
@@ -29,41 +29,41 @@ def encode_body(body: Body, body_type: int | None) -> tuple[bytes, int]:
         data = bytes(body)
     else:
         raise InvalidParameter(
-            f"a body is bytes or text, not {type(body).__name__}; make bytes of it, with json for example"
+            f"a body must be bytes or text, not {type(body).__name__}; convert it, with json for example"
         )
     check_size(data)
     return data, number
 
 
 def encode_bodies(bodies: Iterable[Body], body_type: int | None) -> tuple[list[bytes], int]:
-    """The same for messages that are sent together, which have one BodyType."""
+    """The bytes and the one BodyType of messages that are sent together."""
     if isinstance(bodies, str | bytes | bytearray | memoryview):
-        raise InvalidParameter("bodies are a list of bodies, not one")
+        raise InvalidParameter("bodies must be a list of bodies, not one body")
     if not isinstance(bodies, Iterable):
-        raise InvalidParameter(f"bodies are a list of bodies, not {type(bodies).__name__}")
+        raise InvalidParameter(f"bodies must be a list of bodies, not {type(bodies).__name__}")
     encoded = []
     number = body_type
     for body in bodies:
         data, found = encode_body(body, body_type)
         if found != number and number is not None:
-            raise InvalidParameter("bodies that are sent together are all text or all bytes")
+            raise InvalidParameter("bodies that are sent together must be all text or all bytes")
         number = found
         encoded.append(data)
     return encoded, BYTES if number is None else number
 
 
 def body_of(message: NewMessage) -> Body:
-    """The one that is given in one of several ways. Raises InvalidParameter if there are two."""
+    """The body of a message. Raises InvalidParameter if it is given twice."""
     bodies = [body for body in (message.body, message.body_base64, message.body_text) if body is not UNSET]
     if len(bodies) > 1:
-        raise InvalidParameter("a message has one of `body`, `body_base64` and `body_text`")
+        raise InvalidParameter("`body`, `body_base64` and `body_text` are mutually exclusive")
     return bodies[0] if bodies else b""
 
 
 def xml_body(text: str) -> bytes:
     """Text as the XmlMessageFormatter of .NET writes and reads a string; send it with `body_type=0`."""
     if not isinstance(text, str):
-        raise InvalidParameter(f"the body is made of text, not of {type(text).__name__}")
+        raise InvalidParameter(f"the body must be text, not {type(text).__name__}")
     return _encoded(f'<?xml version="1.0"?>\r\n<string>{escape(text, quote=False)}</string>', "utf-8")
 
 
@@ -71,4 +71,4 @@ def _encoded(text: str, encoding: str) -> bytes:
     try:
         return text.encode(encoding)
     except UnicodeEncodeError as error:
-        raise InvalidParameter(f"the body is no text that can be encoded: {error.reason}") from None
+        raise InvalidParameter(f"the body is not valid text: {error.reason}") from None

@@ -1,13 +1,13 @@
-"""What can be asked of a queue manager: one record an operation, its reply, and one row that says the rest.
+"""Operations of a queue manager: one record each, with its reply, and a row with its other facts.
 
-Whatever carries operations reads these rows: the HTTP client builds a request from one, the server's route is bound
-from the same one, and the queue manager's handlers are found by the type of the record.
+Every carrier of operations reads these rows: the HTTP client builds a request from a row, the route of the server is
+bound from the same one, and the type of the record finds the handler of the queue manager.
 
 To add an operation: its record with @operation here and its name in OPERATIONS, its handler in
 waypost.node.operation_handlers, and a method in both facades of waypost.client; a verb in waypost.cli. Its route and
 its place in /schema come from the row; waypost.http.operation_routes names those that do more. Operations of the bulk
 interface are in waypost.api.bulk, those about the daemon itself in waypost.api.status. tests/api/test_operations.py
-says what is left.
+reports missing steps.
 """
 
 import re
@@ -51,17 +51,17 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 O = TypeVar("O", bound="Operation[object]")  # noqa: E741, an operation
 
-# To purge, delete or renumber a queue takes as long as it has messages: minutes if they are millions.
+# Purging, deleting or renumbering a queue takes time in proportion to its messages: minutes for millions.
 LONG_SECONDS: Final = 3600.0
 
 _PATH_PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _CAPITAL: Final = re.compile(r"(?<!^)(?=[A-Z])")
-# Methods whose operations have no body: what is not in the path is in the query.
+# Methods without a body: fields that are not in the path are in the query.
 _WITHOUT_BODY: Final = frozenset({"GET", "DELETE"})
 
 
 class Right(Enum):
-    """What a caller has to be allowed to do."""
+    """A right that a caller needs."""
 
     READ = "read"
     SEND = "send"
@@ -71,13 +71,13 @@ class Right(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Facts of an operation beside its fields.
+    """Facts of an operation besides its fields.
 
     `path_names`, `query_names` and `body_names` say where each field is in a request, and `body` is the structure of
-    the last: the record itself if the body has all fields. `reads_only` operations change nothing. To do an
-    `is_repeatable` one twice is as good as once. `status` is the HTTP status of success: 204 exactly if there is no
+    the body: the record itself if the body has all fields. `reads_only` operations change nothing. An `is_repeatable`
+    operation has the same effect twice as once. `status` is the HTTP status of success: 204 for an operation without a
     reply. An answer may take `wait_s` seconds longer than others. An operation that `waits` waits for a message for its
-    `timeout_s` and can be cancelled meanwhile.
+    `timeout_s`, and callers can cancel it meanwhile.
     """
 
     name: str
@@ -103,13 +103,13 @@ class Row:
 
 
 class Operation(Struct, Generic[R_co], frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What is asked for, with a reply of the type R_co. It is checked where it is done, before anything changes."""
+    """An operation with a reply of the type R_co. Its performer checks it before anything changes."""
 
     row: ClassVar[Row]
 
 
 def checked(operation: Operation[R], reply: object) -> R:
-    """The reply of an operation, which is of the type that the record names."""
+    """The reply of an operation, with the type that its record declares."""
     assert isinstance(reply, operation.row.reply), f"{operation.row.words} is answered with {type(reply).__name__}"
     found: R = reply
     return found
@@ -120,8 +120,8 @@ def operation(
 ) -> Callable[[type[O]], type[O]]:
     """Give a record its row. `binding` is like "POST /api/queues/{name}/purge?outgoing".
 
-    Fields that it names with ? are in the query of a request; the others are in the path, if it has them there, or in
-    the query of a GET or DELETE, or else in the body.
+    Fields after ? are in the query of a request. The others are in the path if it names them, or in the query of a GET
+    or DELETE, or else in the body.
     """
     method, _, target = binding.partition(" ")
     path, _, query = target.partition("?")
@@ -184,17 +184,17 @@ def _reply(kind: type[Operation[object]]) -> type[object]:
     return reply
 
 
-# In a path it is percent-encoded.
-QueueName = Annotated[str, Meta(description="A queue: orders, orders;retry, DIRECT=..., any NAME.")]
-# Where it is checked, the sentence says more than a decoder could.
+# Percent-encoded in a path.
+QueueName = Annotated[str, Meta(description="Name of a queue: orders, orders;retry, DIRECT=..., any NAME.")]
+# The performer checks it, with a better error than a decoder could give.
 Age = Annotated[float, Meta(description="Seconds, 0 or more.", extra_json_schema={"minimum": 0})]
-Guid = Annotated[str, Meta(description="The GUID of a queue manager.", extra_json_schema=GUID_FORM)]
+Guid = Annotated[str, Meta(description="GUID of a queue manager.", extra_json_schema=GUID_FORM)]
 Address = Annotated[str, Meta(description="An IP address.", extra_json_schema=ADDRESS_FORM)]
 After = Annotated[str, Meta(description="The `next` of the page before.", extra_json_schema=NEXT_FORM)]
-Outgoing = Annotated[bool, Meta(description="Whether the outgoing queue with this format name is meant.")]
-Identifier = Annotated[str, Meta(description="The id that opened it, or began it.", extra_json_schema=GUID_FORM)]
+Outgoing = Annotated[bool, Meta(description="Use the outgoing queue with this format name.")]
+Identifier = Annotated[str, Meta(description="The id of the open object.", extra_json_schema=GUID_FORM)]
 Seek: TypeAlias = Literal["first", "previous", "current", "next", "last"]
-# Of the messages in an answer over HTTP.
+# Form of the messages in an answer over HTTP.
 Form: TypeAlias = Literal["full", "packet"]
 Answer: TypeAlias = Literal["full", "ids"]
 
@@ -204,39 +204,39 @@ Answer: TypeAlias = Literal["full", "ids"]
 
 @operation("GET /api/queues", asks=Right.READ)
 class ListQueues(Operation[QueueList], frozen=True, kw_only=True):
-    """List the queues that applications have created; with `kind` others: outgoing, system or all.
+    """List the queues that applications have created; `kind` selects others: outgoing, system or all.
 
-    Of many queues each is shown as it is when its turn comes: one that is created or deleted meanwhile may be missing.
+    A long list is built in parts: a queue created or deleted meanwhile may be missing.
     """
 
     kind: Kind = ""
-    pattern: Annotated[str, Meta(description="Compared with names of queues: * and ? are any characters.")] = ""
+    pattern: Annotated[str, Meta(description="Pattern for names of queues: * and ? match any characters.")] = ""
 
 
 @operation("GET /api/queues/{name}", asks=Right.READ)
 class ShowQueue(Operation[QueueInfo], frozen=True, kw_only=True):
-    """Show a queue as it is at this moment."""
+    """Show the properties and the present state of a queue."""
 
     name: QueueName
 
 
 @operation("DELETE /api/queues/{name}", asks=Right.ADMIN, status=204, wait_s=LONG_SECONDS)
 class DeleteQueue(Operation[None], frozen=True, kw_only=True):
-    """Delete a queue with all that is in it."""
+    """Delete a queue with all its messages."""
 
     name: QueueName
 
 
 @operation("POST /api/queues/{name}/pause", asks=Right.ADMIN, status=204)
 class PauseQueue(Operation[None], frozen=True, kw_only=True):
-    """Let no message leave an outgoing queue."""
+    """Pause an outgoing queue: its messages stay here."""
 
     name: QueueName
 
 
 @operation("POST /api/queues/{name}/resume", asks=Right.ADMIN, status=204)
 class ResumeQueue(Operation[None], frozen=True, kw_only=True):
-    """Let messages leave an outgoing queue again."""
+    """Resume an outgoing queue: its messages are sent again."""
 
     name: QueueName
 
@@ -251,14 +251,14 @@ class CreateQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=Tr
 
 @operation("PATCH /api/queues/{name}", asks=Right.ADMIN)
 class SetQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=True):
-    """Change properties of a queue; the others stay."""
+    """Change properties of a queue; the others stay as they are."""
 
     name: QueueName
 
 
 @operation("POST /api/queues/{name}/purge?outgoing", asks=Right.RECEIVE, status=204, wait_s=LONG_SECONDS)
 class PurgeQueue(Operation[None], frozen=True, kw_only=True):
-    """Remove all messages that are in the queue now."""
+    """Delete all messages that are in the queue now."""
 
     name: QueueName
     outgoing: Outgoing = False
@@ -269,12 +269,11 @@ class PurgeQueue(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/messages", asks=Right.SEND)
 class Send(Operation[Sent], frozen=True, kw_only=True):
-    """Send messages, and answer when they are safe: recoverable ones on disk, those of a transaction at its commit.
+    """Send messages. The answer comes when recoverable messages are on disk; in a transaction, that is its commit.
 
-    Messages of their own, each sent by itself in order; or bodies that share the properties of `like`: all or none.
-    The quick form, that of waypost.connect, is `like` and `bodies` in MessagePack with the answer "ids", for one
-    message as for many; it always has `like.body_type`. Only one body can go to several queues (format names joined
-    with commas).
+    `messages` are sent one by one, in order. `bodies` share the properties of `like`, and all are sent or none. The
+    fast form, used by waypost.connect, is `like` and `bodies` in MessagePack with the answer "ids", for one or many
+    messages; it always has `like.body_type`. For several queues (format names joined with commas), send one body only.
     """
 
     name: QueueName
@@ -287,7 +286,7 @@ class Send(Operation[Sent], frozen=True, kw_only=True):
 
 
 class Read(Operation[Received], frozen=True, kw_only=True):
-    """Of a receive or a peek; `count` is for what is not looked up."""
+    """Base of receive and peek. `count` is for reads without `lookup_id` and `seek`."""
 
     name: QueueName
     outgoing: Outgoing = False
@@ -305,17 +304,17 @@ class Read(Operation[Received], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/receive?outgoing", asks=Right.RECEIVE)
 class Receive(Read, frozen=True, kw_only=True):
-    """Take messages out of the queue: those that are there, up to `count`, or the first that comes in time."""
+    """Receive up to `count` messages that are in the queue, or wait up to `timeout_s` for the first."""
 
 
 @operation("POST /api/queues/{name}/peek?outgoing", asks=Right.READ, is_repeatable=True)
 class Peek(Read, frozen=True, kw_only=True):
-    """Look at messages and leave them there."""
+    """Peek at messages, and leave them in the queue."""
 
 
 @operation("GET /api/queues/{name}/browse", asks=Right.READ)
 class Browse(Operation[Received], frozen=True, kw_only=True):
-    """Look at all messages, page by page: `after` is what the page before calls `next`."""
+    """Peek at all messages, page by page: `after` is the `next` of the page before."""
 
     name: QueueName
     after: Annotated[str, Meta(extra_json_schema=LOOKUP_ID_OR_NOTHING_FORM)] = ""
@@ -326,7 +325,7 @@ class Browse(Operation[Received], frozen=True, kw_only=True):
 
 @operation("DELETE /api/queues/{name}/messages/{number}", asks=Right.RECEIVE, status=204)
 class DeleteMessage(Operation[None], frozen=True, kw_only=True):
-    """Remove one message, as a receive does."""
+    """Delete one message, as a receive does."""
 
     name: QueueName
     number: Annotated[
@@ -349,11 +348,11 @@ class MoveMessage(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/move-all?outgoing", asks=Right.RECEIVE)
 class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
-    """Move the messages of a queue to one of its subqueues, or back, some thousand with one request.
+    """Move the messages of a queue to one of its subqueues, or back, some thousands with one request.
 
-    To go on, ask again with `after` and `up_to` as the answer has them in `next` and `up_to`, until `next` is empty.
-    Messages that come meanwhile stay, and so do those that a reader holds. Each message is in one of the two queues,
-    whenever this ends.
+    To go on, repeat the request with `next` of the answer as `after`, and its `up_to`, until `next` is empty. Messages
+    that come meanwhile stay, and so do messages that a reader holds. If the move breaks off, each message is in one of
+    the two queues.
     """
 
     name: QueueName
@@ -365,7 +364,7 @@ class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/resend?outgoing", asks=Right.RECEIVE)
 class Resend(Operation[Sent], frozen=True, kw_only=True):
-    """Take a message and send it once more, to another queue or to where it was sent to: both are done or neither."""
+    """Receive a message and send it again, to another queue or to its first destination: both or neither."""
 
     name: QueueName
     lookup_id: LookupId
@@ -374,12 +373,12 @@ class Resend(Operation[Sent], frozen=True, kw_only=True):
     outgoing: Outgoing = False
 
 
-# --- What is open between two requests --------------------------------------------------------------------------------
+# --- Handles, cursors and transactions --------------------------------------------------------------------------------
 
 
 @operation("POST /api/handles", asks=Right.RECEIVE, status=201)
 class OpenQueue(Operation[Handle], frozen=True, kw_only=True):
-    """Open a queue for this client alone, so that nobody else receives from it."""
+    """Open a queue exclusively, so that no other client receives from it."""
 
     queue: str
     exclusive: Annotated[bool, Meta(extra_json_schema={"const": True})] = True
@@ -387,16 +386,16 @@ class OpenQueue(Operation[Handle], frozen=True, kw_only=True):
 
 @operation("DELETE /api/handles/{identifier}", asks=Right.RECEIVE, status=204)
 class CloseQueue(Operation[None], frozen=True, kw_only=True):
-    """Close it: what waits on it ends."""
+    """Close a handle. Reads that wait on it end."""
 
     identifier: Identifier
 
 
 @operation("POST /api/cursors", asks=Right.RECEIVE, status=201)
 class OpenCursor(Operation[Handle], frozen=True, kw_only=True):
-    """A place in a queue, before its first message.
+    """Open a cursor in a queue, before its first message.
 
-    `handle` is that of an exclusive open of the same queue, whose cursor it shall be.
+    `handle` is the id of an exclusive open of the same queue, to which the cursor then belongs.
     """
 
     queue: str
@@ -406,13 +405,13 @@ class OpenCursor(Operation[Handle], frozen=True, kw_only=True):
 
 @operation("DELETE /api/cursors/{identifier}", asks=Right.RECEIVE, status=204)
 class CloseCursor(Operation[None], frozen=True, kw_only=True):
-    """Forget the place."""
+    """Close a cursor."""
 
     identifier: Identifier
 
 
 class CursorRead(Operation[Received], frozen=True, kw_only=True):
-    """Of a read at a cursor."""
+    """Base of the reads at a cursor."""
 
     identifier: Identifier
     timeout_s: Seconds = 0
@@ -423,24 +422,24 @@ class CursorRead(Operation[Received], frozen=True, kw_only=True):
 
 @operation("POST /api/cursors/{identifier}/peek", asks=Right.READ, is_repeatable=True)
 class CursorPeek(CursorRead, frozen=True, kw_only=True):
-    """Look at the message where the cursor is."""
+    """Peek at the message at the cursor."""
 
 
 @operation("POST /api/cursors/{identifier}/next", asks=Right.READ)
 class CursorNext(CursorRead, frozen=True, kw_only=True):
-    """Go on to the next message, and look at it."""
+    """Move the cursor to the next message, and peek at it."""
 
 
 @operation("POST /api/cursors/{identifier}/receive", asks=Right.RECEIVE)
 class CursorReceive(CursorRead, frozen=True, kw_only=True):
-    """Receive the message where the cursor is."""
+    """Receive the message at the cursor."""
 
 
 @operation("POST /api/transactions", asks=Right.SEND, status=201)
 class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
-    """Begin a transaction, which is aborted when it was not used for `timeout_s`.
+    """Begin a transaction. It aborts when it was not used for `timeout_s`.
 
-    `id` is a GUID, made up by the server if not given.
+    `id` is a GUID; by default the server generates one.
     """
 
     id: AnyGuid | UnsetType = UNSET
@@ -449,14 +448,14 @@ class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
 
 @operation("POST /api/transactions/{identifier}/commit", asks=Right.SEND, status=204, is_repeatable=True)
 class CommitTransaction(Operation[None], frozen=True, kw_only=True):
-    """Commit, and answer when all is on disk. One that is committed already stays so."""
+    """Commit a transaction. The answer comes when everything is on disk. Repeating the commit does no harm."""
 
     identifier: Identifier
 
 
 @operation("POST /api/transactions/{identifier}/abort", asks=Right.SEND, status=204)
 class AbortTransaction(Operation[None], frozen=True, kw_only=True):
-    """Undo all that was done in it."""
+    """Abort a transaction, which undoes its sends and receives."""
 
     identifier: Identifier
 
@@ -466,10 +465,10 @@ class AbortTransaction(Operation[None], frozen=True, kw_only=True):
 
 @operation("GET /api/sequences", asks=Right.READ)
 class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
-    """List transactional sequences, a thousand at most with each request.
+    """List transactional sequences, at most a thousand with each request.
 
-    `direction` is `in` for what comes from others, `out` for what is sent from here, `refused` for what is not taken.
-    `queue`, `source` (a GUID) and `address` leave the others out. `after` goes on where `next` of a page says.
+    `direction` is `in` for incoming sequences, `out` for outgoing, `refused` for refused ones. `queue`, `source` (a
+    GUID) and `address` select sequences. `after` is the `next` of the page before.
     """
 
     direction: Direction = "in"
@@ -481,12 +480,11 @@ class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/reset", asks=Right.ADMIN, wait_s=LONG_SECONDS)
 class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
-    """Begin transactional sequences again, which may let messages come twice: `warning` says which.
+    """Reset transactional sequences: they begin again. Messages may then come twice; `warning` says which.
 
-    They are those that fit all that is given. The name of an outgoing queue means the sequence that is sent from here;
-    it is answered when all waiting messages have their new numbers, and a second reset meanwhile is refused.
-    `trial` changes nothing, and says what would be done. A request looks at ten thousand sequences at most; `after`
-    goes on where its `next` says.
+    The request resets sequences that match all given fields. The name of an outgoing queue means its outgoing sequence;
+    that answer comes when all waiting messages have new numbers, and a second reset meanwhile is refused. `trial` is a
+    dry run: it changes nothing. A request covers at most ten thousand sequences; go on with its `next` as `after`.
     """
 
     queue: str | None = None
@@ -499,7 +497,7 @@ class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/admit", asks=Right.ADMIN)
 class AdmitAddress(Operation[Admitted], frozen=True, kw_only=True):
-    """Believe what a queue manager acknowledges from this address, now and from now on (ADR 22)."""
+    """Accept acknowledgments of a queue manager from this address, kept and future ones (ADR 22)."""
 
     guid: Guid
     address: Address
@@ -507,7 +505,7 @@ class AdmitAddress(Operation[Admitted], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/revoke", asks=Right.ADMIN, status=204)
 class RevokeAddress(Operation[None], frozen=True, kw_only=True):
-    """Take back that an address was admitted. What was applied stays applied."""
+    """Revoke an admitted address. Acknowledgments that were applied stay applied."""
 
     guid: Guid
     address: Address
@@ -515,24 +513,24 @@ class RevokeAddress(Operation[None], frozen=True, kw_only=True):
 
 @operation("GET /api/sequences/admitted", asks=Right.READ)
 class ListAdmitted(Operation[AdmittedAddresses], frozen=True, kw_only=True):
-    """List the addresses that operators have admitted, with their queue managers."""
+    """List the addresses that operators have admitted, with the GUIDs of their queue managers."""
 
 
-# --- What is wrong ----------------------------------------------------------------------------------------------------
+# --- Diagnosis --------------------------------------------------------------------------------------------------------
 
 
 @operation("GET /api/explain", asks=Right.READ)
 class Explain(Operation[Explanation], frozen=True, kw_only=True):
-    """Say why a message, or the messages of a queue, are where they are. Only one of `message` and `queue` is given."""
+    """Explain where a message is and why, or the state of a queue. Give only one of `message` and `queue`."""
 
     message: Annotated[str, Meta(description="The id of a message.", extra_json_schema=MESSAGE_ID_FORM)] = ""
     queue: Annotated[str, Meta(description="Any name of a queue.")] = ""
 
     @classmethod
     def of(cls, subject: object) -> "Explain":
-        """Of a message by its id, or a queue by its name. Raises InvalidParameter for what is neither."""
+        """The operation for the id of a message or the name of a queue. Raises InvalidParameter for other values."""
         if not isinstance(subject, str):
-            raise InvalidParameter(f"what to explain is the id of a message or a queue, not {excerpt(subject)}")
+            raise InvalidParameter(f"explain needs the id of a message or the name of a queue, not {excerpt(subject)}")
         try:
             MessageIdentifier.parse(subject)
         except DecodeError:
@@ -542,9 +540,9 @@ class Explain(Operation[Explanation], frozen=True, kw_only=True):
 
 @operation("GET /api/store/damaged", asks=Right.READ)
 class ListDamaged(Operation[DamagedPage], frozen=True, kw_only=True):
-    """List messages that were damaged on disk and set aside, a thousand at most with each request.
+    """List messages that were damaged on disk and set aside, at most a thousand with each request.
 
-    `with_bytes` adds what was found in their place. `after` goes on where `next` of a page says.
+    `with_bytes` adds the bytes found in their place. `after` is the `next` of the page before.
     """
 
     after: After = ""
@@ -553,7 +551,7 @@ class ListDamaged(Operation[DamagedPage], frozen=True, kw_only=True):
 
 @operation("DELETE /api/store/damaged", asks=Right.ADMIN)
 class ForgetDamaged(Operation[Forgotten], frozen=True, kw_only=True):
-    """Let go what is kept of messages that were damaged on disk."""
+    """Delete the records of messages that were damaged on disk."""
 
 
 OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (

@@ -1,15 +1,15 @@
 """The properties of messages and queues, and the objects that show them: one line each.
 
-waypost.api.rows says what a line has; the options of the command line, OpenAPI, help, columns and checks go by it.
+waypost.api.rows defines a line; command-line options, OpenAPI, help, columns and checks follow from it.
 
 To add a property of a message:
 1. Here: its field in MessageProperties; its key in MessageObject, with a default for older daemons; and its line in
-   ShownProperties, or a method in waypost.client.message if it is shown in another form.
+   ShownProperties, or a method in waypost.client.message for another form.
 2. waypost.core.message: its attribute, and its line in the three methods for the header that waypost.wire has in
    message_properties, if it travels there. Other headers: waypost.core.serialization and plain_packets.
 3. waypost.client.with_properties and aio_with_properties: its parameter.
-Then tests/api/test_properties.py says what is left.
-A column is made and read of the row if it is a number or a number of seconds; any other is added in waypost.arrow.
+Then tests/api/test_properties.py reports missing steps.
+The row defines the column of a number or a number of seconds; add any other column in waypost.arrow.
 
 To add a property of a queue:
 1. Here: its field in QueueProperties, and its key in QueueInfo by a factory, for the same reason.
@@ -33,7 +33,7 @@ from waypost.wire.base_header import DEFAULT_PRIORITY
 from waypost.wire.message_class import CUSTOM_CLASS_MASK
 
 NUMBER_32: Final = 0xFFFF_FFFF
-# INFINITE, the largest number, has another meaning.
+# The largest number is INFINITE.
 MAX_SECONDS: Final = NUMBER_32 - 1
 
 # The words of `acknowledge`; several single ones can be joined with commas.
@@ -62,7 +62,7 @@ _BASE64_PATTERN: Final = "^[A-Za-z0-9+/]*={0,2}$"
 
 
 class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a sender can say of a message (MS-MQDMPR 3.1.1.12), in the words of `Queue.send`."""
+    """Properties of a message to send (MS-MQDMPR 3.1.1.12), with the names of `Queue.send`."""
 
     label: Annotated[
         str,
@@ -72,7 +72,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     priority: Annotated[
         int,
         says(
-            "0 to 7: higher ones are received first (default: 3). A transactional message has none.",
+            "Priority, 0 to 7; higher ones are received first (default: 3). Transactional messages have no priority.",
             minimum=0,
             maximum=7,
         ),
@@ -80,7 +80,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = DEFAULT_PRIORITY
     recoverable: Annotated[
         bool,
-        says("Keep it on disk, the default. Without, it is express: faster, and lost if a queue manager stops."),
+        says("Keep it on disk (the default). Otherwise it is express: faster, and lost if a queue manager stops."),
         Property("DeliveryGuarantee", Kind.DELIVERY, "UserHeader.Flags.DM"),
     ] = True
     body_type: Annotated[
@@ -131,7 +131,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     admin_queue: Annotated[
         str | list[str] | None,
         says(
-            "The queue for acknowledgments, whose correlation_id is the id of the message; or up to 16 queues.",
+            "Queue for acknowledgments, with the id of the message as correlation_id; or up to 16 queues.",
             min_items=1,
             max_items=MAX_ANSWER_QUEUES,
         ),
@@ -142,7 +142,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     response_queue: Annotated[
         str | list[str] | None,
         says(
-            "The queue where the sender waits for an answer, or up to 16 queues.",
+            "Queue for answers to the sender, or up to 16 queues.",
             min_items=1,
             max_items=MAX_ANSWER_QUEUES,
         ),
@@ -152,21 +152,21 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = None
     journal: Annotated[
         bool,
-        says("Keep a copy in system$;journal once it is delivered."),
+        says("Keep a copy in system$;journal after delivery."),
         Property("PositiveJournalingRequested", Kind.FLAG, "UserHeader.Flags.JP", column="journal"),
     ] = False
     dead_letter: Annotated[
         bool | str,
         says(
-            "Keep it as a dead-letter message if it expires or cannot be delivered, in system$;deadletter, or "
-            "system$;deadxact if it is transactional; or in the queue that is named here, from Python and HTTP."
+            "Keep it as a dead-letter message if it expires or its delivery fails, in system$;deadletter, or in "
+            "system$;deadxact if it is transactional. Python and HTTP can name another queue here."
         ),
         Property("NegativeJournalingRequested", Kind.DEAD_LETTER, "UserHeader.Flags.JN"),
     ] = False
     correlation_id: Annotated[
         str | None,
         says(
-            "The id of the message that this one answers, or any 20 bytes as 40 hexadecimal digits.",
+            "Id of the message that this one answers, or any 20 bytes as 40 hexadecimal digits.",
             pattern=_IDENTIFIER_PATTERN,
         ),
         Property(
@@ -179,7 +179,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = None
     app_tag: Annotated[
         int,
-        says("A number of your own, of 32 bits.", minimum=0, maximum=NUMBER_32),
+        says("Any number of 32 bits for the application (default: 0).", minimum=0, maximum=NUMBER_32),
         Property(
             "ApplicationTag",
             Kind.NUMBER,
@@ -191,7 +191,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = 0
     extension: Annotated[
         bytes | None,
-        says("Bytes of your own beside the body.", pattern=_BASE64_PATTERN, content_encoding="base64"),
+        says("Any bytes besides the body.", pattern=_BASE64_PATTERN, content_encoding="base64"),
         Property(
             "Extension",
             Kind.BYTES,
@@ -203,13 +203,13 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = None
     trace: Annotated[
         str | None,
-        says("The public queue for reports on its way, PUBLIC=guid; needs a directory.", pattern=_PUBLIC_PATTERN),
+        says("Public queue for tracing reports, PUBLIC=guid; needs a directory.", pattern=_PUBLIC_PATTERN),
         Property("TracingQueueIdentifier", Kind.PUBLIC_QUEUE, "DebugHeader.QueueIdentifier", metavar="FN"),
     ] = None
     message_class: Annotated[
         int,
         says(
-            f"A class of your own, for connectors: bits of {CUSTOM_CLASS_MASK:#06x} (default: 0).",
+            f"Custom class, for connectors: bits of {CUSTOM_CLASS_MASK:#06x} (default: 0).",
             minimum=0,
             maximum=CUSTOM_CLASS_MASK,
         ),
@@ -219,13 +219,13 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = 0
     connector_type: Annotated[
         str | None,
-        says("The GUID of a connector, for gateways to other systems.", pattern=f"^({_BRACED_OR_BARE})$"),
+        says("GUID of a connector, for gateways to other systems.", pattern=f"^({_BRACED_OR_BARE})$"),
         Property("ConnectorTypeIdentifier", Kind.GUID, "UserHeader.ConnectorType", metavar="GUID"),
     ] = None
 
 
 class NewMessage(MessageProperties, frozen=True):
-    """One of the three has the body; text is what `Queue.send` makes of a str."""
+    """A message to send. Only one of the three has the body; `body_text` is encoded as `Queue.send` encodes a str."""
 
     body: bytes | UnsetType = UNSET
     body_base64: bytes | UnsetType = UNSET
@@ -233,7 +233,7 @@ class NewMessage(MessageProperties, frozen=True):
 
 
 class CopyObject(Struct, kw_only=True):
-    """A message that was sent to several queues, in one of them."""
+    """A copy of a message that was sent to several queues."""
 
     destination_queue: str
     lookup_id: str
@@ -241,50 +241,50 @@ class CopyObject(Struct, kw_only=True):
 
 
 class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
-    """A message. A key has the value of the attribute of waypost.Message with its name, in the form of JSON.
+    """A message. Keys have the names and values of the attributes of waypost.Message, in the form of JSON.
 
-    MessagePack has `body` for `body_base64`, and `extension` for `extension_base64`.
+    MessagePack has `body` instead of `body_base64`, and `extension` instead of `extension_base64`.
     """
 
-    id: Annotated[str, Meta(description="The identifier, {guid}\\number, the same wherever it goes.")]
-    lookup_id: Annotated[str, Meta(description="Its place in this queue: 64 bits, as a decimal string.")]
+    id: Annotated[str, Meta(description="The id, {guid}\\number, the same in every queue.")]
+    lookup_id: Annotated[str, Meta(description="Position in this queue: 64 bits, as a decimal string.")]
     label: Annotated[str, Meta(description="The title.")]
     body_base64: Annotated[bytes | UnsetType, Meta(description="The body, in base64.")] = UNSET
     body: Annotated[bytes | UnsetType, Meta(description="The body, in MessagePack.")] = UNSET
     body_text: Annotated[str | None, Meta(description="The body as text; null if it is not text.")]
-    body_type: Annotated[int, Meta(description="The VARTYPE of the body; 0 if the sender did not say.")]
+    body_type: Annotated[int, Meta(description="The VARTYPE of the body; 0 if unknown.")]
     message_class: Annotated[str, Meta(description="The class, as 0x and four digits.")]
-    class_name: Annotated[str, Meta(description="The name of the class; empty if the application made it up.")]
+    class_name: Annotated[str, Meta(description="The name of the class; empty for a custom class.")]
     priority: Annotated[int, Meta(description="0 to 7; 0 in a transactional message.")]
     delivery: Annotated[str, Meta(description="express or recoverable.")]
     transactional: Annotated[bool, Meta(description="Whether it was sent in a transaction.")]
-    sent_time: Annotated[str, Meta(description="When it was sent, by the clock of the sender: ISO 8601, UTC.")]
-    arrived_time: Annotated[str, Meta(description="When it came to this queue manager: ISO 8601, UTC.")]
+    sent_time: Annotated[str, Meta(description="Time of sending, by the clock of the sender: ISO 8601, UTC.")]
+    arrived_time: Annotated[str, Meta(description="Time of arrival at this queue manager: ISO 8601, UTC.")]
     source_machine: Annotated[str, Meta(description="The GUID of the sending queue manager.")]
     sender_sid: Annotated[str | None, Meta(description="The SID that the sender claims; null without one.")]
     sender_verified: Annotated[bool, Meta(description="Whether `sender_sid` was verified.")] = False
     authenticated: Annotated[bool, Meta(description="Whether its signature was verified.")] = False
     encrypted: Annotated[bool, Meta(description="Whether the body is ciphertext.")] = False
     correlation_id: Annotated[str | None, Meta(description="The id of the message that it answers.")]
-    app_tag: Annotated[int, Meta(description="A number of the application.")]
+    app_tag: Annotated[int, Meta(description="Number set by the application.")]
     admin_queue: Annotated[str | None, Meta(description="The queue for acknowledgments; the first of several.")]
     response_queue: Annotated[str | None, Meta(description="The queue for answers; the first of several.")]
     destination_queue: Annotated[str | None, Meta(description="The queue that it was sent to.")]
     first_in_transaction: Annotated[bool, Meta(description="Whether it is the first of its transaction.")]
     last_in_transaction: Annotated[bool, Meta(description="Whether it is the last of its transaction.")]
-    abort_count: Annotated[int, Meta(description="Transactions that have received it and aborted.")]
-    move_count: Annotated[int, Meta(description="Moves between a queue and its subqueues.")]
-    size: Annotated[int, Meta(description="Bytes that it counts in quotas.")]
-    class_meaning: Annotated[str, Meta(description="The class in words: of a dead-letter message, why it died.")]
-    acknowledge: Annotated[str, Meta(description="The acknowledgments that were asked for, in the words of a send.")]
+    abort_count: Annotated[int, Meta(description="Number of transactions that received it and aborted.")]
+    move_count: Annotated[int, Meta(description="Number of moves between a queue and its subqueues.")]
+    size: Annotated[int, Meta(description="Size in bytes, as quotas count it.")]
+    class_meaning: Annotated[str, Meta(description="The class in words; for a dead-letter message, the reason.")]
+    acknowledge: Annotated[str, Meta(description="The requested acknowledgments, in the words of a send.")]
     journal: Annotated[bool, Meta(description="Whether its sender keeps a copy in system$;journal.")]
-    dead_letter: Annotated[bool, Meta(description="Whether its sender keeps it if it cannot be delivered.")]
+    dead_letter: Annotated[bool, Meta(description="Whether its sender keeps it if its delivery fails.")]
     time_to_reach_queue: Annotated[int | None, Meta(description="Seconds to reach its queue; null for no limit.")]
-    time_to_reach_queue_ends: Annotated[str | None, Meta(description="When they end: ISO 8601, UTC.")]
+    time_to_reach_queue_ends: Annotated[str | None, Meta(description="End of that time: ISO 8601, UTC.")]
     time_to_be_received: Annotated[int | None, Meta(description="Seconds to be received; null for no limit.")]
-    time_to_be_received_ends: Annotated[str | None, Meta(description="When they end: ISO 8601, UTC.")]
+    time_to_be_received_ends: Annotated[str | None, Meta(description="End of that time: ISO 8601, UTC.")]
     trace: Annotated[
-        str | None, Meta(description="The queue for reports on its way; empty if it is traced and none is named.")
+        str | None, Meta(description="The queue for tracing reports; empty if it is traced without a queue.")
     ]
     connector_type: Annotated[str | None, Meta(description="The GUID of its connector; null without one.")]
     extension_base64: Annotated[bytes | UnsetType, Meta(description="The extension, in base64.")] = UNSET
@@ -321,22 +321,22 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
     label: Annotated[
         str | UnsetType,
-        says("A description of up to 124 characters.", max_length=MAX_QUEUE_LABEL),
+        says("Description of up to 124 characters.", max_length=MAX_QUEUE_LABEL),
         Property("Label", Kind.TEXT, metavar="TEXT"),
     ] = UNSET
     journal: Annotated[
         bool | UnsetType,
-        says("Keep a copy of every message that is received, in the journal of the queue."),
+        says("Keep a copy of every received message in the journal of the queue."),
         Property("Journaling", Kind.FLAG, option="--journal/--no-journal"),
     ] = UNSET
     quota_kb: Annotated[
         int | UnsetType | None,
-        says("Kilobytes that the queue may hold (default: none, no limit).", minimum=0, maximum=NUMBER_32 - 1),
+        says("Quota of the queue in kilobytes (default: none, no limit).", minimum=0, maximum=NUMBER_32 - 1),
         Property("Quota", Kind.KILOBYTES, metavar="N"),
     ] = UNSET
     journal_quota_kb: Annotated[
         int | UnsetType | None,
-        says("Kilobytes that its journal may hold (default: none, no limit).", minimum=0, maximum=NUMBER_32 - 1),
+        says("Quota of its journal in kilobytes (default: none, no limit).", minimum=0, maximum=NUMBER_32 - 1),
         Property("JournalQuota", Kind.KILOBYTES, metavar="N"),
     ] = UNSET
     authenticate: Annotated[
@@ -352,7 +352,7 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     base_priority: Annotated[
         int | UnsetType,
         says(
-            "Added to the priority of messages for a public queue while they are transferred; a private queue has 0.",
+            "Number added to the priority of messages during transfer to a public queue; a private queue has 0.",
             minimum=-0x8000,
             maximum=0x7FFF,
         ),
@@ -360,12 +360,12 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     ] = UNSET
     type_id: Annotated[
         str | UnsetType,
-        says("A GUID of your own that says what kind of queue it is.", pattern=f"^({_BRACED_OR_BARE})?$"),
+        says("Any GUID, to mark queues of one kind.", pattern=f"^({_BRACED_OR_BARE})?$"),
         Property("Type", Kind.GUID, attribute="type_guid", metavar="GUID"),
     ] = UNSET
     multicast: Annotated[
         str | UnsetType,
-        says("Not offered yet: only an empty one, which takes away what was set before.", max_length=0),
+        says("Multicast address. Not supported yet: only an empty text, which removes an address.", max_length=0),
         Property("MulticastAddress", Kind.MULTICAST, metavar="A:P"),
     ] = UNSET
 
@@ -373,14 +373,15 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 class QueueInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
     """A queue at one moment.
 
-    `kind` is private, public, system, journal, subqueue or outgoing. Quotas are in kilobytes, None without one.
+    `kind` is private, public, system, journal, subqueue or outgoing. Quotas are in kilobytes, None for no limit.
 
-    What follows `modified` is None but for an outgoing queue, and not in the JSON of others: its `state`, such as
-    inactive or connected; `next_hops`, the addresses it is sent to; how many transactional messages were sent and are
-    `unacknowledged`, and how many arrived and are `unread`; why the last attempt to connect failed, "" if it did not,
-    as `last_error`; and the last `connections`, the youngest at the end. `damaged_count` is how many messages were
-    damaged on disk and set aside. `oldest_time` is when its oldest message came, None without one. `notes` says what
-    was given and changes nothing, in the answer to a request that creates or changes a queue.
+    Only outgoing queues have the fields after `modified`; for others they are None, and not in the JSON: `state`, such
+    as inactive or connected; `next_hops`, the addresses of the next hop; `unacknowledged`, the number of transactional
+    messages sent without an acknowledgment; `unread`, the number that arrived and are not received; `last_error`, the
+    reason why the last connection failed, or ""; and the last `connections`, the newest at the end. `damaged_count` is
+    the number of messages that were damaged on disk and set aside. `oldest_time` is the arrival of the oldest message,
+    None without one. `notes`, in the answer to a request that creates or changes a queue, name properties without
+    effect.
     """
 
     path: str
@@ -410,7 +411,7 @@ class QueueInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
     unread: int | None = None
     last_error: str | None = None
     connections: tuple[ConnectionInfo, ...] | None = None
-    # By a factory, and so always in the JSON. A daemon that does not know it yet does not send it.
+    # A factory, so that it is always in the JSON. Older daemons do not send it.
     damaged_count: int = field(default_factory=int)
     oldest_time: datetime | None = field(default_factory=NoneType)
     notes: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The properties of a queue, checked and as the core has them."""
+"""Properties of a queue, checked, and as attributes of the core."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -27,7 +27,7 @@ _PRIVACY: Final = {
 
 
 def queue_attributes(properties: QueueProperties) -> dict[str, object]:
-    """The attributes of the core's queue that were given. InvalidParameter for a value that cannot be."""
+    """The attributes of the core for the given properties. Raises InvalidParameter for an invalid value."""
     found: dict[str, object] = {}
     for row in QUEUE_ROWS:
         value = getattr(properties, row.name)
@@ -37,13 +37,13 @@ def queue_attributes(properties: QueueProperties) -> dict[str, object]:
 
 
 def with_attributes(attributes: QueueAttributes, given: Mapping[str, object]) -> QueueAttributes:
-    """The same attributes, but for what queue_attributes gave."""
+    """The attributes with changes from `queue_attributes`."""
     changes: dict[str, Any] = dict(given)
     return replace(attributes, **changes)
 
 
 def shown(attributes: QueueAttributes) -> dict[str, object]:
-    """The reverse: every property as the object of a queue has it."""
+    """The properties of a queue in the form of QueueInfo: the reverse of `queue_attributes`."""
     found = dict(zip(_NAMES, _attributes(attributes), strict=True))
     for name, show in _SHOWN:
         found[name] = show(found[name])
@@ -51,17 +51,17 @@ def shown(attributes: QueueAttributes) -> dict[str, object]:
 
 
 def ignored(name: FormatName, properties: QueueProperties) -> str:
-    """A sentence that names given properties without any effect; "" if all have one."""
+    """A sentence that names given properties without effect; "" if all have one."""
     is_public = isinstance(name, PublicFormatName) or getattr(name, "kind", None) is QueueKind.PUBLIC
     if is_public or properties.base_priority in (UNSET, 0):
         return ""
-    return "base_priority changes nothing: it is always 0 for a private queue (MS-MQMQ 2.3.1.6)"
+    return "base_priority has no effect: it is always 0 for a private queue (MS-MQMQ 2.3.1.6)"
 
 
 def _text(row: PropertyRow, value: object) -> str:
     high = row.constraints["max_length"]
     if not isinstance(value, str) or not is_encodable(value) or utf16_units(value) > high:
-        raise InvalidParameter(f"the {row.name} of a queue is text of at most {high} characters")
+        raise InvalidParameter(f"the {row.name} of a queue must be text of at most {high} characters")
     return value
 
 
@@ -69,13 +69,13 @@ def _quota(row: PropertyRow, value: object) -> int:
     if value is None:
         return UNLIMITED
     if not isinstance(value, int) or not 0 <= value < UNLIMITED:
-        raise InvalidParameter(f"{row.name} is a number of kilobytes, or None without a limit, not {excerpt(value)}")
+        raise InvalidParameter(f"{row.name} must be a number of kilobytes, or None for no limit, not {excerpt(value)}")
     return value
 
 
 def _privacy(row: PropertyRow, value: object) -> QueuePrivacy:
     if not isinstance(value, str) or value not in _PRIVACY:
-        raise InvalidParameter(f"{row.name} is none, optional or body, not {excerpt(value)}")
+        raise InvalidParameter(f"{row.name} must be none, optional or body, not {excerpt(value)}")
     return _PRIVACY[value]
 
 
@@ -84,13 +84,13 @@ def _guid(row: PropertyRow, value: object) -> bytes:
 
 
 def _multicast(_: PropertyRow, value: object) -> str:
-    """ "" for none, which is all that there is."""
+    """Only "" is supported: no multicast address."""
     if value:
-        raise UnsupportedFormatName(f"no queue takes messages from {excerpt(value)}: multicast is not offered yet")
+        raise UnsupportedFormatName(f"cannot listen on {excerpt(value)}: multicast is not supported yet")
     return ""
 
 
-# A value as the core has it.
+# Readers of values for the core.
 _READ: Final[dict[Kind, Callable[[PropertyRow, Any], Any]]] = {
     Kind.TEXT: _text,
     Kind.FLAG: flag,
@@ -103,7 +103,7 @@ _READ: Final[dict[Kind, Callable[[PropertyRow, Any], Any]]] = {
 
 _NAMES: Final = tuple(row.name for row in QUEUE_ROWS)
 _attributes: Final = attrgetter(*(row.attribute for row in QUEUE_ROWS))
-# The kinds that an object of a queue has in another form than the core.
+# Kinds that QueueInfo shows in another form than the core.
 _SHOW: Final[dict[Kind, Callable[[Any], Any]]] = {
     Kind.KILOBYTES: lambda quota: None if quota == UNLIMITED else quota,
     Kind.WORD: {level: word for word, level in _PRIVACY.items()}.__getitem__,

@@ -1,4 +1,4 @@
-"""Records about queues that are not those of their properties, which are in waypost.api.properties."""
+"""Records about queues, besides the properties in waypost.api.properties."""
 
 from datetime import datetime
 from typing import Literal, TypeAlias
@@ -7,14 +7,15 @@ from msgspec import Struct
 
 from waypost.api.records import Record
 
-# Which queues to list; "" for those that applications have created.
+# The queues to list; "" for those that applications have created.
 Kind: TypeAlias = Literal["", "local", "outgoing", "system", "all"]
 
 
 class ConnectionInfo(Record, frozen=True, kw_only=True):
-    """Something that happened to the connection of an outgoing queue: MS-MQMQ 2.3.12.25.
+    """An event of the connection of an outgoing queue: MS-MQMQ 2.3.12.25.
 
-    `status` is such as ready or connect_socket_failure. `error` is an HRESULT as 0x and eight digits, zero for none.
+    `status` is a word such as ready or connect_socket_failure. `error` is an HRESULT as 0x and eight digits; zero if
+    none.
     """
 
     status: str
@@ -24,7 +25,7 @@ class ConnectionInfo(Record, frozen=True, kw_only=True):
 
 
 class MovedObject(Struct):
-    """The number of messages that this request moved. `next` is "" when all are moved."""
+    """Number of messages that the request moved. `next` is "" when all are moved."""
 
     moved: int
     next: str

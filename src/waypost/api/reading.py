@@ -1,4 +1,4 @@
-"""Timeouts, lookup ids and seek words of a read, as the queue manager takes them."""
+"""Timeouts, lookup ids and seek words of a read, in the form of the queue manager."""
 
 from math import ceil
 from typing import Final
@@ -24,7 +24,7 @@ _MAX_DIGITS: Final = 20
 
 
 def milliseconds(seconds: float) -> int | None:
-    """A time to wait in milliseconds; None waits without end."""
+    """A timeout in milliseconds; None for no timeout."""
     return ceil(seconds * 1000) if seconds < LONGEST_TIMEOUT else None
 
 
@@ -34,17 +34,17 @@ def lookup_number(value: int | str) -> int:
         is_number = value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
         value = int(value) if is_number else -1
     if not 0 <= value < END:
-        raise InvalidParameter("a lookup_id is the number that a message has in its queue, in decimal digits")
+        raise InvalidParameter("lookup_id must be the number of a message in its queue, in decimal digits")
     return value
 
 
 def place_of(lookup_id: int | UnsetType, seek: str | UnsetType) -> tuple[int, MessageSeekAction] | None:
-    """The message to look up, or None for the first one that is there or comes."""
+    """The message to look up; None for the first message that is there or comes."""
     if lookup_id is UNSET and seek is UNSET:
         return None
     action = _SEEK.get("current" if seek is UNSET else seek)
     if action is None:
-        raise InvalidParameter(f"seek is one of {', '.join(_SEEK)}, not {excerpt(seek)}")
+        raise InvalidParameter(f"seek must be one of {', '.join(_SEEK)}, not {excerpt(seek)}")
     if lookup_id is UNSET and seek not in ("first", "last"):
         raise InvalidParameter(f"seek={seek!r} needs the lookup_id of the message to start from")
     return 0 if lookup_id is UNSET else lookup_id, action

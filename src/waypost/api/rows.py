@@ -1,10 +1,10 @@
-"""How a property is declared: one annotated field of a record.
+"""Declarations of properties: a property is one annotated field of a record.
 
-    app_tag: Annotated[int, says("A number of your own.", minimum=0, maximum=9), Property("ApplicationTag", ...)] = 0
+    app_tag: Annotated[int, says("Any number.", minimum=0, maximum=9), Property("ApplicationTag", ...)] = 0
 
 The record is the JSON and MessagePack form. `says` has the sentence for help, documents and OpenAPI, and the
-constraints in the words of JSON Schema, of which OpenAPI and the checks of values are made. `Property` has the rest.
-`rows` reads the fields of a record; whatever lists properties goes by these rows.
+constraints in the words of JSON Schema, for OpenAPI and for the checks of values. `Property` has the other facts.
+`rows` reads the fields of a record; every list of properties comes from these rows.
 """
 
 import re
@@ -20,22 +20,22 @@ _UNDERSCORE: Final = re.compile(r"_([a-z])")
 
 
 class Kind(Enum):
-    """What a value is: how it is checked, which option of the command line gives it and which columns hold it."""
+    """The kind of a value. It determines the checks, the command-line option and the columns."""
 
     TEXT = auto()
     NUMBER = auto()
     FLAG = auto()
-    # Numbers of seconds; None without an end.
+    # Numbers of seconds; None for no limit.
     SECONDS = auto()
-    # Kilobytes; None without a limit.
+    # Kilobytes; None for no limit.
     KILOBYTES = auto()
-    # Whether it is recoverable.
+    # Recoverable or express.
     DELIVERY = auto()
     # Words for acknowledgments, joined with commas.
     ACKNOWLEDGMENTS = auto()
     # Names of queues, one or several.
     QUEUES = auto()
-    # Whether, or in which queue.
+    # A flag, or the name of a queue.
     DEAD_LETTER = auto()
     # The id of a message.
     IDENTIFIER = auto()
@@ -50,12 +50,12 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """The facts about a property that its field does not say.
+    """Facts about a property that its field does not have.
 
-    `spec` is its name in the specification, and in snake_case that of the core's attribute, unless `attribute` is
-    another. `wire` is its place in a packet. The option of the command line has the name of the property; `old_options`
-    are accepted too. `column` is its name in Arrow and Spark, if messages can be written with it; `old_columns` are
-    accepted too.
+    `spec` is its name in the specification. The attribute of the core has the same name in snake_case, unless
+    `attribute` names another. `wire` is its place in a packet. The command-line option has the name of the property;
+    `old_options` are accepted too. `column` is its name in Arrow and Spark, if it can be written there; `old_columns`
+    are accepted too.
     """
 
     spec: str
@@ -71,7 +71,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class PropertyRow:
-    """A property with everything that there is to know of it."""
+    """A property with all its facts."""
 
     name: str
     default: Any
@@ -86,30 +86,30 @@ class PropertyRow:
 
     @property
     def attribute(self) -> str:
-        """The attribute of the core's message or queue."""
+        """The attribute of the message or queue of the core."""
         return self.facts.attribute or attribute_name(self.facts.spec)
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options of the command line, the one to show first."""
+        """The command-line options, the preferred one first."""
         return (self.facts.option or f"--{self.name.replace('_', '-')}", *self.facts.old_options)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that a message can be written with, the one to show first; none if it has no column."""
+        """The columns for writing messages, the preferred one first; empty if the property has none."""
         return (self.facts.column, *self.facts.old_columns) if self.facts.column else ()
 
     @property
     def stored_column(self) -> str:
-        """The oldest of `columns`, which is that of archives."""
+        """The column in archives: the oldest of `columns`."""
         return self.columns[-1]
 
 
 def says(sentence: str, **constraints: object) -> Meta:
-    """What OpenAPI says of a field.
+    """The description and constraints of a field, for OpenAPI.
 
-    The constraints are not checked while a request is decoded: that would refuse all of its messages for one of them,
-    and in other words than everywhere else.
+    Decoding a request does not check the constraints: it would refuse all messages of a request for one of them, and
+    with other words than everywhere else.
     """
     schema = {_UNDERSCORE.sub(lambda found: found[1].upper(), name): value for name, value in constraints.items()}
     return Meta(description=sentence, extra_json_schema=schema)

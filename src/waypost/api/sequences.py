@@ -1,4 +1,4 @@
-"""What is told of transactional sequences, and of the addresses whose acknowledgments are believed."""
+"""Records about transactional sequences, and about addresses with accepted acknowledgments."""
 
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
@@ -12,12 +12,12 @@ DIRECTIONS: Final[tuple[Direction, ...]] = ("out", "refused", "in")
 class SequenceInfo(Record, frozen=True):
     """A transactional sequence at one moment.
 
-    `direction` is "in" for what comes from others, "out" for what is sent from here, and "refused" for what came and
-    was not taken. `source` is the GUID of the queue manager that has begun it, at `time_stamp` by its clock; `ordinal`
-    says how many of that time it has begun. `number` is the last message that was taken, or the last that got a number.
-    `addresses` is where it comes from, or goes next. At `last_time` the last message came, or the last acknowledgment.
-    `rejected` messages came since then and were not the next one, or were refused; `unacknowledged` ones were sent.
-    `reason` says why a sequence is refused.
+    `direction` is "in" for an incoming sequence, "out" for an outgoing one, and "refused" for one that came and was
+    refused. `source` is the GUID of the queue manager that began it, at `time_stamp` by its clock; `ordinal` counts its
+    sequences of that time. `number` is the last accepted message, or the last message with a number. `addresses` are
+    the peers: the senders, or the next hops. `last_time` is the time of the last message, or the last acknowledgment.
+    `rejected` counts messages since then that were not the next one, or were refused; `unacknowledged` counts sent
+    messages without an acknowledgment. `reason` says why a sequence is refused.
     """
 
     direction: Direction
@@ -34,17 +34,17 @@ class SequenceInfo(Record, frozen=True):
 
 
 class SequencePage(Record, frozen=True):
-    """Some sequences, and where to go on with `after`; "" at the end."""
+    """A page of sequences. `next` is the `after` of the next page; "" at the end."""
 
     sequences: tuple[SequenceInfo, ...]
     next: str = ""
 
 
 class SequenceReset(Record, frozen=True):
-    """What a reset has done, or would do: how many `sequences` it begins again, and the `warning` that goes with it.
+    """The result of a reset or a dry run: the number of `sequences` that begin again, and a `warning`.
 
-    At the sender `renumbered` messages get new numbers. `may_come_twice` of them were sent before and are not
-    acknowledged; `identifiers` are those of the first hundred. `next` is where to go on with `after`; "" at the end.
+    At the sender, `renumbered` messages get new numbers. `may_come_twice` of them were sent before and are not
+    acknowledged; `identifiers` has the ids of the first hundred. `next` is the `after` to go on with; "" at the end.
     """
 
     sequences: int
@@ -55,13 +55,13 @@ class SequenceReset(Record, frozen=True):
     next: str = ""
 
     def to_dict(self) -> dict[str, object]:
-        """Ready for json, of a reset that is over."""
+        """The record of a complete reset as a dict for `json`."""
         values = super().to_dict()
         del values["next"]
         return values
 
     def joined(self, other: "SequenceReset") -> "SequenceReset":
-        """Both parts of one reset."""
+        """The sum of two parts of one reset."""
         return SequenceReset(
             self.sequences + other.sequences,
             other.warning or self.warning,
@@ -73,19 +73,19 @@ class SequenceReset(Record, frozen=True):
 
 
 class Admitted(Record, frozen=True):
-    """The number of acknowledgments that were kept from an address and are applied now."""
+    """Number of kept acknowledgments from the address that are applied now."""
 
     believed: int
 
 
 class AdmittedAddress(Record, frozen=True):
-    """One that an operator has admitted, of the queue manager with this GUID."""
+    """An address that an operator has admitted for the queue manager with this GUID."""
 
     guid: str
     address: str
 
 
 class AdmittedAddresses(Record, frozen=True):
-    """All of them, in order."""
+    """All admitted addresses, in order."""
 
     addresses: tuple[AdmittedAddress, ...]

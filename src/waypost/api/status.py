@@ -1,4 +1,4 @@
-"""The operations that ask a queue manager about itself, and their replies: its state, what is wrong, its store."""
+"""Operations about the queue manager itself, and their replies: its state, its problems, its store."""
 
 from datetime import datetime
 from typing import Final
@@ -16,7 +16,7 @@ class ListenerInfo(Record, frozen=True):
 
 
 class TurnInfo(Record, frozen=True):
-    """A turn of the loop: how long it took, how much of that was work of this process, and what took most of it."""
+    """A turn of the loop: its time, the part that was work of this process, and what took most of it."""
 
     at: datetime
     seconds: float
@@ -25,13 +25,13 @@ class TurnInfo(Record, frozen=True):
 
 
 class StatusInfo(Record, frozen=True, kw_only=True):
-    """The queue manager at this moment. `trouble` is why the store cannot write, "" if it can; `shortage` is why new
-    messages are refused, "" if they are not, and `room_bytes` is how much the disk has for them. `quota_bytes` is how
-    much all messages may have together, as `bytes` counts it: null without a limit.
+    """The queue manager at this moment. `trouble` is the reason why the store cannot write, or ""; `shortage` is the
+    reason why new messages are refused, or ""; `room_bytes` is the disk space for new messages. `quota_bytes` is the
+    quota of all messages together, as `bytes` counts them: null without a limit.
 
-    Those who read over RPC have `rpc_connections` and wait for `rpc_open_calls`. `longest_turn` is that of the loop
-    lately, in which everybody else waited: null if all were shorter than 10 ms. Inside a program there are neither
-    limits to a wait and a batch nor listeners.
+    Remote readers have `rpc_connections` and wait for `rpc_open_calls`. `longest_turn` is the longest recent turn of
+    the loop, during which everything else waits: null if all were shorter than 10 ms. Inside a program, `max_wait_s`
+    and `max_batch` are null, and `listeners` is empty.
     """
 
     name: str
@@ -58,7 +58,7 @@ class StatusInfo(Record, frozen=True, kw_only=True):
 
 
 class Check(Record, frozen=True):
-    """One thing that was looked at. `hint` says what to do, "" if nothing is wrong."""
+    """One check. `hint` says what to do; "" if nothing is wrong."""
 
     check: str
     ok: bool
@@ -67,15 +67,15 @@ class Check(Record, frozen=True):
 
 
 class Checks(Record, frozen=True):
-    """All that was looked at."""
+    """The checks of the doctor."""
 
     checks: tuple[Check, ...]
 
 
 class StoreDamage(Record, frozen=True):
-    """One thing that is wrong: `reason` is the sentence. `page` is None for what is not about a page of the file.
+    """A damage in the store: `reason` is the sentence. `page` is None if it is not about a page of the file.
 
-    `queue` and `lookup_id` are those of the message that it is about, if there is one.
+    `queue` and `lookup_id` are those of the damaged message, if it is about a message.
     """
 
     table: str
@@ -86,9 +86,9 @@ class StoreDamage(Record, frozen=True):
 
 
 class StoreReport(Record, frozen=True, kw_only=True):
-    """The result of a verification: `size` is that of the file in bytes, `records` how many each table holds.
+    """The result of a verification: `size` of the file in bytes, and `records` by table.
 
-    `damage` has the first thousand things that are wrong, and `damage_count` how many there are: none if `is_whole`.
+    `damage` has the first thousand damages, and `damage_count` is their number: 0 if `is_whole`.
     """
 
     is_whole: bool
@@ -103,7 +103,7 @@ class StoreReport(Record, frozen=True, kw_only=True):
 
 
 class VerificationInfo(Record, frozen=True):
-    """How far it is, in pages. When it is over, `report` has the result, or `error` why there is none."""
+    """Progress of a verification in pages. At its end, `report` has the result, or `error` the reason of a failure."""
 
     running: bool
     done: int = 0
@@ -114,9 +114,9 @@ class VerificationInfo(Record, frozen=True):
 
 @operation("GET /api/status", asks=Right.READ)
 class Status(Operation[StatusInfo], frozen=True, kw_only=True):
-    """Show the queue manager, and what this server allows.
+    """Show the state of the queue manager and the limits of this server.
 
-    `turns_s`: how many seconds back the longest turn of the loop is looked for.
+    `turns_s` is the number of seconds to look back for the longest turn of the loop.
     """
 
     turns_s: float = 60.0
@@ -124,17 +124,17 @@ class Status(Operation[StatusInfo], frozen=True, kw_only=True):
 
 @operation("GET /api/doctor", asks=Right.READ)
 class Doctor(Operation[Checks], frozen=True, kw_only=True):
-    """Look for what is wrong, and say what to do about it."""
+    """Find problems, and say how to solve them."""
 
 
 @operation("POST /api/store/verification", asks=Right.READ, status=202)
 class StartVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
-    """Verify everything that is stored, or join the verification that is under way. GET shows how far it is."""
+    """Start a verification of the store, or join the one that runs. GET shows its progress."""
 
 
 @operation("GET /api/store/verification", asks=Right.READ)
 class ShowVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
-    """Show how far the last verification is, and its report when it is over."""
+    """Show the progress of the last verification, and its report at the end."""
 
 
 STATUS_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (Status, Doctor, StartVerification, ShowVerification)

@@ -1,1 +1,1 @@
-"""A queue manager as a program of its own: sockets, configuration and logs around the engine."""
+"""The queue manager as a program: sockets, configuration and logs around the engine."""

@@ -1,4 +1,4 @@
-"""The IP addresses of this computer, asked of the system: by netlink on Linux (rtnetlink(7)), by its name elsewhere."""
+"""The IP addresses of this computer: from netlink on Linux (rtnetlink(7)), by host name elsewhere."""
 
 import socket
 import sys
@@ -23,7 +23,7 @@ _SECONDS: Final = 2.0
 
 
 def own_addresses() -> frozenset[str]:
-    """May take a moment, so ask in a thread. Empty if the system does not tell."""
+    """The IP addresses of this computer; empty if the system does not say. May block: call it in a thread."""
     try:
         return _by_netlink() if sys.platform == "linux" else _by_name()
     except (OSError, error):
@@ -51,7 +51,7 @@ def _by_netlink() -> frozenset[str]:
 
 
 def _address(attributes: bytes) -> str:
-    """IFA_LOCAL, where there is one: IFA_ADDRESS is the other end of a point-to-point connection then."""
+    """IFA_LOCAL if present: IFA_ADDRESS is then the other end of a point-to-point connection."""
     values: dict[int, bytes] = {}
     at = 0
     while at < len(attributes):
@@ -62,12 +62,12 @@ def _address(attributes: bytes) -> str:
 
 
 def _aligned(size: int) -> int:
-    # No size is less than that of its header, but what the kernel says is believed only so far.
+    # No size is less than that of its header; the bound keeps a wrong size from ending in an endless loop.
     return max(size + 3 & ~3, _ATTRIBUTE.size)
 
 
 def _by_name() -> frozenset[str]:
-    """What the name of the host leads to, the address that is used to reach others, and loopback."""
+    """The addresses that the host name resolves to, the address for outgoing connections, and loopback."""
     found = {"127.0.0.1", "::1"}
     found |= {str(place[0]) for *_, place in socket.getaddrinfo(socket.gethostname(), None)}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:

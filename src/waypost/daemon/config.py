@@ -1,4 +1,4 @@
-"""Every key of the configuration with its type, bounds, default and meaning. docs/config.md is made of this file.
+"""Every key of the configuration with its type, bounds, default and meaning: the source of docs/config.md.
 
 A section is a struct and a key is a field of it. waypost.daemon.loading fills them.
 """
@@ -29,7 +29,7 @@ _TRANSFER: Final = TransferSettings()
 _MEGABYTE: Final = 1 << 20
 _GIGABYTE: Final = 1 << 30
 
-# A timer that takes longer than a hundred years is a mistake.
+# A timer of more than a hundred years is a mistake.
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=0xFFFF_FFFF)]
 _Milliseconds: TypeAlias = Annotated[int, Meta(ge=0, le=0xFFFF_FFFF)]
 _Count: TypeAlias = Annotated[int, Meta(ge=1, le=0xFFFF_FFFF)]
@@ -38,47 +38,47 @@ _PeerPort: TypeAlias = Annotated[int, Meta(ge=1, le=0xFFFF)]
 
 
 class Names(Struct, frozen=True, forbid_unknown_fields=True):
-    """What this queue manager is called."""
+    """Names of this queue manager."""
 
     computer: Annotated[
         str,
-        Meta(description="Name of the computer, with or without its domain. Empty: the name of the host."),
+        Meta(description="Name of the computer, with or without its domain. Empty: the host name."),
     ] = ""
     aliases: Annotated[
         tuple[str, ...],
-        Meta(description="Other names that mean this computer in `DIRECT=OS:` names, such as that of a cluster."),
+        Meta(description="Other names of this computer in `DIRECT=OS:` names, such as the name of a cluster."),
     ] = ()
 
 
 class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where everything is kept."""
+    """Storage on disk: queues, messages and state."""
 
     path: Annotated[
         str,
         Meta(
-            description="The data folder. Empty: `$XDG_STATE_HOME/waypost`, which is `~/.local/state/waypost` unless "
-            "that variable is set, or `%LOCALAPPDATA%\\waypost` on Windows; it does not depend on where the daemon is "
-            "started."
+            description="The data folder. Empty: `$XDG_STATE_HOME/waypost`, or `~/.local/state/waypost` if that "
+            "variable is not set, or `%LOCALAPPDATA%\\waypost` on Windows. The current folder of the daemon makes no "
+            "difference."
         ),
     ] = ""
-    max_size_gb: Annotated[
-        float, Meta(gt=0, le=1 << 20, description="How large the file of the store may become, in GiB.")
-    ] = MAX_STORE_SIZE / _GIGABYTE
+    max_size_gb: Annotated[float, Meta(gt=0, le=1 << 20, description="Maximum size of the store file, in GiB.")] = (
+        MAX_STORE_SIZE / _GIGABYTE
+    )
     reserve_mb: Annotated[
         float,
         Meta(
             ge=0,
             le=1 << 20,
-            description="Space on the disk that is kept for receiving messages, in MiB: when no more than it is left, "
-            "new messages are refused, and receives, purges and acknowledgments go on. 0: a quarter of what the store "
-            "holds, from 1 to 64, and at most an eighth of the disk.",
+            description="Disk space to keep free, in MiB. When less is free, the daemon refuses new messages; "
+            "receives, purges and acknowledgments go on. 0: a quarter of the size of the stored data, from 1 to 64, "
+            "and at most an eighth of the disk.",
         ),
     ] = 0.0
     backup_limit_s: Annotated[
         _Seconds,
         Meta(
-            description="How long a backup may take. While one is made, the room that messages leave in the file of "
-            "the store is not used again, so the file grows. A backup that takes longer is ended, and the log says so."
+            description="Time limit of a backup, in seconds. During a backup the daemon does not reuse the space of "
+            "received messages in the store file, so the file grows. A backup that takes longer ends with a log event."
         ),
     ] = BACKUP_SECONDS
     backup_mb_per_s: Annotated[
@@ -86,8 +86,8 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=1_000_000,
-            description="How many megabytes of a backup are made in a second, so that it leaves the disk and the "
-            "processor to others; 0 for as many as possible.",
+            description="Maximum speed of a backup, in megabytes per second, to leave disk and processor to other "
+            "work. 0: no limit.",
         ),
     ] = 32.0
 
@@ -98,43 +98,42 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     bind: Annotated[
         str,
         Meta(
-            description="IP address on which others reach this queue manager, and from which it connects to them. "
-            "Empty: all addresses of the computer, because a queue manager that nobody reaches is of little use."
+            description="IP address to listen on for other queue managers, and to connect to them from. Empty: all "
+            "addresses of the computer, so that other queue managers can reach this one."
         ),
     ] = ""
-    port: Annotated[_Port, Meta(description="TCP port to listen on; 0 takes a free one.")] = SESSION_PORT
-    ping_port: Annotated[_Port, Meta(description="UDP port to listen on for pings; 0 takes a free one.")] = PING_PORT
-    peer_port: Annotated[_PeerPort, Meta(description="TCP port of the other queue managers.")] = SESSION_PORT
-    peer_ping_port: Annotated[_PeerPort, Meta(description="UDP port of the other queue managers.")] = PING_PORT
+    port: Annotated[_Port, Meta(description="TCP port to listen on. 0: any free port.")] = SESSION_PORT
+    ping_port: Annotated[_Port, Meta(description="UDP port to listen on for pings. 0: any free port.")] = PING_PORT
+    peer_port: Annotated[_PeerPort, Meta(description="TCP port of other queue managers.")] = SESSION_PORT
+    peer_ping_port: Annotated[_PeerPort, Meta(description="UDP port of other queue managers, for pings.")] = PING_PORT
     ping: Annotated[
         bool,
-        Meta(description="Ask a host by a ping whether it would accept a session, and answer the pings of others."),
+        Meta(description="Ping a host before a session, to ask whether it accepts one; and answer pings."),
     ] = _TRANSFER.ping
     window_size: Annotated[
-        int, Meta(ge=1, le=0xFFFF, description="Messages that may be under way without a session acknowledgment.")
+        int, Meta(ge=1, le=0xFFFF, description="Maximum number of messages in flight without a session acknowledgment.")
     ] = DEFAULT_WINDOW_SIZE
     ack_wait_timeout_ms: Annotated[
         int,
         Meta(
             ge=MIN_ACK_TIMEOUT,
             le=MAX_TIMEOUT,
-            description="Longest wait of a session for an acknowledgment before it is closed. The protocol has no "
-            "shorter and no longer times.",
+            description="Longest wait for a session acknowledgment, in milliseconds; then the session closes. The "
+            "protocol sets the bounds.",
         ),
     ] = _TRANSFER.ack_wait_timeout_ms
     order_ack_timeout_ms: Annotated[
         _Milliseconds,
-        Meta(description="Time that the acknowledgment of transactional messages waits for more of them."),
+        Meta(description="Time that an order acknowledgment waits for more transactional messages, in milliseconds."),
     ] = _TRANSFER.order_ack_timeout_ms
     maximum_order_ack_delay_s: Annotated[
-        _Seconds, Meta(description="Longest time that it is put off while more of them come.")
+        _Seconds, Meta(description="Longest delay of an order acknowledgment while messages arrive, in seconds.")
     ] = _TRANSFER.maximum_order_ack_delay_s
     resend_timeouts_s: Annotated[
         tuple[_Seconds, _Seconds, _Seconds, _Seconds],
         Meta(
-            description="Times after which transactional messages without an acknowledgment are sent again: the first "
-            "three times after the first, then three times each after the second and the third, and from then on after "
-            "the fourth."
+            description="Waits before transactional messages without an acknowledgment are sent again, in seconds: "
+            "three times the first value, three times the second, three times the third, and then always the fourth."
         ),
     ] = (
         _TRANSFER.resend_timeouts.short,
@@ -143,97 +142,97 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         _TRANSFER.resend_timeouts.final,
     )
     session_init_timeout_s: Annotated[
-        _Seconds, Meta(description="Longest time for a session to open; a silent peer is cut off then.")
+        _Seconds, Meta(description="Longest time for a session to open, in seconds; then the connection closes.")
     ] = _TRANSFER.session_init_timeout_s
-    idle_timeout_s: Annotated[_Seconds, Meta(description="Time after which an idle session is closed.")] = (
+    idle_timeout_s: Annotated[_Seconds, Meta(description="Time until an idle session closes, in seconds.")] = (
         _TRANSFER.idle_timeout_s
     )
-    retry_connect_s: Annotated[_Seconds, Meta(description="Wait after a connection has failed.")] = (
+    retry_connect_s: Annotated[_Seconds, Meta(description="Wait after a failed connection, in seconds.")] = (
         _TRANSFER.retry_connect_s
     )
     connect_timeout_s: Annotated[
         _Seconds,
         Meta(
-            description="Longest time for a connection to come about. TCP asks for it again after 1, 3, 7 and 15 "
-            "seconds, so a short time finds a host sooner that comes back."
+            description="Longest time to connect, in seconds. TCP retries after 1, 3, 7 and 15 seconds, so a short "
+            "time finds a host sooner when it comes back."
         ),
     ] = 8.0
     round_trip_delay_ms: Annotated[
-        _Milliseconds, Meta(description="Time of a packet to the other side and back that timers allow for.")
+        _Milliseconds, Meta(description="Round trip time that timers allow for, in milliseconds.")
     ] = _TRANSFER.round_trip_delay_ms
     duplicate_history_size: Annotated[
         _Count,
         Meta(
-            description="Messages of one address (of one /64 network of IPv6) that are remembered in order to know "
-            "those that come twice; of a relay ten times as many."
+            description="Number of messages to remember for each address (each /64 network of IPv6), to recognize "
+            "duplicates; 10 times as many for a relay."
         ),
     ] = _TRANSFER.duplicate_history_size
-    duplicate_history_s: Annotated[_Seconds, Meta(description="Time for which they are remembered.")] = (
+    duplicate_history_s: Annotated[_Seconds, Meta(description="Time to remember them, in seconds.")] = (
         _TRANSFER.duplicate_history_s
     )
     max_sessions: Annotated[
-        _Count, Meta(description="Sessions that others may have open here; one more is refused by the protocol.")
+        _Count, Meta(description="Maximum number of sessions from other queue managers; the protocol refuses more.")
     ] = _TRANSFER.max_sessions
     max_connections: Annotated[
         _Count,
-        Meta(description="TCP connections from others, with or without a session; one more is closed at once."),
+        Meta(description="Maximum number of incoming TCP connections, with or without a session; more close at once."),
     ] = 4096
     max_connections_per_peer: Annotated[
-        _Count, Meta(description="The same for one address (for one /64 network of IPv6).")
+        _Count, Meta(description="The same for each address (each /64 network of IPv6).")
     ] = 256
     refusals_per_minute: Annotated[
         _Count,
         Meta(
-            description="Connections of one address that may end soon because of a protocol error, in a minute; more "
-            "of them are closed at once for a while."
+            description="Connections of one address that may end early with a protocol error, per minute. After more "
+            "of them, new connections of the address close at once for a while."
         ),
     ] = 120
     max_sequence_ahead_s: Annotated[
         _Seconds,
         Meta(
-            description="Longest time by which the TimeStamp of a new transactional sequence may be ahead of the "
-            "clock of this computer. Messages beyond that stay with their sender, which sends them again, and `waypost "
-            "doctor` names them."
+            description="Longest time that the TimeStamp of a new transactional sequence may be ahead of the clock of "
+            "this computer, in seconds. Messages beyond the limit stay with their sender, which retries, and `waypost "
+            "doctor` lists them."
         ),
     ] = _TRANSFER.max_sequence_ahead_s
     new_sequences_at_once: Annotated[
         _Count,
         Meta(
-            description="New transactional sequences that one address (one /64 network of IPv6) may begin at once. "
-            "Messages beyond that stay with their sender, which sends them again, and `waypost doctor` names the "
+            description="Number of new transactional sequences that one address (one /64 network of IPv6) may begin at "
+            "once. Messages beyond the limit stay with their sender, which retries, and `waypost doctor` lists the "
             "address."
         ),
     ] = _TRANSFER.new_sequences_at_once
     new_sequences_per_s: Annotated[
-        _Seconds, Meta(description="New transactional sequences that one address may begin in a second, on average.")
+        _Seconds, Meta(description="New transactional sequences of one address per second, on average.")
     ] = _TRANSFER.new_sequences_per_s
     send_insecure_nacks: Annotated[
-        bool, Meta(description="Tell senders that are not authenticated why their messages were refused.")
+        bool, Meta(description="Send negative acknowledgments to senders that are not authenticated.")
     ] = _TRANSFER.send_insecure_nacks
     ack_hosts: Annotated[
         str | tuple[str, ...],
         Meta(
-            description="Hosts to which administration acknowledgments that messages of others ask for may open a "
-            "connection. `any`: every host that a message names. `known`: hosts of `routing.routes`, of the directory, "
-            "and those that were connected to before for something that was sent here. Else a list of host names, IP "
-            "addresses and GUIDs, as they stand in the names of administration queues; `known` may be one of them. "
-            "Empty: no host."
+            description="Hosts that the daemon may connect to for acknowledgments that messages from others request. "
+            "`any`: every host that a message names. `known`: hosts of `routing.routes`, of the directory, and hosts "
+            "that messages sent from here went to before. Or a list of host names, IP addresses and GUIDs, as the "
+            "names of administration queues have them; the list may contain `known`. Empty: no host."
         ),
     ] = ACK_HOSTS_ANY
     ack_addresses: Annotated[
         tuple[str, ...],
         Meta(
-            description="Addresses from which other queue managers acknowledge transactional messages besides those "
-            "that their names resolve to and at which they were dialled, as behind NAT: `GUID=ADDRESS`, or `ADDRESS` "
-            "for every queue manager there. `waypost sequence admit` adds one without a restart."
+            description="More addresses from which to accept acknowledgments of transactional messages, such as of "
+            "queue managers behind NAT: `GUID=ADDRESS`, or `ADDRESS` for every queue manager there. The addresses that "
+            "their names resolve to, and those dialled, count already. `waypost sequence admit` adds an address "
+            "without a restart."
         ),
     ] = ()
-    is_routing_server: Annotated[bool, Meta(description="Whether this is a routing server (MS-MQBR).")] = (
+    is_routing_server: Annotated[bool, Meta(description="Act as a routing server (MS-MQBR).")] = (
         _TRANSFER.is_routing_server
     )
 
     def settings(self) -> TransferSettings:
-        """For the queue manager."""
+        """The settings for the queue manager."""
         return TransferSettings(
             window_size=self.window_size,
             ack_wait_timeout_ms=self.ack_wait_timeout_ms,
@@ -261,29 +260,28 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _words(value: str | tuple[str, ...]) -> tuple[str, ...]:
-    """A text is one word, or several with commas between them, as variables and --set have them."""
+    """The words of a list, or of a text with commas between them, as in variables and --set."""
     words = value.split(",") if isinstance(value, str) else value
     return tuple(word.strip() for word in words if word.strip())
 
 
 class Routing(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where messages go whose names do not say it: those for `PRIVATE=` names of other computers."""
+    """Routes to other computers for `PRIVATE=` names, which contain no host."""
 
     routes: Annotated[
         tuple[str, ...],
         Meta(
-            description="`GUID=HOST` is the host of a queue manager, whose GUID `waypost status` shows; "
-            "`GUID=via GUID` leads to it by way of another one that has a route."
+            description="`GUID=HOST`: the host of a queue manager; `waypost status` there shows its GUID. "
+            "`GUID=via GUID`: send by way of another queue manager that has a route."
         ),
     ] = ()
     relays: Annotated[
         tuple[str, ...],
         Meta(
-            description="GUIDs or IP addresses of queue managers that may bring acknowledgments of messages that are "
-            "sent by way of others, besides the next hop of their route. A GUID counts at the addresses where that "
-            "queue manager was dialled, that its route or the directory names, or that were admitted. "
-            "Relays also bring the messages of many senders, so that more of what they bring is remembered in order to "
-            "know messages that come twice."
+            description="GUIDs or IP addresses of queue managers that may relay acknowledgments of messages that went "
+            "by way of others, besides the next hop of the route. A GUID counts at the addresses where that queue "
+            "manager was dialled, that its route or the directory names, or that an operator admitted. Relays carry "
+            "messages of many senders, so the daemon remembers more of their messages to recognize duplicates."
         ),
     ] = ()
 
@@ -294,10 +292,10 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
     unverified: Annotated[
         Literal["refuse", "deliver"],
         Meta(
-            description="Treatment of signed or encrypted messages, because signatures are not verified and bodies "
-            "not decrypted yet. `refuse` drops them with a negative acknowledgment; `deliver` puts them "
-            "into their queues as they came, not authenticated, but never into a queue that demands authentication or "
-            "encryption. `waypost doctor` counts what was refused, by source."
+            description="Treatment of signed or encrypted messages. Waypost does not verify signatures or decrypt "
+            "bodies yet. `refuse` drops them with a negative acknowledgment. `deliver` puts them into their queues "
+            "unchanged and not authenticated, but never into a queue that requires authentication or encryption. "
+            "`waypost doctor` counts refused messages by source."
         ),
     ] = "refuse"
 
@@ -308,8 +306,8 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
     machine_kb: Annotated[
         Annotated[int, Meta(ge=0, le=UNLIMITED)] | None,
         Meta(
-            description="Kilobytes of all messages together. Without it the quota stays as it is, which is 1048576 for "
-            f"a new queue manager; {UNLIMITED} sets no quota."
+            description="Quota of all messages together, in kilobytes. Not set: the quota stays as it is; a new queue "
+            f"manager has 1048576. {UNLIMITED}: no quota."
         ),
     ] = None
 
@@ -318,8 +316,8 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             gt=0,
             le=1,
-            description="Largest part of the machine quota for messages of one address (of one /64 network of IPv6), "
-            "so that the rest is for others; programs of this computer have no such limit. 1 sets no limit.",
+            description="Largest share of the machine quota for messages from one address (one /64 network of IPv6). "
+            "Programs on this computer have no such limit. 1: no limit.",
         ),
     ] = 0.9
 
@@ -327,142 +325,145 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
 class Http(Struct, frozen=True, forbid_unknown_fields=True):
     """The HTTP API, metrics and the console."""
 
-    enabled: Annotated[bool, Meta(description="Whether there is one.")] = True
+    enabled: Annotated[bool, Meta(description="Enable the HTTP API.")] = True
     bind: Annotated[
         str,
         Meta(
-            description="IP address to listen on. Empty: that of `transfer.bind` if it is a loopback address, else "
-            "127.0.0.1, because whoever reaches the API rules the queue manager. Another one than a loopback address "
-            "demands a token, and TLS or `allow_insecure`."
+            description="IP address to listen on. Empty: `transfer.bind` if it is a loopback address, else 127.0.0.1, "
+            "because the API gives full control of the queue manager. An address that is not loopback requires a "
+            "token, and TLS or `allow_insecure`."
         ),
     ] = ""
-    port: Annotated[_Port, Meta(description="TCP port to listen on; 0 takes a free one.")] = HTTP_PORT
-    token: Annotated[str, Meta(description="What clients show as a bearer token. Empty: nothing is demanded.")] = ""
+    port: Annotated[_Port, Meta(description="TCP port to listen on. 0: any free port.")] = HTTP_PORT
+    token: Annotated[str, Meta(description="Bearer token that clients must send. Empty: none required.")] = ""
     token_file: Annotated[str, Meta(description="File with the token, instead of `token`.")] = ""
-    tls_cert: Annotated[str, Meta(description="File with the certificate and its chain, in PEM.")] = ""
-    tls_key: Annotated[str, Meta(description="File with its private key, in PEM.")] = ""
+    tls_cert: Annotated[str, Meta(description="File with the TLS certificate and its chain, in PEM.")] = ""
+    tls_key: Annotated[str, Meta(description="File with the private key of the certificate, in PEM.")] = ""
     allow_insecure: Annotated[
-        bool, Meta(description="Allow HTTP without TLS beyond loopback, as behind a proxy that has TLS.")
+        bool, Meta(description="Allow HTTP without TLS beyond loopback, such as behind a proxy with TLS.")
     ] = False
     hosts: Annotated[
         tuple[str, ...],
         Meta(
-            description="Names under which browsers may reach it without a token, besides addresses, localhost and the "
-            "name of the computer."
+            description="Host names that browsers may use to reach the API without a token, besides IP addresses, "
+            "localhost and the name of the computer."
         ),
     ] = ()
-    max_wait_s: Annotated[_Seconds, Meta(description="How long one request may wait for messages.")] = (
+    max_wait_s: Annotated[_Seconds, Meta(description="Longest wait of a request for messages, in seconds.")] = (
         MAX_HTTP_WAIT_SECONDS
     )
     transaction_s: Annotated[
-        _Seconds, Meta(description="How long a transaction that nobody uses stays open, unless its client says less.")
+        _Seconds, Meta(description="Time until an unused transaction aborts, in seconds. A client may ask for less.")
     ] = LEASE_SECONDS
-    handle_s: Annotated[_Seconds, Meta(description="The same for a cursor or an exclusively opened queue.")] = (
-        LEASE_SECONDS
-    )
+    handle_s: Annotated[
+        _Seconds, Meta(description="Time until an unused cursor or exclusive handle closes, in seconds.")
+    ] = LEASE_SECONDS
     max_connections: Annotated[
         _Count,
         Meta(
-            description="Connections at a time; more are answered with 503. If a token is demanded, half of them are "
-            "for clients that have shown it."
+            description="Maximum number of connections; more get the answer 503. If a token is required, half of them "
+            "are reserved for clients that have sent it."
         ),
     ] = 1024
     max_connections_per_peer: Annotated[
         _Count,
         Meta(
-            description="Connections of one address (of one /64 network of IPv6) that have not shown the token. For "
-            "one more, the one that has been idle longest is closed; if none is idle, the new one is."
+            description="Maximum number of connections of one address (one /64 network of IPv6) that have not sent the "
+            "token. One more closes the connection that has been idle longest; if none is idle, the new one closes."
         ),
     ] = 256
 
 
 class LogSection(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the daemon tells on standard error, one event a line."""
+    """The log: events on standard error, one per line."""
 
     format: Annotated[
         Literal["auto", "text", "json"],
-        Meta(description="How a line is written; `auto` is text on a terminal and JSON elsewhere."),
+        Meta(description="Format of a line. `auto`: text on a terminal and JSON elsewhere."),
     ] = "auto"
-    level: Annotated[
-        Literal["debug", "info", "warning", "error"], Meta(description="The least important events that are written.")
-    ] = "info"
+    level: Annotated[Literal["debug", "info", "warning", "error"], Meta(description="Lowest level to write.")] = "info"
 
 
 class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
-    """Reading from afar (MS-MQRR, MS-MQQP), on the address of `transfer.bind`."""
+    """Remote reading by other hosts (MS-MQRR, MS-MQQP), on the address of `transfer.bind`."""
 
-    enabled: Annotated[bool, Meta(description="Whether other hosts may read queues of this one over RPC.")] = True
+    enabled: Annotated[bool, Meta(description="Let other hosts read queues of this computer over RPC.")] = True
     port: Annotated[
-        _Port, Meta(description="TCP port of RemoteRead and qmcomm. If it is taken, the one 11 higher is tried.")
+        _Port, Meta(description="TCP port of RemoteRead and qmcomm. If in use: the next free port in steps of 11.")
     ] = REMOTE_READ_PORT
     qm2qm_port: Annotated[
-        _Port, Meta(description="TCP port of the older interface between queue managers, with the same steps.")
+        _Port, Meta(description="TCP port of qm2qm, the older interface. If in use: the next free port in steps of 11.")
     ] = QM2QM_PORT
-    epm: Annotated[bool, Meta(description="Whether there is an endpoint mapper, which tells these ports.")] = False
-    epm_port: Annotated[_Port, Meta(description="TCP port of the endpoint mapper; clients look for it at 135.")] = (
-        MAPPER_PORT
-    )
-    max_connections: Annotated[int, Meta(ge=1, description="Connections of remote readers at a time.")] = 2000
+    epm: Annotated[bool, Meta(description="Run an endpoint mapper, which gives clients these ports.")] = False
+    epm_port: Annotated[_Port, Meta(description="TCP port of the endpoint mapper; clients expect 135.")] = MAPPER_PORT
+    max_connections: Annotated[int, Meta(ge=1, description="Maximum number of connections of remote readers.")] = 2000
     max_connections_per_peer: Annotated[
-        int, Meta(ge=1, description="The same for one address (for one /64 network of IPv6).")
+        int, Meta(ge=1, description="The same for each address (each /64 network of IPv6).")
     ] = 1000
     refusals_per_minute: Annotated[
         int,
         Meta(
             ge=1,
-            description="Protocol errors and wrong passwords of one address in a minute before it has to wait.",
+            description="Protocol errors and wrong passwords of one address per minute; after more it must wait.",
         ),
     ] = 60
     pending_request_timeout_s: Annotated[
-        _Seconds, Meta(description="How long a message that was given to a remote reader stays locked for it.")
+        _Seconds, Meta(description="Time that a message stays locked for its remote reader, in seconds.")
     ] = RemoteSettings().pending_request_timeout_s
     min_auth_level: Annotated[
         Literal["", Level],
         Meta(
-            description="The least protection of a call. Empty: privacy once users are configured or Kerberos is "
-            "asked for, else none, and only from loopback addresses."
+            description="Lowest protection of a call. Empty: privacy if users or Kerberos are configured, else none, "
+            "and only from loopback addresses."
         ),
     ] = ""
     users_file: Annotated[
-        str, Meta(description="File with lines `DOMAIN:user:password`: who may authenticate with NTLM.")
+        str, Meta(description="File with lines `DOMAIN:user:password`: the users that may authenticate with NTLM.")
     ] = ""
     kerberos: Annotated[
-        bool, Meta(description="Whether Kerberos is asked for: the extra `kerberos`, and a key of this computer.")
+        bool, Meta(description="Accept Kerberos. Needs the extra `kerberos` and a key of this computer.")
     ] = False
 
 
 class Remote(Struct, frozen=True, forbid_unknown_fields=True):
-    """Reading from queues of other hosts, as their client: `waypost receive 'DIRECT=OS:other\\private$\\orders'`."""
+    """Remote reading from other hosts, as their client: `waypost receive 'DIRECT=OS:other\\private$\\orders'`."""
 
     user: Annotated[
         str,
         Meta(
-            description="Who this daemon is there, as `DOMAIN\\user` or `user@REALM`. Empty: nobody, or at another "
-            "level than none whom Kerberos knows the user of this process as."
+            description="User to authenticate as, `DOMAIN\\user` or `user@REALM`. Empty: no authentication at level "
+            "none; at other levels, the Kerberos identity of this process."
         ),
     ] = ""
-    password: Annotated[str, Meta(description="The password of the user. Empty: Kerberos knows the user.")] = ""
+    password: Annotated[str, Meta(description="Password of the user. Empty: Kerberos knows the user.")] = ""
     password_file: Annotated[str, Meta(description="File with the password, instead of `password`.")] = ""
     level: Annotated[
         Literal["", Level],
-        Meta(description="The protection of calls. Empty: privacy with a user, none without."),
+        Meta(description="Protection of calls. Empty: privacy with a user, none without."),
     ] = ""
     rpc_port: Annotated[
-        _Port, Meta(description="TCP port of RemoteRead there. 0: what the endpoint mapper of a host says, else 2103.")
+        _Port,
+        Meta(
+            description="TCP port of RemoteRead on other hosts. 0: the port that their endpoint mapper gives, "
+            "else 2103."
+        ),
     ] = 0
     qm2qm_port: Annotated[
-        _Port, Meta(description="The same for hosts that have only the older interface: else 2105.")
+        _Port, Meta(description="TCP port of qm2qm on hosts with only the older interface. 0: as above, else 2105.")
     ] = 0
     epm_port: Annotated[
-        _Port, Meta(description="TCP port of the endpoint mapper of other hosts. 0: none is asked.")
+        _Port, Meta(description="TCP port of the endpoint mapper on other hosts. 0: do not ask it.")
     ] = MAPPER_PORT
     timeout_s: Annotated[
-        _Seconds, Meta(description="How long a host may take to be connected with, and to answer what does not wait.")
+        _Seconds,
+        Meta(
+            description="Longest time to connect to a host, and for an answer to a call that does not wait, in seconds."
+        ),
     ] = 10.0
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole of it."""
+    """The whole configuration."""
 
     names: Names = field(default_factory=Names)
     store: StoreSection = field(default_factory=StoreSection)
@@ -499,17 +500,17 @@ class Key:
 
     @property
     def variable(self) -> str:
-        """Of the environment."""
+        """Its variable of the environment."""
         return f"WAYPOST_{self.section}_{self.name}".upper()
 
     @property
     def description(self) -> str:
-        """The outermost annotation has it."""
+        """Its meaning, from the outermost annotation."""
         return str(self.type.__metadata__[-1].description)
 
 
 def keys() -> Iterator[Key]:
-    """All of them, in the order of the page."""
+    """Every key, in the order of docs/config.md."""
     for section, struct in SECTIONS.items():
         hints = get_type_hints(struct, include_extras=True)
         for each in fields(struct):
@@ -517,18 +518,18 @@ def keys() -> Iterator[Key]:
 
 
 def max_size_of(config: Config) -> int:
-    """The bytes that the file of the store may have."""
+    """Maximum size of the store file, in bytes."""
     return int(config.store.max_size_gb * _GIGABYTE)
 
 
 def reserve_of(config: Config) -> int | None:
-    """The bytes of the disk that are kept for receiving messages; None to let the store choose."""
+    """Disk space to keep free, in bytes; None lets the store choose."""
     megabytes = config.store.reserve_mb
     return int(megabytes * _MEGABYTE) if megabytes else None
 
 
 def _state_folder() -> Path:
-    """Of this user. systemd names another one."""
+    """The data folder of this user. systemd sets another one."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local") / "waypost"
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "waypost"

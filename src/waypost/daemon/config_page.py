@@ -1,4 +1,4 @@
-"""docs/config.md, made of waypost.daemon.config: `python -m waypost.daemon.config_page docs/config.md` writes it."""
+"""Generator of docs/config.md from waypost.daemon.config: `python -m waypost.daemon.config_page docs/config.md`."""
 
 import sys
 from collections.abc import Iterator
@@ -13,24 +13,22 @@ from waypost.daemon.config import SECTIONS, Key, keys
 _HEAD: Final = """\
 # Configuration
 
-`waypost serve` needs no configuration: every key has a default. What is to be different stands in one TOML file, which
-`--config FILE` or the variable WAYPOST_CONFIG names. A key SECTION.KEY can be given in four places, and the later one
-counts:
+`waypost serve` needs no configuration: every key has a default. To change values, write a TOML file and name it with
+`--config FILE` or the variable WAYPOST_CONFIG. You can set a key SECTION.KEY in four places; later ones win:
 
 1. in the file, as `KEY = VALUE` below `[SECTION]`;
 2. in the environment, as WAYPOST_SECTION_KEY;
-3. by the flag that the table below names, if there is one;
-4. by `--set SECTION.KEY=VALUE`, as often as needed.
+3. with the flag in the table below, if the key has one;
+4. with `--set SECTION.KEY=VALUE`, which may be repeated.
 
-In the environment and with `--set` the parts of a list have commas between them, as in
-`--set transfer.resend_timeouts_s=1,2,3,4`. A key that does not exist is an error, and the sentence names the nearest
-one that does.
+In the environment and with `--set`, separate the parts of a list with commas:
+`--set transfer.resend_timeouts_s=1,2,3,4`. An unknown key is an error, and the error suggests the nearest key.
 
-This page is made of the code (src/waypost/daemon/config.py). The times of transfer are those of Windows.
-[remote-read.md](remote-read.md) tells what `[rpc]` and `[remote]` are for.
+This page is generated from the code (src/waypost/daemon/config.py). The default times of transfer are those of Windows.
+[remote-read.md](remote-read.md) explains `[rpc]` and `[remote]`.
 """
 
-# A bound of this size only keeps numbers in their fields.
+# A bound of this size is the limit of a 32-bit field, not worth showing.
 _NO_BOUND: Final = 0xFFFF_FFFF
 
 FLAGS: Final = {

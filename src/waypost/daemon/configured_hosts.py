@@ -1,4 +1,4 @@
-"""What the configuration says of the ways to other queue managers, and of those who may acknowledge what went there.
+"""Configured routes to other queue managers, and the addresses that may acknowledge messages.
 
 Routes are GUID=HOST, or GUID=via GUID; relays are GUIDs or IP addresses; an address for acknowledgments is
 GUID=ADDRESS, or ADDRESS for all queue managers there.
@@ -13,7 +13,7 @@ from waypost.wire.ip_addresses import plain_address
 
 
 def parse_routes(texts: Iterable[str]) -> tuple[Route, ...]:
-    """Raises ValueError with the text that is no route."""
+    """Parse routes. Raises ValueError with the text that is not a route."""
     return tuple(_parse(text) for text in texts)
 
 
@@ -31,7 +31,7 @@ def _parse(text: str) -> Route:
 
 
 def parse_relays(texts: Iterable[str]) -> Relays:
-    """Raises ValueError with the text that is neither a GUID nor an IP address."""
+    """Parse relays. Raises ValueError with the text that is neither a GUID nor an IP address."""
     guids, addresses = set(), set()
     for text in map(str.strip, texts):
         try:
@@ -42,7 +42,7 @@ def parse_relays(texts: Iterable[str]) -> Relays:
 
 
 def parse_ack_addresses(texts: Iterable[str]) -> frozenset[tuple[bytes, str]]:
-    """GUIDs with addresses; NULL_GUID is any. Raises ValueError with the text that is none."""
+    """Pairs of GUID and address; NULL_GUID means any. Raises ValueError with the text that is not such a pair."""
     found = set()
     for text in texts:
         guid, separator, address = text.rpartition("=")

@@ -1,8 +1,8 @@
-"""Who may connect: how many connections there are, how many from one peer, and how often a peer was refused.
+"""Limits on connections: how many in all, how many from one peer, and how often a peer may be refused.
 
-A peer is an IPv4 address or a /64 network of IPv6, which is what one host can choose its address from. A peer has a
-history if we have reached it ourselves, or if a connection of it was of use for a while; a part of the connections is
-reserved for those.
+A peer is an IPv4 address or a /64 network of IPv6, from which one host can choose its address. A peer has a history if
+this daemon has connected to it, or if one of its connections was in use for a while. A quarter of the connections is
+reserved for such peers.
 """
 
 from collections import Counter
@@ -12,16 +12,19 @@ from waypost.buckets import Bucket, Rate
 from waypost.limits import MAX_PEERS_WITH_HISTORY, MAX_WATCHED_PEERS
 from waypost.peers import peer_of
 
-# Why there may be no further connection, if others could make room for it.
+# Reasons to refuse a connection that an idle connection could make room for.
 CROWDED: Final = "this peer has too many connections"
-FULL: Final = "there are too many connections"
+FULL: Final = "too many connections"
 
-# The part of all connections that is for peers with a history.
+# One in so many connections is reserved for peers with a history.
 _RESERVED: Final = 4
 
 
 class ConnectionGuard:
-    """Times are of the monotonic clock. The table of refused peers is bounded: the one refused first is forgotten."""
+    """Counts of connections and refusals. Times are of the monotonic clock.
+
+    The table of refused peers is bounded: it forgets the peer refused first.
+    """
 
     __slots__ = ("_buckets", "_connections", "_history", "_max_connections", "_max_per_peer", "_rate", "_total")
 
@@ -32,11 +35,11 @@ class ConnectionGuard:
         self._connections: Counter[str] = Counter()
         self._total = 0
         self._buckets: dict[str, Bucket] = {}
-        # The one met last is the last one.
+        # In order of the last meeting.
         self._history: dict[str, None] = {}
 
     def admit(self, address: str, now: float) -> str | None:
-        """Count a connection from this address, until `left`; or why there may be none."""
+        """Count a connection from this address until `left`, and return None; or return the reason to refuse it."""
         peer = peer_of(address)
         bucket = self._buckets.get(peer)
         if bucket is not None and not bucket.has_some(now):
@@ -58,7 +61,7 @@ class ConnectionGuard:
             del self._connections[peer]
 
     def remember(self, address: str) -> None:
-        """This peer has a history from now on. The table is bounded: the one met longest ago is forgotten."""
+        """Give this peer a history. The table is bounded: it forgets the peer met longest ago."""
         peer = peer_of(address)
         self._history.pop(peer, None)
         self._history[peer] = None
@@ -73,7 +76,7 @@ class ConnectionGuard:
         return peer_of(one) == peer_of(other)
 
     def refused(self, address: str, now: float) -> None:
-        """What this peer said was refused."""
+        """Count a refusal against this peer."""
         peer = peer_of(address)
         bucket = self._buckets.get(peer)
         if bucket is None:
@@ -83,7 +86,7 @@ class ConnectionGuard:
         bucket.take(now)
 
     def _forget(self, now: float) -> None:
-        """Those whose refusals are long ago; if there are none, the first one."""
+        """Forget peers with only old refusals; without such peers, the first one."""
         for peer in [peer for peer, bucket in self._buckets.items() if bucket.is_full(now)]:
             del self._buckets[peer]
         if len(self._buckets) >= MAX_WATCHED_PEERS:

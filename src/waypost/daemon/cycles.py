@@ -1,14 +1,14 @@
-"""When Python searches for objects that only hold each other, and among how many at a time.
+"""Schedule of the garbage collector of Python, and the number of objects in one search.
 
-The search stops everything and takes as long as there are objects: some 10 ms for 60,000. The objects of a queue
-manager form no cycles and go when nobody has them any more, so to search a million of them finds nothing. Requests
-leave cycles, which are found while they are young. Therefore:
+A search stops the process, for a time in proportion to the number of objects: some 10 ms for 60,000. The objects of a
+queue manager form no cycles and are freed with their last reference, so to search a million of them finds nothing.
+Requests leave cycles, which a search finds while they are young. Therefore:
 
-- Young objects are searched by Python itself, some thousands at a time.
-- Those that have become old are searched between two turns of the loop, and only if they are few.
-- If they are many, they are frozen: no search looks at them again, like what was made until the start.
-- Cycles of requests that were under way then are frozen with them. So, when the many are gone and the loop is at rest,
-  everything is searched once.
+- Python itself searches young objects, some thousands at a time.
+- Old objects are searched between two turns of the loop, and only if they are few.
+- If they are many, they are frozen: no search looks at them again, as with the objects made before the start.
+- Cycles of requests that ran at that moment are frozen with them. So, when the many are gone and the loop is at rest,
+  one search covers everything.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from typing import Any, Final, Protocol
 
 from waypost.drive.loop_watch import CLEARING_UP, LoopWatch
 
-# Searches of young objects before the old ones have their turn.
+# Searches of young objects before a search of the old ones.
 YOUNG_SEARCHES: Final = 5
 # Objects that one search may look at beside those of the start.
 MAX_SEARCHED: Final = 60_000
-# Seconds before everything is searched, and before the next look if there are still many objects: to count them takes
-# as long as there are.
+# Seconds before a search of everything, and before the next look if there are still many objects: to count them takes
+# time in proportion to their number.
 WHOLE_SEARCH_SECONDS: Final = 300.0
 # Seconds before the next look if the loop is not at rest.
 RETRY_SECONDS: Final = 1.0
@@ -32,7 +32,7 @@ _NEVER: Final = 1 << 30
 
 
 class Collector(Protocol):
-    """The part of the module gc that is used."""
+    """The functions of the module gc in use here."""
 
     @property
     def callbacks(self) -> MutableSequence[Any]: ...
@@ -47,7 +47,7 @@ class Collector(Protocol):
 
 
 class Cycles:
-    """The searches in a process whose event loop this is. See the module."""
+    """Scheduler of the garbage collector in the process of an event loop."""
 
     __slots__ = (
         "_at_start",
@@ -72,7 +72,7 @@ class Cycles:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """What was made until here stays: no search has to look at it again."""
+        """Begin. Objects that exist now stay: no search looks at them again."""
         collector = self._collector
         self._thresholds = collector.get_threshold()
         collector.set_threshold(self._thresholds[0], self._thresholds[1], _NEVER)
@@ -81,7 +81,7 @@ class Cycles:
         collector.callbacks.append(self._searched)
 
     def stop(self) -> None:
-        """Python searches as it did before."""
+        """Let Python search as it did before."""
         if self._thresholds is not None:
             self._collector.callbacks.remove(self._searched)
             self._collector.set_threshold(*self._thresholds)
@@ -90,13 +90,13 @@ class Cycles:
             self._timer.cancel()
 
     def _searched(self, phase: str, _: dict[str, Any]) -> None:
-        """Any thread may have caused the search."""
+        """Note the end of a search, in whichever thread it ran."""
         if phase == "stop" and not self._is_asked and self._collector.get_count()[2] >= YOUNG_SEARCHES:
             self._is_asked = True
             self._loop.call_soon_threadsafe(self._search_old)
 
     def _search_old(self) -> None:
-        """Between two turns of the loop."""
+        """Search the old objects or freeze them, between two turns of the loop."""
         self._is_asked = False
         if self._thresholds is None:
             return

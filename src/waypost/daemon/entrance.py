@@ -1,9 +1,9 @@
-"""HTTP clients that have not shown the token: how many there may be, and when it is their turn.
+"""HTTP clients that have not sent the token: limits on their number, and their turns.
 
-Where a token is demanded, a client without one is a stranger: it gets no more than refusals and the health of the
-daemon. Such connections are counted by address and take turns with those of other hosts (waypost.daemon.pump); one that
-has shown the token is not counted and does not wait. Where no token is demanded, only programs of this computer reach
-the port, and nobody is a stranger.
+Where a token is required, a client without one is a stranger: it gets only refusals and the health of the daemon. Such
+connections are counted by address and take turns with those of other hosts (waypost.daemon.pump); a connection that has
+sent the token is not counted and does not wait. Where no token is required, only programs on this computer reach the
+port, and no client is a stranger.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from waypost.daemon.logs import Log
 from waypost.daemon.pump import Pump
 from waypost.daemon.seats import Guest, Seats
 
-# So many bytes of a stranger are a turn: some ten small requests.
+# Bytes of a stranger in one turn: some ten small requests.
 PIECE: Final = 0x1000
 
-# What a load balancer asks is answered at once.
+# Requests of load balancers, which are answered at once.
 _HEALTH: Final = tuple(b"%b /health/%b " % each for each in product((b"GET", b"HEAD"), (b"live", b"ready")))
 _END: Final = b"\r\n\r\n"
 _MAX_HEALTH: Final = 0x1000
@@ -29,7 +29,7 @@ _UNCOUNTED: Final = 1 << 31
 
 
 class Entrance:
-    """`recognizes` says of the head of a request whether it shows the token, or whether none is demanded."""
+    """Admission of HTTP clients. `recognizes`: whether the head of a request has the token, or needs none."""
 
     def __init__(
         self, pump: Pump, log: Log, recognizes: Callable[[bytes], bool], *, max_strangers: int, max_per_peer: int
@@ -40,7 +40,7 @@ class Entrance:
         self._seats: Final = Seats(ConnectionGuard(max_strangers, max_per_peer, _UNCOUNTED))
 
     def arrive(self, guest: Guest, address: str) -> bool:
-        """Whether a connection may stay. It is a stranger until it is recognized."""
+        """Return whether a connection may stay. It is a stranger until it sends the token."""
         refusal = self._seats.take(guest, address, asyncio.get_running_loop().time())
         if refusal is not None:
             self._log.warning("connection refused", address=address, reason=refusal, listener="http")
@@ -50,7 +50,7 @@ class Entrance:
         self._seats.leave(guest)
 
     def recognizes(self, data: bytes) -> bool:
-        """Whether data that begin a request show the token."""
+        """Whether the head of this request is complete and has the token."""
         head, end, _ = data.partition(_END)
         return bool(end) and self._recognizes(head)
 

@@ -1,9 +1,9 @@
-"""One HTTP connection: uvicorn's, with a bound on the head of a request and on the time that a client may take.
+"""An HTTP connection of uvicorn, with limits on the head of a request and on the time of a client.
 
-uvicorn has neither. A token is not asked for before the head is there: headers without end would fill the memory. And
-whoever is silent, sends a body byte by byte or does not read the answer would keep everybody else out. Some requests
-are answered right here (waypost.daemon.quick_request): what uvicorn prepares for ASGI is most of what they would cost.
-What a client sends that has not shown the token waits for its turn (waypost.daemon.entrance).
+uvicorn has no such limits. The token comes with the head, so endless headers would fill the memory before any check;
+and clients that are silent, send a body byte by byte or do not read the answer would keep other clients out. Some
+requests are answered right here (waypost.daemon.quick_request), because the work of uvicorn for ASGI is most of their
+cost. Data of a client that has not sent the token waits for its turn (waypost.daemon.entrance).
 """
 
 import asyncio
@@ -18,20 +18,20 @@ from waypost.limits import MAX_HTTP_HEAD
 from waypost.node.turns import Budget
 
 _HEAD_SECONDS: Final = 20.0
-# So many bytes of a body have to come, and of an answer to go, in so many seconds.
+# The least number of bytes of a body to arrive, and of an answer to leave, in a number of seconds.
 _PACE_SECONDS: Final = 30.0
 _PACE_BYTES: Final = 0x4_0000
 
 
 class HttpConnection(HttpToolsProtocol):
-    """A head or a body that comes in pieces counts from the piece behind the one that it begins in."""
+    """An HTTP connection. Sizes of a head or a body in pieces count from the second piece."""
 
     def __init__(self, *args: Any, entrance: Entrance | None = None, **options: Any) -> None:
-        """Without an entrance nobody is a stranger."""
+        """Without an entrance no client is a stranger."""
         super().__init__(*args, **options)
         self._entrance: Final = entrance
         self._is_stranger = entrance is not None
-        # What a stranger has sent and was not looked at, and when it was.
+        # Data of a stranger that waits for its turn, and the time when data last came.
         self._backlog = b""
         self._used = 0.0
         self._begun = 0
@@ -39,15 +39,15 @@ class HttpConnection(HttpToolsProtocol):
         self._find: Final[FindHandler] = self.app.quick
         self._is_in_head = False
         self._is_in_body = False
-        # The request that comes, and the one that is served, if they are of those.
+        # The quick request that arrives, and the one in progress.
         self._quick: QuickRequest | None = None
         self._served: QuickRequest | None = None
-        # The one that uvicorn serves; those behind it are in its pipeline.
+        # The request that uvicorn serves; later ones are in its pipeline.
         self._under_way: RequestResponseCycle | None = None
-        # What came of the head, or of the body since it was looked at.
+        # Bytes of the head, or of the body since the last check.
         self._size = 0
         self._patience: asyncio.TimerHandle | None = None
-        # Runs while an answer is written that the client does not take.
+        # Runs while the client does not read its answer.
         self._pace: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -64,7 +64,7 @@ class HttpConnection(HttpToolsProtocol):
         self._leave()
         if self._served is not None:
             self._served.leave()
-        # uvicorn says so to the last request alone, and others may wait.
+        # uvicorn notifies only the last request, and others may wait.
         for cycle in (self._under_way, *(cycle for cycle, _ in self.pipeline)):
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
@@ -97,9 +97,9 @@ class HttpConnection(HttpToolsProtocol):
                 self.pause()
 
     def work(self, budget: Budget) -> tuple[int, int, bool]:
-        """A turn of a stranger: see waypost.daemon.pump.Worker."""
+        """Do a turn of a stranger: see waypost.daemon.pump.Worker."""
         if not self._is_free or self._entrance is None:
-            # It goes on when what it has asked for is answered.
+            # It goes on after the answer to its request.
             return 0, 0, False
         size = min(budget.size, PIECE)
         piece, self._backlog = self._backlog[:size], self._backlog[size:]
@@ -113,13 +113,13 @@ class HttpConnection(HttpToolsProtocol):
         return self._begun - begun, len(piece), bool(self._backlog)
 
     def pause(self) -> None:
-        """Others are before it."""
+        """Stop reading while others have their turns."""
         if not self.transport.is_closing():
             self.flow.pause_reading()
 
     @property
     def idle_since(self) -> float | None:
-        """See waypost.daemon.seats.Guest."""
+        """Time since when the connection is idle, or None: see waypost.daemon.seats.Guest."""
         return self._used if self._is_free and not self._backlog else None
 
     def give_way(self) -> None:
@@ -127,11 +127,11 @@ class HttpConnection(HttpToolsProtocol):
 
     @property
     def _is_free(self) -> bool:
-        """Whether nothing that was asked for is under way."""
+        """Whether no request is in progress."""
         return not self.pipeline and (self.cycle is None or self.cycle.response_complete)
 
     def _leave(self) -> None:
-        """It is a stranger no more, or gone."""
+        """Stop counting this connection as a stranger: it has sent the token, or is gone."""
         if self._is_stranger and self._entrance is not None:
             self._is_stranger = False
             self._entrance.leave(self)
@@ -143,15 +143,15 @@ class HttpConnection(HttpToolsProtocol):
         self._size += len(data)
         super().data_received(data)
         if self._is_in_head and self._size > MAX_HTTP_HEAD:
-            self.send_400_response("The head of the request is too long.")
+            self.send_400_response("The head of the request is too large.")
         elif self._patience is None and (self._is_in_head or self._is_in_body or self._is_answered):
-            # uvicorn counts the time of a resting connection only until something comes, be it an empty line.
+            # uvicorn times an idle connection only until any data comes, even an empty line.
             self._be_patient()
         if self.transport.is_closing():
             self._watch_pace()
 
     def on_message_begin(self) -> None:
-        # What uvicorn does here is done in on_headers_complete, for those that it serves.
+        # For requests that uvicorn serves, on_headers_complete does the work of uvicorn.
         self.url = b""
         self.headers = []
         self.expect_100_continue = False
@@ -168,7 +168,7 @@ class HttpConnection(HttpToolsProtocol):
         self._quick = self._quick_request()
         if self._quick is None:
             if self._served is not None:
-                # uvicorn reads nothing more until this one is served, and would not hear that the client has gone.
+                # uvicorn reads nothing more until this request is served, and would not notice that the client is gone.
                 self._served.hurry()
             url, headers, expects = self.url, self.headers, self.expect_100_continue
             super().on_message_begin()
@@ -201,7 +201,7 @@ class HttpConnection(HttpToolsProtocol):
             self.tasks.add(task)
 
     def _quick_request(self) -> QuickRequest | None:
-        """Only one that comes when nothing is under way, and whose answer can be written at once."""
+        """The quick request for this head: only if no other is in progress and its answer can be written at once."""
         parser, limit = self.parser, self.limit_concurrency
         if (
             parser.get_method() != b"POST"
@@ -229,7 +229,7 @@ class HttpConnection(HttpToolsProtocol):
         self.on_response_complete()
 
     def _hurry(self) -> None:
-        """Let what uvicorn serves wait no longer, because another request is behind it."""
+        """End the wait of the request that uvicorn serves, because another request is behind it."""
         if self._under_way is not None:
             behind = self._under_way.scope["extensions"][BEHIND][EVENT]
             assert isinstance(behind, asyncio.Event)
@@ -274,7 +274,7 @@ class HttpConnection(HttpToolsProtocol):
             self._patience = None
 
     def _lose_patience(self) -> None:
-        # It may be we who make the client wait.
+        # The daemon itself may make the client wait.
         is_our_turn = self.flow.read_paused or not (self._is_in_body or self.cycle is None or self._is_answered)
         if is_our_turn or (self._is_in_body and self._size >= _PACE_BYTES):
             if self._is_in_body:
@@ -285,7 +285,7 @@ class HttpConnection(HttpToolsProtocol):
             self._watch_pace()
 
     def _watch_pace(self) -> None:
-        """A transport that is closing waits for the client, too, until all is written."""
+        """Watch the client read, also while the transport closes and still has data to write."""
         if self._pace is None:
             self._pace = self.loop.call_later(_PACE_SECONDS, self._look, self.transport.get_write_buffer_size())
 

@@ -1,6 +1,6 @@
-"""The configuration as it is given: a TOML file, then the environment, then flags, then --set; the later one counts.
+"""Load the configuration: from a TOML file, then the environment, then flags, then --set; later ones win.
 
-Every value is checked where it comes from, so that what is wrong is one sentence that says where.
+Every value is checked with its source, so that an error is one sentence that names the place.
 """
 
 import re
@@ -29,7 +29,7 @@ _DEFAULT_HTTP: Final = "127.0.0.1"
 
 
 class ConfigError(InvalidParameter):
-    """The configuration cannot be used. `hint` says what to do."""
+    """Invalid configuration. `hint` says what to do."""
 
     def __init__(self, sentence: str, hint: str) -> None:
         super().__init__(sentence, hint)
@@ -42,7 +42,7 @@ class ConfigError(InvalidParameter):
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A value, where it comes from in words, and whether it is text that stands for a value of another type."""
+    """A value, its source in words, and whether it is text for a value of another type."""
 
     path: str
     value: object
@@ -53,7 +53,7 @@ class _Given:
 def load(
     file: Path | None, environment: Mapping[str, str], flags: Mapping[str, tuple[str, object]], settings: Sequence[str]
 ) -> Config:
-    """`flags` has key paths with the name of the flag and its value, `settings` texts SECTION.KEY=VALUE."""
+    """Load the configuration. `flags` maps key paths to flag names and values; `settings` are SECTION.KEY=VALUE."""
     given = [
         *(_from_file(file) if file is not None else ()),
         *_from_environment(environment),
@@ -73,11 +73,11 @@ def _from_file(path: Path) -> Iterator[_Given]:
         text = path.read_text(encoding="utf-8")
         tables = tomllib.loads(text)
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}.", "name the file with --config.") from None
+        raise ConfigError(f"Cannot read {path}: {error.strerror}.", "name the file with --config.") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not UTF-8 text.", "write it anew with an editor that knows UTF-8.") from None
+        raise ConfigError(f"{path} is not UTF-8 text.", "save it as UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not TOML: {error}.", "https://toml.io tells the syntax.") from None
+        raise ConfigError(f"{path} is not TOML: {error}.", "https://toml.io explains the syntax.") from None
     for section, table in tables.items():
         if section not in SECTIONS or not isinstance(table, dict):
             raise _unknown(section, _place(path, text, section, ""))
@@ -86,7 +86,7 @@ def _from_file(path: Path) -> Iterator[_Given]:
 
 
 def _place(path: Path, text: str, section: str, name: str) -> str:
-    """The file, with the line where a key stands in one of the usual ways."""
+    """The file, with the line of a key if it is written in a usual way."""
     current = ""
     word = re.compile(r"\s*(?:\[\s*)?([\w.-]+)")
     wanted = f"{section}.{name}" if name else section
@@ -104,14 +104,14 @@ def _place(path: Path, text: str, section: str, name: str) -> str:
 
 
 def _from_environment(environment: Mapping[str, str]) -> Iterator[_Given]:
-    """Variables of sections that are not ours are others': WAYPOST_URL, for one."""
+    """Values of variables. Variables without a section, such as WAYPOST_URL, have other uses."""
     by_variable = {key.variable: key for key in _KEYS.values()}
     for variable, value in environment.items():
         if variable in by_variable:
             yield _Given(by_variable[variable].path, value, variable, is_text=True)
         elif any(variable.startswith(f"{_PREFIX}{section.upper()}_") for section in SECTIONS):
             near = get_close_matches(variable, by_variable, 1, 0)
-            raise ConfigError(f"There is no key for the variable {variable}.", f"the nearest is {near[0]}.")
+            raise ConfigError(f"Unknown variable {variable}.", f"did you mean {near[0]}?")
 
 
 def _from_setting(setting: str) -> _Given:
@@ -135,10 +135,10 @@ def _unknown(path: str, where: str) -> ConfigError:
     if not dot:
         near = get_close_matches(path, [*SECTIONS, *_KEYS], 1, 0)
     else:
-        # A key in the wrong section is nearer than another key of this one.
+        # A key of this name in another section is nearer than another key of this section.
         same = [known for known, key in _KEYS.items() if key.name == name]
         near = same or get_close_matches(path, _KEYS, 1, 0)
-    return ConfigError(f"{where}: there is no key {path}.", f"the nearest is {near[0]}.")
+    return ConfigError(f"{where}: unknown key {path}.", f"did you mean {near[0]}?")
 
 
 def _value(key: Key, given: _Given) -> object:
@@ -150,8 +150,8 @@ def _value(key: Key, given: _Given) -> object:
     except ValidationError as error:
         reason = str(error).replace("`", "")
         raise ConfigError(
-            f"{given.where}: {key.path} has a wrong value: {reason[:1].lower()}{reason[1:]}.",
-            f"{_choices(key)}its default is {key.default!r}; docs/config.md tells more.",
+            f"{given.where}: invalid value of {key.path}: {reason[:1].lower()}{reason[1:]}.",
+            f"{_choices(key)}the default is {key.default!r}; see docs/config.md.",
         ) from None
 
 
@@ -160,26 +160,26 @@ def _is_list(annotated: Any) -> bool:
 
 
 def _choices(key: Key) -> str:
-    """The values of a key that has few."""
+    """The choices of a key, in words, if it has choices."""
     plain = get_args(key.type)[0]
     if get_origin(plain) is not Literal:
         return ""
-    return f"it is one of {', '.join(each for each in get_args(plain) if each)}; "
+    return f"use one of {', '.join(each for each in get_args(plain) if each)}; "
 
 
 def _checked(config: Config) -> Config:
-    """What no single value can tell. The token of a file is in place in the result, and the address of HTTP."""
+    """Check values that depend on each other. The result has the token from its file, and the address of HTTP."""
     if config.names.computer:
         try:
             check_computer_name(config.names.computer, 0)
         except DecodeError as error:
             raise ConfigError(
-                f"names.computer is {config.names.computer}, which no computer is called: {error.reason}.",
-                "give another with --name.",
+                f"names.computer is {config.names.computer}, which is not a computer name: {error.reason}.",
+                "set another with --name.",
             ) from None
     for path, address in (("transfer.bind", config.transfer.bind), ("http.bind", config.http.bind)):
         if address and not is_address(address):
-            raise ConfigError(f"{path} is {address}, which is no IP address.", "write one like 127.0.0.1 or ::1.")
+            raise ConfigError(f"{path} is {address}, which is not an IP address.", "write one like 127.0.0.1 or ::1.")
     _check_others(config)
     http = replace(
         config.http,
@@ -194,12 +194,12 @@ def _checked(config: Config) -> Config:
 
 
 def _check_others(config: Config) -> None:
-    """What is said of other queue managers."""
+    """Check the keys about other queue managers."""
     try:
         parse_routes(config.routing.routes)
     except ValueError as error:
         raise ConfigError(
-            f"routing.routes has {error}, which is no route.", "write GUID=HOST, or GUID=via GUID."
+            f"routing.routes has {error}, which is not a route.", "write GUID=HOST, or GUID=via GUID."
         ) from None
     try:
         parse_relays(config.routing.relays)
@@ -225,9 +225,9 @@ def _http_address(bind: str, transfer_bind: str) -> str:
 def _with_password(remote: Remote) -> Remote:
     password = _secret("remote.password", remote.password, remote.password_file)
     if password and not remote.user:
-        raise ConfigError("There is a remote.password and no remote.user.", "say whose password it is.")
+        raise ConfigError("remote.password is set without remote.user.", "set remote.user.")
     if remote.user and remote.level == "none":
-        raise ConfigError("At the remote.level none nobody is told of remote.user.", "leave one of them away.")
+        raise ConfigError("remote.user has no effect at remote.level none.", "remove one of the two keys.")
     return replace(remote, password=password)
 
 
@@ -237,51 +237,51 @@ def _secret(path: str, given: str, file: str) -> str:
         return given
     what = path.rpartition(".")[2]
     if given:
-        raise ConfigError(f"{path} and {path}_file are both given.", "keep one of them.")
-    hint = f"{path}_file names a file with the {what}."
+        raise ConfigError(f"{path} and {path}_file are mutually exclusive.", "remove one of the two keys.")
+    hint = f"{path}_file must name a text file with the {what}."
     try:
         secret = Path(file).expanduser().read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror or error}.", hint) from None
+        raise ConfigError(f"Cannot read {file}: {error.strerror or error}.", hint) from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{file} is no text.", hint) from None
+        raise ConfigError(f"{file} is not UTF-8 text.", hint) from None
     if not secret:
-        raise ConfigError(f"{file} holds no {what}.", "write one line with a secret into it.")
+        raise ConfigError(f"{file} contains no {what}.", f"write one line with the {what} into the file.")
     return secret
 
 
 def _check_exposure(http: Http) -> None:
     if bool(http.tls_cert) != bool(http.tls_key):
-        raise ConfigError("http.tls_cert and http.tls_key go together.", "give both, or none.")
+        raise ConfigError("http.tls_cert and http.tls_key need each other.", "set both or neither.")
     if ip_address(http.bind).is_loopback:
         return
     if not http.token:
         raise ConfigError(
-            f"HTTP on {http.bind} can be reached by others and demands a token.", "set http.token or http.token_file."
+            f"HTTP on {http.bind} is open to other computers and needs a token.", "set http.token or http.token_file."
         )
     if not http.tls_cert and not http.allow_insecure:
         raise ConfigError(
-            f"HTTP on {http.bind} can be reached by others and demands TLS.",
-            "set http.tls_cert and http.tls_key, or http.allow_insecure=true behind a proxy that has TLS.",
+            f"HTTP on {http.bind} is open to other computers and needs TLS.",
+            "set http.tls_cert and http.tls_key, or http.allow_insecure=true behind a proxy with TLS.",
         )
 
 
 def _check_logons(rpc: Rpc) -> None:
-    """Nobody shall have to log on where nobody can."""
+    """Refuse a configuration that requires authentication and makes it impossible."""
     if rpc.kerberos and not _has_kerberos():
         raise ConfigError(
-            "rpc.kerberos is true, and the extra of this name is not there.",
-            "get it with pip install 'waypost[kerberos]'.",
+            "rpc.kerberos is true, but the extra kerberos is not installed.",
+            "run pip install 'waypost[kerberos]'.",
         )
     if rpc.min_auth_level not in ("", "none") and not rpc.users_file and not rpc.kerberos:
         raise ConfigError(
-            f"rpc.min_auth_level is {rpc.min_auth_level}, and nobody could log on.",
+            f"rpc.min_auth_level is {rpc.min_auth_level}, but no user can authenticate.",
             "set rpc.users_file or rpc.kerberos.",
         )
 
 
 def _has_kerberos() -> bool:
-    """Windows has it without the extra. Elsewhere these also fail where the libraries of the system are missing."""
+    """Whether Kerberos works: always on Windows; elsewhere with the extra and the libraries of the system."""
     if sys.platform == "win32":
         return True
     try:

@@ -1,10 +1,10 @@
-"""Which events are about the same thing, and whether another line says anything new.
+"""Subjects of log events, and whether another line about a subject says anything new.
 
-A host that cannot be reached is tried again and again, and a stranger can do the same thing as often as it likes. So an
-event has a subject (a destination, an address, a queue with a reason) and says in which state that is. The first line
-of a subject is written, and then one for each change of its state, with how often the state before was seen and since
-when. The same state again is silent; of what others cause, a line an hour says that it goes on. A subject that changes
-all the time has a few lines and then one a minute, the last state in any case.
+An unreachable host is tried again and again, and a stranger can repeat an event as often as it likes. So an event has a
+subject (a destination, an address, a queue with a reason) and a state. The log writes the first line of a subject, and
+then one for each change of its state, with the count and the start of the state before. The same state again is silent;
+for states that others cause, one line per hour says that they go on. A subject that changes all the time has a few
+lines and then one per minute, and always its last state.
 """
 
 from collections.abc import Mapping
@@ -23,11 +23,11 @@ Facts = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The facts of an event that say what it is about, and those that say how that is.
+    """The facts of an event that identify its subject, and those that are its state.
 
-    Events of one `family` are about the same subjects. Where a peer can choose among addresses, all of them are one.
-    `ends` is for an event that says that all is well with everything whose subject begins so: without anything to end
-    it is silent. `reminds` for what is worth a line every hour while it lasts.
+    Events of one `family` share their subjects. The addresses that one peer can choose from count as one.
+    `ends`: the event says that all subjects that begin with its own are well again; it is silent if none was not.
+    `reminds`: the state is worth a line every hour while it lasts.
     """
 
     family: str
@@ -64,7 +64,7 @@ _Subject = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An event that was not written when it came."""
+    """A line of the log: an event with its level and facts."""
 
     level: int
     event: str
@@ -73,27 +73,27 @@ class Line:
 
 @dataclass(slots=True)
 class _Seen:
-    """How a subject is, since when, and how often that was seen since the last line. Times are of both clocks."""
+    """State of a subject, its start (wall clock), its count since the last line, and that line (monotonic clock)."""
 
     state: _Subject
     since: float
     bucket: Bucket
     written: float
     count: int = 1
-    # The last change, if there was no line for it yet.
+    # The last change, if it has no line yet.
     late: Line | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a line says of the state before: how often it was seen, and since when (wall clock). 0 if there is none."""
+    """The state before, for a line: its count and its start (wall clock). Both are 0 without a state before."""
 
     count: int = 0
     since: float = 0.0
 
 
 class Subjects:
-    """What the log has said. The subject that was met first is forgotten first, and would be told of again."""
+    """Subjects in the log. The oldest subject is forgotten first; its next event gets a line again."""
 
     __slots__ = ("_families",)
 
@@ -101,7 +101,7 @@ class Subjects:
         self._families: dict[str, dict[_Subject, _Seen]] = {}
 
     def news(self, line: Line, monotonic: float, wall: float) -> News | None:
-        """What to say with this line; None if it is not to be written, now or at all."""
+        """The news to write with this line; None to leave it out, now or for good."""
         kind = KINDS.get(line.event)
         if kind is None or any(name not in line.facts for name in kind.about):
             return News()
@@ -121,7 +121,7 @@ class Subjects:
         return News()
 
     def late(self, monotonic: float, wall: float) -> list[tuple[Line, News]]:
-        """Changes that there was no line for, and whose time has come."""
+        """Changes without a line that are due now."""
         found = []
         for subjects in self._families.values():
             for seen in subjects.values():
@@ -132,7 +132,7 @@ class Subjects:
 
 
 def _look(seen: _Seen, line: Line, monotonic: float, wall: float) -> News | None:
-    """What an event says of a subject that is known."""
+    """The news of an event about a known subject."""
     if seen.state == _state(line):
         seen.late = None
         seen.count += 1
@@ -154,7 +154,7 @@ def _change(seen: _Seen, line: Line, monotonic: float, wall: float) -> News:
 
 
 def _joined(news: list[News]) -> News | None:
-    """Of several subjects that all changed."""
+    """The news of several subjects as one."""
     return News(sum(each.count for each in news), min(each.since for each in news)) if news else None
 
 

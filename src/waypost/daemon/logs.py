@@ -1,8 +1,8 @@
-"""The log: one event a line on standard error, as JSON or as text for people.
+"""The log: one event per line on standard error, as JSON or as text for people.
 
-Texts of others are cut and escaped. An event that says of its subject what the log has said already is silent
-(waypost.daemon.log_subjects), and one that comes too often is counted instead of written, so that nobody can flood the
-log: the next line of its kind says how many were left out. What cannot be written is lost.
+Texts of others are cut and escaped. An event that only repeats the known state of its subject is silent
+(waypost.daemon.log_subjects). An event that comes too often is counted instead of written, so that nobody can flood the
+log: the next line of its kind says how many were left out. Lines that fail to be written are lost.
 """
 
 import logging
@@ -24,9 +24,9 @@ from waypost.limits import MAX_LOGGED_TEXT
 from waypost.node.effects import Notice
 
 _RATE: Final = Rate(per_second=2, burst=50)
-# What else would be "event ... level=..." twice.
+# Facts with these names would repeat a name in a line.
 _OWN: Final = frozenset({"time", "level", "event"})
-# A traceback is ours, and is worth more room.
+# A traceback is our own text, and may be longer.
 _MAX_TRACEBACK: Final = 20_000
 
 
@@ -37,7 +37,7 @@ class Level(IntEnum):
     ERROR = logging.ERROR
 
 
-# Words at the end of an event's name that somebody should know of.
+# Words at the end of the name of an event that make it a warning.
 _WARNINGS: Final = (
     "refused",
     "failed",
@@ -53,7 +53,7 @@ _WARNINGS: Final = (
 
 
 class Log:
-    """Made once, by whoever runs the daemon."""
+    """The log of a process. `write` and its shorthands add events."""
 
     __slots__ = ("_buckets", "_is_json", "_left_out", "_level", "_stream", "_subjects")
 
@@ -78,17 +78,17 @@ class Log:
         self.write(Level.ERROR, event, facts)
 
     def notice(self, notice: Notice) -> None:
-        """What the queue manager tells. How important it is can be seen from the name of the event."""
+        """Write an event of the queue manager. The name of the event decides its level."""
         level = Level.WARNING if notice.event.endswith(_WARNINGS) else Level.INFO
         self.write(level, notice.event, notice.facts)
 
     def exception(self, event: str, error: BaseException, **facts: object) -> None:
-        """Something that should never happen, with its traceback."""
+        """Write an unexpected error with its traceback."""
         lines = "".join(traceback.format_exception(error))
         self.write(Level.ERROR, event, facts | {"error": repr(error)}, _utf8(lines[-_MAX_TRACEBACK:]))
 
     def write(self, level: Level, event: str, facts: dict[str, object], lines: str = "") -> None:
-        """`lines` is the traceback of an exception."""
+        """Write an event. `lines` is the traceback of an exception."""
         if level < self._level or self._stream is None:
             return
         now = time.monotonic()
@@ -97,9 +97,9 @@ class Log:
             self._write(level, event, facts, news, lines)
 
     def write_late(self) -> None:
-        """Write what has changed and could not be written at once, so that the last line of a subject is right.
+        """Write changes that were held back, so that the last line of a subject is right.
 
-        To be called now and then.
+        Call it periodically.
         """
         for line, news in self._subjects.late(time.monotonic(), time.time()):
             self._write(Level(line.level), line.event, line.facts, news)
@@ -122,14 +122,14 @@ class Log:
             told["left_out"] = left_out
         moment = _moment(time.time())
         line = _json_line(moment, level, event, told) if self._is_json else _text_line(moment, level, event, told)
-        # Whoever reads the log may be gone, and a disk that it goes to may be full: the queue manager goes on.
+        # The reader of the log may be gone, or its disk full: the queue manager goes on.
         with suppress(OSError, ValueError):
             self._stream.write(line)
             self._stream.flush()
 
 
 class Forward(logging.Handler):
-    """What libraries say through `logging` becomes lines of the log."""
+    """Handler that writes the records of `logging`, from libraries, to the log."""
 
     def __init__(self, log: Log) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ def _moment(wall: float) -> str:
 
 
 def _plain(value: object) -> object:
-    """A value as JSON has it, and of bounded length."""
+    """A value for JSON, of bounded length."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, list | tuple | set | frozenset):
@@ -159,7 +159,7 @@ def _plain(value: object) -> object:
 
 
 def _utf8(text: str) -> str:
-    """With halves of surrogate pairs, which names of others can have, as escapes."""
+    """The text with lone surrogates as escapes: names from others may contain them."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -183,5 +183,5 @@ def _word(value: object) -> str:
 
 
 def standard_log(form: Literal["auto", "text", "json"], level: str) -> Log:
-    """On standard error, which may be closed."""
+    """The log on standard error, which may be closed."""
     return Log(sys.stderr, form, Level[level.upper()])

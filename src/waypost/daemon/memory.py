@@ -1,8 +1,8 @@
-"""How the allocator of the C library treats memory that is free again.
+"""Settings of the C allocator for freed memory.
 
-Every batch takes some hundred kilobytes to a few megabytes and gives them back. glibc returns the end of its heap to
-the system whenever 128 KiB are free there, and the next batch pays for each page again: a copy of a message of 1 KiB
-took 1.3 microseconds instead of 0.3. So a daemon keeps some megabytes.
+Every batch allocates some hundred kilobytes to a few megabytes and frees them. glibc returns the end of its heap to the
+system whenever 128 KiB are free there, and the next batch pays for each page again: to copy a message of 1 KiB took 1.3
+microseconds instead of 0.3. So a daemon keeps some megabytes.
 """
 
 import ctypes
@@ -13,12 +13,12 @@ from typing import Final
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
 _KEPT_BYTES: Final = 1 << 25
-# Larger blocks are mapped by themselves and returned at once. To set one threshold ends the other's adjustment.
+# Larger blocks have their own mapping and are returned at once. Setting one threshold ends the adjustment of the other.
 _LARGE_BYTES: Final = 1 << 22
 
 
 def keep_freed_memory() -> bool:
-    """Whether the C library of this system could be asked for it."""
+    """Make the C library keep freed memory. Returns whether it could."""
     if sys.platform != "linux":
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

@@ -25,7 +25,7 @@ from waypost.node.effects import (
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """`tcp` has the connections of queue managers, and `rpc` those of remote readers."""
+    """Parts of the daemon. `tcp` has the connections of queue managers, `rpc` those of remote readers."""
 
     tcp: TcpConnections
     rpc: TcpConnections
@@ -34,7 +34,7 @@ class _Parts:
 
 
 class DaemonOutside:
-    """waypost.drive.outside.Outside. The queue manager starts before the sockets do: its first effects wait."""
+    """The waypost.drive.outside.Outside of the daemon. Effects before `begin` wait, because the sockets start later."""
 
     def __init__(self, log: Log, broken: Callable[[WaypostError], None]) -> None:
         self._log: Final = log
@@ -70,7 +70,7 @@ class DaemonOutside:
             case SendDatagram():
                 parts.pings.send(effect)
             case ToCoordinator() | SendChangeNotification() | FindDirectoryServers():
-                # For a coordinator, or a directory of others, which this daemon does not have.
+                # For a coordinator or a remote directory, which this daemon does not have.
                 pass
             case _:
                 assert_never(effect)

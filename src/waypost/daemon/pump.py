@@ -1,9 +1,9 @@
-"""Where bytes that were read become work for the queue manager: connections of all kinds take turns here.
+"""Turns of connections: connections of all kinds pass the bytes that they read to the queue manager in turns.
 
-A connection keeps what was read from it until its turn comes, and is not read from meanwhile. In one turn of the loop
-connections are worked on until some milliseconds' worth is done; then everybody else has the loop, which is how local
-programs and health checks never wait behind what others have sent. Nothing is worked on while much waits for the disk,
-because answers to everybody wait for the same disk.
+A connection keeps the bytes that it read until its turn, and reads no more meanwhile. In one turn of the loop,
+connections work for a few milliseconds; then other tasks have the loop, so that local programs and health checks never
+wait behind the data of others. Nothing works while much data waits for the disk, because all answers wait for the same
+disk.
 """
 
 import asyncio
@@ -12,36 +12,36 @@ from typing import Final, Protocol
 from waypost.limits import MAX_KEPT_BYTES, MAX_KEPT_PIECE, MAX_TURN_BYTES, MAX_TURN_PACKETS, MAX_UNWRITTEN_BYTES
 from waypost.node.turns import WHOLE, Budget, Turns
 
-# What is worked on in one turn of the loop: many connections with little together, or one with much.
+# Limits of one turn of the loop: many connections with little data, or one with much.
 _PACKETS: Final = MAX_TURN_PACKETS
 _BYTES: Final = MAX_TURN_BYTES
 
 
 class Worker(Protocol):
-    """A connection whose turn comes. `work` returns the packets and bytes that it took, and whether it has more."""
+    """A connection that takes turns. `work` returns the packets and bytes that it took, and whether it has more."""
 
     def work(self, budget: Budget, /) -> tuple[int, int, bool]: ...
 
     def __hash__(self) -> int: ...
 
     def pause(self) -> None:
-        """Its turn has not come yet: nothing more is to be read meanwhile."""
+        """Stop reading until its turn comes."""
 
 
 class Disk(Protocol):
-    """`unwritten_bytes` wait for it: a Driver is one."""
+    """A disk, such as a Driver, with `unwritten_bytes` that wait for it."""
 
     unwritten_bytes: int
 
 
 class Pump:
-    """`written` is to be called when less waits for the disk."""
+    """The turns of all connections. Call `written` when less data waits for the disk."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk: Final = disk
         self._loop: Final = asyncio.get_running_loop()
         self._turns: Final[Turns[Worker]] = Turns()
-        # Those that have got something since the last turn of the loop.
+        # Workers with new data since the last turn of the loop.
         self._fresh: list[Worker] = []
         self._is_due = False
         self._awaits_disk = False
@@ -50,11 +50,11 @@ class Pump:
 
     @property
     def piece(self) -> int:
-        """How much may be read at a time."""
+        """Maximum number of bytes for one read."""
         return MAX_TURN_BYTES if self.kept < MAX_KEPT_BYTES else MAX_KEPT_PIECE
 
     def wait(self, worker: Worker) -> None:
-        """It has something to be worked on."""
+        """Put a worker that has data in line."""
         self._turns.wait(worker)
         if self._awaits_disk:
             worker.pause()
@@ -63,11 +63,11 @@ class Pump:
             self._go_on_soon()
 
     def arrived(self, worker: Worker) -> None:
-        """Something was read for it. The first of a turn of the loop is worked on at once, if nobody waits."""
+        """Note data for a worker. The first one in a turn of the loop works at once, if no other waits."""
         if self._turns.waiting or self._is_due or self._awaits_disk or self._disk.unwritten_bytes > MAX_UNWRITTEN_BYTES:
             self.wait(worker)
             return
-        # Whoever comes now waits.
+        # Later workers of this turn wait.
         self._go_on_soon()
         if worker.work(WHOLE)[2]:
             self.wait(worker)
@@ -76,7 +76,7 @@ class Pump:
         self._turns.leave(worker)
 
     def written(self) -> None:
-        """Something has become durable."""
+        """Note that data has become durable."""
         if self._awaits_disk:
             self._awaits_disk = False
             self._go_on_soon()
@@ -101,7 +101,7 @@ class Pump:
             self._go_on_soon()
 
     def _take_turns(self) -> None:
-        """Each at most once, because what came of its turn has not been carried out yet."""
+        """Give each worker at most one turn, because the effects of its turn are not carried out yet."""
         turns = self._turns
         packets, size = _PACKETS, _BYTES
         for _ in range(len(turns.waiting)):

@@ -1,7 +1,7 @@
 """A request that its connection answers itself, without ASGI.
 
-uvicorn keeps one object for the request that a connection serves; this one stands in its place and has what uvicorn
-looks at: whether it is answered, whether the client has gone, and whether the connection goes on.
+uvicorn keeps one object for the request that a connection serves. This one replaces it, with the attributes that
+uvicorn reads: whether the request is answered, whether the client is gone, and whether the connection stays open.
 """
 
 import asyncio
@@ -11,16 +11,16 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-# Takes the body and the client; gives status, content and the lines of the head that say of it.
+# Takes the body and the client; returns the status, the content and the header lines about the content.
 Handler = Callable[[bytes, "QuickRequest"], Awaitable[tuple[int, bytes, bytes]]]
-# Takes the URL and the headers of a POST.
+# Takes the URL and the headers of a POST; returns its handler, if it has a quick one.
 FindHandler = Callable[[bytes, list[tuple[bytes, bytes]]], Handler | None]
 
 _LINES: Final = {status.value: b"HTTP/1.1 %d %b\r\n" % (status, status.phrase.encode()) for status in HTTPStatus}
 
 
 class QuickRequest:
-    """See the module. It is also the client that the handler knows."""
+    """A request answered without ASGI. It is also the client that the handler gets."""
 
     __slots__ = (
         "_handler",
@@ -37,14 +37,14 @@ class QuickRequest:
     def __init__(self, handler: Handler) -> None:
         self._handler: Final = handler
         self._parts: list[bytes] = []
-        # What waits for something that may be long in coming.
+        # The task of a wait that may be long.
         self._waiting: asyncio.Task[Any] | None = None
         self._is_hurried = False
         self.disconnected = False
         self.leaves_at_once: Final = True
         self.keep_alive = True
         self.response_complete = False
-        # uvicorn sets it when the client has gone.
+        # uvicorn calls its `set` when the client is gone.
         self.message_event: Final = self
 
     def feed(self, part: bytes) -> None:
@@ -55,12 +55,12 @@ class QuickRequest:
             self.leave()
 
     def leave(self) -> None:
-        """The client has gone."""
+        """Note that the client is gone."""
         self.disconnected = True
         self.hurry()
 
     def hurry(self) -> None:
-        """Let it wait no longer: the answer says what has come until now."""
+        """End its wait: the answer has what has come until now."""
         self._is_hurried = True
         if self._waiting is not None:
             self._waiting.cancel()
@@ -75,7 +75,7 @@ class QuickRequest:
         return self.disconnected
 
     async def wait(self, coroutine: Coroutine[Any, Any, T], /) -> T | None:
-        """What the coroutine gives, or None if the client went away or wants something else: then it was cancelled."""
+        """The result of the coroutine; None if it was cancelled because the client left or sent another request."""
         if self._is_hurried:
             coroutine.close()
             return None
@@ -84,7 +84,7 @@ class QuickRequest:
             return await coroutine
         except asyncio.CancelledError:
             if task is None or not self.is_hurried or task.uncancel():
-                # Somebody else has ended it.
+                # Another caller has cancelled the task.
                 raise
             return None
         finally:

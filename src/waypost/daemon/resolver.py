@@ -1,6 +1,6 @@
-"""Resolver and addresses: the hosts that the queue manager asks for, and the addresses of this computer.
+"""Resolution of host names for the queue manager, and a watch on the addresses of this computer.
 
-Nothing here blocks the loop: the system's resolver and netlink are asked in threads.
+Nothing here blocks the loop: calls to the resolver of the system and to netlink run in threads.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from waypost.daemon.sockets import reason
 from waypost.node.effects import Resolve
 
 _RESOLVE_SECONDS: Final = 30.0
-# How often the addresses of the computer are read again, and how soon after a failure.
+# Seconds between reads of the addresses of the computer, and from a failed connection to the next read.
 _READ_SECONDS: Final = 60.0
 _AGAIN_SECONDS: Final = 5.0
 
 
 class Resolver:
-    """`bind` is the only address of a queue manager that listens on one; others have all of the computer."""
+    """Resolver of host names. `bind` is the one address of the queue manager; "" for all of the computer."""
 
     def __init__(self, shell: Shell, facts: Facts, bind: str, log: Log) -> None:
         self._shell: Final = shell
@@ -34,7 +34,7 @@ class Resolver:
         self._doubt: Final = asyncio.Event()
 
     def start(self, known: frozenset[str]) -> None:
-        """Keep an eye on the addresses of the computer; `known` is what the queue manager was told."""
+        """Watch the addresses of the computer; the queue manager has the `known` ones."""
         if not self._bind:
             self._run(self._watch(known))
 
@@ -42,7 +42,7 @@ class Resolver:
         self._run(self._resolve(effect))
 
     def doubt(self) -> None:
-        """A connection failed: the computer may have other addresses now."""
+        """Read the addresses again soon: a failed connection may mean that they have changed."""
         self._doubt.set()
 
     def close(self) -> None:
@@ -58,12 +58,12 @@ class Resolver:
         except TimeoutError:
             self._log.info("name not found", host=effect.host, reason="no answer")
         except (OSError, ValueError) as error:
-            # ValueError: a name that no DNS has, such as one with a part of more than 63 letters.
+            # ValueError: an invalid DNS name, such as one with a part of more than 63 characters.
             self._log.info("name not found", host=effect.host, reason=reason(error))
         self._shell.tell(partial(self._facts.resolved, effect.request, found))
 
     def _sorted(self, addresses: list[str]) -> tuple[str, ...]:
-        """In the order of the system, those first that can be reached from the address that we have."""
+        """The addresses in the order of the system; those of the family of `bind` first."""
         found = dict.fromkeys(addresses)
         if self._bind:
             return tuple(sorted(found, key=lambda address: (":" in address) != (":" in self._bind)))

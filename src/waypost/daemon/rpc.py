@@ -1,4 +1,4 @@
-"""RPC in the daemon: where remote readers connect, who may, and what they must show."""
+"""RPC in the daemon: sockets, admission and authentication of remote readers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from waypost.rpc.settings import RpcSettings
 
 @dataclass(frozen=True, slots=True)
 class RpcSockets:
-    """Those of each listener; none at all if RPC is not enabled."""
+    """The sockets of each listener; all empty if RPC is not enabled."""
 
     remote_read: Sequence[socket] = ()
     qm2qm: Sequence[socket] = ()
@@ -34,12 +34,12 @@ class RpcSockets:
 
 
 def is_loopback_only(settings: Rpc) -> bool:
-    """Whether nobody is asked who it is, and nobody has said that this is meant."""
+    """Whether only loopback may connect: no authentication, and no explicit level that allows this."""
     return not settings.min_auth_level and not _knows_users(settings)
 
 
 class RpcGuard(ConnectionGuard):
-    """While nobody has to say who it is, only programs of this computer may connect."""
+    """Guard of remote readers. Without authentication, only programs on this computer may connect."""
 
     __slots__ = ("_is_loopback_only",)
 
@@ -58,12 +58,12 @@ class RpcListener:
 
     __slots__ = ("_port", "_remote", "connection_lost", "data_received", "writing_paused", "writing_resumed")
 
-    # A server waits for nothing that its clients send.
+    # A server does not wait for data of its clients.
     reading_paused: Final = None
     reading_resumed: Final = None
-    # A client whose connection broke does not hear how its calls end.
+    # After its connection broke, a client gets no results of its calls.
     needs_answers: Final = True
-    # To answer a call takes as long as to take four messages from a session.
+    # A call takes as long as four messages of a session.
     packet_cost: Final = 4
 
     def __init__(self, remote: RemoteReading, port: int) -> None:
@@ -79,7 +79,7 @@ class RpcListener:
 
 
 def serving(settings: Rpc, sockets: RpcSockets, bind: str) -> RemoteServing | None:
-    """What the queue manager is told. A users file that is not right is a ConfigError."""
+    """The RPC settings for the queue manager. Raises ConfigError for an invalid users file."""
     if not sockets.remote_read:
         return None
     default = AuthLevel.PRIVACY if _knows_users(settings) else AuthLevel.NONE
@@ -96,13 +96,13 @@ def serving(settings: Rpc, sockets: RpcSockets, bind: str) -> RemoteServing | No
 
 
 def stepped(settings: Rpc, sockets: RpcSockets) -> Iterator[str]:
-    """A sentence for each port that gave way to another, which a firewall has to be told of."""
+    """A sentence for each port in use that another port replaces: firewalls need the new port."""
     for key, wanted, found in (
         ("rpc.port", settings.port, sockets.remote_read),
         ("rpc.qm2qm_port", settings.qm2qm_port, sockets.qm2qm),
     ):
         if wanted and found and _port(found) != wanted:
-            yield f"TCP port {wanted} was taken, so remote readers are served on {_port(found)} instead ({key})."
+            yield f"TCP port {wanted} is in use; remote readers are served on port {_port(found)} instead ({key})."
 
 
 def _acceptors(users_file: str) -> Acceptors:
@@ -110,7 +110,7 @@ def _acceptors(users_file: str) -> Acceptors:
         return acceptors(Path(users_file) if users_file else None)
     except InvalidParameter as error:
         sentence = str(error)
-        raise ConfigError(f"{sentence[:1].upper()}{sentence[1:]}.", "look at rpc.users_file.") from None
+        raise ConfigError(f"{sentence[:1].upper()}{sentence[1:]}.", "check rpc.users_file.") from None
 
 
 def _knows_users(settings: Rpc) -> bool:

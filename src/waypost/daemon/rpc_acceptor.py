@@ -1,13 +1,13 @@
-"""The server's side of NTLM and SPNEGO: pyspnego with users of ours.
+"""The server side of NTLM and SPNEGO: pyspnego with the users of a file.
 
-pyspnego's own acceptor of NTLM takes its users from a file that the environment of the process names, and makes a
-response anew to compare it, which fails for clients that lay theirs out otherwise, as impacket does. Here a response is
-verified as it came (MS-NLMP 3.3.2). This is the one module that knows pyspnego from inside.
+The NTLM acceptor of pyspnego takes its users from a file that the environment of the process names. It compares a
+response with one that it builds itself, which fails for clients with another layout, such as impacket. Here a response
+is verified as it came (MS-NLMP 3.3.2). This is the only module that uses internals of pyspnego.
 
-Somebody between who passes the messages on, and changes them, does not get a session whose key it knows: the client has
-answered a challenge with a timestamp, so that it adds a MIC if it can make one (MS-NLMP 3.1.5.1.2), the session key has
-its 16 bytes, and weak keys and checksums cannot be chosen. The messages of a client that makes no MIC, as impacket, can
-be changed all the same, which is of use where calls are not signed: at the level CONNECT.
+An attacker in the middle that forwards and changes messages does not get a session with a key that it knows: the client
+has answered a challenge with a timestamp, so that it adds a MIC if it can make one (MS-NLMP 3.1.5.1.2), the session key
+has its 16 bytes, and the server refuses weak keys and checksums. An attacker can still change the messages of a client
+that makes no MIC, such as impacket; this helps it where calls are not signed: at the level CONNECT.
 """
 
 import hmac
@@ -41,10 +41,10 @@ _STRONG: Final = NegotiateFlags.extended_session_security | NegotiateFlags.key_1
 
 
 class NtlmAcceptor(NTLMProxy):
-    """NTLM version 2 for the users of a file; version 1 and nobody are refused."""
+    """NTLM version 2 for the users of a file; version 1 and anonymous clients are refused."""
 
     def __init__(self, users: UsersFile) -> None:
-        # Begun as an initiator, who looks for no file; the credentials are never used.
+        # Created as an initiator, which needs no file; the credentials are never used.
         super().__init__("nobody", "", usage="initiate")
         self.usage = "accept"
         self._credential = None
@@ -65,17 +65,17 @@ class NtlmAcceptor(NTLMProxy):
         if _STRONG & ~auth.flags:
             raise InvalidTokenError(context_msg="the flags do not ask for extended session security and 128 bits")
         user = self._users.find(domain, user_name)
-        # For an unknown user too, so that the time does not tell which names are known.
+        # Also for an unknown user, so that the time does not reveal which names are known.
         key = ntowfv2(user_name, ntowfv1(user.password if user is not None else ""), domain)
         proof = hmac_md5(key, self._temp_challenge.server_challenge + response[_PROOF_SIZE:])
         is_right = hmac.compare_digest(proof, response[:_PROOF_SIZE])
         if user is None or not is_right:
-            raise InvalidTokenError(context_msg="no such user, or the password is not right")
+            raise InvalidTokenError(context_msg="unknown user or wrong password")
         session_key = _session_key(auth, hmac_md5(key, proof))
         pairs = list(_av_pairs(response))
         if all(av_id != AvId.timestamp for av_id, _ in pairs):
-            raise InvalidTokenError(context_msg="the response is not to our challenge, which has a timestamp")
-        # Of several pairs one is enough: who changes the challenge can add pairs, and take none of the client's away.
+            raise InvalidTokenError(context_msg="the response does not have the timestamp of the challenge")
+        # One such pair is enough: an attacker that changes the challenge can add pairs, but remove none of the client.
         if any(av_id == AvId.flags and int.from_bytes(value, "little") & AvFlags.mic for av_id, value in pairs):
             self._verify_mic(session_key, auth)
         self._session_key = session_key
@@ -84,18 +84,18 @@ class NtlmAcceptor(NTLMProxy):
         self._complete = True
 
     def _verify_mic(self, session_key: bytes, auth: Authenticate) -> None:
-        """MS-NLMP 3.1.5.1.2: nobody has changed one of the three messages."""
+        """MS-NLMP 3.1.5.1.2: check that the three messages are unchanged."""
         assert self._temp_negotiate is not None
         assert self._temp_challenge is not None
         mic = auth.mic or b""
         auth.mic = bytes(16)
         messages = self._temp_negotiate.pack() + self._temp_challenge.pack() + auth.pack()
         if not hmac.compare_digest(hmac_md5(session_key, messages), mic):
-            raise InvalidTokenError(context_msg="the MIC of the messages is not right")
+            raise InvalidTokenError(context_msg="the MIC of the messages is wrong")
 
 
 def _session_key(auth: Authenticate, key_exchange_key: bytes) -> bytes:
-    """MS-NLMP 3.2.5.1.2: ExportedSessionKey. Of a shorter field less would be secret, of an empty one nothing."""
+    """MS-NLMP 3.2.5.1.2: ExportedSessionKey. A shorter field would make less of it secret, an empty one nothing."""
     if not (auth.flags & NegotiateFlags.key_exch and auth.flags & (NegotiateFlags.sign | NegotiateFlags.seal)):
         return key_exchange_key
     encrypted = auth.encrypted_random_session_key or b""
@@ -114,7 +114,7 @@ def _av_pairs(response: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 class SpnegoAcceptor(NegotiateProxy):
-    """SPNEGO over contexts that are made already; Kerberos is preferred."""
+    """SPNEGO over given contexts; Kerberos is preferred."""
 
     def __init__(self, kerberos: ContextProxy | None, ntlm: ContextProxy | None, requirements: ContextReq) -> None:
         super().__init__(usage="accept", context_req=requirements)
@@ -128,5 +128,5 @@ class SpnegoAcceptor(NegotiateProxy):
             if any(self._is_same_mech(mech, oid) for oid in mech_types or ())
         }
         if not self._available_contexts:
-            raise InvalidTokenError(context_msg="none of the packages that the client names is offered")
+            raise InvalidTokenError(context_msg="the server offers none of the security packages that the client names")
         return super()._rebuild_context_list(mech_types, channel_bindings)

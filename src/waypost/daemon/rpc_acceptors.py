@@ -16,9 +16,9 @@ _ACCEPTED: Final = REQUIREMENTS | spnego.ContextReq.confidentiality
 
 
 def acceptors(users: Path | None) -> Acceptors:
-    """What a server offers: NTLM for the users of the file, Kerberos where the system has it, and SPNEGO over both.
+    """The packages of a server: NTLM for the users of the file, Kerberos where the system has it, and SPNEGO over both.
 
-    A file that is not there or not right is an InvalidParameter at once.
+    Raises InvalidParameter at once if the file is missing or invalid.
     """
     file = UsersFile(users) if users is not None else None
     if file is not None:
@@ -27,7 +27,7 @@ def acceptors(users: Path | None) -> Acceptors:
 
 
 def has_kerberos_key() -> bool:
-    """Whether clients can log on by Kerberos: the extra is installed, and this computer has a key that can be used."""
+    """Whether clients can authenticate with Kerberos: the extra is installed, and this computer has a usable key."""
     return _kerberos_acceptor() is not None
 
 
@@ -41,7 +41,7 @@ def _accept(users: UsersFile | None, auth_type: AuthType) -> SecurityContext | N
 
 
 def _kerberos_acceptor() -> spnego.ContextProxy | None:
-    """None without the extra, or without a key of this computer."""
+    """A Kerberos acceptor; None without the extra, or without a key of this computer."""
     try:
         return spnego.server(context_req=_ACCEPTED, protocol="kerberos")
     except (ImportError, SpnegoError):

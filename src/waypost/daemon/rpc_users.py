@@ -1,7 +1,7 @@
-"""Who may log on to RPC by NTLM: a file of lines DOMAIN:user:password.
+"""The users of RPC that authenticate with NTLM: a file of lines DOMAIN:user:password.
 
-A line without a domain is for its user whatever domain the client names: a computer in no domain names itself. Empty
-lines and lines that begin with # are nobody.
+A line without a domain is for its user in any domain, because a computer without a domain names itself there. Empty
+lines and lines that begin with # are ignored.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class UsersFile:
-    """The file is read whenever somebody logs on, so who is added to it needs no restart."""
+    """The users file. It is read at every logon, so a new user needs no restart."""
 
     path: Path
 
@@ -32,11 +32,11 @@ class UsersFile:
         return users.get((domain.upper(), user.upper())) or users.get(("", user.upper()))
 
     def read(self) -> dict[tuple[str, str], User]:
-        """All users by domain and name in upper case. InvalidParameter says what is wrong, and never a password."""
+        """All users by domain and name in upper case. Raises InvalidParameter, never with a password in its text."""
         try:
             lines = self.path.read_text(encoding="utf-8").split("\n")
         except OSError as error:
-            raise InvalidParameter(f"the users file {self.path} cannot be read: {error.strerror}") from None
+            raise InvalidParameter(f"cannot read the users file {self.path}: {error.strerror}") from None
         except UnicodeDecodeError:
             raise InvalidParameter(f"the users file {self.path} is not UTF-8 text") from None
         users: dict[tuple[str, str], User] = {}
@@ -47,7 +47,7 @@ class UsersFile:
             if user is None:
                 raise InvalidParameter(f"line {number} of the users file {self.path} is not DOMAIN:user:password")
             if users.setdefault((user.domain.upper(), user.user.upper()), user) is not user:
-                raise InvalidParameter(f"line {number} of the users file {self.path} names {user.name} again")
+                raise InvalidParameter(f"line {number} of the users file {self.path} repeats {user.name}")
         return users
 
 

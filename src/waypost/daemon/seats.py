@@ -1,14 +1,14 @@
-"""Room for connections that others make: who gets in, and who has to go when there is no room.
+"""Seats for incoming connections: admission, and the connection to close when all seats are taken.
 
-Strangers that are idle go first, so that nobody keeps others out by holding connections open; and a part of the room is
-for peers with a history (waypost.daemon.connection_guard), which strangers cannot take at all.
+Idle strangers are closed first, so that nobody keeps others out by holding connections open. Some seats are reserved
+for peers with a history (waypost.daemon.connection_guard); strangers never get them.
 """
 
 from typing import Final, Protocol
 
 from waypost.daemon.connection_guard import CROWDED, FULL, ConnectionGuard
 
-# How long a connection has been idle before it goes for the sake of another.
+# Idle seconds before a connection may be closed for another.
 _IDLE_SECONDS: Final = 5.0
 
 
@@ -17,16 +17,16 @@ class Guest(Protocol):
 
     @property
     def idle_since(self) -> float | None:
-        """Of the monotonic clock; None while something is under way."""
+        """Time since when the connection is idle (monotonic clock); None while a request is in progress."""
 
     def give_way(self) -> None:
-        """Its seat is somebody else's."""
+        """Close: another connection gets its seat."""
 
     def __hash__(self) -> int: ...
 
 
 class Seats:
-    """Those of one listener."""
+    """The seats of one listener."""
 
     __slots__ = ("_guests", "guard")
 
@@ -38,7 +38,7 @@ class Seats:
         return len(self._guests)
 
     def take(self, guest: Guest, address: str, now: float) -> str | None:
-        """Give it a seat, until it leaves; or say why it gets none."""
+        """Give a seat to a connection until it leaves, and return None; or return the reason to refuse it."""
         refusal = self.guard.admit(address, now)
         if refusal in (CROWDED, FULL):
             idle = self._longest_idle(address if refusal == CROWDED else None, now)
@@ -51,13 +51,13 @@ class Seats:
         return refusal
 
     def leave(self, guest: Guest) -> None:
-        """Nothing happens if it has none."""
+        """Free the seat of a connection, if it has one."""
         address = self._guests.pop(guest, None)
         if address is not None:
             self.guard.left(address)
 
     def _longest_idle(self, address: str | None, now: float) -> Guest | None:
-        """Of one peer, or of all that have no history."""
+        """The connection that is idle longest, of one peer or of all without a history."""
         found: list[tuple[float, Guest]] = []
         for guest, its_address in self._guests.items():
             idle = guest.idle_since

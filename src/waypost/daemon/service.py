@@ -1,8 +1,8 @@
 """The daemon: a queue manager with its sockets, from start to stop.
 
-One task owns the queue manager: everything runs in one loop, and the commit thread of the store is the only other one
-that touches anything of it. What should never happen is written down and ends the daemon, with its data as they are on
-disk: going on half broken would be worse, and whoever started it can start it again.
+One task owns the queue manager: everything runs in one loop, and the commit thread of the store is the only other
+thread that touches it. An unexpected error goes to the log and ends the daemon, with its data as they are on disk:
+going on half broken would be worse, and the operator or systemd can start it again.
 """
 
 import asyncio
@@ -47,32 +47,32 @@ from waypost.store.port import LOW, LOW_HINT, Room
 if sys.platform != "win32":
     import uvloop
 
-# How often the log tells how far the upgrade of a store is, and what systemd is asked to wait meanwhile.
+# Seconds between log lines about the upgrade of a store, and the time that systemd is asked to wait.
 _UPGRADE_SECONDS: Final = 5.0
 _PATIENCE_USEC: Final = 120_000_000
-# How late a line of the log may be that was held back.
+# Longest delay of a log line that was held back, beyond its time.
 _LATE_LINES_SECONDS: Final = 1.0
-# A remote reader may wait for ever, and a computer that has lost its power says nothing.
+# A remote reader may wait without limit, and a computer that has lost its power says nothing.
 _KEEP_ALIVE_SECONDS: Final = 60
 
-# The name of each listener with where it can be reached: ADDRESS:PORT.
+# The name of each listener with its ADDRESS:PORT.
 Endpoints: TypeAlias = Mapping[str, str]
 
 # Makes the ASGI application of a queue manager with these listeners.
 MakeApp: TypeAlias = Callable[[Loop, Endpoints], App]
 
-# Gets what the ready line says.
+# Gets the fields of the ready line.
 Announce: TypeAlias = Callable[[Mapping[str, str]], None]
 
-# The commit thread asks for the interpreter again after every record that it writes. It gets it after this time at the
-# latest, however much the loop has to do; Python's own 5 ms would make a hundred records take half a second.
+# The commit thread needs the interpreter again after every record that it writes. It gets it after this time at the
+# latest, even if the loop is busy; the default of Python, 5 ms, would make a hundred records take half a second.
 _SWITCH_SECONDS: Final = 0.0005
 
 
 def run(config: Config, log: Log, make_app: MakeApp | None, announce: Announce) -> int:
-    """Serve until a signal comes. Returns the exit code. What prevents a start is raised as a WaypostError.
+    """Serve until a signal comes. Returns the exit code. Raises WaypostError if the daemon cannot start.
 
-    Without `make_app` there is no HTTP.
+    Without `make_app` the daemon has no HTTP API.
     """
     sys.setswitchinterval(_SWITCH_SECONDS)
     keep_freed_memory()
@@ -81,12 +81,12 @@ def run(config: Config, log: Log, make_app: MakeApp | None, announce: Announce) 
         try:
             return runner.run(Daemon(config, log, make_app).serve(announce))
         except KeyboardInterrupt:
-            # Where the loop has no handlers for signals; it has stopped as it should.
+            # The loop has no signal handlers here; the daemon has stopped as it should.
             return 0
 
 
 class Daemon:
-    """One life of it."""
+    """One run of the daemon, from start to stop."""
 
     def __init__(self, config: Config, log: Log, make_app: MakeApp | None) -> None:
         self._config: Final = config
@@ -132,7 +132,7 @@ class Daemon:
         if (restored := shell.driver.restored) is not None:
             log.warning(
                 "restored",
-                message="The store is of a backup: sequences of what is sent begin now, with new message ids.",
+                message="The store comes from a backup: outgoing sequences begin again, with new message ids.",
                 sequences=restored.sequences,
                 renumbered=restored.renumbered,
             )
@@ -140,7 +140,11 @@ class Daemon:
         limits = config.transfer
         connections = allow_files(limits.max_connections, config.http.max_connections + config.rpc.max_connections)
         if connections < limits.max_connections:
-            log.warning("too few files", message="The system allows fewer connections.", connections=connections)
+            log.warning(
+                "too few files",
+                message="The limit of open files allows fewer connections than configured.",
+                connections=connections,
+            )
         for sentence in stepped(config.rpc, sockets.rpc):
             log.warning("port taken", message=sentence)
         watch = shell.watch = loop_watch()
@@ -177,7 +181,7 @@ class Daemon:
             await pings.start(sockets.ping, sockets.asking)
             resolver.start(addresses)
             outside.begin(tcp, rpc, resolver, pings)
-            # The queue manager has recovered: from here on it can answer those who connect.
+            # The queue manager has recovered: from here on it can answer clients.
             sockets.listen()
             accepting = partial(tcp.accepting, network)
             servers += [await loop.create_server(accepting, sock=each) for each in sockets.transfer]
@@ -216,8 +220,8 @@ class Daemon:
         name, guid = identity.computer_name, guid_text(identity.identifier)
         announce({"event": "ready", "name": name, "guid": guid, **endpoints})
         rpc = f", remote readers on {endpoints['rpc']}" if "rpc" in endpoints else ""
-        http = f", and HTTP is on {endpoints['http']}" if "http" in endpoints else ""
-        sentence = f"Queue manager {name} takes messages on {endpoints['transfer']}{rpc}{http}."
+        http = f", HTTP on {endpoints['http']}" if "http" in endpoints else ""
+        sentence = f"Queue manager {name} accepts messages on {endpoints['transfer']}{rpc}{http}."
         self._log.info("ready", message=sentence, data=self._config.folder)
         systemd.notify("READY=1")
 
@@ -226,38 +230,38 @@ class Daemon:
         return frozenset({bind}) if bind else await loop.run_in_executor(None, own_addresses)
 
     def _tell_room(self, room: Room) -> None:
-        """The disk is so full that nothing new is stored, or that is over."""
+        """Log that the disk is too full for new messages, or has room again."""
         if room.is_low:
             self._log.error("disk nearly full", message=LOW, reason=room.sentence, hint=LOW_HINT)
         else:
-            self._log.info("disk has room again", message="New messages are taken again.")
+            self._log.info("disk has room again", message="The queue manager accepts new messages again.")
 
     def _tell_trouble(self, trouble: StoreError | None) -> None:
-        """The store cannot write, or it can again. Until then messages wait in memory."""
+        """Log that the store cannot write, or can again. Until then messages wait in memory."""
         if trouble is None:
             self._log.info("store writes again")
         else:
             self._log.error("store cannot write", reason=trouble)
 
     def _tell_upgrade(self, done: int, total: int) -> None:
-        """A large store takes a while; whoever started the daemon shall neither wonder nor give it up."""
+        """Report the progress of an upgrade to the log and to systemd: a large store takes a while."""
         now = time.monotonic()
         if done < total and now < self._upgrade_told + _UPGRADE_SECONDS:
             return
         self._upgrade_told = now
         systemd.notify(f"EXTEND_TIMEOUT_USEC={_PATIENCE_USEC}")
-        message = f"The store gets its present format: {done:,} of {total:,} records are copied."
+        message = f"Upgrading the store to the present format: {done:,} of {total:,} records copied."
         self._log.info("store upgrade", message=message, data=self._config.folder)
 
     async def _write_late(self) -> None:
-        """Write the lines of the log that were held back, when their time comes."""
+        """Write held-back lines of the log when they are due."""
         while True:
             await asyncio.sleep(_LATE_LINES_SECONDS)
             self._log.write_late()
 
     def _catch_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
-            # Windows has none in a loop: Ctrl-C is a KeyboardInterrupt there.
+            # Loops on Windows have no signal handlers: Ctrl-C is a KeyboardInterrupt there.
             with suppress(NotImplementedError):
                 loop.add_signal_handler(number, self._signalled, number)
 
@@ -267,10 +271,10 @@ class Daemon:
         self.stop()
 
     def _unexpected(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """The loop caught what nobody else did."""
+        """Handle an error that only the loop caught."""
         error = context.get("exception")
         if isinstance(error, OSError) and "handle" not in context and "task" not in context:
-            # A socket of its own: a connection is lost, not the daemon.
+            # An error of one socket: a connection is lost, not the daemon.
             self._log.warning("socket error", message=context.get("message"), reason=error)
             return
         self._log.exception(
@@ -280,7 +284,9 @@ class Daemon:
 
     def _broken(self, error: WaypostError) -> None:
         if not self._stop.is_set():
-            self._log.error("queue manager broken", reason=error, message="It stops; what was answered is on disk.")
+            self._log.error(
+                "queue manager broken", reason=error, message="The daemon stops; everything it confirmed is on disk."
+            )
             self._fail()
 
     def _fail(self) -> None:
@@ -289,7 +295,7 @@ class Daemon:
 
 
 class _Sockets:
-    """All that are to be listened on, bound. Leaving the context closes those that nobody else did."""
+    """The bound sockets of all listeners. Leaving the context closes those that are still open."""
 
     def __init__(self, config: Config, *, with_http: bool) -> None:
         transfer = config.transfer
@@ -359,7 +365,7 @@ def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Set
 
 @contextmanager
 def _forwarding(log: Log) -> Iterator[None]:
-    """Meanwhile what libraries say becomes lines of the log: warnings, and what our own says quietly."""
+    """In this context, `logging` writes to the log: warnings of libraries, and information of waypost.http."""
     handler = Forward(log)
     logging.getLogger().addHandler(handler)
     logging.getLogger("waypost.http").setLevel(logging.INFO)

@@ -1,4 +1,4 @@
-"""What sockets have to tell the queue manager, and the way there."""
+"""The interfaces through which sockets report to the queue manager."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -10,13 +10,13 @@ R = TypeVar("R")
 
 
 class DataReceived(Protocol):
-    """Takes bytes of a connection and looks at up to `most` packets; says how many, and how many are left."""
+    """Takes bytes of a connection and handles up to `most` packets; returns how many, and how many are left."""
 
     def __call__(self, connection: int, data: bytes, now: Now, most: int = ...) -> Work: ...
 
 
 class ConnectionFacts(Protocol):
-    """What there is to tell of a connection that somebody else has made."""
+    """Facts about incoming connections."""
 
     def accept(self, address: str, now: Now) -> int | None: ...
 
@@ -30,17 +30,17 @@ class ConnectionFacts(Protocol):
     def writing_resumed(self) -> Callable[[int, Now], None]: ...
     @property
     def reading_paused(self) -> Callable[[int, Now], None] | None:
-        """For those who have to know that nothing is read."""
+        """Note that reading has stopped; None if nobody needs to know."""
 
     @property
     def reading_resumed(self) -> Callable[[int, Now], None] | None: ...
     @property
     def needs_answers(self) -> bool:
-        """Whether data that came before the connection broke is of no use to anybody."""
+        """Whether data that came before the connection broke is useless, because no answer is possible."""
 
     @property
     def packet_cost(self) -> int:
-        """What a packet takes of the budget of a turn: one packet of a session takes 1."""
+        """Share of a packet in the budget of a turn: a packet of a session takes 1."""
 
 
 class Facts(ConnectionFacts, Protocol):

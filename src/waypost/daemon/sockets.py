@@ -1,6 +1,6 @@
-"""Sockets to listen on, made before anything else so that a port that is taken is known at once.
+"""Sockets to listen on, created before anything else so that a port in use fails at once.
 
-They are bound and do not listen: until `listen`, the system refuses those who connect.
+They are bound and do not listen: until `listen`, the system refuses connections.
 """
 
 import errno
@@ -20,61 +20,61 @@ if sys.platform != "win32":
 
 _BACKLOG: Final = 1024
 _MAX_STEPS: Final = 20
-# The store, the log, listeners and connections that go out.
+# For the store, the log, listeners and outgoing connections.
 _RESERVED_FILES: Final = 64 + MAX_CONNECTING
 
 
 class CannotListen(InvalidParameter):
-    """An address or a port cannot be used; another port of the address may be free."""
+    """An address or port is not usable. `is_taken`: another port of the address may be free."""
 
     is_taken = False
 
 
 def stream_sockets(address: str, port: int) -> list[socket.socket]:
-    """TCP sockets, on all addresses of both families for an empty address. Port 0 is the same free port for all."""
+    """TCP sockets; an empty address means all addresses of both families. Port 0: one free port for all."""
     return _sockets(address, port, socket.SOCK_STREAM)
 
 
 def stepping_sockets(address: str, port: int, step: int) -> list[socket.socket]:
-    """The same; if the port is taken, the one that is a step higher, and so on."""
+    """TCP sockets on this port, or on the next free one in steps."""
     for each in range(port, 0x1_0000, step):
         try:
             return stream_sockets(address, each)
         except CannotListen as error:
             if not error.is_taken or each >= port + step * _MAX_STEPS:
                 raise
-    raise CannotListen(f"no TCP port of {address or 'this computer'} from {port} in steps of {step} is free")
+    raise CannotListen(f"TCP port {port} of {address or 'this computer'} and those in steps of {step} are in use")
 
 
 def datagram_sockets(address: str, port: int) -> list[socket.socket]:
-    """The same for UDP."""
+    """UDP sockets; an empty address means all addresses of both families."""
     return _sockets(address, port, socket.SOCK_DGRAM)
 
 
 def endpoint(bound: socket.socket) -> str:
-    """Where it can be reached: ADDRESS:PORT, with brackets around an address of IPv6."""
+    """The ADDRESS:PORT of a socket, with brackets around an address of IPv6."""
     address, port, *_ = bound.getsockname()
     return with_port(address, port)
 
 
 def keep_alive(connection: socket.socket, seconds: int) -> None:
-    """Let the system find out whether a silent peer is still there."""
+    """Let the system check whether a silent peer is still there."""
     with suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        # Not every system has these, and its own times are long.
+        # Not every system has these; the defaults are long.
         for name, value in (("TCP_KEEPIDLE", seconds), ("TCP_KEEPINTVL", seconds // 4 or 1), ("TCP_KEEPCNT", 4)):
             if hasattr(socket, name):
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def reason(error: Exception) -> str:
-    """Of a connection that failed, in words."""
+    """The reason of a failed connection, in words."""
     number = error.errno if isinstance(error, OSError) else None
     return os.strerror(number) if number is not None and number > 0 else str(error) or type(error).__name__
 
 
 def allow_files(wanted: int, others: int) -> int:
-    """Ask the system for as many open files as these and other connections need. How many there may be of these."""
+    """Raise the limit of open files for these and other connections. Returns how many of these it allows."""
     if sys.platform == "win32":
         return wanted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -85,7 +85,7 @@ def allow_files(wanted: int, others: int) -> int:
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Where there are few files for all, these connections have half of them.
+    # If the limit is low, these connections get half of it.
     return min(wanted, max(soft // 2, soft - others - _RESERVED_FILES))
 
 
@@ -106,10 +106,10 @@ def _bound(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
         family, _, protocol, _, place = socket.getaddrinfo(address, port, type=kind, flags=socket.AI_NUMERICHOST)[0]
         bound = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise CannotListen(f"{address} cannot be used: {reason(error)}") from None
+        raise CannotListen(f"cannot use {address}: {reason(error)}") from None
     try:
         if kind is socket.SOCK_STREAM and sys.platform != "win32":
-            # A port whose last connections are still in TIME_WAIT can be used again.
+            # Allows a port with old connections in TIME_WAIT.
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -124,7 +124,7 @@ def _bound(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
 
 
 def listen(bound: Iterable[socket.socket]) -> None:
-    """Let others connect. Raises CannotListen: two programs may bind a port as long as neither listens there."""
+    """Begin to listen. Raises CannotListen: two programs may bind a port as long as neither listens there."""
     for each in bound:
         address, port, *_ = each.getsockname()
         try:
@@ -137,10 +137,10 @@ def _sentence(address: str, port: int, kind: socket.SocketKind, error: OSError) 
     name = f"{'TCP' if kind is socket.SOCK_STREAM else 'UDP'} port {port} of {address}"
     match error.errno:
         case errno.EADDRINUSE:
-            return f"{name} is taken by another program"
+            return f"{name} is in use by another program"
         case errno.EACCES:
-            return f"{name} is not for this user"
+            return f"this user may not listen on {name}"
         case errno.EADDRNOTAVAIL:
-            return f"{address} is no address of this computer"
+            return f"{address} is not an address of this computer"
         case _:
-            return f"{name} cannot be used: {reason(error)}"
+            return f"cannot listen on {name}: {reason(error)}"

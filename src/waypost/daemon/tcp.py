@@ -1,10 +1,9 @@
 """TCP connections with other queue managers, both ways, and those of remote readers.
 
-A connection has the number that the queue manager gave it. Bytes wait for the turn of their connection
-(waypost.daemon.pump), and those of one turn of the loop become one batch. Three things are bounded here: what waits for
-a peer that reads slowly, because the queue manager hears of it and a peer that takes nothing is cut off; what waits for
-its turn, because then nothing more is read; and how many connections are being made, because others may name any number
-of hosts.
+The queue manager gives each connection a number. Bytes wait for the turn of their connection (waypost.daemon.pump), and
+the bytes of one turn of the loop become one batch. Three things are bounded here: data for a slow peer, because the
+queue manager learns of it and a peer that reads nothing is cut off; data that waits for its turn, because the
+connection reads no more then; and the number of connection attempts, because messages may name any number of hosts.
 """
 
 import asyncio
@@ -25,28 +24,28 @@ from waypost.limits import MAX_CONNECTING, MAX_CONNECTING_NAMED, MAX_CONNECTING_
 from waypost.node.effects import Close, Connect, DialReason, HoldReading, Write
 from waypost.node.turns import Budget
 
-# What may wait in a connection before the queue manager writes no more into it, and when it may again.
+# Unsent bytes of a connection above which the queue manager stops writing, and below which it goes on.
 _HIGH_WATER: Final = 0x10_0000
 _LOW_WATER: Final = 0x4_0000
-# How long a connection may take to send its last bytes.
+# Longest time for a closed connection to send its last bytes.
 _LINGER_SECONDS: Final = 5.0
-# How long a peer may take no byte while some wait.
+# Longest time that a peer may read nothing while data waits for it.
 _STALL_SECONDS: Final = 60.0
-# A connection of others that the queue manager closes sooner was refused.
+# An incoming connection that the queue manager closes sooner counts as refused.
 _SOON_SECONDS: Final = 10.0
-# A connection of others that brings something after this time gives its peer a history.
+# An incoming connection with data after this time gives its peer a history.
 _HISTORY_SECONDS: Final = 60.0
-# One that has brought something is idle so much later than one that has not.
+# A connection that has brought data counts as idle this much later than one that has not.
 _USED_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class TcpSettings:
-    """`source` is the address from which to connect; without one the system chooses.
+    """Settings of TCP connections. `source` is the address to connect from; "" lets the system choose.
 
-    `keep_alive_s`, if not 0: the system looks after so many seconds of silence whether a peer that has connected is
-    still there. `keeps_users`: a connection that has brought something is in use as long as it lasts, because its
-    client may wait for an answer.
+    `keep_alive_s`: seconds of silence until the system checks whether an incoming peer is still there; 0 for no check.
+    `keeps_users`: a connection that has brought data is in use as long as it lasts, because its client may wait for an
+    answer.
     """
 
     source: str = ""
@@ -56,7 +55,7 @@ class TcpSettings:
 
 
 class TcpConnections:
-    """All of one kind. `pump` gives them their turns; without `facts` all come in."""
+    """All connections of one kind. `pump` gives them their turns; without `facts` all are incoming."""
 
     def __init__(
         self, shell: Shell, facts: Facts | None, settings: TcpSettings, *, guard: ConnectionGuard, log: Log, pump: Pump
@@ -67,7 +66,7 @@ class TcpConnections:
         self.seats: Final = Seats(guard)
         self.log: Final = log
         self.pump: Final = pump
-        # Where all of them read to, one at a time.
+        # The read buffer of all connections, one at a time.
         self.buffer: Final = memoryview(bytearray(MAX_TURN_BYTES))
         self.on_failure: Callable[[], None] = lambda: None
         self._settings: Final = settings
@@ -85,7 +84,7 @@ class TcpConnections:
         self._all: set[Connection] = set()
 
     def accepting(self, facts: ConnectionFacts) -> "Connection":
-        """The protocol of a connection that comes in."""
+        """The protocol of an incoming connection."""
         return Connection(self, facts, None)
 
     def connect(self, effect: Connect) -> None:
@@ -95,7 +94,7 @@ class TcpConnections:
 
     def write(self, effect: Write) -> None:
         connection = self._by_number.get(effect.connection)
-        # It may be lost, which the queue manager will hear.
+        # It may be lost; the queue manager learns that soon.
         if connection is not None:
             connection.write(effect.data)
 
@@ -113,7 +112,7 @@ class TcpConnections:
             connection.hold(is_held=effect.is_held)
 
     async def drain(self) -> None:
-        """After the queue manager closed its connections: until they have sent their last bytes."""
+        """Wait until closed connections have sent their last bytes, for some seconds."""
         deadline = self._loop.time() + _LINGER_SECONDS
         while self._all and self._loop.time() < deadline:
             await asyncio.sleep(0.01)
@@ -138,7 +137,7 @@ class TcpConnections:
     async def _connect(self, effect: Connect) -> None:
         facts, source = self.facts, self._settings.source
         assert facts is not None
-        # One family cannot connect from an address of the other.
+        # An address of one family does not connect to the other.
         local = (source, 0) if source and (":" in source) == (":" in effect.address) else None
         try:
             part, timeout = self._parts[effect.reason], self._settings.connect_timeout_s
@@ -168,10 +167,10 @@ class TcpConnections:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One of them. Without a number it comes in, and gets one if it is admitted.
+    """A TCP connection. Without a number it is incoming, and gets one if it is admitted.
 
-    What was read waits in `_backlog` from `_at` on, and `_left` packets wait in the queue manager. It hears that the
-    connection is lost when it has heard all that came before, unless that was to be answered and the connection broke.
+    Bytes that were read wait in `_backlog` from `_at` on, and `_left` packets wait in the queue manager. The queue
+    manager learns that the connection is lost after all data, unless the data needs an answer and the connection broke.
     """
 
     def __init__(
@@ -199,20 +198,20 @@ class Connection(asyncio.BufferedProtocol):
         self._loop: Final = asyncio.get_running_loop()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop has transports of its own, with the same methods.
+        # uvloop has other transports, with the same methods.
         self._transport = cast("asyncio.Transport", transport)
         self._began = self._loop.time()
         everything = self._all
         self._transport.set_write_buffer_limits(_HIGH_WATER, _LOW_WATER)
         if self._number is not None and self._connected is not None:
             everything.opened(self, self._number)
-            # We have reached it ourselves.
+            # The daemon has connected to it.
             everything.guard.remember((transport.get_extra_info("peername") or ("",))[0])
             everything.shell.tell(self._connected)
             return
-        # Of a peer that is gone already there is no name.
+        # The system has no name of a peer that is already gone.
         self._address = (transport.get_extra_info("peername") or ("",))[0]
-        refusal = everything.seats.take(self, self._address, self._began) if self._address else "it is gone"
+        refusal = everything.seats.take(self, self._address, self._began) if self._address else "the peer is gone"
         if refusal is not None:
             everything.log.warning("connection refused", address=self._address, reason=refusal)
             self._transport.abort()
@@ -234,7 +233,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._number is None:
             return
         data = bytes(self._all.buffer[:nbytes])
-        # Something is left if it was read again before its turn had ended.
+        # Data is left if the connection read again before the end of its turn.
         self._backlog = self._backlog[self._at :] + data if self._backlog else data
         self._at = 0
         self._all.pump.kept += nbytes
@@ -242,22 +241,22 @@ class Connection(asyncio.BufferedProtocol):
             self._all.pump.arrived(self)
 
     def work(self, budget: Budget) -> tuple[int, int, bool]:
-        """Its turn: see waypost.daemon.pump.Worker."""
+        """Do a turn: see waypost.daemon.pump.Worker."""
         if self._number is None:
             return 0, 0, False
         everything = self._all
-        # Packets that wait come first, alone.
+        # Packets that wait come first, without new data.
         piece = b"" if self._left else self._take(budget.size)
         cost = self._facts.packet_cost
         fact = partial(self._facts.data_received, self._number, piece, most=budget.packets // cost)
         try:
             done, self._left = everything.shell.tell(fact) or (0, 0)
         except BaseException:
-            # The daemon ends, and nobody answers here.
+            # The daemon ends, and no answer follows.
             self.abort()
             raise
         if self._left and not done:
-            # The queue manager holds it, and says when it goes on.
+            # The queue manager holds the connection, and says when it goes on.
             return 0, len(piece), False
         self._note_use(done)
         done *= cost
@@ -287,19 +286,19 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def idle_since(self) -> float | None:
-        """See waypost.daemon.seats.Guest."""
+        """Time since when the connection is idle, or None: see waypost.daemon.seats.Guest."""
         if self._backlog or self._left or self._is_held or (self._used and self._all.keeps_users):
             return None
         return self._used + _USED_SECONDS if self._used else self._began
 
     def give_way(self) -> None:
         self._all.log.warning(
-            "connection closed", address=self._address, reason="it was idle, and others want its place"
+            "connection closed", address=self._address, reason="it was idle, and a new connection needed its place"
         )
         self._transport.abort()
 
     def pause(self) -> None:
-        """Others are before it. A queue manager that waits for an answer has to know that none can come."""
+        """Stop reading while others have their turns, and tell the queue manager, which may wait for an answer."""
         self.pause_reading()
         if not self._is_told and self._number is not None and self._facts.reading_paused is not None:
             self._is_told = True
@@ -312,7 +311,7 @@ class Connection(asyncio.BufferedProtocol):
             self._watch.cancel()
         everything.seats.leave(self)
         everything.ended(self)
-        # Data that waits for an acknowledgment to leave is of no use: it comes again on another connection.
+        # Data that waits for an acknowledgment to leave is useless: it comes again on another connection.
         is_useless = self._is_held or (exc is not None and self._facts.needs_answers)
         if self._number is not None and (is_useless or not (self._backlog or self._left)):
             self._tell_lost()
@@ -328,7 +327,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         if self._number is None:
-            # It lingers, and not for ever.
+            # It is closed and only sends its last bytes.
             return
         if self._watch is not None:
             self._watch.cancel()
@@ -341,7 +340,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(data)
 
     def close(self) -> None:
-        """The queue manager has done with it. What was written goes out, for some seconds."""
+        """Close for the queue manager. Written data still goes out, for some seconds."""
         self._forget()
         now = self._loop.time()
         if self._is_incoming and now - self._began < _SOON_SECONDS:
@@ -356,7 +355,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def hold(self, *, is_held: bool) -> None:
-        """The queue manager wants to read nothing more for now, or again."""
+        """Stop reading for the queue manager, or go on."""
         self._is_held = is_held
         if is_held:
             self._all.pump.leave(self)
@@ -382,7 +381,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._all.shell.tell(partial(self._facts.reading_resumed, self._number))
 
     def _forget(self) -> int:
-        """The queue manager knows it no more."""
+        """Remove the connection from those that the queue manager knows."""
         assert self._number is not None
         number, self._number = self._number, None
         self._all.forget(number)

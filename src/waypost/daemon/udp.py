@@ -1,4 +1,4 @@
-"""Pings: datagrams to and from the ping port (MS-MQQB 2.1.2), and requests from a port of their own."""
+"""Pings: datagrams to and from the ping port (MS-MQQB 2.1.2), and our requests from another port."""
 
 import asyncio
 import socket
@@ -14,13 +14,13 @@ from waypost.node.effects import SendDatagram
 
 
 class Pings:
-    """Sockets for pings: one a family that listens, and one a family for our own requests."""
+    """Sockets for pings: per family, one that listens and one for our own requests."""
 
     def __init__(self, shell: Shell, facts: Facts) -> None:
         self.shell: Final = shell
         self.facts: Final = facts
         self.loop: Final = asyncio.get_running_loop()
-        # A flood of datagrams shall not keep the queue manager from its work.
+        # Keeps a flood of datagrams from stopping the work of the queue manager.
         self.allowance: Final = Bucket(Rate(MAX_PINGS_PER_SECOND, MAX_PINGS_PER_SECOND), self.loop.time())
         self._listening: dict[bool, asyncio.DatagramTransport] = {}
         self._asking: dict[bool, asyncio.DatagramTransport] = {}
@@ -40,7 +40,7 @@ class Pings:
     def send(self, effect: SendDatagram) -> None:
         transports = self._asking if effect.is_request else self._listening
         transport = transports.get(":" in effect.address)
-        # What cannot be sent is like what is lost on the way.
+        # A datagram that fails to leave is like one lost on the way.
         if transport is not None:
             with suppress(OSError, ValueError):
                 transport.sendto(effect.data, (effect.address, effect.port))
@@ -51,7 +51,7 @@ class Pings:
 
 
 class _Requests(asyncio.DatagramProtocol):
-    """What comes to the ping port."""
+    """Protocol of the ping port."""
 
     def __init__(self, pings: Pings) -> None:
         self._pings: Final = pings
@@ -67,7 +67,7 @@ class _Requests(asyncio.DatagramProtocol):
 
 
 class _Responses(_Requests):
-    """What comes to a port that requests are sent from."""
+    """Protocol of the port of our own requests."""
 
     def _tell(self, data: bytes, address: str, port: int) -> None:  # noqa: ARG002, the cookie says whose answer it is
         pings = self._pings

@@ -1,4 +1,4 @@
-"""What a daemon says while it looks at the pages of its store, before it is ready."""
+"""Progress reports of a daemon that checks the pages of its store, before it is ready."""
 
 import time
 from typing import Final
@@ -6,13 +6,13 @@ from typing import Final
 from waypost.daemon import systemd
 from waypost.daemon.logs import Log
 
-# How often there is a line in the log, and for how long systemd is asked to wait from then on.
+# Seconds between log lines, and the time that systemd is asked to wait from each on.
 _LINE_SECONDS: Final = 10.0
 _EXTEND_MICROSECONDS: Final = 120_000_000
 
 
 class Walking:
-    """Tells the log once when a walk begins and then now and then, and systemd that the start takes longer."""
+    """Reports the begin, progress and end of a check to the log, and to systemd that the start takes longer."""
 
     __slots__ = ("_begun", "_log", "_told")
 
@@ -22,11 +22,11 @@ class Walking:
         self._told = 0.0
 
     def tell(self, done: int, total: int) -> None:
-        """A Progress: so many pages of so many were looked at."""
+        """Report progress in pages; a Progress of the store."""
         now = time.monotonic()
         if self._begun is None:
             self._begun = self._told = now
-            self._log.info("looking at the store", message="It was not closed as it should be.", pages=total)
+            self._log.info("looking at the store", message="The store was not closed cleanly.", pages=total)
         elif done == total:
             self._log.info("looked at the store", pages=total, seconds=round(now - self._begun, 1))
         elif now - self._told >= _LINE_SECONDS:
@@ -35,4 +35,4 @@ class Walking:
         else:
             return
         percent = 100 * done // max(total, 1)
-        systemd.notify(f"EXTEND_TIMEOUT_USEC={_EXTEND_MICROSECONDS}\nSTATUS=Looking at the store: {percent} %")
+        systemd.notify(f"EXTEND_TIMEOUT_USEC={_EXTEND_MICROSECONDS}\nSTATUS=Checking the store: {percent} %")

@@ -1,4 +1,4 @@
-"""The HTTP server in the loop of the daemon: uvicorn, on a socket that is bound already."""
+"""The HTTP server in the loop of the daemon: uvicorn, on a bound socket."""
 
 import asyncio
 import socket
@@ -25,21 +25,21 @@ _DRAIN_SECONDS: Final = 3
 
 
 class App(Protocol):
-    """An ASGI application. `stop` tells it to end what would go on for ever."""
+    """An ASGI application. `stop` ends requests that would not end by themselves."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None: ...
 
     def quick(self, url: bytes, headers: list[tuple[bytes, bytes]]) -> Handler | None:
-        """What answers a POST to this URL without ASGI, if something does."""
+        """The handler that answers a POST to this URL without ASGI, or None."""
 
     def recognizes(self, head: bytes) -> bool:
-        """Whether the head of a request shows the token, or none is demanded."""
+        """Whether the head of a request has the token, or needs none."""
 
     def stop(self) -> None: ...
 
 
 class _Server(Server):
-    """The signals are the daemon's."""
+    """A server without signal handlers: the daemon has them."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -47,7 +47,7 @@ class _Server(Server):
 
 
 class Web:
-    """Started and stopped once."""
+    """The HTTP server. It starts and stops once."""
 
     def __init__(self, app: App, settings: Http, bound: socket.socket, pump: Pump, log: Log) -> None:
         self._app: Final = app
@@ -56,13 +56,13 @@ class Web:
             pump,
             log,
             app.recognizes,
-            # The others are for clients with the token.
+            # The other half is for clients with the token.
             max_strangers=max(settings.max_connections // 2, 1),
             max_per_peer=settings.max_connections_per_peer,
         )
         config = ServerConfig(
             app,
-            # Where no token is demanded, nobody is a stranger.
+            # Without a required token, no client is a stranger.
             http=HttpConnection if app.recognizes(b"") else partial(HttpConnection, entrance=entrance),  # type: ignore[arg-type]
             ws="none",
             loop="none",
@@ -81,8 +81,8 @@ class Web:
             config.load()
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(
-                f"HTTP cannot have TLS: {error.strerror or error}.",
-                "http.tls_cert and http.tls_key name files in PEM that go together.",
+                f"Cannot set up TLS for HTTP: {error.strerror or error}.",
+                "http.tls_cert and http.tls_key must name a certificate and its key, in PEM.",
             ) from None
         self._server: Final = _Server(config)
         self._task: asyncio.Task[None] | None = None
@@ -95,11 +95,11 @@ class Web:
             self._task.result()
 
     def begin_stop(self) -> None:
-        """Let what waits for ever come to its end."""
+        """End requests that would not end by themselves."""
         self._app.stop()
 
     async def stop(self) -> None:
-        """Let requests that are under way end, for a while."""
+        """Stop, after a short wait for requests in progress."""
         if self._task is not None:
             self._server.should_exit = True
             await self._task

@@ -40,7 +40,7 @@ _STOPPING: Final = "the queue manager is stopping"
 
 
 class Application:
-    """An ASGI application. `stop` ends what would go on for ever, before the server stops."""
+    """The ASGI application. `stop` ends requests that would not end by themselves, before the server stops."""
 
     __slots__ = ("_guard", "_quick", "_service")
 
@@ -53,14 +53,14 @@ class Application:
         await watched(self._guard(scope, receive, send), self._service.shell.watch, name_of(scope))
 
     def quick(self, url: bytes, headers: Headers) -> Handler | None:
-        """What answers a POST of HTTP/1.1 to this URL without ASGI, if something does."""
+        """The handler that answers a POST of HTTP/1.1 to this URL without ASGI, or None."""
         path = url.decode("latin-1")
         handler = self._quick.handler(path, headers)
         is_let_in = handler is not None and self._guard.refusal("POST", path, headers, "1.1") is None
         return handler if is_let_in else None
 
     def recognizes(self, head: bytes) -> bool:
-        """Whether the head of a request shows the token, or none is demanded."""
+        """Whether the head of a request has the token, or needs none."""
         return self._guard.recognizes(head)
 
     def stop(self) -> None:
@@ -70,16 +70,16 @@ class Application:
 
 
 def create_app(manager: Manager, settings: HttpSettings, connect: Connect = anonymous) -> Application:
-    """The application that serves this manager, in the event loop that the manager belongs to.
+    """The application that serves this manager, in the event loop of the manager.
 
-    `connect` gives the transport to another host, whose queues are to be read.
+    `connect` gives the transport to another host, to read its queues.
     """
     service = Service(manager, settings, connect)
     document = openapi.Document(ROUTES, demands_token=bool(settings.token))
 
     def refine(error: WaypostError) -> WaypostError:
         if service.is_stopping and isinstance(error, OperationCancelled | HostError):
-            # Nobody closed the queue: whoever waits shall ask again when the daemon is back.
+            # Nobody closed the queue: a client that waits should retry when the daemon is back.
             return ServiceNotAvailable(_STOPPING)
         return error
 
@@ -103,7 +103,7 @@ class _Router:
         try:
             await answer(scope, receive, send)
         except asyncio.CancelledError:
-            # A client that does not read keeps no server from stopping.
+            # A client that does not read must not keep the server from stopping.
             if not self._service.is_stopping:
                 raise
 
@@ -121,7 +121,7 @@ class _Router:
         except ClientGone:
             return problems.leave(request)
         except asyncio.CancelledError:
-            # Nor does one that sends slowly.
+            # Nor must one that sends slowly.
             if not self._service.is_stopping:
                 raise
             return problems.refuse(request, ServiceNotAvailable(_STOPPING))

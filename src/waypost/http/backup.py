@@ -1,8 +1,8 @@
-"""GET /api/store/backup: everything that is durable, as of one moment, as a stream (waypost.client.backups.container).
+"""GET /api/store/backup: all durable state at one moment, as a stream (waypost.client.backups.container).
 
-Another process reads the store (waypost.client.backups.copying), and the loop only passes on what it writes, as quickly
-as the client takes it. If that comes to nothing, the connection is closed before the answer has ended: a client that
-knows HTTP sees that, and so does everybody who looks for the end of the backup.
+Another process reads the store (waypost.client.backups.copying), and the loop forwards its output at the pace of the
+client. After a failure, the connection closes before the end of the answer: HTTP clients notice that, and so does every
+program that checks for the end of the backup.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ _log: Final = logging.getLogger("waypost.http")
 
 
 async def _backup(service: Service, _asked: Nothing, _request: Request) -> "_Answer":
-    """A backup of everything that is durable now, as a stream, for `waypost store restore`.
+    """Stream a backup of all durable state, for `waypost store restore`.
 
-    One is made at a time; another one is refused with 409. A stream that breaks off lacks its end, and no data folder
-    can be made of it.
+    Only one backup runs at a time; a second one is refused with 409. A stream that breaks off lacks its end, and
+    `waypost store restore` refuses it.
     """
     loop = asyncio.get_running_loop()
     source = await loop.run_in_executor(None, BackupSource, service.path, service.settings.backup)
-    # A refusal is said before anything is sent.
+    # A refusal must come before the answer begins.
     try:
         first = await loop.run_in_executor(None, source.read)
     except BaseException:
@@ -56,12 +56,12 @@ class _Answer:
             await client.wait(self._send(send))
         except WaypostError as error:
             _log.warning("a backup broke off: %s", error)
-            # The client hears why, and that the answer does not end as it should.
+            # The client gets the reason, and notices that the answer is not complete.
             await client.wait(_send_part(send, broken_off(str(error))))
         finally:
-            # Nobody waits for it: the process is killed, and what it held is free.
+            # Not awaited: the process is killed, and its resources are freed.
             loop.run_in_executor(None, self._end)
-        # A client that has all of it may be gone too.
+        # A client that has the whole backup may be gone too.
         if self._is_whole:
             _log.info("a backup was made")
         elif client.is_gone:

@@ -1,6 +1,6 @@
-"""What the bulk interface needs over HTTP beside the rows of its operations: frames, and a list made part by part.
+"""The bulk interface over HTTP, beside the rows of its operations: frames, and a list built part by part.
 
-A frame is binary, whatever the request accepts; a refusal is not.
+A frame is always binary, whatever the request accepts; an error is not.
 """
 
 from waypost.api.bulk import BulkQueue, BulkQueues, ListBulkQueues, ReadClaim, ReadRange
@@ -13,7 +13,7 @@ from waypost.node.bulk import matching
 
 
 async def list_queues(service: Service, operation: ListBulkQueues) -> BulkQueues:
-    """Each as it is when its part comes."""
+    """List queues; each is shown as it is when its part comes."""
     found: list[BulkQueue] = []
     async for names in slices(service.shell.look(matching, service.node.manager, operation)):
         found += (await service.shell.call(ShowBulkQueues(names=tuple(names)))).queues

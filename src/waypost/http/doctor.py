@@ -1,4 +1,4 @@
-"""GET /api/doctor: what can be wrong with a daemon and the computer it is on, beside waypost.client.doctor."""
+"""GET /api/doctor: checks of a daemon and its computer, in addition to those of waypost.client.doctor."""
 
 import asyncio
 import os
@@ -37,14 +37,14 @@ from waypost.wire.property_values import UNLIMITED
 _CONNECT_SECONDS: Final = 1.0
 _RESOLVE_SECONDS: Final = 3.0
 _SHOWN: Final = 3
-# How far back a turn of the loop is told of, and how much work in one is too much.
+# Age up to which a turn of the loop is reported, and the work in one turn that is too much.
 _TURNS_SECONDS: Final = 600.0
 _HELD_UP_SECONDS: Final = 1.0
-# A source that was refused is still full if less than this part of its share is free.
+# A refused source still counts as full if less than this part of its share is free.
 _NEARLY: Final = 0.05
-# How long a loop of messages is told of after it was last seen.
+# Time that a loop of messages is reported after it was last seen.
 _LOOP_SECONDS: Final = 3600
-# NetBIOS names, which Windows uses for computers, are no longer.
+# The maximum length of NetBIOS names, which Windows uses for computers.
 _SHORT_NAME: Final = 15
 # Days before the end of a certificate in which it should be renewed.
 _CERTIFICATE_DAYS: Final = 21
@@ -79,7 +79,7 @@ def check_certificate(path: str, now: float) -> Check:
         first = x509.load_pem_x509_certificates(Path(path).read_bytes())[0]
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not a certificate in PEM"
-        sentence = f"the file of http.tls_cert, {path}, cannot be read: {reason}"
+        sentence = f"cannot read the file of http.tls_cert, {path}: {reason}"
         return Check("certificate", False, sentence, "put the certificate back, or change http.tls_cert")
     end = first.not_valid_after_utc
     days = int((end.timestamp() - now) // 86_400)
@@ -96,27 +96,27 @@ async def _name(service: Service) -> Check:
     identity = service.node.manager.identity
     name = identity.qualified_computer_name
     if _is_loopback(identity.addresses):
-        return Check("name", True, f"only this computer can reach this queue manager, so no other has to find {name}")
+        return Check("name", True, f"only this computer can reach this queue manager, so others need not find {name}")
     found: set[str] = set()
     with suppress(OSError, UnicodeError):
         async with asyncio.timeout(_RESOLVE_SECONDS):
             infos = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_STREAM)
         found = {str(info[4][0]) for info in infos}
     if not found:
-        hint = f"give {name} an address in DNS or the hosts files of the others, or let them use DIRECT=TCP: names"
-        return Check("name", False, f"{name} has no address, so others cannot find this computer by its name", hint)
+        hint = f"add {name} to DNS or to the hosts files of other computers, or use DIRECT=TCP: names there"
+        return Check("name", False, f"{name} has no address, so others cannot find this computer by name", hint)
     ours = identity.addresses
     if ours and not found & ours:
-        sentence = f"{name} leads to {', '.join(sorted(found))}, and this queue manager is at {', '.join(sorted(ours))}"
-        return Check("name", False, sentence, "mend DNS, or bind the queue manager to the address of its name")
+        sentence = f"{name} resolves to {', '.join(sorted(found))}, not to the address {', '.join(sorted(ours))}"
+        return Check("name", False, sentence, "correct DNS, or bind the queue manager to the address of its name")
     if len(identity.computer_name) > _SHORT_NAME:
-        hint = f"take a name of at most {_SHORT_NAME} characters with --name, if Windows hosts shall send here"
+        hint = f"set a name of at most {_SHORT_NAME} characters with --name, if Windows hosts send messages here"
         return Check("name", False, f"{identity.computer_name} is longer than the names of Windows computers", hint)
-    return Check("name", True, f"{name} leads to {', '.join(sorted(found))}")
+    return Check("name", True, f"{name} resolves to {', '.join(sorted(found))}")
 
 
 def _turns(watch: LoopWatch | None) -> Iterator[Check]:
-    """What has held up everybody who waited for the loop."""
+    """The longest turn of the loop, which all clients had to wait for."""
     if watch is None:
         return
     longest = watch.longest(_TURNS_SECONDS, time.time())
@@ -127,17 +127,17 @@ def _turns(watch: LoopWatch | None) -> Iterator[Check]:
         f"the daemon was held up for {longest.seconds:.2f} s by {longest.what}, the longest time in the last 10 minutes"
     )
     if longest.work_seconds < longest.seconds / 2:
-        sentence += f"; it worked for {longest.work_seconds:.2f} s of that, and waited for the disk or the processor"
+        sentence += f"; {longest.work_seconds:.2f} s of that was work, the rest a wait for the disk or the processor"
     total = watch.slow.total()
     sentence += f"; {total} turns took more than 0.1 s since the start"
     if longest.work_seconds < _HELD_UP_SECONDS:
         yield Check("loop", True, sentence)
     else:
-        yield Check("loop", False, sentence, "ask for less of it at a time, and report it if it comes again")
+        yield Check("loop", False, sentence, "use smaller requests of this kind, and report a bug if it happens again")
 
 
 async def _network(service: Service) -> list[Check]:
-    """Outgoing queues, of which there may be many, are looked at part by part."""
+    """Checks of the network. Outgoing queues may be many, and are examined part by part."""
     network = service.node.network
     if network is None:
         return []
@@ -170,7 +170,7 @@ def _network_checks(
         names = ", ".join(str(queue) for queue in stuck[:_SHOWN])
         count = "1 outgoing queue has" if len(stuck) == 1 else f"{len(stuck)} outgoing queues have"
         sentence = f"{count} messages and no connection: {names}"
-        yield Check("outgoing", False, sentence, "ask explain for one of them")
+        yield Check("outgoing", False, sentence, "run `waypost explain QUEUE` for one of them")
     else:
         yield Check("outgoing", True, "every outgoing queue with messages is connected")
     yield check_sources(service.node.manager.positions)
@@ -178,24 +178,24 @@ def _network_checks(
 
 
 def _acknowledgments(service: Service) -> Check:
-    """Those that are kept or were not taken because they came from an address that is not known (ADR 22)."""
+    """Acknowledgments that were kept or refused because they came from an unknown address (ADR 22)."""
     kept, network = service.node.kept_acks, service.node.network
     assert network is not None
     turned_away = list(network.ack_judging.turned_away)[::-1]
     if not kept and not turned_away:
-        return Check("acknowledgments", True, "every acknowledgment that came was believed or refused")
+        return Check("acknowledgments", True, "every acknowledgment was accepted or refused; none is kept")
     sentences = []
     if kept:
         count = "1 acknowledgment is" if len(kept) == 1 else f"{len(kept)} acknowledgments are"
         senders = list(dict.fromkeys(ack.bringer for ack in kept))
-        sentences.append(f"{count} kept, because a queue manager was not expected at its address: {_bringers(senders)}")
+        sentences.append(f"{count} kept, because they came from unknown addresses of {_bringers(senders)}")
     if turned_away:
         sentences.append(
-            f"there was no place for those of {_bringers(turned_away)}, which held up what else these hosts send here"
+            f"no room was left for those of {_bringers(turned_away)}, so other messages of these hosts wait"
         )
     bringer = turned_away[0] if turned_away else next(iter(kept)).bringer
     command = f"waypost sequence admit {guid_text(bringer.guid)} {bringer.address}"
-    hint = f"if it is really there: {command}; else they are a stranger's, and do no harm"
+    hint = f"if the queue manager is really there: {command}; if not, a stranger sent them, and they do no harm"
     return Check("acknowledgments", False, "; ".join(sentences), hint)
 
 
@@ -205,7 +205,7 @@ def _bringers(bringers: list[Bringer]) -> str:
 
 
 def check_sources(positions: PositionEvents) -> Check:
-    """Whether messages of one address take its share of the quota."""
+    """Check whether messages of one address use its whole share of the quota."""
     sources = positions.sources
     quota = positions.quota * KILOBYTE
     full = [
@@ -214,9 +214,9 @@ def check_sources(positions: PositionEvents) -> Check:
         if positions.quota != UNLIMITED and not sources.fits(source, quota, int(quota * _NEARLY * sources.share))
     ]
     if not full:
-        return Check("sources", True, "no address takes its whole share of the quota for messages")
+        return Check("sources", True, "no address uses its whole share of the quota for messages")
     told = ", ".join(f"{source} ({sources.bytes_of(source) >> 10} KB)" for source in full[-_SHOWN:])
-    sentence = f"messages from {told} take {sources.share:.0%} of the machine quota, so more of them are refused"
+    sentence = f"messages from {told} use {sources.share:.0%} of the machine quota, so more of them are refused"
     return Check("sources", False, sentence, "receive or purge them, or change quotas.source_share or machine_kb")
 
 
@@ -233,14 +233,14 @@ def _rpc(service: Service) -> Iterator[Check]:
 
 def _access(access: RpcAccess, level: AuthLevel) -> Check:
     if access.is_loopback_only:
-        sentence = "only programs of this computer may read over RPC; rpc.users_file or rpc.kerberos opens it to others"
+        sentence = "only programs on this computer may read over RPC; rpc.users_file or rpc.kerberos opens it to others"
     elif level is AuthLevel.NONE:
-        sentence = "whoever reaches the ports may read over RPC, without saying who it is, what Everyone may read"
+        sentence = "every host that reaches the ports may read over RPC, without authentication, what Everyone may read"
     elif not _has_users(access) and not access.has_kerberos_key():
-        sentence = "who reads over RPC has to log on, and nobody can: there are neither users nor a key for Kerberos"
+        sentence = "remote readers must authenticate, and nobody can: RPC has neither users nor a key for Kerberos"
         return Check("rpc", False, sentence, "add users to the file of rpc.users_file, or give Kerberos a keytab")
     else:
-        sentence = f"who reads over RPC has to log on, with calls protected at the level {level.name.lower()} or better"
+        sentence = f"remote readers must authenticate, and protect calls at the level {level.name.lower()} or better"
     return Check("rpc", True, sentence)
 
 
@@ -254,24 +254,24 @@ def _has_users(access: RpcAccess) -> bool:
 def _kerberos(access: RpcAccess) -> Check:
     if access.has_kerberos_key():
         return Check("kerberos", True, "this computer has a key for Kerberos")
-    sentence = "rpc.kerberos is true, and this computer has no key for Kerberos that can be used"
+    sentence = "rpc.kerberos is true, but this computer has no usable key for Kerberos"
     return Check("kerberos", False, sentence, "put host/NAME@REALM into a keytab, and name the file in KRB5_KTNAME")
 
 
 def check_users(access: RpcAccess) -> Check:
-    """The file of those who log on by NTLM."""
+    """Check the file of the users that authenticate with NTLM."""
     path = access.users_file
     try:
         count = access.count_users()
         mode = stat.S_IMODE(os.stat(path).st_mode)
     except (InvalidParameter, OSError) as error:
-        return Check("users", False, str(error), "mend the file of rpc.users_file: until then nobody logs on by NTLM")
+        return Check("users", False, str(error), "correct the file of rpc.users_file; until then NTLM logons fail")
     if mode & OTHERS:
-        sentence = f"everybody on this computer can open {path}, which has passwords (mode {mode:04o})"
+        sentence = f"every user of this computer can open {path}, which contains passwords (mode {mode:04o})"
         return Check("users", False, sentence, f"chmod o-rwx {path}")
     if not count:
-        return Check("users", False, f"nobody is in {path}", "add lines DOMAIN:user:password; no restart is needed")
-    return Check("users", True, f"{count} users can log on by NTLM, and only the owner and group of {path} can open it")
+        return Check("users", False, f"{path} has no users", "add lines DOMAIN:user:password; no restart is needed")
+    return Check("users", True, f"{count} users can log on with NTLM; only the owner and group of {path} can open it")
 
 
 def _is_loopback(addresses: Iterable[str]) -> bool:
@@ -280,25 +280,25 @@ def _is_loopback(addresses: Iterable[str]) -> bool:
 
 def _identifier(network: Network) -> Check:
     if not network.twins:
-        return Check("identifier", True, "no other queue manager was seen with the identifier of this one")
-    sentence = f"a queue manager with the identifier of this one is at {', '.join(network.twins)}"
+        return Check("identifier", True, "no other queue manager with the GUID of this one was seen")
+    sentence = f"a queue manager with the GUID of this one is at {', '.join(network.twins)}"
     hint = (
-        "one of them is a copy: stop it, and make its data folder of a backup of the other one with `waypost store "
-        "restore BACKUP DATA --new-identity`, or start it on an empty data folder"
+        "one of them is a copy: stop it, and restore its data folder from a backup of the other one with `waypost "
+        "store restore BACKUP DATA --new-identity`, or start it on an empty data folder"
     )
     return Check("identifier", False, sentence, hint)
 
 
 def _unverified(service: Service) -> Check:
-    """Signed and encrypted messages, which nothing verifies or decrypts yet."""
+    """Check for refused signed and encrypted messages. Waypost does not verify or decrypt messages yet."""
     network = service.node.network
     assert network is not None
     refused = network.refused_sources
     if network.delivers_unverified:
-        sentence = "signed and encrypted messages are delivered as they came, not verified (security.unverified)"
+        sentence = "signed and encrypted messages are delivered unchanged, not verified (security.unverified)"
         return Check("unverified", True, sentence)
     if not refused.count:
-        return Check("unverified", True, "no message was refused for a signature or an encryption")
+        return Check("unverified", True, "no message was refused for a signature or for encryption")
     sources = sorted(refused.by_guid.items(), key=lambda each: -each[1].count)
     shown = [f"{source.count} of {guid_text(guid)} at {source.peer}" for guid, source in sources[:_SHOWN]]
     rest = refused.count - sum(source.count for _, source in sources[:_SHOWN])
@@ -307,64 +307,64 @@ def _unverified(service: Service) -> Check:
     few = refused.count == 1
     count = f"{refused.count} signed or encrypted {'message was' if few else 'messages were'}"
     hint = (
-        'security.unverified = "deliver" delivers them without verification, except to queues that demand '
-        "authentication or encryption; or let these hosts send without"
+        'security.unverified = "deliver" delivers them without verification, except to queues that require '
+        "authentication or encryption; or send without signature and encryption from these hosts"
     )
     return Check("unverified", False, f"{count} refused since the start: {', '.join(shown)}", hint)
 
 
 def _acks(overdue: list[Overdue]) -> Check:
-    """Acknowledgments of transactional messages whose senders do not fetch them."""
+    """Check for acknowledgments of transactional messages that their senders do not fetch."""
     if not overdue:
-        sentence = "no acknowledgment waits for a host that was not met for 7 days"
+        sentence = "no acknowledgment waits for a host without contact for 7 days"
         return Check("waiting acknowledgments", True, sentence)
     count = sum(each.count for each in overdue)
     days = max(each.seconds for each in overdue) // 86_400
     names = ", ".join(str(each.queue) for each in overdue[:_SHOWN])
     waits = "1 acknowledgment waits" if count == 1 else f"{count} acknowledgments wait"
-    sentence = f"{waits} for hosts that were not met for up to {days} days: {names}"
+    sentence = f"{waits} for hosts without contact for up to {days} days: {names}"
     hint = (
-        "bring the hosts back; for one that has moved, admit its old and its new address: waypost sequence admit GUID "
-        "ADDRESS; or give up the acknowledgments: waypost queue purge NAME --outgoing"
+        "bring the hosts back; for a host that has moved, admit its old and its new address: waypost sequence admit "
+        "GUID ADDRESS; or delete the acknowledgments: waypost queue purge NAME --outgoing"
     )
     return Check("waiting acknowledgments", False, sentence, hint)
 
 
 def _strangers(network: Network) -> Check:
-    """What messages of others have made this computer do for their acknowledgments, since its start."""
+    """Check the work that messages of others caused for their acknowledgments, since the start."""
     counts = network.statistics
-    sentence = f"{counts.dials_for_strangers} connections were tried for acknowledgments that messages of others want"
+    sentence = f"{counts.dials_for_strangers} connections were tried for acknowledgments that other hosts ask for"
     if counts.messages_refused_for_acks:
-        sentence += f"; {counts.messages_refused_for_acks} messages were not taken from senders that do not fetch them"
+        sentence += f"; {counts.messages_refused_for_acks} messages of senders that do not fetch them were refused"
     if not counts.acks_refused:
         return Check("strangers", True, sentence)
     sentence += f"; {counts.acks_refused} acknowledgments were not sent, the last was {network.admin_acks.last_refusal}"
     if counts.acks_refused == network.admin_acks.not_allowed:
         return Check("strangers", True, sentence)
-    return Check("strangers", False, sentence, "see whether the hosts are there that the sender names, or refuse them")
+    return Check(
+        "strangers", False, sentence, "check the hosts that the sender names, or exclude them with transfer.ack_hosts"
+    )
 
 
 def _loops(network: Network) -> Check:
     loops = list(network.loops.since(time.time() - _LOOP_SECONDS))
     if not loops:
         return Check("routes", True, "no message came back to this queue manager in the last hour")
-    sentence = f"messages come back by the routes of others: {'; '.join(map(str, loops[:_SHOWN]))}"
-    return Check("routes", False, sentence, "mend the route to the destination on the host that brings them back")
+    sentence = f"messages come back through the routes of other hosts: {'; '.join(map(str, loops[:_SHOWN]))}"
+    return Check("routes", False, sentence, "correct the route to the destination on the host that sends them back")
 
 
 async def _port(listener: Listener) -> Check:
     where = f"{listener.address}:{listener.port}"
     if listener.name == "ping":
-        return Check(f"port {listener.name}", True, f"{where} is a UDP port, which cannot be tried from here")
+        return Check(f"port {listener.name}", True, f"{where} is a UDP port, which this check cannot try")
     address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listener.address, listener.address)
     try:
         async with asyncio.timeout(_CONNECT_SECONDS):
             _, writer = await asyncio.open_connection(address, listener.port)
     except OSError as error:
-        hint = "look whether a firewall or another program has the port"
-        return Check(
-            f"port {listener.name}", False, f"{where} cannot be reached: {error.strerror or 'no answer'}", hint
-        )
+        hint = "check whether a firewall blocks the port, or another program uses it"
+        return Check(f"port {listener.name}", False, f"cannot reach {where}: {error.strerror or 'no answer'}", hint)
     writer.close()
-    taken = "" if listener.wanted is None else f" ({listener.wanted} was taken)"
+    taken = "" if listener.wanted is None else f" ({listener.wanted} was in use)"
     return Check(f"port {listener.name}", True, f"{where} answers{taken}")

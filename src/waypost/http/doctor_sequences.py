@@ -1,4 +1,4 @@
-"""What the doctor says of transactional sequences: those that are refused, floods of them, and clocks that differ."""
+"""Checks of transactional sequences by the doctor: refused ones, floods of them, and clocks that differ."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,14 +12,14 @@ from waypost.node.explain_words import at, span
 from waypost.node.node import Node
 
 _SHOWN: Final = 3
-# Sources of which one message was taken: a host has a few, unless it makes them up.
+# Sources with a single message at one address: a real host has a few, an invented crowd has many.
 _MANY_SINGLE: Final = 1000
-# Clocks are corrected by seconds.
+# Time synchronization corrects clocks by seconds.
 _CLOCK_TOLERANCE: Final = 60
 
 
 def examine_sequences(node: Node, now: Now) -> Iterator[Check]:
-    """All that there is to say of a queue manager with a network."""
+    """The checks of a queue manager with a network."""
     if node.network is None:
         return
     refused = node.network.arrivals.admission.refused[::-1]
@@ -29,25 +29,25 @@ def examine_sequences(node: Node, now: Now) -> Iterator[Check]:
             sentence += f"; {len(refused) - 1} more are refused: `waypost sequence list`"
         yield Check("sequences", False, sentence, refused_hint(each))
     if not refused:
-        yield Check("sequences", True, "no transactional sequence was refused lately")
+        yield Check("sequences", True, "no transactional sequence was refused recently")
     yield from _forgotten(node)
     yield from _many(node)
     yield from _clock(node, now)
 
 
 def _forgotten(node: Node) -> Iterator[Check]:
-    """Sequences that have ended and are not known any more, of sources with an address that could begin them again."""
+    """Ended sequences that are forgotten, of sources with an address that could begin them again."""
     assert node.network is not None
     for each in node.network.arrivals.admission.unguarded[: -_SHOWN - 1 : -1]:
         queue, source = node.manager.collection.by_number[each.key[1]], guid_text(each.key[0][: len(NULL_GUID)])
         ends = "1 ended sequence was" if each.count == 1 else f"{each.count} ended sequences were"
         sentence = (
-            f"{ends} forgotten of {source} for {queue}, the last one of {at(each.time_stamp)}: copies of them from "
-            f"{each.address or 'a host that has sent nothing since the last upgrade'} would be taken again"
+            f"{ends} forgotten of {source} for {queue}, the last one of {at(each.time_stamp)}: copies of their "
+            f"messages from {each.address or 'a host that has sent nothing since the last upgrade'} would be accepted"
         )
-        hint = f"`waypost sequence reset --source {source}` begins again"
+        hint = f"`waypost sequence reset --source {source}` begins its sequences again"
         if each.address:
-            hint = f"if the source has left this address, `waypost sequence reset --address {each.address}`"
+            hint = f"if the source has left this address, run `waypost sequence reset --address {each.address}`"
         yield Check("ended sequences", False, sentence, hint)
 
 
@@ -55,19 +55,19 @@ def _many(node: Node) -> Iterator[Check]:
     addresses, is_whole = node.sequences.incoming.addresses(MAX_SEQUENCES_LOOKED_AT)
     single = {address: record.single for address, record in addresses.items() if record.single >= _MANY_SINGLE}
     for address in sorted(single, key=lambda each: -single[each])[:_SHOWN]:
-        sentence = f"{address} has sent in the names of {single[address]} sources one message each, which are kept"
-        hint = f"if they are made up, keep the address out and `waypost sequence reset --address {address}`"
+        sentence = f"{address} has sent one message each in the names of {single[address]} sources; all are stored"
+        hint = f"if they are invented, block the address and run `waypost sequence reset --address {address}`"
         yield Check("sources", False, sentence, hint)
     if not single and not is_whole:
-        yield Check("sources", True, f"there are more than {MAX_SEQUENCES_LOOKED_AT} addresses; not all were looked at")
+        yield Check("sources", True, f"only the first {MAX_SEQUENCES_LOOKED_AT} addresses with sequences were checked")
 
 
 def _clock(node: Node, now: Now) -> Iterator[Check]:
     behind = node.sequences.seconds_behind(now)
     if behind > _CLOCK_TOLERANCE:
         sentence = (
-            f"the clock is {span(behind)} before the latest record of the store, so transfer.max_sequence_ahead_s is "
-            "not applied to new sequences"
+            f"the clock is {span(behind)} behind the latest record of the store, so transfer.max_sequence_ahead_s does "
+            "not apply to new sequences"
         )
         yield Check("sequence clock", False, sentence, "set the clock of this computer")
     ahead = [each for each in node.sequences.ahead_of_clock(now) if each[1] > MAX_TIME_STAMP_AHEAD_SECONDS]
@@ -78,7 +78,7 @@ def _clock(node: Node, now: Now) -> Iterator[Check]:
     if len(ahead) > 1:
         sentence += f", and {len(ahead) - 1} more outgoing queues are ahead"
     hint = (
-        "destinations refuse what is further ahead than their transfer.max_sequence_ahead_s: set the clock, and begin "
-        f"again with `waypost sequence reset '{queue}'`"
+        "destinations refuse sequences further ahead than their transfer.max_sequence_ahead_s: set the clock, and "
+        f"begin the sequence again with `waypost sequence reset '{queue}'`"
     )
     yield Check("sequence clock", False, sentence, hint)

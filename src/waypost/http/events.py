@@ -1,8 +1,8 @@
-"""GET /api/queues/NAME/events: who follows a queue is told of every message that comes, and takes none.
+"""GET /api/queues/NAME/events: follow a queue, with an event for every message that comes, and receive none.
 
 Server-sent events: `id` is the SequentialID, so that a browser that connects again goes on where it was, and `data` is
-the message object, or a packet for waypost.connect. A comment says that there is nothing new, behind the last message
-and from time to time, so that a dead connection is noticed.
+the message object, or a packet for waypost.connect. A comment after the last message and from time to time says that
+nothing is new, so that both sides notice a dead connection.
 """
 
 import asyncio
@@ -35,9 +35,9 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 async def _events(service: Service, asked: Events, request: Request) -> "_Stream":
-    """Follow a queue: events of what comes from now on, or behind the event `since`; `start` for all that is there."""
+    """Follow a queue: events for messages from now on, or after the event `since`; `start` begins with the first."""
     if service.streams >= service.settings.max_streams:
-        raise LimitReached(f"{service.streams} clients follow queues, and no more are allowed")
+        raise LimitReached(f"{service.streams} clients follow queues, which is the maximum")
     with service.remote.explaining(asked.name):
         follower = service.shell.look(
             Follower, service.node, replace(asked, since=request.header(b"last-event-id") or asked.since)
@@ -46,7 +46,7 @@ async def _events(service: Service, asked: Events, request: Request) -> "_Stream
 
 
 class _Stream:
-    """An ASGI application that sends events until the client goes."""
+    """An ASGI application that sends events until the client leaves."""
 
     def __init__(self, service: Service, follower: Follower, form: Form) -> None:
         self._service: Final = service
@@ -54,7 +54,7 @@ class _Stream:
         self._form: Final[Form] = form
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # In the turn of the loop in which it was found that there is room.
+        # In the same turn of the loop as the check of the limit.
         self._service.streams += 1
         try:
             async with aclosing(_follow(self._service, self._follower, self._form, behind(scope))) as events:
@@ -73,9 +73,9 @@ async def _send(events: AsyncGenerator[bytes, None], send: Send) -> None:
 async def _follow(
     service: Service, follower: Follower, form: Form, behind: asyncio.Event
 ) -> AsyncGenerator[bytes, None]:
-    """It is closed when the client goes, and ends when another request comes behind this one.
+    """The events of a queue. It closes when the client leaves, and ends when another request comes behind this one.
 
-    What is slow to be written is not fetched either.
+    Messages are fetched only as fast as the client reads them.
     """
     try:
         silent = _KEEP_ALIVE_SECONDS
@@ -83,7 +83,7 @@ async def _follow(
             if service.shell.look(follower.has_more):
                 for message in follower.take(await service.shell.call(follower.wanted)):
                     yield _event(message, form)
-                # Whoever waits for a time hears at once that these were all.
+                # A client that waits for a time learns at once that these were all.
                 silent = _KEEP_ALIVE_SECONDS
                 await asyncio.sleep(0)
                 continue

@@ -1,4 +1,4 @@
-"""/health/live and /health/ready, for those who restart a daemon or send it work."""
+"""/health/live and /health/ready, for service managers and load balancers."""
 
 from http import HTTPStatus
 from typing import Final, Literal
@@ -14,21 +14,21 @@ from waypost.node.shortages import shortages
 
 
 class Ready(Struct, frozen=True):
-    """The work that it shall be ready for."""
+    """The work to be ready for: `send`, or all."""
 
     use: Literal["all", "send"] = "all"
 
 
 async def _live(_service: Service, _asked: Nothing, _request: Request) -> Response:
-    """The process answers."""
+    """Check that the process answers."""
     return _answer({"status": "ok"})
 
 
 async def _ready(service: Service, asked: Ready, _request: Request) -> Response:
-    """The queue manager does what it is asked for. 503 with the reason if it does not, such as a disk that fails.
+    """Check that the queue manager works. 503 with the reason if it does not, such as a failing disk.
 
-    While new messages are refused, because the disk or the quota has no room, it is ready for those who receive, who
-    alone can change that: the answer has the reason, and it is a 503 with `use=send`.
+    While the disk or the quota has no room for new messages, the queue manager is still ready for receives, which make
+    room: the status is `limited` with the reason. With `use=send` the answer is then 503.
     """
     reason = _trouble(service)
     if reason is None:

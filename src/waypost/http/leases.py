@@ -1,4 +1,4 @@
-"""What clients leave open, by id and for a time: when nobody has used it for that long, it is closed."""
+"""Leases: objects that clients keep open, by id. An object closes when it was not used for its time."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -25,7 +25,7 @@ class _Lease(Generic[T]):
 
 
 class Leases(Generic[T]):
-    """`close` gets what nobody uses any more. While somebody uses a thing, its time stands still."""
+    """Open objects with a lease. `close` gets an expired one. While an object is in use, its time stands still."""
 
     __slots__ = ("_close", "_closing", "_is_stopped", "_leases", "_max_count", "_what")
 
@@ -48,11 +48,11 @@ class Leases(Generic[T]):
         """Raises LimitReached if no more may be opened."""
         if len(self._leases) >= self._max_count:
             raise LimitReached(
-                f"{self._max_count} {self._what} are open, and no more are allowed; end some, or wait until they expire"
+                f"{self._max_count} {self._what} are open, which is the maximum; close some, or wait until they expire"
             )
 
     def add(self, value: T, seconds: float, key: str | None = None) -> str:
-        """The id under which it is kept."""
+        """Keep an object open. Returns its id."""
         self.check_room()
         key = guid_text(new_guid()) if key is None else key
         lease = self._leases[key] = _Lease(value, seconds)
@@ -64,12 +64,12 @@ class Leases(Generic[T]):
         return None if lease is None else lease.value
 
     def items(self) -> list[tuple[str, T]]:
-        """All that are open, by their ids."""
+        """All open objects with their ids."""
         return [(key, lease.value) for key, lease in self._leases.items()]
 
     @contextmanager
     def using(self, key: str) -> Iterator[T]:
-        """Keep it open meanwhile, and for its whole time from then. KeyError if it is not open."""
+        """Keep an object open in this context, and for its whole time after it. Raises KeyError if it is not open."""
         lease = self._leases[key]
         lease.users += 1
         self._stop(lease)
@@ -81,7 +81,7 @@ class Leases(Generic[T]):
                 self._start(key, lease)
 
     def drop(self, key: str) -> T | None:
-        """Forget it without closing it."""
+        """Forget an object without closing it."""
         lease = self._leases.pop(key, None)
         if lease is None:
             return None
@@ -89,7 +89,7 @@ class Leases(Generic[T]):
         return lease.value
 
     def stop(self) -> None:
-        """Let nothing expire any more: the server stops, and with it all that is open."""
+        """Let nothing expire any more: the server stops, and closes everything."""
         self._is_stopped = True
         for lease in self._leases.values():
             self._stop(lease)

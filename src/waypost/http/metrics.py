@@ -1,10 +1,10 @@
-"""/metrics: numbers for Prometheus, read from the queue manager at the moment of asking, so that a message costs none.
+"""/metrics: numbers for Prometheus, read from the queue manager at each request, so that messages have no extra cost.
 
-docs/metrics.md lists the names, which stay. Of many queues only the oldest are shown one by one.
+docs/metrics.md lists the names, which never change. Of many queues, only the oldest have their own numbers.
 
-To add a metric: a _gauge or _counter in the method for its part of the queue manager, and its row in docs/metrics.md. A
-number of transfer's statistics is one as soon as it has a field there (and is in _GAUGES if it can go down), and one of
-RPC as soon as it is in _RPC_COUNTERS. A number of each queue is added in waypost.http.queue_metrics.
+To add a metric: a _gauge or _counter in the method for its part of the queue manager, and its row in docs/metrics.md.
+Every field of the statistics of transfer is a metric (list it in _GAUGES if it can go down), and so is every entry of
+_RPC_COUNTERS. Add a number of each queue in waypost.http.queue_metrics.
 """
 
 import os
@@ -43,19 +43,19 @@ from waypost.wire.property_values import UNLIMITED
 
 _COMMIT_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
-# How far back the longest turn of the loop is looked for.
+# Age up to which the longest turn of the loop is searched.
 _LONGEST_SECONDS: Final = 60.0
 
-# What transfer counts that can go down again.
+# Numbers of transfer that can go down again.
 _GAUGES: Final = frozenset({"sessions", "sessions_open"})
 
-# What RPC counts that has no labels.
+# Counters of RPC without labels.
 _RPC_COUNTERS: Final = {
     "connections_accepted": "Connections of remote readers since the start.",
-    "binds_refused": "Binds that were refused.",
-    "authentication_failures": "Tokens and signatures of remote readers that were not right.",
+    "binds_refused": "Refused binds of remote readers.",
+    "authentication_failures": "Wrong tokens and signatures of remote readers.",
     "messages_given_out": "Messages that were locked for remote readers.",
-    "rundowns": "Context handles whose client has gone.",
+    "rundowns": "Context handles that lost their client.",
 }
 
 
@@ -71,14 +71,14 @@ class Metrics:
         self._registry.register(self._live)
         commits = Histogram(
             "waypost_commit_seconds",
-            "How long batches took to become durable.",
+            "Time of batches to become durable.",
             buckets=_COMMIT_BUCKETS,
             registry=self._registry,
         )
         service.shell.driver.on_durable = commits.observe
 
     async def text(self) -> bytes:
-        """What there is of all queues together is looked at in one moment, and single queues part by part."""
+        """The whole page. Totals of all queues are read at one moment, numbers of single queues part by part."""
         collection, network = self._service.node.manager.collection, self._service.node.network
         local = [queue for queue in collection.by_number.values() if _is_shown(queue)]
         outgoing = tuple(collection.outgoing.values())
@@ -91,7 +91,7 @@ class Metrics:
 
 
 def route(numbers: Metrics) -> Route:
-    """/metrics, which Prometheus reads."""
+    """The route of /metrics, for Prometheus."""
 
     async def answer(_service: Service, _asked: Nothing, _request: Request) -> Response:
         return Response(await numbers.text(), media_type=CONTENT_TYPE_LATEST)
@@ -101,15 +101,15 @@ def route(numbers: Metrics) -> Route:
 
 
 class _Live(Collector):
-    """Looks at the queue manager when it is asked. It runs in the loop that owns the queue manager.
+    """Collector that reads the queue manager at each request. It runs in the loop that owns the queue manager.
 
-    What has to be counted queue by queue it is told before.
+    Its caller sets the numbers that take a look at each queue.
     """
 
     def __init__(self, service: Service) -> None:
         self._service: Final = service
         self.overdue = 0
-        # Those of this computer, and outgoing ones.
+        # Number of local and of outgoing queues.
         self.queues = 0, 0
 
     def collect(self) -> Iterable[Metric]:
@@ -121,7 +121,7 @@ class _Live(Collector):
         yield _gauge("waypost_outgoing_queues", "Queues of messages for other computers.", outgoing)
         omitted = max(local - MAX_METRICS_QUEUES, 0) + max(outgoing - MAX_METRICS_QUEUES, 0)
         yield _gauge(
-            "waypost_queues_omitted", "Queues that are not shown one by one, because there are too many.", omitted
+            "waypost_queues_omitted", "Queues without their own numbers here, because there are too many.", omitted
         )
         yield from self._transfer()
         yield from self._rpc()
@@ -135,25 +135,25 @@ class _Live(Collector):
 
     def _manager(self) -> Iterator[Metric]:
         service, driver = self._service, self._service.shell.driver
-        yield _gauge("waypost_start_time_seconds", "When the server started, in Unix time.", service.started)
+        yield _gauge("waypost_start_time_seconds", "Start time of the server, in Unix time.", service.started)
         yield _gauge("waypost_bytes", "Bytes of all messages, as quotas count them.", service.node.manager.total_bytes)
-        yield _gauge("waypost_store_bytes", "Size of the file of the store.", _store_size(service))
+        yield _gauge("waypost_store_bytes", "Size of the store file.", _store_size(service))
         is_well = driver.node.kernel.trouble is None and not driver.is_broken
         yield _gauge("waypost_store_ok", "1 if the store can write.", int(is_well))
         room = driver.node.kernel.room
         yield _gauge(
             "waypost_store_room_bytes", "Bytes of the disk for new messages, beyond the reserve.", max(room.free, 0)
         )
-        yield _gauge("waypost_store_reserve_bytes", "Bytes of the disk kept for receiving messages.", room.reserve)
+        yield _gauge("waypost_store_reserve_bytes", "Bytes of the disk kept free for receiving messages.", room.reserve)
         is_low = int(room.is_low)
-        yield _gauge("waypost_store_low", "1 if new messages are refused as the disk is nearly full.", is_low)
+        yield _gauge("waypost_store_low", "1 if new messages are refused because the disk is nearly full.", is_low)
         quota = driver.node.manager.positions.quota
         yield _gauge(
-            "waypost_quota_bytes", "Bytes that all messages may have.", inf if quota == UNLIMITED else quota * KILOBYTE
+            "waypost_quota_bytes", "Quota of all messages, in bytes.", inf if quota == UNLIMITED else quota * KILOBYTE
         )
         yield _gauge("waypost_unwritten_batches", "Batches on their way to disk.", driver.unwritten)
         damaged = service.node.damaged
-        yield _gauge("waypost_damaged_messages", "Damaged messages that were set aside and are kept.", len(damaged))
+        yield _gauge("waypost_damaged_messages", "Damaged messages that are set aside.", len(damaged))
         yield _counter("waypost_messages_damaged", "Messages that were found damaged.", damaged.since_start)
 
     def _loop(self) -> Iterator[Metric]:
@@ -163,14 +163,14 @@ class _Live(Collector):
         within = [(str(bound), watch.count - over) for bound, over in zip(BOUNDS, watch.over, strict=True)]
         yield HistogramMetricFamily(
             "waypost_loop_turn_seconds",
-            "How long turns of the loop took, in which everybody else waits.",
+            "Time of turns of the loop; everything else waits during a turn.",
             buckets=[*within, ("+Inf", watch.count)],
             sum_value=watch.seconds,
         )
         longest = watch.longest(_LONGEST_SECONDS, time.time())
         text = "The longest turn of the loop in the last minute; 0 if all were shorter than 10 ms."
         yield _gauge("waypost_loop_longest_turn_seconds", text, 0.0 if longest is None else longest.seconds)
-        text = "How much of that was work of this process, and not waiting for the disk or the processor."
+        text = "Work of this process in that turn, without waits for the disk or the processor."
         yield _gauge("waypost_loop_longest_turn_work_seconds", text, 0.0 if longest is None else longest.work_seconds)
         slow = CounterMetricFamily(
             "waypost_loop_slow_turns",
@@ -194,7 +194,7 @@ class _Live(Collector):
                 yield _counter(f"waypost_transfer_{each.name}", f"Transfer: {words} since the start.", value)
         yield _gauge(
             "waypost_transfer_transactional_acks_kept",
-            "Acknowledgments that came from an address that is not known, and wait to be judged.",
+            "Acknowledgments from unknown addresses that wait for a decision.",
             len(self._service.node.kept_acks),
         )
         yield from self._acks()
@@ -203,12 +203,12 @@ class _Live(Collector):
         network = self._service.node.network
         if network is not None:
             refused = CounterMetricFamily(
-                "waypost_messages_refused", "Messages that were not taken on arrival.", labels=("reason",)
+                "waypost_messages_refused", "Messages refused on arrival.", labels=("reason",)
             )
             for reason in Reason:
                 refused.add_metric((reason.value,), network.refusals.counts[reason])
             yield refused
-            text = "OrderAcks and FinalAcks that wait for hosts that were not met for 7 days."
+            text = "OrderAcks and FinalAcks that wait for hosts without contact for 7 days."
             yield _gauge("waypost_overdue_acknowledgments", text, self.overdue)
 
     def _rpc(self) -> Iterator[Metric]:
@@ -220,17 +220,17 @@ class _Live(Collector):
         yield _gauge("waypost_rpc_open_calls", "Calls of remote readers that wait for an answer.", counts.open_calls)
         yield _gauge(
             "waypost_rpc_messages_locked",
-            "Messages that remote readers have and have not ended.",
+            "Messages that are locked for remote readers now.",
             remote.locked_messages,
         )
         for name, text in _RPC_COUNTERS.items():
             yield _counter(f"waypost_rpc_{name}", text, getattr(counts, name))
         calls = CounterMetricFamily(
-            "waypost_rpc_calls", "Calls that have ended.", labels=("interface", "method", "result")
+            "waypost_rpc_calls", "Ended calls of remote readers.", labels=("interface", "method", "result")
         )
         for (interface, method, result), count in counts.calls.items():
             calls.add_metric((interface, method, result.value), count)
-        faults = CounterMetricFamily("waypost_rpc_faults", "Faults that were answered.", labels=("status",))
+        faults = CounterMetricFamily("waypost_rpc_faults", "Faults sent to remote readers.", labels=("status",))
         for status, count in counts.faults.items():
             faults.add_metric((f"0x{status:08X}",), count)
         yield from (calls, faults)
@@ -240,7 +240,7 @@ class _Live(Collector):
         yield _gauge("waypost_http_transactions", "Transactions and leases of HTTP clients.", len(service.transactions))
         expired = service.transactions.expired
         yield _counter(
-            "waypost_http_transactions_expired", "Those that were aborted because nobody ended them.", expired
+            "waypost_http_transactions_expired", "Transactions and leases of HTTP clients that expired.", expired
         )
         yield _gauge("waypost_http_cursors", "Cursors of HTTP clients.", len(service.cursors))
         yield _gauge("waypost_http_handles", "Exclusive opens of HTTP clients.", len(service.handles))

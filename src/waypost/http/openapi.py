@@ -1,6 +1,6 @@
-"""/schema: the OpenAPI document, made of the routes and of the structures that are enforced.
+"""/schema: the OpenAPI document, generated from the routes and the structures that they decode.
 
-Every status that an operation is answered with is there; a method that a path does not have (405) is not an operation.
+It lists every status of an operation. A method that a path does not have (405) is not an operation.
 """
 
 import re
@@ -20,27 +20,27 @@ from waypost.http.routes import Nothing, Route, of
 from waypost.http.service import Service
 
 _DESCRIPTION: Final = (
-    "A queue manager that speaks MSMQ. Requests and answers are JSON or MessagePack, as Content-Type and Accept say; "
-    "bytes are base64 text in JSON and binary in MessagePack."
+    "A queue manager that speaks MSMQ. Requests and answers are JSON or MessagePack, according to Content-Type and "
+    "Accept. Bytes are base64 text in JSON and binary in MessagePack."
 )
 _MEDIA_TYPES: Final = (JSON.decode(), *sorted(each.decode() for each in MESSAGE_PACK))
 _TOKEN: Final = "token"
 
 _STATUSES: Final = {
-    400: "The request is wrong in itself.",
-    401: "A token is demanded, and the request has not shown it.",
-    403: "A page of another site asks, or another computer does not let this one read.",
-    404: "There is no such queue, message, cursor or handle.",
-    409: "It cannot be done now.",
+    400: "The request is invalid.",
+    401: "The token is missing or wrong.",
+    403: "A page of another site sent the request, or another computer denies access to its queue.",
+    404: "The queue, message, cursor or handle does not exist.",
+    409: "The operation conflicts with the present state.",
     413: "The request is too large.",
     415: "The body is neither JSON nor MessagePack.",
-    421: "The name in Host is not one of this server.",
-    500: "The disk failed while something was stored, or the server has a defect.",
-    502: "Another computer, whose queue is to be read, cannot be reached or was lost.",
-    503: "The queue manager cannot do it: it is stopping, or as much is open as may be.",
+    421: "The name in Host is not a name of this server.",
+    500: "The disk failed during a write, or the server has a defect.",
+    502: "The computer of the queue is unreachable, or the connection to it was lost.",
+    503: "The queue manager is stopping, or a limit of open objects is reached.",
     507: "The disk or a quota has no room.",
 }
-# Operations that name nothing that could be missing or in use.
+# Operations without a name that could be missing or in use.
 _NAMELESS: Final = frozenset(
     {
         ("GET", "/api/status"),
@@ -55,7 +55,7 @@ _NAMELESS: Final = frozenset(
         ("POST", "/api/store/verification"),
     }
 )
-# Where a name may be that of a queue of another computer, which is read there.
+# Paths that also accept a queue of another computer, and read it there.
 _ELSEWHERE: Final = re.compile(
     r"/api/(queues/\{name\}/(receive|peek|browse|move|move-all|resend|purge|messages/.*)|handles|cursors(/.*)?)"
 )
@@ -64,7 +64,7 @@ _REFERENCE: Final = "#/components/schemas/{name}"
 
 
 class Document:
-    """The document of one server, made when it is first asked for."""
+    """The OpenAPI document of one server, built at the first request."""
 
     __slots__ = ("_content", "_demands_token", "_routes")
 
@@ -81,7 +81,7 @@ class Document:
 
 
 def schema_routes(document: Document) -> list[Route]:
-    """This API, for programs."""
+    """The routes of the OpenAPI document."""
 
     async def answer(_service: Service, _asked: Nothing, _request: Request) -> Response:
         return Response(document.content, media_type="application/vnd.oai.openapi+json")
@@ -114,7 +114,7 @@ def document(routes: Iterable[Route], *, demands_token: bool) -> dict[str, objec
 
 
 def statuses(method: str, path: str, *, has_data: bool, demands_token: bool) -> Iterator[int]:
-    """The refusals that an operation is answered with."""
+    """The error statuses of an operation."""
     yield from (400, 500)
     if path in OPEN:
         return
@@ -152,7 +152,7 @@ def _operation(route: Route, known: Mapping[str, dict[str, object]], *, demands_
 
 
 def _types(route: Route) -> Iterator[object]:
-    """The types that a route takes and gives."""
+    """The types of the requests and answers of a route."""
     if route.body is not None:
         yield route.body
     yield from (_typed(field)[0] for field in route.parameters)
@@ -160,7 +160,7 @@ def _types(route: Route) -> Iterator[object]:
 
 
 def _typed(field: FieldInfo) -> tuple[object, str]:
-    """The type of a parameter, and its description, which stands beside it."""
+    """The type of a parameter, and its description apart."""
     kind, *notes = get_args(field.type) if hasattr(field.type, "__metadata__") else (field.type,)
     meta = next((each for each in notes if isinstance(each, Meta)), Meta())
     limits = Meta(ge=meta.ge, le=meta.le, extra_json_schema=meta.extra_json_schema)
@@ -203,7 +203,7 @@ def _contents(schema: Mapping[str, object]) -> dict[str, object]:
 
 
 def _identifier(route: Route) -> str:
-    """Such as ApiQueuesNamePeekPeek. Programs that were generated from the document have methods of these names."""
+    """The operationId, such as ApiQueuesNamePeekPeek. Programs generated from the document name methods so."""
     found = ""
     for part in route.path.strip("/").replace("{", "").replace("}", "").split("/"):
         if part.title() not in found:

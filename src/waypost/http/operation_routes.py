@@ -1,4 +1,4 @@
-"""Routes that are bound from the rows of operations: path, parameters, body, reply and status come from there."""
+"""Routes of operations: path, parameters, body, reply and status come from the rows of the operations."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -64,7 +64,7 @@ async def _explain(service: Service, operation: Explain) -> Explanation:
     host = service.remote.host_of(operation.queue) if operation.queue else None
     if host is None:
         return explanation
-    sentence = f"The queue itself is at {host}, which alone can explain it; what is in it can be read from here."
+    sentence = f"The queue itself is at {host}; only that host can explain it. Its messages can be read from here."
     return explanation.with_sentence(sentence)
 
 
@@ -81,7 +81,7 @@ async def _list_queues(service: Service, operation: ListQueues) -> QueueList:
 
 
 async def _own(service: Service, operation: ShowQueue | SetQueue | DeleteQueue) -> QueueInfo | None:
-    """Of queues of this computer alone."""
+    """Perform an operation that only queues of this computer have."""
     with service.remote.explaining(operation.name):
         return await service.shell.call(operation)
 
@@ -102,7 +102,7 @@ async def _send(service: Service, operation: Send, request: Request) -> SentMess
 
 
 def _reading(read: Callable[[Service, Client, O], Awaitable[Received]]) -> Perform[O]:
-    """What answers with messages, in the form that is asked for."""
+    """Perform a read, and answer with messages in the requested form."""
 
     async def perform(service: Service, operation: O, request: Request) -> Messages | Packets:
         found = await read(service, AsgiClient(request.receive, request.scope), operation)
@@ -113,7 +113,7 @@ def _reading(read: Callable[[Service, Client, O], Awaitable[Received]]) -> Perfo
 
 
 def _plain(perform: Callable[[Service, O], Awaitable[Struct | App | None]]) -> Perform[O]:
-    """What needs to know nothing of the request."""
+    """Perform an operation without its request."""
 
     async def performed(service: Service, operation: O, _: Request) -> Struct | App | None:
         return await perform(service, operation)
@@ -126,7 +126,7 @@ async def _browse(service: Service, _: Client, operation: Browse) -> Received:
 
 
 def routes() -> list[Route]:
-    """One for each operation."""
+    """The routes of all operations."""
     by_hand = (
         _route(Status, _plain(status.status)),
         _route(Doctor, _plain(status.doctor)),
@@ -166,7 +166,7 @@ def routes() -> list[Route]:
 
 
 def _route(kind: type[O], perform: Perform[O], *answers: type[Struct]) -> Route:
-    """`answers` are what the answer is made of, if that is not the reply itself."""
+    """The route of an operation. `answers` are the structures of the answer, if it is not the reply itself."""
     row = kind.row
     is_frame = row.reply is Frame
     reply = () if row.reply is type(None) or is_frame else (row.reply,)

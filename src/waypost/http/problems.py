@@ -1,4 +1,4 @@
-"""From errors to answers: every refusal is a status and an ErrorObject with one sentence."""
+"""Error answers: a status and an ErrorObject with one sentence."""
 
 import logging
 from http import HTTPStatus
@@ -35,17 +35,17 @@ _STATUS: Final[tuple[tuple[type[WaypostError], HTTPStatus], ...]] = (
 _HINTS: Final[dict[type[WaypostError], str]] = {
     errors.QueueNotFound: "GET /api/queues lists the queues, and POST /api/queues creates one",
     errors.QueueExists: "PATCH /api/queues/NAME changes its properties",
-    errors.TransactionSequence: "POST /api/transactions begins another",
-    errors.InvalidHandle: "what is not used for its lease is closed; open it again",
+    errors.TransactionSequence: "POST /api/transactions begins a new transaction",
+    errors.InvalidHandle: "handles and cursors close when they are not used for their lease; open it again",
     errors.SharingViolation: "wait until the other reader has closed the queue",
     errors.UnsupportedFormatName: "name a queue like orders, or DIRECT=OS:host\\private$\\orders on another computer",
-    errors.LimitReached: "end or delete what is not needed any more, or wait until it expires",
+    errors.LimitReached: "close or delete objects that you do not need, or wait until they expire",
     errors.InsufficientResources: "receive or purge messages, or raise the quota",
-    errors.HostUnreachable: "the host has to be up, and to let others read its queues over RPC",
-    errors.BackupUnderWay: "wait until it is made",
-    errors.ResetUnderWay: "wait until it is done; `waypost explain QUEUE` shows how far it is",
-    errors.StoreFull: "receive or purge messages, or make room on the disk, and ask again",
-    errors.OutcomeUnknown: "make room on the disk, or mend it, and look whether it was done before you ask again",
+    errors.HostUnreachable: "the host must be up, and must allow reading its queues over RPC",
+    errors.BackupUnderWay: "wait until the other backup ends",
+    errors.ResetUnderWay: "wait until the other reset ends; `waypost explain QUEUE` shows its progress",
+    errors.StoreFull: "receive or purge messages, or make room on the disk, and retry",
+    errors.OutcomeUnknown: "make room on the disk, or repair it, and check whether it was done before you retry",
 }
 _log: Final = logging.getLogger("waypost.http")
 
@@ -55,7 +55,7 @@ def status_of(error: WaypostError) -> HTTPStatus:
 
 
 def problem(error: WaypostError) -> ErrorObject:
-    """Notes on the error are its hint."""
+    """The ErrorObject of an error. Notes on the error are its hint."""
     return ErrorObject(
         error=type(error).__name__,
         hresult=f"{int(error.hresult):#010x}",
@@ -71,19 +71,19 @@ def refuse(request: Request, error: WaypostError) -> Response:
 
 
 def refuse_http(request: Request, error: Refused) -> Response:
-    """The same for one that HTTP refuses: no such path, a method that it does not have, a body that is too large."""
+    """The answer to a request that HTTP refuses: an unknown path or method, or a body that is too large."""
     return encoded(request, problem(errors.InvalidParameter(str(error))), error.status, error.headers)
 
 
 def fail(request: Request, error: Exception) -> Response:
-    """The same for what must not happen."""
+    """The answer to a request that failed with an unexpected error."""
     _log.error("%s %s failed", request.method, request.path[:200], exc_info=error)
-    sentence = "the server failed to do this, and has written why to its log"
+    sentence = "the request failed with an unexpected error; the log of the server has the details"
     return encoded(request, problem(WaypostError(sentence)), HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 def leave(request: Request) -> Response:
-    """The client has hung up in the middle of its request: an answer that nobody gets, and one quiet line."""
+    """The answer to a client that hung up in the middle of its request. Nobody gets it; the log has one quiet line."""
     _log.info("%s hung up in the middle of %s %s", request.client, request.method, request.path[:200])
-    sentence = "the connection ended before the request was whole"
+    sentence = "the connection ended before the request was complete"
     return encoded(request, problem(errors.InvalidParameter(sentence)), HTTPStatus.BAD_REQUEST)

@@ -1,4 +1,4 @@
-"""Rules of RFC 9110 and RFC 9112 for every path: HEAD, Allow, fields that come once, and the headers of all answers."""
+"""Rules of RFC 9110 and RFC 9112 for every path: HEAD, Allow, single headers, and the headers of all answers."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,32 +8,32 @@ from waypost.http.requests import Event, Send
 
 Headers = Sequence[tuple[bytes, bytes]]
 
-# Answers show messages and the state of this moment: nobody keeps them, and no browser takes them for something else.
+# Answers show messages and the state of this moment: caches must not keep them, and browsers must not guess their type.
 COMMON: Final = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 COMMON_LINES: Final = b"".join(b"%b: %b\r\n" % header for header in COMMON)
 
-# Two of these would be read one way here and another way by a proxy. The parser refuses two of Content-Length itself.
+# A proxy may read another one of two such headers than this server. The parser itself refuses two of Content-Length.
 _ONCE: Final = frozenset({b"host", b"authorization", b"origin"})
 
 
 def malformed(version: str, headers: Headers) -> str | None:
-    """Why the head of a request is malformed; None if it is not."""
+    """The reason why the head of a request is malformed; None if it is not."""
     counts = Counter(name for name, _ in headers if name in _ONCE)
     for name, count in counts.items():
         if count > 1:
             return f"the request has {count} {name.decode().title()} headers; send one"
     # RFC 9112 3.2.
     if version == "1.1" and b"host" not in counts:
-        return "the request has no Host header, which HTTP/1.1 demands"
+        return "the request has no Host header, which HTTP/1.1 requires"
     return None
 
 
 class HeadAnswered(Exception):
-    """Ends the application where the answer to a HEAD ends: behind its headers."""
+    """Ends the application after the headers of the answer to a HEAD."""
 
 
 def answering(method: str, send: Send) -> Send:
-    """The `send` of an application whose answers go to `send`, with what all of them have."""
+    """Wrap `send` to add the headers of all answers."""
 
     async def answer(message: Event) -> None:
         if message["type"] != "http.response.start":
@@ -47,7 +47,7 @@ def answering(method: str, send: Send) -> Send:
 
 
 def _completed(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """HEAD is possible wherever GET is."""
+    """The headers of an answer with the common ones. Where GET is allowed, HEAD is too."""
     found = [(name, _with_head(value) if name.lower() == b"allow" else value) for name, value in headers]
     names = {name.lower() for name, _ in headers}
     return found + [header for header in COMMON if header[0] not in names]

@@ -1,9 +1,10 @@
-"""The numbers of single queues for Prometheus, as text, made part by part (waypost.http.slices).
+"""Metrics of single queues for Prometheus, as text, built part by part (waypost.http.slices).
 
-The text is written here: a registry makes all of it in one turn of the loop, which is long with a thousand queues.
+This module writes the text itself: a registry would build it in one turn of the loop, which is long with a thousand
+queues.
 
-To add one: its name and help in _LOCAL or _OUTGOING, its value in the function that adds their numbers, and its row in
-docs/metrics.md.
+To add a metric: its name and help in _LOCAL or _OUTGOING, its value in the function that adds their numbers, and its
+row in docs/metrics.md.
 """
 
 import time
@@ -23,16 +24,16 @@ _LOCAL: Final = {
     "waypost_queue_bytes": "Bytes of the messages in the queue.",
     "waypost_queue_journal_messages": "Messages in the journal of the queue.",
     "waypost_queue_journal_bytes": "Bytes of the messages in the journal of the queue.",
-    "waypost_queue_oldest_message_age_seconds": "Since when the oldest message is there; 0 if none.",
-    "waypost_queue_open_handles": "Handles that are open on the queue.",
+    "waypost_queue_oldest_message_age_seconds": "Age of the oldest message in the queue; 0 if empty.",
+    "waypost_queue_open_handles": "Open handles of the queue.",
 }
 _OUTGOING: Final = {
     "waypost_outgoing_messages": "Messages that wait in the outgoing queue.",
     "waypost_outgoing_bytes": "Bytes of the messages in the outgoing queue.",
-    "waypost_outgoing_oldest_message_age_seconds": "Since when the oldest message waits; 0 if none.",
+    "waypost_outgoing_oldest_message_age_seconds": "Age of the oldest message in the outgoing queue; 0 if empty.",
     "waypost_outgoing_unacknowledged": "Transactional messages sent and not yet acknowledged.",
     "waypost_outgoing_unread": "Transactional messages that arrived and are not yet received.",
-    "waypost_outgoing_state": "1 for the state that the outgoing queue is in.",
+    "waypost_outgoing_state": "1 for the present state of the outgoing queue, else 0.",
 }
 
 # The lines of each name.
@@ -40,7 +41,7 @@ _Lines = dict[str, list[str]]
 
 
 async def queue_text(service: Service, local: Sequence[Queue], outgoing: Sequence[OutgoingQueue]) -> bytes:
-    """What Prometheus reads of these queues. One that is deleted meanwhile is left out."""
+    """The metrics of these queues as text. Queues deleted meanwhile are left out."""
     lines: _Lines = {name: [] for name in (*_LOCAL, *_OUTGOING)}
     async for queues in slices((*local, *outgoing)):
         now = time.time()

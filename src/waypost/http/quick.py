@@ -1,7 +1,7 @@
-"""The requests that come by the thousand, without the way through ASGI and the framework: sends, receives and commits.
+"""A fast path for the most frequent requests, without ASGI and the framework: sends, receives and commits.
 
-They are the same operations, on the same structures, as the routes with these paths, which the schema documents; only
-MessagePack without a query goes this way, and only what the guard lets pass. A single request costs a third.
+They are the same operations, with the same structures, as the routes of these paths in the schema. Only MessagePack
+without a query takes this path, and only if the guard admits the request. A request costs a third.
 """
 
 import logging
@@ -29,7 +29,7 @@ O = TypeVar("O", bound=Operation[object])  # noqa: E741, an operation
 
 Refine = Callable[[WaypostError], WaypostError]
 Headers = list[tuple[bytes, bytes]]
-# Takes the body of a request, and gives the status of its answer, the content and the lines of the head that say of it.
+# Takes the body of a request; returns the status of the answer, its content and the header lines about the content.
 Handler = Callable[[bytes, Client], Awaitable[tuple[int, bytes, bytes]]]
 
 _QUEUES: Final = "/api/queues/"
@@ -43,7 +43,7 @@ _log: Final = logging.getLogger("waypost.http")
 
 
 class Quick:
-    """Finds the handler of a request. `refine` has the last word on what an error is."""
+    """Finder of quick handlers. `refine` may replace an error before the answer."""
 
     __slots__ = ("_encoder", "_max_body", "_receives", "_refine", "_sends", "_service")
 
@@ -56,7 +56,7 @@ class Quick:
         self._receives: Final = _decoder(Receive)
 
     def handler(self, path: str, headers: Headers) -> Handler | None:
-        """For a POST to this path, as it was sent; None if it has to go the other way."""
+        """The handler of a POST to this path, percent-encoded; None if the request must take the usual path."""
         operation: Callable[[str, bytes, Client], Awaitable[object]]
         if path.startswith(_TRANSACTIONS) and path.endswith(_COMMIT):
             operation, name = self._commit, path[len(_TRANSACTIONS) : -len(_COMMIT)]
@@ -75,7 +75,7 @@ class Quick:
         return handle
 
     def _is_plain(self, headers: Headers, *, has_body: bool) -> bool:
-        """Whether both are MessagePack, and how long the body is was said and is not too much."""
+        """Whether request and answer are MessagePack, and the body has a stated length within the limit."""
         content = accept = b""
         length = b"" if has_body else b"0"
         for name, value in headers:
@@ -99,7 +99,7 @@ class Quick:
             return status_of(refused), self._encoder.encode(problem(refused)), _LINES
         except Exception as error:  # noqa: BLE001, as the framework does for its handlers
             _log.error("POST %s failed", path[:200], exc_info=error)
-            sentence = "the server failed to do this, and has written why to its log"
+            sentence = "the request failed with an unexpected error; the log of the server has the details"
             content = self._encoder.encode(problem(WaypostError(sentence)))
             return HTTPStatus.INTERNAL_SERVER_ERROR, content, _LINES
         if value is None:
@@ -131,6 +131,6 @@ def _decoded(decoder: "msgspec.msgpack.Decoder[Struct]", body: bytes) -> Struct:
 
 
 def _operation(kind: type[O], body: Struct | None, **path: str) -> O:
-    """The record that a request asks for, of its path and its body."""
+    """The operation of a request, from its path and its body."""
     values: dict[str, object] = {name: decoded(part) for name, part in path.items()}
     return kind(**values, **{each: getattr(body, each) for each in kind.row.body_names})

@@ -1,8 +1,8 @@
-"""Receive, peek, browse and move, as they come over HTTP.
+"""Receive, peek, browse and move over HTTP.
 
-A client that goes away while it waits loses nothing: the wait ends with it. Where its leaving is heard of too late for
-that, the message is taken in a transaction of the server, which is committed if the client is still there. One that
-goes away in the moment of the answer loses that, unless it reads in a transaction or with a lease of its own.
+A client that leaves while it waits loses nothing: the wait ends with it. Where the server may notice that too late, it
+receives the message in its own transaction, and commits if the client is still there. A client that leaves at the
+moment of the answer loses the answer, unless it reads in a transaction or with a lease.
 """
 
 import asyncio
@@ -21,17 +21,17 @@ from waypost.http.remote_queues import RemoteQueue
 from waypost.http.service import Client, Service
 from waypost.limits import MAX_HTTP_ANSWER, MAX_MOVED_PARTS
 
-# Takes messages, waiting for so many seconds, in the transaction with this id.
+# Receives messages, with a wait in seconds, in the transaction with this id.
 Take = Callable[[float, str | UnsetType], Coroutine[Any, Any, Received]]
 
 
 async def received(service: Service, client: Client, operation: Receive) -> Received:
     if operation.lease_s is not UNSET and operation.transaction is not UNSET:
-        raise InvalidParameter("a receive has a lease or a transaction, not both")
+        raise InvalidParameter("lease_s and transaction are mutually exclusive")
     if len(operation.acknowledge) > service.settings.max_batch:
-        raise InvalidParameter(f"at most {service.settings.max_batch} receipts are acknowledged at once")
+        raise InvalidParameter(f"a request may acknowledge at most {service.settings.max_batch} receipts")
     with service.reading(operation.name, outgoing=operation.outgoing, handle=operation.handle) as queue:
-        # If one of them fails, nothing is taken that the answer could not bring.
+        # First, so that a failure leaves no received message without an answer.
         _, refused = await service.transactions.acknowledge(operation.acknowledge)
         found = await _receive(service, client, queue, operation)
     found.refused = refused
@@ -40,7 +40,7 @@ async def received(service: Service, client: Client, operation: Receive) -> Rece
 
 async def peeked(service: Service, client: Client, operation: Peek) -> Received:
     if operation.lease_s is not UNSET or operation.transaction is not UNSET or operation.acknowledge:
-        raise InvalidParameter("a peek has neither a lease nor a transaction, and acknowledges nothing")
+        raise InvalidParameter("a peek does not accept lease_s, transaction or acknowledge")
     with service.reading(operation.name, outgoing=operation.outgoing, handle=operation.handle) as queue:
         if _is_sought(operation):
             return await queue.call(replace(operation, timeout_s=0))
@@ -80,7 +80,7 @@ async def moved(service: Service, operation: MoveMessage) -> None:
 
 
 async def moved_all(service: Service, operation: MoveAll) -> MovedObject:
-    """Some parts of it, between which others have their turns."""
+    """Move messages in some parts, between which others have their turns."""
     count = 0
     with service.reading(operation.name, outgoing=operation.outgoing) as queue:
         for _ in range(MAX_MOVED_PARTS):
@@ -94,7 +94,7 @@ async def moved_all(service: Service, operation: MoveAll) -> MovedObject:
 
 
 def _take(service: Service, queue: Loop | RemoteQueue, operation: Receive) -> Take:
-    """One try to receive; nothing in time is nothing."""
+    """An attempt to receive. After the wait the result is empty."""
 
     async def take(timeout_s: float, transaction: str | UnsetType) -> Received:
         if _is_sought(operation):
@@ -110,7 +110,7 @@ def _take(service: Service, queue: Loop | RemoteQueue, operation: Receive) -> Ta
 
 
 async def _receive(service: Service, client: Client, queue: Loop | RemoteQueue, operation: Receive) -> Received:
-    # The queue manager sees a transaction, and nothing of leases.
+    # The queue manager knows transactions, not leases.
     take = _take(service, queue, replace(operation, lease_s=UNSET, acknowledge=[]))
     wait = min(operation.timeout_s, service.settings.max_wait_s)
     if operation.transaction is not UNSET or operation.begin_s is not UNSET:
@@ -131,7 +131,7 @@ async def _receive(service: Service, client: Client, queue: Loop | RemoteQueue, 
 
 
 async def _take_or_wait(client: Client, take: Take, wait: float, transaction: str | UnsetType) -> Received:
-    """What is there, or what comes while the client is there."""
+    """The messages in the queue, or those that come while the client waits."""
     if client.is_gone:
         return Received([])
     if not wait or client.is_hurried:
@@ -140,7 +140,7 @@ async def _take_or_wait(client: Client, take: Take, wait: float, transaction: st
 
 
 async def _lock(service: Service, client: Client, take: Take, wait: float) -> tuple[str | None, Received]:
-    """Messages, and the transaction that holds them; None if there are none, or the client has gone."""
+    """Messages, and the transaction that holds them; None without messages, or if the client is gone."""
     own = service.transactions.begin_own()
     is_kept = False
     try:
@@ -157,7 +157,7 @@ def _is_sought(operation: Read) -> bool:
 
 
 def _count(service: Service, operation: Receive) -> int:
-    """No more than fits into one answer, by the average size of the messages in the queue."""
+    """The number of messages that fit into one answer, by their average size in the queue."""
     count = min(operation.count, service.settings.max_batch)
     if count > 1:
         found = service.node.manager.find_queue(service.name(operation.name))

@@ -1,8 +1,8 @@
-"""The queues of other computers that clients read by way of this one: which names mean one, and what is open for them.
+"""Queues of other computers that clients read by way of this one: their names, and their open connections.
 
-A queue is opened over RPC, on a connection of its own, when somebody reads it first. All clients share it, and when
-nobody has read it for a while it is closed: a queue that stays open is denied to those who want it alone. A read from
-there is neither in a transaction nor under a lease: its message is confirmed to the host before the client gets it.
+The first read opens a queue over RPC, on a separate connection. All clients share it. Without reads it closes after a
+while, because an open queue denies exclusive access to others. A read there has neither a transaction nor a lease: the
+daemon confirms the message to the host before the client gets it.
 """
 
 import asyncio
@@ -77,7 +77,7 @@ from waypost.wire.queue_format import REMOTE_READ_PROTOCOLS
 
 R = TypeVar("R")
 
-# What means the same to a client whoever says it. The rest would be taken for something of this computer.
+# Errors that mean the same to a client from any host. Others would seem to be about this computer.
 _ANSWERS: Final = (
     AccessDenied,
     HostError,
@@ -93,25 +93,25 @@ _ANSWERS: Final = (
     WaitError,
 )
 
-# Gives the transport to a host, which connects when it is used.
+# Returns the transport to a host, which connects at its first use.
 Connect: TypeAlias = Callable[[str], AioCarrier]
 
 
 def anonymous(host: str) -> AioCarrier:
-    """One over which nobody logs on."""
+    """A transport without authentication."""
     return AioMsmq(HostAddress.of(host), Access())
 
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """A queue of another computer, and the host to ask for it."""
+    """A queue of another computer, and its host."""
 
     name: FormatName
     host: str
 
 
 class RemoteQueues:
-    """Those of one daemon."""
+    """The remote queues of one daemon."""
 
     __slots__ = ("_closing", "_connect", "_identity", "_idle_s", "_local", "_node", "_open", "_queues")
 
@@ -120,18 +120,18 @@ class RemoteQueues:
         self._connect: Connect | None = connect
         self._idle_s: Final = settings.handle_s
         self._queues: Final[Leases[RemoteQueue]] = Leases("remote queues", settings.max_handles, _close)
-        # All of them, also those of one client alone.
+        # All open queues, including exclusive ones.
         self._open: Final[set[RemoteQueue]] = set()
-        # Names that mean no queue elsewhere while this computer is called as it is: requests come by the thousand.
+        # A cache of names that mean no remote queue, valid for the present identity of this computer.
         self._identity = node.manager.identity
         self._local: Final[set[str]] = set()
         # The loop itself does not keep tasks alive.
         self._closing: set[asyncio.Task[None]] = set()
 
     def find(self, text: str) -> Elsewhere | None:
-        """None if the name means no queue that another computer would have to read. Raises IllegalFormatName.
+        """The remote queue of a name; None for any other name. Raises IllegalFormatName.
 
-        QueueNotFound says that it is not known where the other computer is.
+        Raises QueueNotFound if the host of the other computer is unknown.
         """
         identity = self._node.manager.identity
         if identity is not self._identity:
@@ -143,7 +143,7 @@ class RemoteQueues:
         host = self._host(name)
         if host is not None:
             return Elsewhere(name, host)
-        # Whose a public queue is, only the directory knows.
+        # Only the directory knows the computer of a public queue.
         if not isinstance(name, PublicFormatName):
             if len(self._local) >= MAX_HTTP_HANDLES:
                 self._local.clear()
@@ -151,7 +151,7 @@ class RemoteQueues:
         return None
 
     def host_of(self, text: str) -> str | None:
-        """The host of a queue elsewhere, if it is known. Raises IllegalFormatName."""
+        """The host of a remote queue, if it is known; else None. Raises IllegalFormatName."""
         try:
             place = self.find(text)
         except QueueNotFound:
@@ -160,7 +160,7 @@ class RemoteQueues:
 
     @contextmanager
     def using(self, place: Elsewhere) -> Iterator["RemoteQueue"]:
-        """The queue object that all share."""
+        """The queue object that all clients share."""
         key = str(place.name).lower()
         if key not in self._queues:
             self._queues.check_room()
@@ -169,13 +169,13 @@ class RemoteQueues:
             yield queue
 
     def cursor(self, place: Elsewhere) -> "RemoteCursor":
-        """A place in the queue that all share, which stays open for it."""
+        """A cursor in the shared queue, which stays open for it."""
         with ExitStack() as stack:
             queue = stack.enter_context(self.using(place))
             return queue.cursor(stack.pop_all())
 
     async def exclusive(self, place: Elsewhere) -> "RemoteQueue":
-        """A queue object of one's own, to be closed, that denies the queue to others."""
+        """A queue object that denies the queue to others. The caller must close it."""
         queue = self._new(place)
         try:
             await queue.open_alone()
@@ -186,18 +186,18 @@ class RemoteQueues:
 
     @contextmanager
     def explaining(self, text: str) -> Iterator[None]:
-        """Say why there is no queue with this name, where only those of this computer are meant."""
+        """Explain QueueNotFound for a remote queue, where only queues of this computer work."""
         try:
             yield
         except QueueNotFound:
             if self.find(text) is None:
                 raise
             raise QueueNotFound(
-                f"{text} is a queue of another computer: its messages can be read from here, and nothing else"
+                f"{text} is a queue of another computer: only reading its messages works from here"
             ) from None
 
     def stop(self) -> None:
-        """End everything that waits."""
+        """Close all queues, which ends all waits."""
         self._connect = None
         self._queues.stop()
         for queue in tuple(self._open):
@@ -226,18 +226,18 @@ class RemoteQueues:
         return None
 
     def _routed(self, name: FormatName, guid: bytes) -> str:
-        """The host of the queue manager itself: others on the way to it pass on messages, and no reads."""
+        """The host of the queue manager itself: hosts on the way forward messages, but not reads."""
         if self._node.network is not None:
             for hop in self._node.network.hop_finder.routing.next_hops(Destination("", guid)):
                 if hop.queue_manager_guid == guid and hop.host_name:
                     return hop.host_name
-        error = QueueNotFound(f"{name} is a queue of another computer, and the host of that is not known here")
+        error = QueueNotFound(f"{name} is a queue of another computer, whose host is not known here")
         error.add_note("name the host in routing.routes of the configuration, or use a DIRECT= name")
         raise error
 
 
 class RemoteQueue:
-    """A queue of another computer, which does what the handlers ask of it. `closed` is told when it is."""
+    """A queue of another computer. `closed` is called when it closes."""
 
     __slots__ = ("_closed", "_handle", "_transport", "name")
 
@@ -245,7 +245,7 @@ class RemoteQueue:
         self.name: Final = str(name)
         self._transport: Final = transport
         self._closed: Final = closed
-        # Of an exclusive open.
+        # The id of an exclusive open.
         self._handle: str | UnsetType = UNSET
 
     async def open_alone(self) -> None:
@@ -254,7 +254,7 @@ class RemoteQueue:
             self._handle = (await self._transport.call(OpenQueue(queue=self.name))).id
 
     async def call(self, operation: Operation[R]) -> R:
-        """Have an operation done by the host, as a transport does."""
+        """Perform an operation at the host, as a transport does."""
         return checked(operation, await self._perform(operation))
 
     async def _perform(self, operation: Operation[object]) -> object:
@@ -263,7 +263,7 @@ class RemoteQueue:
                 case Receive() | MoveMessage() if operation.transaction is not UNSET:
                     raise _in_transaction(self.name)
                 case Read():
-                    # The transport takes what any host may have; here a number is what it is everywhere else.
+                    # The transport accepts any form of a lookup_id; this API accepts the same as for local queues.
                     number = UNSET if operation.lookup_id is UNSET else lookup_number(operation.lookup_id)
                     operation = replace(operation, lookup_id=number)
                     return await self._transport.call(replace(operation, name=self.name, handle=self._handle))
@@ -275,22 +275,21 @@ class RemoteQueue:
                 case MoveAll():
                     raise _noted(
                         InvalidParameter(
-                            f"{self.name} is a queue of another computer, whose messages are moved one by one"
+                            f"{self.name} is a queue of another computer: messages there move only one by one"
                         ),
-                        "move all of them at that computer",
+                        "move all messages at that computer",
                     )
                 case Resend():
                     raise _noted(
                         TransactionUsage(
-                            f"{self.name} is a queue of another computer: its messages cannot be taken and sent in "
-                            "one step from here"
+                            f"{self.name} is a queue of another computer: resending in one step does not work from here"
                         ),
                         "receive the message and send it, or resend it at that computer",
                     )
-        raise InvalidParameter(f"{self.name} is a queue of another computer: {operation.row.words} is for others")
+        raise InvalidParameter(f"{self.name} is a queue of another computer: {operation.row.words} does not work there")
 
     async def _page(self, operation: Browse) -> Received:
-        """Messages behind a LookupIdentifier, which need not be there any more."""
+        """A page of messages after a LookupIdentifier, whose message may be gone."""
         after = lookup_number(operation.after) if operation.after else None
         messages: list[Message] = []
         size = 0
@@ -304,7 +303,7 @@ class RemoteQueue:
         return Received(messages, str(after))
 
     async def _behind(self, after: int | None) -> Message | None:
-        """The next message. Only from one that is there the other computer tells it, so else all before are passed."""
+        """The next message after a number. If its message is gone, the search begins at the first message."""
         if after is not None:
             with suppress(MessageNotFound):
                 return await self._peek("next", after)
@@ -333,7 +332,7 @@ class RemoteQueue:
 
 
 class RemoteCursor:
-    """A place in such a queue. `held` is let go when it is closed."""
+    """A cursor in a remote queue. Closing it closes `held`."""
 
     __slots__ = ("_held", "_id", "_name", "_transport", "_wanted")
 
@@ -342,11 +341,11 @@ class RemoteCursor:
         self._transport: Final = transport
         self._wanted: Final = wanted
         self._held: Final = held
-        # Once it is used.
+        # Set at the first use.
         self._id: str | None = None
 
     async def call(self, operation: CursorRead) -> Received:
-        """Have a read done by the host, as a transport does."""
+        """Perform a read at the host, as a transport does."""
         if operation.transaction is not UNSET:
             raise _in_transaction(self._name)
         with _translating(self._name):
@@ -370,7 +369,7 @@ def _translating(name: str) -> Iterator[None]:
     except AuthenticationFailed as error:
         raise AccessDenied(str(error)) from None
     except WaypostError as error:
-        raise HostError(f"{name} cannot be read: {error}") from None
+        raise HostError(f"cannot read {name}: {error}") from None
 
 
 def _noted(error: WaypostError, note: str) -> WaypostError:
@@ -379,9 +378,7 @@ def _noted(error: WaypostError, note: str) -> WaypostError:
 
 
 def _in_transaction(name: str) -> TransactionUsage:
-    return TransactionUsage(
-        f"{name} is a queue of another computer, from which nothing is received in a transaction or with a lease"
-    )
+    return TransactionUsage(f"{name} is a queue of another computer: transactions and leases do not work there")
 
 
 async def _close(_: str, queue: RemoteQueue) -> None:

@@ -1,8 +1,9 @@
-"""Who may ask: the token, and the rules that keep a web page in somebody's browser from driving this queue manager.
+"""Admission of requests: the token, and rules that keep web pages in a browser from using this queue manager.
 
-A page of another site can make a browser send requests here, and can make its own name lead to 127.0.0.1. So a request
-that a browser says comes from elsewhere is refused; one with a body has to say that it is JSON or MessagePack, which a
-page cannot without asking first; and while no token is demanded, the server answers to no name but its own.
+A page of another site can make a browser send requests here, and can make its own name resolve to 127.0.0.1. So the
+guard refuses requests that the browser marks as from another site. A request with a body must be of the type JSON or
+MessagePack, which a page cannot send without a preflight request. Without a required token, the server answers only to
+its own names.
 """
 
 from hmac import compare_digest
@@ -17,14 +18,14 @@ from waypost.http.requests import JSON, MESSAGE_PACK, App, Receive, Request, Sco
 from waypost.http.settings import HttpSettings
 from waypost.wire.ip_addresses import is_address
 
-# What a load balancer asks has no secrets.
+# Requests of load balancers, with no secrets in their answers.
 OPEN: Final = frozenset({"/health/live", "/health/ready"})
 WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 _ELSEWHERE: Final = frozenset({b"cross-site", b"same-site"})
 
 
 class RequestGuard:
-    """An ASGI application in front of another. It hands on the path as it was sent: a NAME may have a / in it."""
+    """An ASGI application in front of another. It leaves the path percent-encoded, because a NAME may contain a /."""
 
     __slots__ = ("_app", "_hosts", "_last_host", "_token")
 
@@ -32,7 +33,7 @@ class RequestGuard:
         self._app: Final = app
         self._token: Final = settings.token.encode("utf-8")
         self._hosts: Final = {"localhost", computer.lower(), *(host.lower() for host in settings.hosts)}
-        # An address under which this server was asked last, as most requests name the same.
+        # The address in the last Host header, because most requests have the same.
         self._last_host: str | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -40,20 +41,20 @@ class RequestGuard:
             await send({"type": "websocket.close", "code": 1008})
             return
         method, path = scope["method"], scope["raw_path"].partition(b"?")[0].decode("latin-1")
-        # The server itself wants to know that it was a HEAD.
+        # uvicorn still needs to know that it was a HEAD.
         scope = {**scope, "path": path, "method": "GET" if method == "HEAD" else method}
         refusal = self.refusal(scope["method"], path, scope["headers"], scope["http_version"])
         app = self._app if refusal is None else _refused(scope, receive, *refusal)
         try:
             await app(scope, receive, answering(method, send))
         except HeadAnswered:
-            # All that the application had open for it is closed by now.
+            # The application has closed everything for it by now.
             await send({"type": "http.response.body", "body": b""})
 
     def refusal(
         self, method: str, path: str, fields: Headers, version: str
     ) -> tuple[HTTPStatus, WaypostError] | None:  # fmt: skip
-        """Why a request gets no further; None if it does."""
+        """The reason to refuse a request; None to admit it."""
         if (sentence := malformed(version, fields)) is not None:
             return HTTPStatus.BAD_REQUEST, InvalidParameter(sentence)
         if path in OPEN:
@@ -61,19 +62,19 @@ class RequestGuard:
         headers = dict(fields)
         host = headers.get(b"host", b"").decode("latin-1")
         if not self._token and not self._is_ours(host):
-            sentence = f"this server is not {host[:80]!r}; name it by its address, or add the name to http.hosts"
+            sentence = f"{host[:80]!r} is not a name of this server; use its IP address, or add the name to http.hosts"
             return HTTPStatus.MISDIRECTED_REQUEST, AccessDenied(sentence)
         if _is_foreign(headers.get(b"origin"), host) or headers.get(b"sec-fetch-site") in _ELSEWHERE:
             return HTTPStatus.FORBIDDEN, AccessDenied("pages of other sites may not use this server")
         if self._token and not self._has_token(headers.get(b"authorization", b"")):
-            return HTTPStatus.UNAUTHORIZED, AccessDenied("a token is needed: Authorization: Bearer TOKEN")
+            return HTTPStatus.UNAUTHORIZED, AccessDenied("the request needs the token: Authorization: Bearer TOKEN")
         if method in WITH_BODY and _has_body(headers) and not _is_for_us(fields):
-            sentence = "Content-Type has to be application/json or application/msgpack"
+            sentence = "Content-Type must be application/json or application/msgpack"
             return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, InvalidParameter(sentence)
         return None
 
     def recognizes(self, head: bytes) -> bool:
-        """Whether the head of a request shows the token, or none is demanded."""
+        """Whether the head of a request has the token, or needs none."""
         if not self._token:
             return True
         for line in head.split(b"\r\n")[1:]:
@@ -83,7 +84,7 @@ class RequestGuard:
         return False
 
     def _is_ours(self, host: str) -> bool:
-        """An address cannot be made to lead here by somebody else, a name can."""
+        """Whether a Host is ours. Any address is: nobody else can make an address lead here, but a name."""
         if host == self._last_host:
             return True
         try:
@@ -101,7 +102,7 @@ class RequestGuard:
 
 
 def _is_foreign(origin: bytes | None, host: str) -> bool:
-    """Whether a page of another server asks. Opaque origins are `null`."""
+    """Whether the request comes from a page of another server. Opaque origins are `null`."""
     if origin is None:
         return False
     _, _, authority = origin.decode("latin-1").partition("://")
@@ -109,7 +110,7 @@ def _is_foreign(origin: bytes | None, host: str) -> bool:
 
 
 def _is_for_us(headers: Headers) -> bool:
-    """Whether the body is one type that a form in a page cannot have."""
+    """Whether the body has one type, which a form in a page cannot send."""
     types = media_types(headers, b"content-type")
     return len(types) == 1 and (types[0] == JSON or types[0] in MESSAGE_PACK)
 

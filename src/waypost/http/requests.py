@@ -1,7 +1,7 @@
 """A request and its answer, in JSON or MessagePack, on top of ASGI.
 
-The request says in Content-Type which one its body is, and in Accept which one its answer shall be. A body is decoded
-right into the structure that its route takes, so that nothing else is ever made of what a stranger sends.
+Content-Type says the form of the body, and Accept the form of the answer. A body is decoded directly into the structure
+of its route, so that the data of a stranger never becomes any other object.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
@@ -18,7 +18,7 @@ from waypost.errors import InvalidParameter
 JSON: Final = b"application/json"
 MESSAGE_PACK: Final = frozenset({b"application/msgpack", b"application/x-msgpack", b"application/vnd.msgpack"})
 
-# Of ASGI: what a connection is about, and what goes to the application and comes from it.
+# Types of ASGI: the scope of a connection, events to and from the application, and the application.
 Scope: TypeAlias = MutableMapping[str, Any]
 Event: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Event]]
@@ -30,7 +30,7 @@ _message_pack: Final = msgspec.msgpack.Encoder()
 
 
 class ClientGone(Exception):
-    """The client has hung up before its request was whole. Nobody is there to be answered."""
+    """The client hung up before its request was complete. Nobody waits for an answer."""
 
 
 class Refused(Exception):
@@ -43,13 +43,13 @@ class Refused(Exception):
 
 
 def media_types(headers: Iterable[tuple[bytes, bytes]], header: bytes) -> list[bytes]:
-    """The types that the header names, in lower case and without their parameters."""
+    """The media types in a header, in lower case and without their parameters."""
     values = (value for name, value in headers if name == header)
     return [part.partition(b";")[0].strip().lower() for value in values for part in value.split(b",")]
 
 
 class Request:
-    """One request. `path` is as it was sent, percent-encoded."""
+    """An HTTP request. `path` is percent-encoded, as the client sent it."""
 
     __slots__ = ("_max_body", "headers", "method", "path", "query", "receive", "scope")
 
@@ -63,7 +63,7 @@ class Request:
         self.headers: Final[list[tuple[bytes, bytes]]] = scope["headers"]
 
     def header(self, name: bytes) -> str:
-        """The first of this name, "" if there is none."""
+        """The first header of this name; "" if it is missing."""
         return next((value.decode("latin-1") for each, value in self.headers if each == name), "")
 
     @property
@@ -81,7 +81,7 @@ class Request:
         return not MESSAGE_PACK.isdisjoint(media_types(self.headers, b"content-type"))
 
     async def body(self) -> bytes:
-        """All of it. Raises Refused if it is too large, and ClientGone."""
+        """The whole body. Raises Refused if it is too large, and ClientGone."""
         parts: list[bytes] = []
         size = 0
         length = self.header(b"content-length")
@@ -107,7 +107,7 @@ def _too_large() -> Refused:
 
 @dataclass(slots=True)
 class Response:
-    """An answer that is whole, as an ASGI application."""
+    """A complete answer, as an ASGI application."""
 
     content: bytes
     status: int = HTTPStatus.OK
@@ -125,14 +125,14 @@ class Response:
 
 
 def encoded(request: Request, content: object, status: int, headers: Mapping[str, str] | None = None) -> Response:
-    """The answer with this content, in what the request asks for."""
+    """The answer with this content, in JSON or MessagePack as the request accepts."""
     if request.wants_message_pack:
-        # Times and bytes of a record are the text that JSON has.
+        # Times and bytes of a record are text, as in JSON.
         packed = plain(content) if isinstance(content, Record) else content
         return Response(_message_pack.encode(packed), status, MESSAGEPACK, headers or {})
     return Response(_json.encode(content), status, JSON.decode(), headers or {})
 
 
 def refused_body(error: Exception) -> InvalidParameter:
-    """Of bytes that are not what a route takes."""
-    return InvalidParameter(f"the request is not what it should be: {error or type(error).__name__}")
+    """The error for a body that does not decode."""
+    return InvalidParameter(f"invalid request body: {error or type(error).__name__}")

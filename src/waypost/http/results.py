@@ -1,4 +1,4 @@
-"""Messages as the answers of the schema."""
+"""Answers with messages, in the structures of the schema."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from waypost.core.message import Message
 
 
 def objects(messages: Sequence[Message | Copies], *, packed: bool) -> list[MessageObject]:
-    """`packed` for MessagePack, which carries bytes as they are."""
+    """The objects of messages. `packed`: for MessagePack, with bytes instead of base64 text."""
     found = [message_object(sent_message(message)) for message in messages]
     if packed:
         for each in found:
@@ -32,7 +32,7 @@ def answer(found: Received, form: Form, *, packed: bool) -> Messages | Packets:
 
 
 def resent(sent: Sent, form: Form, *, packed: bool) -> Messages | Packets:
-    """Of a message that was sent once more: one object, or one row a queue."""
+    """The answer to a Resend: one message object, or one packet per queue."""
     if form == "full":
         return Messages(messages=objects(sent.messages, packed=packed))
     (message,) = sent.messages

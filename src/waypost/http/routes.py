@@ -1,7 +1,7 @@
-"""Routes: what a path and a method lead to, and what the request has to bring.
+"""Routes: the handlers of paths and methods, and the structures of their requests.
 
-A route makes one structure of a request, of its path, its query and its body, and hands it to a function. Routes of
-operations are bound from their rows (waypost.http.operation_routes); the others say the same by hand.
+A route decodes the path, query and body of a request into one structure, and passes it to a function. Routes of
+operations come from their rows (waypost.http.operation_routes); the others are written by hand.
 """
 
 import re
@@ -24,24 +24,24 @@ from waypost.http.service import Service
 
 S = TypeVar("S", bound=Struct)
 
-# Does what a request asks for.
+# Performs a request.
 Perform: TypeAlias = Callable[[Service, S, Request], Awaitable[Struct | App | None]]
 
 _PATH_PARAMETER: Final = re.compile(r"\{(\w+)\}")
-# What msgspec says of a field.
+# An error of msgspec about a field.
 _OF_FIELD: Final = re.compile(r"(.*) - at `\$\.(\w+)`")
 _MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
-_NO_BODY: Final = "a body is missing, which has to be JSON or MessagePack; {} stands for the defaults"
+_NO_BODY: Final = "the body is missing; it must be JSON or MessagePack, and {} means all defaults"
 # In the tree of paths: any one part.
 _ANY: Final = "{}"
 
 
 class Nothing(Struct, frozen=True):
-    """What a request asks for that brings nothing but its path."""
+    """The structure of a request with nothing but its path."""
 
 
 def of(asked: type[S], perform: Perform[S]) -> Perform[Struct]:
-    """What performs a route whose requests are this structure."""
+    """Wrap the function of a route that decodes requests into this structure."""
 
     @wraps(perform)
     async def performed(service: Service, found: Struct, request: Request) -> Struct | App | None:
@@ -53,9 +53,9 @@ def of(asked: type[S], perform: Perform[S]) -> Perform[Struct]:
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """`asked` is the structure that is made of a request; `body` is the part of it that comes in the body.
+    """A route. `asked` is the structure of a request; `body` is the part of it in the body.
 
-    `answers` are the structures of an answer, for the schema; none for one of another `media_type`.
+    `answers` are the structures of an answer, for the schema; empty if the answer has another `media_type`.
     """
 
     method: str
@@ -63,7 +63,7 @@ class Route:
     name: str
     asked: type[Struct]
     perform: Perform[Struct]
-    # The docstring of what performs it, if it has none of its own.
+    # Empty for the docstring of `perform`.
     help: str = ""
     body: type[Struct] | None = None
     answers: tuple[type[Struct], ...] = ()
@@ -77,7 +77,7 @@ class Route:
 
     @cached_property
     def parameters(self) -> tuple[FieldInfo, ...]:
-        """Those in the path and the query."""
+        """The parameters in the path and the query."""
         in_body = () if self.body is None else self.body.__struct_fields__
         return tuple(each for each in fields(self.asked) if each.name not in in_body)
 
@@ -102,7 +102,7 @@ class Route:
         return msgspec.json.Decoder(self.body), msgspec.msgpack.Decoder(self.body)
 
     async def answer(self, service: Service, values: Sequence[str], request: Request) -> App:
-        """The answer to a request; `values` are the parts of its path that the route leaves open."""
+        """The answer to a request. `values` are the parts of its path for the parameters of the route."""
         asked = await self._asked(values, request)
         found = await self.perform(service, asked, request)
         if found is None:
@@ -125,7 +125,7 @@ class Route:
             if name not in self.query_names:
                 raise InvalidParameter(_unknown(name, self.query_names))
             if name in found:
-                raise InvalidParameter(f"the query parameter {name} is given twice; give it once")
+                raise InvalidParameter(f"the query parameter {name} occurs twice; give it once")
             found[name] = value
         return found
 
@@ -141,7 +141,7 @@ class Route:
 
 
 def joined(kind: type[S], parameters: Struct, body: Struct | None) -> S:
-    """The whole structure, of what was in path and query and of what was in the body."""
+    """The whole structure, from the parameters in path and query and from the body."""
     for whole in (parameters, body):
         if isinstance(whole, kind):
             return whole
@@ -150,7 +150,7 @@ def joined(kind: type[S], parameters: Struct, body: Struct | None) -> S:
 
 
 def decoded(part: str) -> str:
-    """A part of a path as the client means it. Raises InvalidParameter for what is not text."""
+    """A part of a path without percent-encoding. Raises InvalidParameter if it is not text."""
     try:
         return unquote(part, errors="strict")
     except UnicodeDecodeError:
@@ -161,11 +161,11 @@ def _unknown(name: str, known: frozenset[str]) -> str:
     sentence = f"unknown query parameter {excerpt(name)}"
     if near := get_close_matches(name, sorted(known), 1):
         return f"{sentence}; did you mean {near[0]!r}?"
-    return f"{sentence}; known are {', '.join(sorted(known))}" if known else f"{sentence}; there are none here"
+    return f"{sentence}; use {', '.join(sorted(known))}" if known else f"{sentence}; this path has none"
 
 
 class Routes:
-    """Finds the route of a request."""
+    """The tree of all routes, to find that of a request."""
 
     __slots__ = ("_tree",)
 
@@ -179,23 +179,23 @@ class Routes:
             part.routes[route.method] = route
 
     def find(self, method: str, path: str) -> tuple[Route, list[str]] | Response:
-        """The route, and the parts of the path that it leaves open; or the answer to OPTIONS. Raises Refused."""
+        """The route, and the parts of the path for its parameters; or the answer to OPTIONS. Raises Refused."""
         values: list[str] = []
         found = _find(self._tree, path.strip("/").split("/"), 0, values)
         if found is None:
-            raise Refused(HTTPStatus.NOT_FOUND, f"there is nothing at {path[:80]}; /schema lists what there is")
+            raise Refused(HTTPStatus.NOT_FOUND, f"unknown path {path[:80]}; /schema lists the paths")
         route = found.routes.get(method)
         if route is not None:
             return route, values
         allow = {"allow": ", ".join(sorted({*found.routes, "OPTIONS"}))}
         if method == "OPTIONS":
             return Response(b"", HTTPStatus.NO_CONTENT, headers=allow)
-        sentence = f"{method[:80]} is not possible here; /schema lists what is"
+        sentence = f"the method {method[:80]} does not work here; /schema lists the methods"
         raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, sentence, allow)
 
 
 class _Part:
-    """A part of a path: those that may follow it, and the routes that end with it, by their methods."""
+    """A part of a path: the parts that may follow it, and the routes that end with it, by method."""
 
     __slots__ = ("parts", "routes")
 
@@ -205,7 +205,7 @@ class _Part:
 
 
 def _find(part: _Part, path: Sequence[str], at: int, values: list[str]) -> _Part | None:
-    """A name that a route spells out comes before one that it leaves open."""
+    """The part for a path. A literal name is tried before a parameter."""
     if at == len(path):
         return part if part.routes else None
     name = path[at]

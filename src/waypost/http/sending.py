@@ -1,4 +1,4 @@
-"""Send, as it comes over HTTP: also messages of their own, each with its properties."""
+"""Send over HTTP: bodies with common properties, or single messages with different properties."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ from waypost.http.service import Service
 async def sent(service: Service, operation: Send, *, packed: bool) -> SentMessages | SentIds:
     """The answer to a Send. `packed` if it is going to be MessagePack."""
     if (operation.like is UNSET) == (not operation.messages) or bool(operation.bodies) == bool(operation.messages):
-        raise InvalidParameter("give either `messages`, or `like` and `bodies`, and one message at least")
+        raise InvalidParameter("give either `messages`, or `like` and `bodies`, with at least one message")
     if operation.answer == "ids" and operation.messages:
         raise InvalidParameter('the answer "ids" is for `like` and `bodies`')
     with service.in_transaction(operation.transaction, operation.begin_s) as transaction:
@@ -37,7 +37,7 @@ async def sent(service: Service, operation: Send, *, packed: bool) -> SentMessag
 
 
 async def _send_each(service: Service, operation: Send) -> list[Message | Copies]:
-    """All of them in one turn of the loop, so that they share one flush."""
+    """Send single messages in one turn of the loop, so that they share one flush."""
     sends = [_send(operation, each) for each in operation.messages]
     outcomes = await asyncio.gather(*map(service.shell.call, sends), return_exceptions=True)
     done = [message for each in outcomes if not isinstance(each, BaseException) for message in each.messages]

@@ -1,4 +1,4 @@
-"""The state that handlers share: the queue manager, and the handles of clients."""
+"""Shared state of the handlers: the queue manager, and the handles of clients."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Service:
-    """One manager, as clients see it."""
+    """A queue manager with everything that its HTTP clients have open."""
 
     __slots__ = (
         "cursors",
@@ -63,20 +63,20 @@ class Service:
         self.cursors: Final[Leases[OpenedCursor]] = Leases("cursors", settings.max_handles, self.close_cursor)
         self.shared: Final = SharedQueues(self._stop_reading)
         self.verifier: Final = Verifier(self.path)
-        # How many follow a queue.
+        # Number of clients that follow a queue.
         self.streams = 0
-        # Whether they shall end.
+        # Whether they must end.
         self.is_stopping = False
         self.started: Final = time.time()
 
     @property
     def statistics(self) -> Statistics | None:
-        """What transfer counts; None without a network."""
+        """The statistics of transfer; None without a network."""
         return None if self.node.network is None else self.node.network.statistics
 
     @property
     def watch(self) -> LoopWatch | None:
-        """What the turns of the loop are known by; None if nobody watches it."""
+        """The watch on the turns of the loop; None if the loop has none."""
         return self.shell.watch if isinstance(self.shell.watch, LoopWatch) else None
 
     def _stop_reading(self, name: str) -> None:
@@ -87,9 +87,9 @@ class Service:
 
     @contextmanager
     def reading(self, name: str, *, outgoing: bool, handle: str | UnsetType = UNSET) -> Iterator["Loop | RemoteQueue"]:
-        """Who does what is asked of a queue: the queue manager here, or the host whose queue it is.
+        """The performer of reads of a queue: this queue manager, or the host of the queue.
 
-        A queue of another computer is read there, but if its outgoing queue is meant.
+        A queue of another computer is read there, unless `outgoing` asks for its outgoing queue here.
         """
         if handle is not UNSET:
             with self.using_handle(handle, name) as remote:
@@ -103,16 +103,16 @@ class Service:
 
     @contextmanager
     def using_handle(self, handle: str, name: str) -> Iterator["RemoteQueue | None"]:
-        """The queue of another computer, if it is one of that."""
+        """The remote queue of an exclusive handle; None for a queue of this computer."""
         if handle not in self.handles:
             raise InvalidHandle("the handle is not open")
         with self.handles.using(handle) as remote:
             if remote is not None and remote.name != str(self.name(name)):
-                raise InvalidParameter(f"the handle is one of {remote.name}, not of {excerpt(name)}")
+                raise InvalidParameter(f"the handle is for {remote.name}, not for {excerpt(name)}")
             yield remote
 
     async def close_handle(self, identifier: str, remote: "RemoteQueue | None") -> None:
-        """What is not kept open any more. Its cursors are closed with it, and must not count until they expire."""
+        """Close a handle, and its cursors with it, so that they do not count until they expire."""
         for key, cursor in self.cursors.items():
             if cursor.handle == identifier:
                 self.cursors.drop(key)
@@ -139,7 +139,7 @@ class Service:
     def in_transaction(
         self, identifier: str | UnsetType, begin_s: float | UnsetType
     ) -> Iterator[str | UnsetType]:  # fmt: skip
-        """The id of the transaction that a request names, if it names one."""
+        """The id of the transaction of a request, if it has one."""
         if identifier is UNSET:
             if begin_s is not UNSET:
                 raise InvalidParameter("begin_s needs the id of the transaction to begin")
@@ -150,14 +150,14 @@ class Service:
 
 
 class OpenedCursor:
-    """A cursor. `handle` is the id of the exclusive open that it belongs to, if there is one."""
+    """An open cursor. `handle` is the id of the exclusive open that it belongs to, or None."""
 
     __slots__ = ("_end", "handle", "remote")
 
     def __init__(
         self, remote: RemoteCursor | None, handle: str | None, end: Callable[[], None] = lambda: None
     ) -> None:  # fmt: skip
-        """`remote` is None for a queue of this computer. `end` is called when it is closed."""
+        """`remote` is None for a queue of this computer. `end` is called when the cursor closes."""
         self._end: Final = end
         self.remote: Final = remote
         self.handle: Final = handle
@@ -172,41 +172,41 @@ class OpenedCursor:
 
 
 def behind(scope: Scope) -> asyncio.Event:
-    """Set when another request came behind that with this scope."""
+    """An event that is set when another request comes behind the one with this scope."""
     extension = (scope.get("extensions") or {}).get(BEHIND)
     found: asyncio.Event = asyncio.Event() if extension is None else extension[EVENT]
     return found
 
 
 async def client_gone(receive: Receive) -> None:
-    """Comes back when the client has closed the connection."""
+    """Wait until the client has closed the connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 class Client(Protocol):
-    """Who waits for the answer to a request."""
+    """The client that waits for the answer to a request."""
 
     @property
     def is_hurried(self) -> bool:
-        """Whether it waits no longer for what may come, but for what is there."""
+        """Whether the wait must end now, with the messages that have come."""
 
     @property
     def leaves_at_once(self) -> bool:
-        """Whether what it waits for ends in the moment in which it leaves, before anything else can happen."""
+        """Whether its wait ends at the moment when it leaves, before anything else can happen."""
 
     @property
     def is_gone(self) -> bool: ...
 
     async def wait(self, coroutine: Coroutine[object, None, T], /) -> T | None:
-        """What the coroutine gives, or None if the client went away before: then it was cancelled."""
+        """The result of the coroutine; None if it was cancelled because the client left."""
 
 
 class AsgiClient:
-    """A Client, as far as ASGI tells. Nobody looks for it before it waits.
+    """A Client over ASGI. It notices that the client is gone only during `wait`.
 
-    With a `scope`, another request behind this one ends the wait: nothing more is read from the connection until this
-    one is answered, and nobody would hear that the client has gone.
+    With a `scope`, another request behind this one ends the wait: the connection reads nothing more until this one is
+    answered, and would not notice that the client is gone.
     """
 
     __slots__ = ("_behind", "_receive", "is_gone", "leaves_at_once")

@@ -1,4 +1,4 @@
-"""What the HTTP server is told of itself."""
+"""Settings of the HTTP server."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from waypost.limits import (
 class Listener:
     """A port of this daemon, for `doctor` and `status`: "transfer", "ping", "rpc", "http", ...
 
-    `wanted` is the port that was configured, if another program had it.
+    `wanted` is the configured port, if another program uses it.
     """
 
     name: str
@@ -30,9 +30,9 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class RpcAccess:
-    """Who may read over RPC, for `doctor`. `users_file` is "" if nobody logs on by NTLM.
+    """Access of remote readers, for `doctor`. `users_file` is "" without NTLM.
 
-    `count_users` reads that file, and raises InvalidParameter with what is wrong with it.
+    `count_users` reads that file, and raises InvalidParameter if it is invalid.
     """
 
     is_loopback_only: bool
@@ -44,11 +44,11 @@ class RpcAccess:
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """`token` is what a client has to show; without one everybody who reaches the port is let in.
+    """Settings of the HTTP server. Clients must send the `token`; "" admits everybody who reaches the port.
 
-    `hosts` are the names under which browsers may reach a server without a token, besides addresses, localhost and the
-    name of the computer. `transaction_s` and `handle_s` are how long what a client has opened stays open unused,
-    and `handle_s` also how long a queue of another computer does.
+    `hosts` are names that browsers may use to reach a server without a token, besides addresses, localhost and the
+    name of the computer. `transaction_s` is the time until an unused transaction aborts, and `handle_s` until an unused
+    handle, cursor or connection to a queue of another computer closes.
     """
 
     token: str = ""

@@ -1,7 +1,7 @@
-"""The queues that requests share. Each is open at the queue manager, which others have to reckon with.
+"""Queues that requests share. The queue manager has each of them open.
 
-Whoever wants a queue for itself cannot have it while somebody else has it open for reading. So what no request has read
-from for a while is closed; the next one opens it again.
+A program cannot open a queue exclusively while another one has it open for reading. So a queue closes when no request
+has read from it for a while; the next request opens it again.
 """
 
 import asyncio
@@ -15,12 +15,12 @@ _REST_SECONDS: Final = 1.0
 
 
 class SharedQueues:
-    """Those that are read from, with how many requests do so now, and those that rest, with since when."""
+    """Queues that requests read now, with the number of requests, and resting ones, with the time of their last use."""
 
     __slots__ = ("_closing", "_resting", "_stop_reading", "_users")
 
     def __init__(self, stop_reading: Callable[[str], None]) -> None:
-        """`stop_reading` leaves a queue to those who want to read it alone."""
+        """`stop_reading` closes a queue, so that others can open it exclusively."""
         self._stop_reading: Final = stop_reading
         self._users: dict[str, int] = {}
         self._resting: dict[str, float] = {}
@@ -35,7 +35,7 @@ class SharedQueues:
             self.end(name)
 
     def begin(self, name: str) -> None:
-        """Somebody reads from it, until `end`."""
+        """Count a reader of a queue, until `end`."""
         self._users[name] = self._users.get(name, 0) + 1
         self._resting.pop(name, None)
 
@@ -56,7 +56,7 @@ class SharedQueues:
         latest = loop.time() - _REST_SECONDS
         for name in [name for name, since in self._resting.items() if since <= latest]:
             del self._resting[name]
-            # Of a name that no queue can have nothing is open.
+            # A name that is not valid for a queue has nothing open.
             with suppress(WaypostError):
                 self._stop_reading(name)
         self._closing = loop.call_later(_REST_SECONDS, self._close) if self._resting else None

@@ -1,7 +1,7 @@
-"""Long lists, a part at a time: whoever makes one gives the loop to all others between two parts.
+"""Long lists in parts, with a turn of the loop for other work between two parts.
 
-A list is of the queues that there were when it was begun, and each is shown as it is when its part comes. One that was
-deleted meanwhile is left out, and one that was created meanwhile is not there.
+A list has the queues that existed at its start, each as it is when its part comes. Queues deleted meanwhile are left
+out, and queues created meanwhile are missing.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 async def slices(items: Iterable[T], part: int = LIST_PART) -> AsyncIterator[Sequence[T]]:
-    """The items in parts. Others have had their turn before every part but the first."""
+    """The items in parts. Other work has its turn before every part but the first."""
     every = tuple(items)
     for at in range(0, len(every), part):
         if at:
@@ -24,5 +24,5 @@ async def slices(items: Iterable[T], part: int = LIST_PART) -> AsyncIterator[Seq
 
 
 async def sliced(make: Callable[[Sequence[T]], Iterable[R]], items: Iterable[T], part: int = LIST_PART) -> list[R]:
-    """What `make` makes of all items, part by part."""
+    """The results of `make` for all items, part by part."""
     return [found async for each in slices(items, part) for found in make(each)]

@@ -1,4 +1,4 @@
-"""What a daemon says of itself: its status, the doctor, and the page at /."""
+"""The status of a daemon, the doctor, and the page at /."""
 
 import time
 from typing import Final
@@ -19,16 +19,16 @@ _PAGE: Final = """<!doctype html>
 <p>A queue manager that speaks MSMQ. This is its HTTP server:</p>
 <ul>
 <li><a href="/api/status">/api/status</a>: the queue manager; <a href="/api/queues">/api/queues</a>: its queues
-<li><a href="/schema">/schema</a>: all of the API, as an OpenAPI document
-<li><a href="/api/doctor">/api/doctor</a>: what is wrong, and what to do
+<li><a href="/schema">/schema</a>: the whole API, as an OpenAPI document
+<li><a href="/api/doctor">/api/doctor</a>: problems and their remedies
 <li><a href="/metrics">/metrics</a>: numbers for Prometheus
-<li><a href="/health/ready">/health/ready</a>, <a href="/health/live">/health/live</a>: for those who watch it
+<li><a href="/health/ready">/health/ready</a>, <a href="/health/live">/health/live</a>: health checks
 </ul>
 </html>
 """
 
 
-# The page loads nothing, and no other site shows it in a frame.
+# The page loads nothing, and no other site may show it in a frame.
 _PAGE_HEADERS: Final = {
     "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "x-frame-options": "DENY",
@@ -37,7 +37,7 @@ _PAGE_HEADERS: Final = {
 
 
 async def _page(_service: Service, _asked: Nothing, _request: Request) -> Response:
-    """For people who open the address in a browser."""
+    """The page for people who open the address in a browser."""
     return Response(_PAGE.encode(), media_type="text/html; charset=utf-8", headers=_PAGE_HEADERS)
 
 
@@ -45,7 +45,7 @@ PAGE: Final = Route(method="GET", path="/", name="page", asked=Nothing, perform=
 
 
 async def status(service: Service, operation: Status) -> StatusInfo:
-    """What every queue manager says of itself, and what the daemon knows beside."""
+    """The status of the queue manager, with facts about the daemon."""
     watch, settings, now = service.watch, service.settings, time.time()
     longest = None if watch is None else watch.longest(operation.turns_s, now)
     return replace(

@@ -1,8 +1,8 @@
-"""Transactions by id: begun for a client, aborted when nobody uses them for their time.
+"""Transactions of clients, by id. An unused transaction aborts after its time.
 
-How the last ones ended is remembered: whoever lost the answer to a commit asks again and hears that it is committed,
-and an id that is over never begins anew, so that nothing is sent in half a transaction. A lease is a transaction too:
-to acknowledge is to commit it.
+The outcomes of the last ones are remembered: a client that lost the answer to a commit retries and learns that it is
+committed, and an id never begins a second transaction, so that no message is sent in half a transaction. A lease is a
+transaction too: to acknowledge is to commit it.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ from waypost.limits import MAX_HTTP_LEASE_SECONDS, MAX_HTTP_OUTCOMES
 
 _COMMITTED: Final = "committed"
 _ABORTED: Final = "aborted"
-_IN_DOUBT: Final = "committed, but whether that is on disk is not known"
-_EXPIRED: Final = "aborted, because its time was over"
+_IN_DOUBT: Final = "committed, but maybe not on disk"
+_EXPIRED: Final = "aborted, because it timed out"
 
 
 class Transactions:
-    """Those that clients of one manager have under way."""
+    """The transactions of the clients of one manager."""
 
     __slots__ = ("_committing", "_open", "_outcomes", "_seconds", "_shell", "expired")
 
@@ -39,23 +39,23 @@ class Transactions:
         self._open: Final[Leases[None]] = Leases("transactions", settings.max_transactions, self._expire)
         self._outcomes: OrderedDict[str, str] = OrderedDict()
         self._committing: dict[str, asyncio.Task[None]] = {}
-        # How many nobody has ended.
+        # Number of transactions that timed out.
         self.expired = 0
 
     def __len__(self) -> int:
         return len(self._open)
 
     def begin(self, seconds: float | None, identifier: str | None = None) -> str:
-        """The id of a new transaction."""
+        """Begin a transaction. Returns its id."""
         key = guid_text(new_guid()) if identifier is None else _key(identifier)
         if key in self._open or key in self._outcomes:
-            raise TransactionSequence(f"the transaction {key} was begun before; give each an id of its own")
+            raise TransactionSequence(f"the transaction {key} exists already; use a new id for each transaction")
         self.check_room()
         self._shell.start(BeginTransaction(id=key))
         return self._open.add(None, self._limit(seconds), key)
 
     def begin_own(self) -> str:
-        """One of the server itself, which has to end it."""
+        """Begin a transaction of the server itself, which must end it."""
         key = guid_text(new_guid())
         self._shell.start(BeginTransaction(id=key))
         return key
@@ -67,17 +67,17 @@ class Transactions:
         try:
             await self._shell.call(CommitTransaction(identifier=key))
         except WaypostError:
-            # Nobody else knows of it: what it holds is for others again, unless the commit is under way.
+            # Nobody else can end it: release its messages, unless the commit is in progress.
             if parse_guid(key) in self._shell.driver.node.manager.transactions.collection:
                 self._abort(key)
             raise
 
     def check_room(self) -> None:
-        """Raises LimitReached if no more may be under way."""
+        """Raises LimitReached if no more may be open."""
         self._open.check_room()
 
     def adopt(self, key: str, seconds: float) -> str:
-        """Leave a transaction of the server to the client, under the id that is returned."""
+        """Hand a transaction of the server over to the client. Returns its id."""
         try:
             return self._open.add(None, self._limit(seconds), key)
         except LimitReached:
@@ -86,7 +86,7 @@ class Transactions:
 
     @contextmanager
     def using(self, identifier: str, begin_s: float | None = None) -> Iterator[str]:
-        """The id of the transaction, to do something in it. With `begin_s` it is begun if there is none."""
+        """The id of the transaction, kept open in this context. With `begin_s` it begins if it does not exist."""
         key = _key(identifier)
         if key not in self._open:
             if begin_s is None or key in self._outcomes:
@@ -96,7 +96,7 @@ class Transactions:
             yield key
 
     async def commit(self, identifier: str) -> None:
-        """A commit goes on when the client that has asked for it goes away, and who asks again gets its answer."""
+        """Commit. The commit goes on if its client leaves, and a retry gets its answer."""
         key = _key(identifier)
         if key not in self._open:
             if self._outcomes.get(key) != _COMMITTED:
@@ -110,7 +110,7 @@ class Transactions:
 
     def _committed(self, key: str, task: "asyncio.Task[None]") -> None:
         del self._committing[key]
-        # Whoever has asked may be gone, and nobody else is to hear of an error.
+        # The client may be gone; asyncio must not report the error.
         if not task.cancelled():
             task.exception()
 
@@ -121,7 +121,7 @@ class Transactions:
                 await self._shell.call(CommitTransaction(identifier=key))
                 outcome = _COMMITTED
             finally:
-                # A commit that was refused at once, on a full disk for example, can be asked for again.
+                # A client may retry a commit that was refused at once, such as on a full disk.
                 if parse_guid(key) not in self._shell.driver.node.manager.transactions.collection:
                     self._open.drop(key)
                     self._remember(key, outcome)
@@ -137,10 +137,10 @@ class Transactions:
         self._abort(key)
 
     async def acknowledge(self, identifiers: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Commit each by itself, all with one flush to disk: those that are committed, and those that were over."""
+        """Commit each by itself, all with one flush to disk. Returns the committed ids, and those that were over."""
         if not identifiers:
             return [], []
-        # What is not an id is found out before anything is committed.
+        # Invalid ids are refused before anything is committed.
         outcomes = await asyncio.gather(*map(self.commit, [*map(_key, identifiers)]), return_exceptions=True)
         committed, refused = [], []
         for identifier, outcome in zip(identifiers, outcomes, strict=True):
@@ -157,7 +157,7 @@ class Transactions:
 
     def _over(self, key: str) -> WaypostError:
         outcome = self._outcomes.get(key)
-        return TransactionSequence(f"the transaction {key} {f'is {outcome}' if outcome else 'is not under way'}")
+        return TransactionSequence(f"the transaction {key} {f'is {outcome}' if outcome else 'is not open'}")
 
     def _remember(self, key: str, outcome: str) -> None:
         self._outcomes[key] = outcome
@@ -170,7 +170,7 @@ class Transactions:
         self._abort(key)
 
     def _abort(self, key: str) -> None:
-        # The queue manager may have ended it.
+        # The queue manager may have ended it already.
         with suppress(TransactionSequence):
             self._shell.start(AbortTransaction(identifier=key))
 
@@ -179,4 +179,4 @@ def _key(identifier: str) -> str:
     try:
         return guid_text(parse_guid(identifier))
     except DecodeError:
-        raise InvalidParameter(f"the id of a transaction is a GUID, not {excerpt(identifier)}") from None
+        raise InvalidParameter(f"the id of a transaction must be a GUID, not {excerpt(identifier)}") from None

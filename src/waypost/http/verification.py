@@ -1,6 +1,6 @@
-"""The verification of the store beside the work of the queue manager, by another process.
+"""Verification of the store by another process, while the queue manager works.
 
-One is under way at a time, and goes on without whoever asked for it.
+Only one runs at a time, and it goes on without the client that started it.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from waypost.errors import StoreError
 
 
 class Verifier:
-    """The last verification."""
+    """The last verification, with its `state`."""
 
     __slots__ = ("_folder", "_task", "_under_way", "state")
 
@@ -24,7 +24,7 @@ class Verifier:
         self.state = VerificationInfo(running=False)
 
     def start(self) -> None:
-        """Begin one, unless one is under way."""
+        """Start a verification, unless one is running."""
         if not self.state.running:
             self._under_way = verification = Verification(self._folder)
             self.state = VerificationInfo(running=True)
@@ -38,7 +38,7 @@ class Verifier:
             self.state = VerificationInfo(running=False, error=str(error))
 
     def _progress(self, done: int, total: int) -> None:
-        """In the thread that waits: the next who asks sees it."""
+        """Note progress, in the thread that waits."""
         self.state = VerificationInfo(running=True, done=done, total=total)
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""What the loop is watched for in requests: every step of a coroutine, under the name of what was asked for."""
+"""Requests for the watch on the loop: every step of their coroutines, under a name for the request."""
 
 from collections.abc import Coroutine, Generator
 from types import coroutine
@@ -7,7 +7,7 @@ from typing import Final
 from waypost.drive.loop_watch import LoopWatch, NoWatch
 from waypost.http.requests import Scope
 
-# Parts of a path that are told: a queue's name says nothing of the work.
+# Parts of a path in the name: the name of a queue says nothing about the work.
 _PARTS: Final = 3
 
 
@@ -15,7 +15,7 @@ _PARTS: Final = 3
 def watched(
     work: Coroutine[object, object, None], watch: LoopWatch | NoWatch, what: str
 ) -> Generator[object, object, None]:
-    """Do all of `work`, with the watch told of each step."""
+    """Run `work`, and time each step with the watch."""
     value: object = None
     error: BaseException | None = None
     while True:
@@ -37,6 +37,6 @@ def watched(
 
 
 def name_of(scope: Scope) -> str:
-    """Such as GET /api/queues."""
+    """The name of a request, such as GET /api/queues."""
     path = "/".join(str(scope.get("path", "")).split("/")[:_PARTS])
     return f"{scope.get('method', '')} {path}"

@@ -110,7 +110,7 @@ def oldest(queue: Queue) -> int | None:
 
 
 def oldest_arrival(node: Node, queue: Queue) -> float | None:
-    """When that message came, None without one; or with one that cannot be read, which others report."""
+    """Arrival time of the oldest message; None without one, or with an unreadable one, which others report."""
     lookup_id = oldest(queue)
     if lookup_id is None:
         return None
