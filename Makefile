@@ -18,7 +18,7 @@ BENCH_INSTALLED := $(VENV)/installed-bench
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint java ledger vocabulary bench million crash damage power mutants fuzz clean
+.PHONY: help run test lint java docs ledger vocabulary bench million crash damage power mutants fuzz clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -38,6 +38,11 @@ lint: $(INSTALLED) ## check style, types and layers only
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+
+docs: $(INSTALLED) ## build the documentation site in build/docs
+	@test -x $(BIN)/sphinx-build || $(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[docs]'
+	@$(BIN)/sphinx-build -W -E --keep-going -q docs build/docs
+	@echo "Open build/docs/index.html in a browser."
 
 ledger: java ## run the suite and count the proven requirements (MISSING=1 lists the others)
 	@$(PYTEST) --quiet --ledger=$(if $(MISSING),missing,table)
