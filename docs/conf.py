@@ -14,9 +14,9 @@ extensions = ["myst_parser"]
 myst_enable_extensions = ["colon_fence"]
 # Headings down to this level can be linked to, by the names that forges give them too.
 myst_heading_anchors = 4
-# The pages name the files of the checkout, such as ../examples/worker.py: the site has copies of them.
-source_suffix = {".md": "markdown"}
 exclude_patterns = ["pictures"]
+# Quotes are part of names and commands.
+smartquotes = False
 
 html_theme = "furo"
 html_title = f"Waypost {release}"
