@@ -12,20 +12,20 @@ from waypost.hresult import HResult
 
 
 class WaypostError(Exception):
-    """The root of the tree."""
+    """Base class of all errors."""
 
     hresult: ClassVar[HResult] = HResult.MQ_ERROR
 
 
 class ProtocolError(WaypostError):
-    """Something from outside breaks the rules of a specification."""
+    """Data from outside violates a specification."""
 
 
 class DecodeError(ProtocolError):
-    """Bytes or text that are not what their specification says.
+    """Bytes or text do not follow their specification.
 
-    `section` cites it ("MS-MQMQ 2.2.19.1"), `field` is the specification's word, `offset` counts bytes (or characters
-    of a name) from the start of the packet, blob or text that was given, and `reason` completes the sentence.
+    `section` is the section of the specification ("MS-MQMQ 2.2.19.1"), `field` its name of the field, `offset` the
+    position in bytes (or characters of a name) from the start of the input, and `reason` what is wrong.
     """
 
     def __init__(self, section: str, field: str, offset: int, reason: str) -> None:
@@ -52,7 +52,7 @@ class IllegalFormatName(DecodeError):
 
 
 class AuthenticationFailed(ProtocolError):
-    """The signature of a message is wrong or cannot be checked, or a caller is not who it says."""
+    """The signature of a message is wrong or cannot be verified, or a caller cannot prove its identity."""
 
     hresult = HResult.MQ_ERROR_FAIL_VERIFY_SIGNATURE_EX
 
@@ -64,13 +64,13 @@ class DecryptionFailed(ProtocolError):
 
 
 class UnsupportedFormatName(WaypostError):
-    """The format name is legal but the operation is not possible with its kind."""
+    """The format name is valid, but the operation is not possible with this kind of name."""
 
     hresult = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
 
 
 class EncodeError(WaypostError):
-    """A record holds values that its packet cannot carry. `field` is the specification's word."""
+    """A record has values that its packet cannot carry. `field` is the name in the specification."""
 
     hresult = HResult.MQ_ERROR_INVALID_PARAMETER
 
@@ -85,36 +85,36 @@ class EncodeError(WaypostError):
 
 
 class InvalidParameter(WaypostError):
-    """An argument is wrong in itself, or does not go with the others."""
+    """An argument is invalid, or conflicts with the others."""
 
     hresult = HResult.MQ_ERROR_INVALID_PARAMETER
 
 
 class InvalidHandle(WaypostError):
-    """The handle of a queue, a cursor or a request names nothing that is open."""
+    """The handle of a queue, a cursor or a request is not open."""
 
     hresult = HResult.MQ_ERROR_INVALID_HANDLE
 
 
 class ServiceNotAvailable(WaypostError):
-    """The queue manager is not Ready: it has not started yet, or is stopping."""
+    """The queue manager has not started yet, or is stopping."""
 
     hresult = HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE
 
 
 class CannotConnect(ServiceNotAvailable):
-    """No daemon answers at the address, so nothing was asked."""
+    """No daemon answers at the address. Nothing was requested."""
 
 
 class ConnectionLost(ServiceNotAvailable):
-    """The connection to the daemon ended before its answer came: nobody knows here whether it did what was asked."""
+    """The connection to the daemon ended before its answer came. The result is unknown."""
 
 
 class HostError(WaypostError):
-    """Another host has not acknowledged messages that were sent to it without a queue manager, or does not let us read.
+    """Another host did not acknowledge messages of `waypost.msmq`, or cannot be read.
 
-    `acknowledged` and `unknown` are the places, in the list of what was sent, of messages that the host has, and of
-    those of which nobody knows here whether it has them. The others it has not.
+    `acknowledged` has the positions, in the list of sent messages, of those that the host has, and `unknown` of those
+    that it may have. It does not have the others.
     """
 
     hresult = HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
@@ -126,28 +126,28 @@ class HostError(WaypostError):
 
     @property
     def is_outcome_unknown(self) -> bool:
-        """Whether some message may have arrived: to send it again may double it."""
+        """Whether a message may have arrived. Sending it again may then duplicate it."""
         return bool(self.unknown)
 
 
 class HostUnreachable(HostError):
-    """The name of the host is not known, or nothing answers there."""
+    """The name of the host is unknown, or the host does not answer."""
 
 
 class SessionRefused(HostError):
-    """Something answers at the host and grants no session, or serves no remote reader."""
+    """The host answers, but refuses a session or does not serve remote readers."""
 
 
 class SessionLost(HostError):
-    """The session was open, and ended before everything was acknowledged."""
+    """The session ended before everything was acknowledged."""
 
 
 class NotAcknowledged(HostError):
-    """The session is open, and the time to wait for acknowledgments is over."""
+    """The host did not acknowledge in time."""
 
 
 class AccessDenied(WaypostError):
-    """The caller lacks the right, or the queue was not opened for this."""
+    """The caller lacks the right, or the queue was opened for another access."""
 
     hresult = HResult.MQ_ERROR_ACCESS_DENIED
 
@@ -157,37 +157,37 @@ class QueueError(WaypostError):
 
 
 class QueueNotFound(QueueError):
-    """The format name resolves to no queue of this computer."""
+    """There is no queue with this name."""
 
     hresult = HResult.MQ_ERROR_QUEUE_NOT_FOUND
 
 
 class QueueExists(QueueError):
-    """A queue with this path name is there already."""
+    """A queue with this path name exists already."""
 
     hresult = HResult.MQ_ERROR_QUEUE_EXISTS
 
 
 class QueueDeleted(QueueError):
-    """The queue was deleted while a read waited on it; its handles can only be closed."""
+    """The queue was deleted while a read waited on it."""
 
     hresult = HResult.MQ_ERROR_QUEUE_DELETED
 
 
 class QueueNotAvailable(QueueError):
-    """The queue behind an open handle is gone, or its remote computer does not answer."""
+    """The queue of an open handle is gone, or its computer does not answer."""
 
     hresult = HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
 
 
 class SharingViolation(QueueError):
-    """Somebody else has the queue open for exclusive receiving, or exclusive receiving is asked for an open queue."""
+    """Another reader has the queue open exclusively, or an exclusive open is requested for an open queue."""
 
     hresult = HResult.MQ_ERROR_SHARING_VIOLATION
 
 
 class ResetUnderWay(QueueNotAvailable):
-    """One reset of the sequence of an outgoing queue is done at a time."""
+    """Another reset of this outgoing queue is running."""
 
 
 class UnsupportedAccessMode(QueueError):
@@ -197,45 +197,45 @@ class UnsupportedAccessMode(QueueError):
 
 
 class MessageError(WaypostError):
-    """A message cannot be found, taken or sent."""
+    """A message cannot be found, received or sent."""
 
 
 class MessageNotFound(MessageError):
-    """No message has this lookup identifier, or there is none in the direction of the seek."""
+    """There is no message with this lookup id, or none in the direction of the seek."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 
 
 class MessageAlreadyReceived(MessageError):
-    """The message at the cursor was removed from the queue by somebody else."""
+    """Another reader has removed the message at the cursor."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED
 
 
 class MessageLocked(MessageError):
-    """Another transaction holds the message until it ends."""
+    """Another transaction holds the message."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION
 
 
 class LabelTooLong(MessageError):
-    """The label has more UTF-16 units than a message carries."""
+    """The label is too long."""
 
     hresult = HResult.MQ_ERROR_LABEL_TOO_LONG
 
 
 class IllegalCursorAction(WaypostError):
-    """The cursor cannot peek at the next message before it has peeked at a current one."""
+    """`peek_next` was called before the first `peek`."""
 
     hresult = HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION
 
 
 class WaitError(WaypostError):
-    """A read that waited ended without a message."""
+    """A waiting read ended without a message."""
 
 
 class Timeout(WaitError):
-    """The time to wait for a message is over."""
+    """No message came in time."""
 
     hresult = HResult.MQ_ERROR_IO_TIMEOUT
 
@@ -247,7 +247,7 @@ class OperationCancelled(WaitError):
 
 
 class PropertyError(WaypostError):
-    """A property cannot be taken as given."""
+    """A property is invalid."""
 
     hresult = HResult.MQ_ERROR_PROPERTY
 
@@ -259,13 +259,13 @@ class IllegalPropertyId(PropertyError):
 
 
 class IllegalPropertyType(PropertyError):
-    """The variant type is not the one of the property."""
+    """The property has another variant type."""
 
     hresult = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT
 
 
 class IllegalPropertyValue(PropertyError):
-    """The value is not among those that the property may have."""
+    """The property does not allow this value."""
 
     hresult = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE
 
@@ -289,17 +289,17 @@ class TooManyProperties(PropertyError):
 
 
 class TransactionError(WaypostError):
-    """A transaction cannot go on as asked."""
+    """A transaction cannot continue as requested."""
 
 
 class TransactionUsage(TransactionError):
-    """The action cannot be done in this transaction, or not outside one."""
+    """The action is not possible in this transaction, or needs a transaction."""
 
     hresult = HResult.MQ_ERROR_TRANSACTION_USAGE
 
 
 class TransactionSequence(TransactionError):
-    """No such transaction is under way, or it is past the step that was asked for."""
+    """The transaction is unknown, or has ended already."""
 
     hresult = HResult.MQ_ERROR_TRANSACTION_SEQUENCE
 
@@ -317,54 +317,54 @@ class TransactionEnlistFailed(TransactionError):
 
 
 class CoordinatorNotConnected(TransactionError):
-    """The coordinator does not say how a transaction in doubt ended, so the queue manager cannot start."""
+    """The coordinator does not report the result of a transaction in doubt, so the queue manager cannot start."""
 
     hresult = HResult.MQ_ERROR_DTC_CONNECT
 
 
 class StoreError(WaypostError):
-    """The store cannot keep what it was given."""
+    """The store cannot write or read."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED
 
 
 class InsufficientResources(StoreError):
-    """A quota, the disk or memory is used up."""
+    """A quota, the disk or the memory is exhausted."""
 
     hresult = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 
 
 class LimitReached(InsufficientResources):
-    """There are as many of something, such as transactions, as are allowed."""
+    """A limit is reached, for example for open transactions."""
 
 
 class StoreFull(StoreError):
-    """The disk has no room, or the store has reached the size it may have. Nothing was stored, and nothing will be."""
+    """The disk is full, or the store has reached its maximum size. Nothing was stored, and nothing will be."""
 
     hresult = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 
 
 class OutcomeUnknown(StoreError):
-    """The disk failed while something was stored. It is kept in memory, and written if the disk works again in time."""
+    """The disk failed during a write. The change is in memory, and is written if the disk works again in time."""
 
 
 class StoreReadOnly(StoreError):
-    """The folder of the store cannot be written to."""
+    """The folder of the store is read-only."""
 
 
 class StoreInUse(StoreError):
-    """Another process, or another store object of this one, has the folder open."""
+    """The folder is open in another process, or twice in this one."""
 
 
 class StoreDamaged(StoreError):
-    """The store holds bytes that Waypost has not written."""
+    """The store has bytes that Waypost did not write."""
 
 
 class RecordDamaged(StoreDamaged):
-    """A record of the store is not what was written under its key, or is gone.
+    """A record of the store is damaged or missing.
 
-    `table` is the number of a waypost.store.port.Table. `value` has the bytes that are there in its place with what was
-    their checksum, and is None if nothing is there or it cannot be read. A program that is told of it has the sentence.
+    `table` is the number of a waypost.store.port.Table. `value` has the bytes that were found, with their checksum, and
+    is None if there are none. Over HTTP only the sentence is known.
     """
 
     def __init__(self, reason: str, table: int = 0, key: bytes = b"", value: bytes | None = None) -> None:
@@ -375,7 +375,7 @@ class RecordDamaged(StoreDamaged):
 
 
 class StoreTooOld(StoreError):
-    """An older Waypost has written the store, and whoever only reads it does not change it."""
+    """An older Waypost has written the store, and a reader must not convert it."""
 
 
 class StoreTooNew(StoreError):
@@ -383,23 +383,23 @@ class StoreTooNew(StoreError):
 
 
 class NotAStore(StoreError):
-    """The folder holds something else."""
+    """The folder has other content."""
 
 
 class BackupError(StoreError):
-    """A backup cannot be made, or nothing can be made of it."""
+    """A backup failed, or cannot be restored."""
 
 
 class BackupUnderWay(BackupError):
-    """One backup of a store is made at a time."""
+    """Another backup of the store is running."""
 
 
 class BackupDamaged(BackupError):
-    """The backup is not whole."""
+    """The backup is incomplete or damaged."""
 
 
 class DirectoryError(WaypostError):
-    """The directory did not do as asked: GenericError of MS-MQDMPR 3.1.1.17. Each other status has its own class."""
+    """The directory failed: GenericError of MS-MQDMPR 3.1.1.17. Each other status has its own class."""
 
     hresult = HResult.MQ_ERROR_DS_ERROR
 
@@ -415,7 +415,7 @@ class DirectoryObjectNotFound(DirectoryError):
 
 
 class DirectoryAttributeNotFound(DirectoryError):
-    """The object is there and an attribute that was asked for is not set."""
+    """The object exists, and the requested attribute is not set."""
 
 
 class DirectoryObjectExists(DirectoryError):

@@ -8,7 +8,7 @@ from waypost.api.records import Record
 
 
 class DamagedInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """A message that was set aside. `queue` is the name that its queue had.
+    """A damaged message that was set aside. `queue` is the name of its queue.
 
     `message_id` is "" if the bytes do not show it. `has_bytes` if the bytes that were found in its place are kept;
     `data` has them if they were asked for.

@@ -6,7 +6,7 @@ from waypost.api.records import Record
 
 
 class Explanation(Record, frozen=True):
-    """What a queue manager says about a message or a queue. `str()` gives its sentences, one a line.
+    """The explanation of the state of a message or a queue. `str()` returns its sentences, one per line.
 
     `facts` has the same as values: see docs/http.md.
     """

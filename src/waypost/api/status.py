@@ -56,7 +56,7 @@ class StatusInfo(Record, frozen=True, kw_only=True):
 
 
 class Check(Record, frozen=True):
-    """One thing that was looked at. `hint` says what to do, "" if nothing is wrong."""
+    """The result of one check. `hint` says what to do; "" if nothing is wrong."""
 
     check: str
     ok: bool

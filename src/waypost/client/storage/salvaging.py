@@ -36,13 +36,13 @@ _FROM_OLDER: Final = {Table.QUEUES, Table.COUNTERS}
 def salvage(
     folder: str | Path, new_folder: str | Path, *, progress: Progress = unheard
 ) -> SalvageReport:  # fmt: skip
-    """Bring everything that is whole in a folder into a new one. The folder is only read, and nobody may use it.
+    """Copy everything that is intact in a folder to a new one. The folder is only read, and must not be in use.
 
-    The new folder is the same queue manager: use one of the two from then on, never both. Its outgoing sequences begin
-    again, as after a restore. `progress` hears how many pages are looked at, and of how many.
+    The new folder is the same queue manager: use only one of the two from then on. Its outgoing sequences begin again,
+    as after a restore. `progress` is called with the number of pages read and the total.
 
-    Raises StoreInUse, StoreFull, NotAStore if there is nothing that could be brought back, and InvalidParameter if the
-    new folder holds something.
+    Raises StoreInUse, StoreFull, NotAStore if there is nothing to salvage, and InvalidParameter if the new folder is
+    not empty.
     """
     old, new = Path(folder), Path(new_folder)
     with _held(old) as file:

@@ -54,9 +54,9 @@ class Request(Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class ErrorObject(Struct, omit_defaults=True, kw_only=True):
-    """A WaypostError: the name of its class, its HRESULT as 0x and eight digits, and its sentence.
+    """A WaypostError: the name of its class, its HRESULT as 0x and eight digits, and its sentence in `message`.
 
-    `arguments` are those of a DecodeError or EncodeError, which have more than a sentence.
+    `arguments` are the arguments of a DecodeError or EncodeError.
     """
 
     error: str
