@@ -51,7 +51,7 @@ Seq = Annotated[int, Meta(ge=0, le=SEQUENCE_MASK)]
 
 
 class BulkQueue(Record, frozen=True, kw_only=True):
-    """A queue at one moment. `kind` is that of QueueInfo: private, public, system, journal, subqueue or outgoing."""
+    """A queue as of now. `kind` is private, public, system, journal, subqueue or outgoing."""
 
     format_name: str
     path: str
@@ -76,18 +76,18 @@ class BulkQueue(Record, frozen=True, kw_only=True):
 
 
 class BulkQueues(Record, frozen=True):
-    """Those that were asked for."""
+    """The requested messages."""
 
     queues: list[BulkQueue]
 
 
 @operation("GET /api/bulk/queues", asks=Right.READ)
 class ListBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
-    """List the queues that applications have created; with `kind` those of one kind, or all.
+    """List the queues that applications have created; `kind` selects another kind, or all.
 
-    `pattern` has * and ? for any characters, and is compared with names like orders, orders;journal, orders;retry and
-    system$;deadletter, and with the format names of outgoing queues. Of many queues each is shown as it is when its
-    turn comes: one that is created or deleted meanwhile may be missing.
+    `pattern`, with the wildcards * and ?, is compared with names such as orders, orders;journal, orders;retry and
+    system$;deadletter, and with the format names of outgoing queues. A long list is not a snapshot: a queue that is
+    created or deleted meanwhile may be missing.
     """
 
     kind: BulkKind = ""
@@ -96,17 +96,17 @@ class ListBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
 
 @operation("GET /api/bulk/queues/{name}", asks=Right.READ)
 class ShowBulkQueue(Operation[BulkQueue], frozen=True, kw_only=True):
-    """Show how far a queue can be read."""
+    """Show the arrival numbers up to which a queue can be read."""
 
     name: QueueName
     outgoing: Outgoing = False
 
 
 class PlannedRange(Record, frozen=True, kw_only=True):
-    """Part i is (bounds[i], bounds[i + 1]] and has counts[i] messages now. The last bound is where the plan ends.
+    """Part i is (bounds[i], bounds[i + 1]] and has counts[i] messages now. The last bound is the end of the plan.
 
-    Nothing behind `after` gives one bound, `after` itself, and no counts. A plan without `up_to` that ends short of
-    other messages says what holds them back, and how many of them are behind its end.
+    Without messages after `after`, the only bound is `after` itself, and there are no counts. If a plan without `up_to`
+    ends before other messages, it says what holds them back, and how many there are.
     """
 
     epoch: Guid
@@ -118,10 +118,10 @@ class PlannedRange(Record, frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/queues/{name}/plan?outgoing", asks=Right.READ, is_repeatable=True)
 class PlanRange(Operation[PlannedRange], frozen=True, kw_only=True):
-    """Divide the messages behind a number into ranges of about the same count.
+    """Divide the messages after a number into ranges of about the same size.
 
-    They are the first behind `after`, at most so many or so large together by the average of the queue. The default of
-    `up_to` is the stable number, or the committed one if locked messages are skipped.
+    The plan has the first messages after `after`, up to the limits of messages and of bytes by the average of the
+    queue. The default of `up_to` is the stable number, or the committed one if locked messages are skipped.
     """
 
     name: QueueName
@@ -139,7 +139,7 @@ class PlanRange(Operation[PlannedRange], frozen=True, kw_only=True):
 class ReadRange(Operation[Frame], frozen=True, kw_only=True):
     """Read messages of a range in one binary frame, in the order of arrival.
 
-    It has as many as the limits allow, one at least, and says how far it has come.
+    A frame has as many messages as the limits allow, at least one, and the number up to which it goes.
     """
 
     name: QueueName
@@ -153,14 +153,14 @@ class ReadRange(Operation[Frame], frozen=True, kw_only=True):
 
 
 class SeqAt(Record, frozen=True):
-    """The greatest number of those messages that had arrived before the time, 0 if there are none."""
+    """The greatest arrival number before the time; 0 if there is none."""
 
     seq: int
 
 
 @operation("GET /api/bulk/queues/{name}/seq", asks=Right.READ)
 class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
-    """Find the number behind which messages are that arrived at a time, in seconds since 1970, or later."""
+    """Find the arrival number after which all messages arrived at a time, in seconds since 1970, or later."""
 
     name: QueueName
     time: float
@@ -168,7 +168,7 @@ class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
 
 
 class Removed(Record, frozen=True):
-    """How many have gone, and how many of the range are still there: because of the limit, or locked."""
+    """The number of removed messages, and of those that are still there because of the limit or a lock."""
 
     count: int
     left: int
@@ -176,9 +176,9 @@ class Removed(Record, frozen=True):
 
 @operation("POST /api/bulk/queues/{name}/remove?outgoing", asks=Right.RECEIVE, is_repeatable=True)
 class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
-    """Take the messages of a range out of the queue, as a receive does. To ask twice is as good as to ask once.
+    """Delete the messages of a range, as a receive does. The request can be repeated safely.
 
-    At most `max_messages` go with one request.
+    One request removes at most `max_messages`.
     """
 
     name: QueueName
@@ -193,7 +193,9 @@ class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
 
 
 class Claimed(Record, frozen=True, kw_only=True):
-    """The part `number` of a claim; without messages there is none, and `number` is the `after` of the request."""
+    """The part `number` of a claim. If there are no messages, there is no part, and `number` is the `after` of the
+    request.
+    """
 
     number: int
     count: int
@@ -203,9 +205,9 @@ class Claimed(Record, frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/queues/{name}/claims", asks=Right.RECEIVE, is_repeatable=True)
 class Claim(Operation[Claimed], frozen=True, kw_only=True):
-    """Say which parts of a claim are processed, which takes them out of the queue, and ask for the next part.
+    """Report processed parts of a claim, which deletes their messages, and claim the next part.
 
-    The same question has the same answer until the next one is asked.
+    The same request has the same answer until the next part is requested.
     """
 
     name: QueueName
@@ -224,8 +226,8 @@ class Claim(Operation[Claimed], frozen=True, kw_only=True):
 class ReadClaim(Operation[Frame], frozen=True, kw_only=True):
     """Read messages of a part in one binary frame, by their places in the order of arrival.
 
-    Places are counted from 0: [start, stop) as far as the limits allow. In the frame, `end` is the place behind the
-    last message that it has.
+    Places are counted from 0: [start, stop), as far as the limits allow. In the frame, `end` is the place after its
+    last message.
     """
 
     name: QueueName
@@ -238,21 +240,21 @@ class ReadClaim(Operation[Frame], frozen=True, kw_only=True):
 
 
 class Returned(Record, frozen=True):
-    """How many messages are for others again."""
+    """The number of released messages."""
 
     count: int
 
 
 @operation("POST /api/bulk/queues/{name}/claims/return", asks=Right.RECEIVE, is_repeatable=True)
 class ReturnClaim(Operation[Returned], frozen=True, kw_only=True):
-    """Give back what is claimed, as the end of the lease does."""
+    """Release claimed messages, as the end of the lease does."""
 
     name: QueueName
     claim: BulkName
 
 
 class ClaimObject(Record, frozen=True, kw_only=True):
-    """A part that a reader has."""
+    """A claimed part."""
 
     claim: BulkName
     number: int
@@ -261,14 +263,14 @@ class ClaimObject(Record, frozen=True, kw_only=True):
 
 
 class Claims(Record, frozen=True):
-    """Those of one queue."""
+    """The claims of one queue."""
 
     claims: list[ClaimObject]
 
 
 @operation("GET /api/bulk/queues/{name}/claims", asks=Right.READ)
 class ListClaims(Operation[Claims], frozen=True, kw_only=True):
-    """List the parts of the queue that readers have."""
+    """List the claimed parts of the queue."""
 
     name: QueueName
 
@@ -277,7 +279,7 @@ class ListClaims(Operation[Claims], frozen=True, kw_only=True):
 
 
 class StagedMessages(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Messages for one queue: bodies that share the properties of `like`, or messages of their own."""
+    """Messages for one queue: bodies that share the properties of `like`, or messages with their own properties."""
 
     queue: str
     like: MessageProperties | UnsetType = UNSET
@@ -286,11 +288,10 @@ class StagedMessages(Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
 
 class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A batch of a query, as one of its runs writes it.
+    """A batch of a query in one of its runs.
 
-    `destination` is the queue that all messages are for, or "" if each says where it goes (a column, for Spark). A
-    batch without one is committed once, to whatever destination. `run` is a GUID; without one no repetition is known as
-    such but by its stages.
+    `destination` is the queue of all messages, or "" if each group has its own queue. A batch without a destination is
+    committed once for all destinations. `run` is a GUID; without it, a repetition is recognised only by its stages.
     """
 
     query: BulkName
@@ -300,7 +301,7 @@ class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
 
 class Staged(Record, frozen=True):
-    """`is_committed` if another run has committed the batch: then nothing is kept, and there is no stage."""
+    """`is_committed` is true if another run has committed the batch; then nothing is stored, and there is no stage."""
 
     stage: str
     count: int
@@ -309,9 +310,10 @@ class Staged(Record, frozen=True):
 
 @operation("POST /api/bulk/stages", asks=Right.SEND, is_repeatable=True)
 class Stage(BatchOfQuery, Operation[Staged], frozen=True, kw_only=True):
-    """Write messages to disk that nobody sees before their batch is committed.
+    """Stage messages: write them to disk, invisible until their batch is committed.
 
-    They are in their order, for transactional queues here or anywhere: all of them or none.
+    They keep their order. The queues must be transactional, on this or another computer. All messages are staged, or
+    none.
     """
 
     groups: list[StagedMessages]
@@ -320,14 +322,14 @@ class Stage(BatchOfQuery, Operation[Staged], frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/stages/drop", asks=Right.SEND, status=204, is_repeatable=True)
 class DropStages(Operation[None], frozen=True, kw_only=True):
-    """Let nothing be left of these stages, and of all that a run has staged for a batch. What is gone stays gone."""
+    """Drop stages, or all stages of a run for a batch. Dropping them twice is harmless."""
 
     stages: list[Guid] = []
     batch: BatchOfQuery | UnsetType = UNSET
 
 
 class Committed(Record, frozen=True):
-    """`is_repeated` if the batch was committed before: then the stages of this request are dropped."""
+    """`is_repeated` is true if the batch was committed before; then the stages of this request are dropped."""
 
     count: int
     is_repeated: bool
@@ -335,25 +337,25 @@ class Committed(Record, frozen=True):
 
 @operation("POST /api/bulk/commits", asks=Right.SEND, is_repeatable=True)
 class CommitStages(BatchOfQuery, Operation[Committed], frozen=True, kw_only=True):
-    """Make what is staged seen in one moment, once: a batch that was committed before changes nothing.
+    """Commit stages: make their messages visible at the same moment. A batch that was committed before changes nothing.
 
-    What else is staged for the batch is dropped.
+    Other stages of the batch are dropped.
     """
 
     stages: list[Guid]
 
 
 class Batches(Record, frozen=True):
-    """The last batches of a query that were committed, ascending."""
+    """The last committed batches of a query, ascending."""
 
     batches: list[int]
 
 
 @operation("GET /api/bulk/commits", asks=Right.READ)
 class ListBatches(Operation[Batches], frozen=True, kw_only=True):
-    """List the last batches of a query that were committed."""
+    """List the last committed batches of a query."""
 
-    query: Annotated[str, Meta(description="Whose batches they are.", extra_json_schema=BULK_NAME_FORM)]
+    query: Annotated[str, Meta(description="Name of the query.", extra_json_schema=BULK_NAME_FORM)]
 
 
 BULK_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (

@@ -8,7 +8,7 @@ from waypost.api.records import Record
 class Explanation(Record, frozen=True):
     """The explanation of the state of a message or a queue. `str()` returns its sentences, one per line.
 
-    `facts` has the same as values: see docs/http.md.
+    `facts` has the same as values.
     """
 
     sentences: tuple[str, ...]

@@ -12,9 +12,10 @@ Kind: TypeAlias = Literal["", "local", "outgoing", "system", "all"]
 
 
 class ConnectionInfo(Record, frozen=True, kw_only=True):
-    """Something that happened to the connection of an outgoing queue: MS-MQMQ 2.3.12.25.
+    """An event in the connection history of an outgoing queue (MS-MQMQ 2.3.12.25).
 
-    `status` is such as ready or connect_socket_failure. `error` is an HRESULT as 0x and eight digits, zero for none.
+    `status` is for example ready or connect_socket_failure. `error` is an HRESULT as 0x and eight digits; zero for no
+    error.
     """
 
     status: str
@@ -24,7 +25,7 @@ class ConnectionInfo(Record, frozen=True, kw_only=True):
 
 
 class MovedObject(Struct):
-    """The number of messages that this request moved. `next` is "" when all are moved."""
+    """The number of messages that this request moved. `next` is "" when all messages are moved."""
 
     moved: int
     next: str

@@ -78,10 +78,9 @@ class Greeting(Struct, kw_only=True):
 
 
 class SentIds(Struct, omit_defaults=True, kw_only=True):
-    """What a client does not know of messages that it has sent: the id of the first is {source}\\first_ordinal.
+    """The ids of sent messages: the id of the first is {source}\\first_ordinal.
 
-    The ordinals count up from there. A message that was sent to several queues has `copies`, and the lookup id 0.
-    waypost.client.transports.http.packing.sent_ids makes it.
+    The ordinals of the others follow. A message that was sent to several queues has `copies`, and the lookup id 0.
     """
 
     source: str
@@ -111,9 +110,9 @@ class Messages(Struct, omit_defaults=True, kw_only=True):
 
 
 class PacketRow(Struct, array_like=True, frozen=True):
-    """A message as the packet that MSMQ would transfer, and what the queue manager knows of it beside.
+    """A message as an MSMQ packet, with what the queue manager knows about it.
 
-    waypost.client.transports.http.packing.packet_row makes it.
+    The keys are those of a message object.
     """
 
     lookup_id: int
@@ -124,7 +123,7 @@ class PacketRow(Struct, array_like=True, frozen=True):
 
 
 class Packets(Struct, omit_defaults=True, kw_only=True):
-    """Messages that the reader decodes, if it looks at them. MessagePack only."""
+    """Messages as packets, which the reader decodes. MessagePack only."""
 
     rows: list[PacketRow]
     next: str = ""
@@ -140,7 +139,7 @@ class Receipts(Request):
 
 
 class Outcomes(Struct):
-    """`refused` are those that were over: nobody can tell here how they ended."""
+    """`refused` are transactions that had ended already, with an unknown result."""
 
     committed: list[Guid]
     refused: list[Guid] = []
