@@ -1,4 +1,4 @@
-"""What the documents show works as written.
+"""Commands, programs and links of the documents work as written.
 
 - `sh`: a `waypost` line is run in the root of the repository. A `make` line is only checked for a rule that exists and
   scripts that are there, because this suite is itself run by make.
@@ -105,7 +105,7 @@ def make_without_doing(command: str) -> None:
 
 @contextmanager
 def surroundings(text: str, folder: Path) -> Iterator[dict[str, str]]:
-    """What the words of a page stand for in a test: a daemon, if the page needs one."""
+    """The words of a page, each with its value in a test: a daemon, if the page needs one."""
     if URL not in text and HOST not in text:
         yield {}
         return

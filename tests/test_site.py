@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
-# What a browser fetches by itself.
+# Files that a browser fetches without being asked.
 LOADED = re.compile(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]*)\"|<link\b[^>]*\bhref=\"([^\"]*)\"")
 LINK = re.compile(r"<a\b[^>]*\bhref=\"([^\"]*)\"")
 IDENTIFIER = re.compile(r"\bid=\"([^\"]*)\"")

@@ -111,7 +111,7 @@ class ConnectionLost(ServiceNotAvailable):
 
 
 class HostError(WaypostError):
-    """Another host did not acknowledge messages of `waypost.msmq`, or cannot be read.
+    """Another host did not acknowledge messages of `waypost.msmq`, or does not serve readers.
 
     `acknowledged` has the positions, in the list of sent messages, of those that the host has, and `unknown` of those
     that it may have. It does not have the others.
@@ -201,7 +201,7 @@ class MessageError(WaypostError):
 
 
 class MessageNotFound(MessageError):
-    """There is no message with this lookup id, or none in the direction of the seek."""
+    """The message with this lookup id, or the next one in the direction of the seek, does not exist."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 

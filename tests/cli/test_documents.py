@@ -1,4 +1,4 @@
-"""The `shell` blocks of the documents work as written, on daemons of their own.
+"""The `shell` blocks of the documents work as written, on separate daemons.
 
 A block of the language `sh` needs no daemon, and tests/test_docs.py runs it. The `shell` blocks of one document are run
 line by line, in their order, in an empty folder. A line of `waypost serve` starts a daemon that stays, on an address in
@@ -45,7 +45,7 @@ class Story:
         self.addresses: dict[str, str] = {}
 
     def output(self, line: str) -> str:
-        """What a line writes. A command alone needs no process of its own, which takes a second to start."""
+        """The output of a line. A command alone runs in this process, because a process takes a second to start."""
         program, *arguments = shlex.split(self.here(line))
         if program == "waypost" and "|" not in arguments:
             alone = CliRunner().invoke(app, arguments, env=self.environment)

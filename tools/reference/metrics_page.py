@@ -15,7 +15,7 @@ from waypost.node.network.refusals import Reason
 from waypost.rpc.statistics import CallResult
 
 _FAMILY: Final = re.compile(r"^# HELP (\w+) (.*)\n# TYPE \1 (\w+)$", re.MULTILINE)
-# The sample that tells when a histogram began.
+# The sample with the start of a histogram.
 _CREATED: Final = "_created"
 _PORTS: Final = tuple(f"--{name}-port=0" for name in ("transfer", "ping", "rpc", "qm2qm", "http"))
 
@@ -95,7 +95,7 @@ def _lines(families: list[tuple[str, str, str]]) -> Iterator[str]:
 
 
 def _title(name: str) -> str:
-    # What counts queues, and not something of each.
+    # These count queues, and belong to the queue manager.
     of_all = ("waypost_queues", "waypost_outgoing_queues")
     begins = "waypost_start" if name.startswith(of_all) else name
     return next(title for prefix, title, _ in _SECTIONS if begins.startswith(prefix))
@@ -109,7 +109,7 @@ def _row(family: tuple[str, str, str]) -> tuple[str, str, str]:
 
 
 def _metrics() -> str:
-    """What a daemon that nobody has used yet answers."""
+    """The answer of a new daemon."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "waypost.cli", "serve", "--data", folder, "--bind", "127.0.0.1", *_PORTS]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as daemon:

@@ -16,7 +16,7 @@ _HEAD: Final = f"""\
 
 {MADE}
 Everything in the module `waypost`. [The Python guide](../python.md) explains it with examples, [waypost.aio](aio.md)
-has the same for asyncio, and [the errors](errors.md) have a page of their own.
+has the same for asyncio, and [the errors](errors.md) are on a separate page.
 """
 _AIO_HEAD: Final = f"""\
 # Python reference: asyncio
@@ -52,7 +52,7 @@ def _module(module: ModuleType, given: type) -> Iterator[str]:
 
 
 def _order(name: str) -> tuple[int, str]:
-    """What programs use most comes first."""
+    """Classes that programs use most come first."""
     first = ("Manager", "Queue", "Message", "Transaction", "Cursor")
     return (first.index(name) if name in first else len(first), name)
 

@@ -105,7 +105,7 @@ class ShowBulkQueue(Operation[BulkQueue], frozen=True, kw_only=True):
 class PlannedRange(Record, frozen=True, kw_only=True):
     """Part i is (bounds[i], bounds[i + 1]] and has counts[i] messages now. The last bound is the end of the plan.
 
-    Without messages after `after`, the only bound is `after` itself, and there are no counts. If a plan without `up_to`
+    Without messages after `after`, the only bound is `after` itself, and `counts` is empty. If a plan without `up_to`
     ends before other messages, it says what holds them back, and how many there are.
     """
 
@@ -193,7 +193,7 @@ class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
 
 
 class Claimed(Record, frozen=True, kw_only=True):
-    """The part `number` of a claim. If there are no messages, there is no part, and `number` is the `after` of the
+    """The part `number` of a claim. Without messages it is empty, and `number` is the `after` of the
     request.
     """
 
@@ -301,7 +301,7 @@ class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
 
 class Staged(Record, frozen=True):
-    """`is_committed` is true if another run has committed the batch; then nothing is stored, and there is no stage."""
+    """`is_committed` is true if another run has committed the batch; then nothing is stored or staged."""
 
     stage: str
     count: int

@@ -10,7 +10,7 @@ from waypost.api.records import Record
 class DamagedInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
     """A damaged message that was set aside. `queue` is the name of its queue.
 
-    `message_id` is "" if it cannot be read. `has_bytes` is true if the found bytes are kept; `data` has them if they
+    `message_id` is "" if it is unreadable. `has_bytes` is true if the found bytes are kept; `data` has them if they
     were requested.
     """
 

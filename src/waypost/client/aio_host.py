@@ -63,8 +63,8 @@ class Host(ManagerSender):
     HostUnreachable, SessionRefused, SessionLost or NotAcknowledged. The error lists the acknowledged messages, and
     `is_outcome_unknown` is true if others may have arrived nevertheless.
 
-    Reading uses MS-MQRR, or MS-MQQP with older hosts. It raises a HostError if the host cannot be reached or does not
-    serve readers, AuthenticationFailed if the host refuses the user, QueueNotFound if there is no such queue, and
+    Reading uses MS-MQRR, or MS-MQQP with older hosts. It raises a HostError if the host does not answer or does not
+    serve readers, AuthenticationFailed if the host refuses the user, QueueNotFound for an unknown queue, and
     AccessDenied if the user may not read it. Many calls can wait at the same time over few connections.
     """
 
@@ -103,8 +103,8 @@ class Host(ManagerSender):
 
         A receive confirms the arrival of the message, and only then does the host remove it. So a broken connection
         loses nothing: it is made again within the `timeout` of waypost.msmq, and the wait continues. If it breaks
-        during the confirmation, the message is returned and may come a second time, to this reader or another. There
-        are no transactions. Calls that are not about messages raise InvalidParameter.
+        during the confirmation, the message is returned and may come a second time, to this reader or another.
+        Transactions are not available. Calls that are not about messages raise InvalidParameter.
 
         A cursor and `browse` lose their place with the connection and raise SessionLost; the next use of a cursor
         starts from the first message. `move` raises UnsupportedAccessMode if the host is too old. After a `purge` or a

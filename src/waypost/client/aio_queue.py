@@ -73,8 +73,8 @@ class Queue(QueueSender, QueueSetter):
     The queue is opened when it is first used, so a queue object is cheap, and an unknown name raises QueueNotFound at
     that time. Tasks of its event loop can share it.
 
-    Every method may raise a WaypostError with a sentence that says what is wrong. StoreFull means that the disk has no
-    space and that nothing was done.
+    Every method may raise a WaypostError with a sentence that says what is wrong. StoreFull means that the disk is full
+    and that nothing was done.
     """
 
     __slots__ = (
@@ -161,8 +161,8 @@ class Queue(QueueSender, QueueSetter):
         `abort_count`.
 
         With a `lookup_id`, receive that message, or the "next" or "previous" one with `seek`; `seek="first"` and "last"
-        need no `lookup_id`. This does not wait. It raises MessageNotFound if there is no such message or a transaction
-        holds it, and MessageAlreadyReceived if another reader has received the message at the cursor.
+        need no `lookup_id`. This does not wait. It raises MessageNotFound if the message does not exist or a
+        transaction holds it, and MessageAlreadyReceived if another reader has received the message at the cursor.
 
         Outside a transaction a message is received at most once: it is lost if the call is interrupted or cancelled, or
         the process ends, while the removal is being written to disk. Receive in a transaction if no message may be

@@ -334,8 +334,7 @@ class QueueCreator(ABC):
     ) -> "Queue":
         """Create a queue. Raises QueueExists if it exists already.
 
-        A transactional queue accepts messages in transactions only. This cannot be changed later; `Queue.set` changes
-        the other properties:
+        A transactional queue accepts messages in transactions only. `Queue.set` changes the other properties later:
         """
         properties = QueueProperties(
             label,

@@ -26,8 +26,8 @@ _log: Final = logging.getLogger("waypost.http")
 async def _backup(service: Service, _asked: Nothing, _request: Request) -> "_Answer":
     """Stream a backup of everything on disk, for `waypost store restore`.
 
-    Only one backup runs at a time; a second one is refused with 409. A stream that breaks off lacks its end and cannot
-    be restored.
+    Only one backup runs at a time; a second one is refused with 409. A stream that breaks off lacks its end and is
+    useless.
     """
     loop = asyncio.get_running_loop()
     source = await loop.run_in_executor(None, BackupSource, service.path, service.settings.backup)

@@ -41,13 +41,13 @@ from waypost.store.folder import DATA
 
 _COMMIT_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
-# How far back the longest turn of the loop is looked for.
+# The time in which the longest turn of the loop is searched.
 _LONGEST_SECONDS: Final = 60.0
 
-# What transfer counts that can go down again.
+# Numbers of transfer that can go down.
 _GAUGES: Final = frozenset({"sessions", "sessions_open"})
 
-# What transfer counts since the start.
+# Numbers of transfer since the start.
 _TRANSFER: Final = {
     "sessions": "Connections with other queue managers now.",
     "sessions_open": "Sessions now over which messages can flow.",
@@ -83,7 +83,7 @@ _TRANSFER: Final = {
     "acks_refused": "Administration acknowledgments not sent, because of transfer.ack_hosts or a limit.",
 }
 
-# What RPC counts that has no labels.
+# Numbers of RPC without labels.
 _RPC_COUNTERS: Final = {
     "connections_accepted": "Connections accepted from remote readers.",
     "binds_refused": "Connections refused at their first packet.",

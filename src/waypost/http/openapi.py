@@ -36,7 +36,7 @@ _STATUSES: Final = {
     415: "The body is neither JSON nor MessagePack.",
     421: "The host name is not one of this server.",
     500: "The disk failed during a write, or the server has a defect.",
-    502: "Another computer, whose queue is read, cannot be reached or was lost.",
+    502: "Another computer, whose queue is read, does not answer or was lost.",
     503: "The queue manager is stopping, or a limit of open objects is reached.",
     507: "The disk or a quota is full.",
 }

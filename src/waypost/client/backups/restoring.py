@@ -67,7 +67,7 @@ def restore(
     The whole backup is read and checked first. Nothing is overwritten: `path` must be new or an empty folder.
     `progress` is called with the number of bytes read so far and the approximate total.
 
-    Raises BackupDamaged if the backup is not complete, and BackupError if the folder cannot be made.
+    Raises BackupDamaged if the backup is not complete, and BackupError if making the folder fails.
     """
     if bool(same_identity) == bool(new_identity):
         raise InvalidParameter("one of same_identity and new_identity has to be given")
