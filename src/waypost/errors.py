@@ -1,9 +1,9 @@
 """The error tree. Every error of Waypost is a WaypostError that carries its HRESULT and a sentence.
 
-Two branches matter to a caller. A ProtocolError says that bytes or text from outside are wrong (a remote host, a file,
-a name somebody typed); nothing else is ever raised for them. The other errors say that the queue manager cannot do what
-the caller asked for. Errors are raised as the narrowest class and are translated only where a layer hands them to a
-person or another protocol (RPC, HTTP, an exit code). The numbers are those of MS-MQMQ 2.4.
+Two branches matter to a caller: ProtocolError says that bytes or text which came from outside are wrong (a remote host,
+a file, a name somebody typed), and nothing else is ever raised for them; the other errors say that what the caller
+asked for cannot be done. Errors are raised as the narrowest class and are translated only where a layer hands them to
+another world (RPC, HTTP, an exit code). The numbers are those of MS-MQMQ 2.4.
 """
 
 from typing import ClassVar
@@ -12,20 +12,20 @@ from waypost.hresult import HResult
 
 
 class WaypostError(Exception):
-    """Base class of all errors of Waypost."""
+    """The root of the tree."""
 
     hresult: ClassVar[HResult] = HResult.MQ_ERROR
 
 
 class ProtocolError(WaypostError):
-    """Data from outside violates a specification."""
+    """Something from outside breaks the rules of a specification."""
 
 
 class DecodeError(ProtocolError):
-    """Bytes or text do not follow their specification.
+    """Bytes or text that are not what their specification says.
 
-    `section` is the section of the specification ("MS-MQMQ 2.2.19.1"), `field` its name of the field, `offset` the
-    position in bytes (or characters of a name) from the start of the input, and `reason` what is wrong.
+    `section` cites it ("MS-MQMQ 2.2.19.1"), `field` is the specification's word, `offset` counts bytes (or characters
+    of a name) from the start of the packet, blob or text that was given, and `reason` completes the sentence.
     """
 
     def __init__(self, section: str, field: str, offset: int, reason: str) -> None:
@@ -52,25 +52,25 @@ class IllegalFormatName(DecodeError):
 
 
 class AuthenticationFailed(ProtocolError):
-    """The signature of a message is wrong or not verifiable, or a caller failed to authenticate."""
+    """The signature of a message is wrong or cannot be checked, or a caller is not who it says."""
 
     hresult = HResult.MQ_ERROR_FAIL_VERIFY_SIGNATURE_EX
 
 
 class DecryptionFailed(ProtocolError):
-    """The body of a message does not decrypt."""
+    """The body of a message cannot be decrypted."""
 
     hresult = HResult.MQ_ERROR_CORRUPTED_SECURITY_DATA
 
 
 class UnsupportedFormatName(WaypostError):
-    """The format name is valid, but the operation is not possible with this kind of name."""
+    """The format name is legal but the operation is not possible with its kind."""
 
     hresult = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
 
 
 class EncodeError(WaypostError):
-    """A record has values that its packet cannot carry. `field` is the name in the specification."""
+    """A record holds values that its packet cannot carry. `field` is the specification's word."""
 
     hresult = HResult.MQ_ERROR_INVALID_PARAMETER
 
@@ -85,36 +85,36 @@ class EncodeError(WaypostError):
 
 
 class InvalidParameter(WaypostError):
-    """An argument is invalid, or conflicts with the others."""
+    """An argument is wrong in itself, or does not go with the others."""
 
     hresult = HResult.MQ_ERROR_INVALID_PARAMETER
 
 
 class InvalidHandle(WaypostError):
-    """The handle of a queue, a cursor or a request is not open."""
+    """The handle of a queue, a cursor or a request names nothing that is open."""
 
     hresult = HResult.MQ_ERROR_INVALID_HANDLE
 
 
 class ServiceNotAvailable(WaypostError):
-    """The queue manager has not started yet, or is stopping."""
+    """The queue manager is not Ready: it has not started yet, or is stopping."""
 
     hresult = HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE
 
 
 class CannotConnect(ServiceNotAvailable):
-    """No daemon answers at the address. Nothing was requested."""
+    """No daemon answers at the address, so nothing was asked."""
 
 
 class ConnectionLost(ServiceNotAvailable):
-    """The connection to the daemon ended before its answer came: the outcome is unknown."""
+    """The connection to the daemon ended before its answer came: nobody knows here whether it did what was asked."""
 
 
 class HostError(WaypostError):
-    """Another host did not acknowledge messages of `waypost.msmq`, or does not serve readers.
+    """Another host has not acknowledged messages that were sent to it without a queue manager, or does not let us read.
 
-    `acknowledged` has the positions, in the list of sent messages, of those that the host has, and `unknown` of those
-    that it may have. It does not have the others.
+    `acknowledged` and `unknown` are the places, in the list of what was sent, of messages that the host has, and of
+    those of which nobody knows here whether it has them. The others it has not.
     """
 
     hresult = HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
@@ -126,116 +126,116 @@ class HostError(WaypostError):
 
     @property
     def is_outcome_unknown(self) -> bool:
-        """Whether a message may have arrived. Sending it again may then duplicate it."""
+        """Whether some message may have arrived: to send it again may double it."""
         return bool(self.unknown)
 
 
 class HostUnreachable(HostError):
-    """The name of the host is unknown, or the host does not answer."""
+    """The name of the host is not known, or nothing answers there."""
 
 
 class SessionRefused(HostError):
-    """The host answers, but refuses a session or does not serve remote readers."""
+    """Something answers at the host and grants no session, or serves no remote reader."""
 
 
 class SessionLost(HostError):
-    """The session ended before everything was acknowledged."""
+    """The session was open, and ended before everything was acknowledged."""
 
 
 class NotAcknowledged(HostError):
-    """The host did not acknowledge in time."""
+    """The session is open, and the time to wait for acknowledgments is over."""
 
 
 class AccessDenied(WaypostError):
-    """The caller lacks the right, or the queue was opened for another access."""
+    """The caller lacks the right, or the queue was not opened for this."""
 
     hresult = HResult.MQ_ERROR_ACCESS_DENIED
 
 
 class QueueError(WaypostError):
-    """A queue does not allow the operation."""
+    """A queue cannot be used as asked."""
 
 
 class QueueNotFound(QueueError):
-    """The queue does not exist on this computer."""
+    """The format name resolves to no queue of this computer."""
 
     hresult = HResult.MQ_ERROR_QUEUE_NOT_FOUND
 
 
 class QueueExists(QueueError):
-    """A queue with this path name exists already."""
+    """A queue with this path name is there already."""
 
     hresult = HResult.MQ_ERROR_QUEUE_EXISTS
 
 
 class QueueDeleted(QueueError):
-    """The queue was deleted while a read waited on it."""
+    """The queue was deleted while a read waited on it; its handles can only be closed."""
 
     hresult = HResult.MQ_ERROR_QUEUE_DELETED
 
 
 class QueueNotAvailable(QueueError):
-    """The queue of an open handle is gone, or its computer does not answer."""
+    """The queue behind an open handle is gone, or its remote computer does not answer."""
 
     hresult = HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
 
 
 class SharingViolation(QueueError):
-    """Another reader has the queue open exclusively, or an exclusive open is requested for an open queue."""
+    """Somebody else has the queue open for exclusive receiving, or exclusive receiving is asked for an open queue."""
 
     hresult = HResult.MQ_ERROR_SHARING_VIOLATION
 
 
 class ResetUnderWay(QueueNotAvailable):
-    """Another reset of this outgoing queue is running."""
+    """One reset of the sequence of an outgoing queue is done at a time."""
 
 
 class UnsupportedAccessMode(QueueError):
-    """The queue does not open with this access mode."""
+    """The queue cannot be opened with this access mode."""
 
     hresult = HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE
 
 
 class MessageError(WaypostError):
-    """A message was not found, received or sent."""
+    """A message cannot be found, taken or sent."""
 
 
 class MessageNotFound(MessageError):
-    """The message with this lookup id, or the next one in the direction of the seek, does not exist."""
+    """No message has this lookup identifier, or there is none in the direction of the seek."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 
 
 class MessageAlreadyReceived(MessageError):
-    """Another reader has removed the message at the cursor."""
+    """The message at the cursor was removed from the queue by somebody else."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED
 
 
 class MessageLocked(MessageError):
-    """Another transaction holds the message."""
+    """Another transaction holds the message until it ends."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION
 
 
 class LabelTooLong(MessageError):
-    """The label is too long."""
+    """The label has more UTF-16 units than a message carries."""
 
     hresult = HResult.MQ_ERROR_LABEL_TOO_LONG
 
 
 class IllegalCursorAction(WaypostError):
-    """`peek_next` was called before the first `peek`."""
+    """The cursor cannot peek at the next message before it has peeked at a current one."""
 
     hresult = HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION
 
 
 class WaitError(WaypostError):
-    """A waiting read ended without a message."""
+    """A read that waited ended without a message."""
 
 
 class Timeout(WaitError):
-    """No message came in time."""
+    """The time to wait for a message is over."""
 
     hresult = HResult.MQ_ERROR_IO_TIMEOUT
 
@@ -247,7 +247,7 @@ class OperationCancelled(WaitError):
 
 
 class PropertyError(WaypostError):
-    """A property is invalid."""
+    """A property cannot be taken as given."""
 
     hresult = HResult.MQ_ERROR_PROPERTY
 
@@ -259,13 +259,13 @@ class IllegalPropertyId(PropertyError):
 
 
 class IllegalPropertyType(PropertyError):
-    """The property has another variant type."""
+    """The variant type is not the one of the property."""
 
     hresult = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT
 
 
 class IllegalPropertyValue(PropertyError):
-    """The property does not allow this value."""
+    """The value is not among those that the property may have."""
 
     hresult = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE
 
@@ -277,7 +277,7 @@ class IllegalSecurityDescriptor(PropertyError):
 
 
 class PropertyNotAllowed(PropertyError):
-    """The operation does not allow the property, such as a path name after creation."""
+    """The property cannot be given in this operation, such as a path name after creation."""
 
     hresult = HResult.MQ_ERROR_PROPERTY_NOTALLOWED
 
@@ -289,23 +289,23 @@ class TooManyProperties(PropertyError):
 
 
 class TransactionError(WaypostError):
-    """A transaction cannot continue as requested."""
+    """A transaction cannot go on as asked."""
 
 
 class TransactionUsage(TransactionError):
-    """The operation is not allowed in this transaction, or only in one."""
+    """The action cannot be done in this transaction, or not outside one."""
 
     hresult = HResult.MQ_ERROR_TRANSACTION_USAGE
 
 
 class TransactionSequence(TransactionError):
-    """The transaction is unknown, or has ended already."""
+    """No such transaction is under way, or it is past the step that was asked for."""
 
     hresult = HResult.MQ_ERROR_TRANSACTION_SEQUENCE
 
 
 class TransactionImportFailed(TransactionError):
-    """The propagation token of a remote transaction is invalid."""
+    """The propagation token of a remote transaction cannot be used."""
 
     hresult = HResult.MQ_ERROR_TRANSACTION_IMPORT
 
@@ -317,54 +317,54 @@ class TransactionEnlistFailed(TransactionError):
 
 
 class CoordinatorNotConnected(TransactionError):
-    """The coordinator does not report the result of a transaction in doubt, so the queue manager cannot start."""
+    """The coordinator does not say how a transaction in doubt ended, so the queue manager cannot start."""
 
     hresult = HResult.MQ_ERROR_DTC_CONNECT
 
 
 class StoreError(WaypostError):
-    """The store failed to keep data."""
+    """The store cannot keep what it was given."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED
 
 
 class InsufficientResources(StoreError):
-    """A quota, the disk or the memory is exhausted."""
+    """A quota, the disk or memory is used up."""
 
     hresult = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 
 
 class LimitReached(InsufficientResources):
-    """A limit on the number of something, such as transactions, is reached."""
+    """There are as many of something, such as transactions, as are allowed."""
 
 
 class StoreFull(StoreError):
-    """The disk is full, or the store has reached its maximum size. Nothing was stored, and nothing will be."""
+    """The disk has no room, or the store has reached the size it may have. Nothing was stored, and nothing will be."""
 
     hresult = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 
 
 class OutcomeUnknown(StoreError):
-    """The disk failed during a write. The change is in memory, and is written if the disk works again in time."""
+    """The disk failed while something was stored. It is kept in memory, and written if the disk works again in time."""
 
 
 class StoreReadOnly(StoreError):
-    """The folder of the store is read-only."""
+    """The folder of the store cannot be written to."""
 
 
 class StoreInUse(StoreError):
-    """The folder is open in another process, or twice in this one."""
+    """Another process, or another store object of this one, has the folder open."""
 
 
 class StoreDamaged(StoreError):
-    """The store has bytes that Waypost did not write."""
+    """The store holds bytes that Waypost has not written."""
 
 
 class RecordDamaged(StoreDamaged):
-    """A record of the store is damaged or missing.
+    """A record of the store is not what was written under its key, or is gone.
 
     `table` is the number of a waypost.store.port.Table. `value` has the bytes that are there in its place with what was
-    their checksum, and is None if nothing is there or it is unreadable. A program sees the sentence.
+    their checksum, and is None if nothing is there or it cannot be read. A program that is told of it has the sentence.
     """
 
     def __init__(self, reason: str, table: int = 0, key: bytes = b"", value: bytes | None = None) -> None:
@@ -375,7 +375,7 @@ class RecordDamaged(StoreDamaged):
 
 
 class StoreTooOld(StoreError):
-    """An older Waypost wrote the store, and a reader that may not change it cannot upgrade it."""
+    """An older Waypost has written the store, and whoever only reads it does not change it."""
 
 
 class StoreTooNew(StoreError):
@@ -383,29 +383,29 @@ class StoreTooNew(StoreError):
 
 
 class NotAStore(StoreError):
-    """The folder has other content."""
+    """The folder holds something else."""
 
 
 class BackupError(StoreError):
-    """A backup failed, or is not usable."""
+    """A backup cannot be made, or nothing can be made of it."""
 
 
 class BackupUnderWay(BackupError):
-    """Another backup of the store is running."""
+    """One backup of a store is made at a time."""
 
 
 class BackupDamaged(BackupError):
-    """The backup is incomplete or damaged."""
+    """The backup is not whole."""
 
 
 class DirectoryError(WaypostError):
-    """The directory failed: GenericError of MS-MQDMPR 3.1.1.17. Each other status has its own class."""
+    """The directory did not do as asked: GenericError of MS-MQDMPR 3.1.1.17. Each other status has its own class."""
 
     hresult = HResult.MQ_ERROR_DS_ERROR
 
 
 class DirectoryNotConnected(DirectoryError):
-    """The directory is unreachable, or this queue manager has none."""
+    """The directory cannot be reached, or this queue manager has none."""
 
     hresult = HResult.MQ_ERROR_NO_DS
 
@@ -415,7 +415,7 @@ class DirectoryObjectNotFound(DirectoryError):
 
 
 class DirectoryAttributeNotFound(DirectoryError):
-    """The object exists, and the requested attribute is not set."""
+    """The object is there and an attribute that was asked for is not set."""
 
 
 class DirectoryObjectExists(DirectoryError):

@@ -51,7 +51,7 @@ Seq = Annotated[int, Meta(ge=0, le=SEQUENCE_MASK)]
 
 
 class BulkQueue(Record, frozen=True, kw_only=True):
-    """A queue as of now. `kind` is private, public, system, journal, subqueue or outgoing."""
+    """A queue at one moment. `kind` is that of QueueInfo: private, public, system, journal, subqueue or outgoing."""
 
     format_name: str
     path: str
@@ -76,18 +76,18 @@ class BulkQueue(Record, frozen=True, kw_only=True):
 
 
 class BulkQueues(Record, frozen=True):
-    """The requested messages."""
+    """Those that were asked for."""
 
     queues: list[BulkQueue]
 
 
 @operation("GET /api/bulk/queues", asks=Right.READ)
 class ListBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
-    """List the queues that applications have created; `kind` selects another kind, or all.
+    """List the queues that applications have created; with `kind` those of one kind, or all.
 
-    `pattern`, with the wildcards * and ?, is compared with names such as orders, orders;journal, orders;retry and
-    system$;deadletter, and with the format names of outgoing queues. A long list is not a snapshot: a queue that is
-    created or deleted meanwhile may be missing.
+    `pattern` has * and ? for any characters, and is compared with names like orders, orders;journal, orders;retry and
+    system$;deadletter, and with the format names of outgoing queues. Of many queues each is shown as it is when its
+    turn comes: one that is created or deleted meanwhile may be missing.
     """
 
     kind: BulkKind = ""
@@ -96,17 +96,17 @@ class ListBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
 
 @operation("GET /api/bulk/queues/{name}", asks=Right.READ)
 class ShowBulkQueue(Operation[BulkQueue], frozen=True, kw_only=True):
-    """Show the arrival numbers up to which a queue can be read."""
+    """Show how far a queue can be read."""
 
     name: QueueName
     outgoing: Outgoing = False
 
 
 class PlannedRange(Record, frozen=True, kw_only=True):
-    """Part i is (bounds[i], bounds[i + 1]] and has counts[i] messages now. The last bound is the end of the plan.
+    """Part i is (bounds[i], bounds[i + 1]] and has counts[i] messages now. The last bound is where the plan ends.
 
-    Without messages after `after`, the only bound is `after` itself, and `counts` is empty. If a plan without `up_to`
-    ends before other messages, it says what holds them back, and how many there are.
+    Nothing behind `after` gives one bound, `after` itself, and no counts. A plan without `up_to` that ends short of
+    other messages says what holds them back, and how many of them are behind its end.
     """
 
     epoch: Guid
@@ -118,10 +118,10 @@ class PlannedRange(Record, frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/queues/{name}/plan?outgoing", asks=Right.READ, is_repeatable=True)
 class PlanRange(Operation[PlannedRange], frozen=True, kw_only=True):
-    """Divide the messages after a number into ranges of about the same size.
+    """Divide the messages behind a number into ranges of about the same count.
 
-    The plan has the first messages after `after`, up to the limits of messages and of bytes by the average of the
-    queue. The default of `up_to` is the stable number, or the committed one if locked messages are skipped.
+    They are the first behind `after`, at most so many or so large together by the average of the queue. The default of
+    `up_to` is the stable number, or the committed one if locked messages are skipped.
     """
 
     name: QueueName
@@ -139,7 +139,7 @@ class PlanRange(Operation[PlannedRange], frozen=True, kw_only=True):
 class ReadRange(Operation[Frame], frozen=True, kw_only=True):
     """Read messages of a range in one binary frame, in the order of arrival.
 
-    A frame has as many messages as the limits allow, at least one, and the number up to which it goes.
+    It has as many as the limits allow, one at least, and says how far it has come.
     """
 
     name: QueueName
@@ -153,14 +153,14 @@ class ReadRange(Operation[Frame], frozen=True, kw_only=True):
 
 
 class SeqAt(Record, frozen=True):
-    """The greatest arrival number before the time; 0 if there is none."""
+    """The greatest number of those messages that had arrived before the time, 0 if there are none."""
 
     seq: int
 
 
 @operation("GET /api/bulk/queues/{name}/seq", asks=Right.READ)
 class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
-    """Find the arrival number after which all messages arrived at a time, in seconds since 1970, or later."""
+    """Find the number behind which messages are that arrived at a time, in seconds since 1970, or later."""
 
     name: QueueName
     time: float
@@ -168,7 +168,7 @@ class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
 
 
 class Removed(Record, frozen=True):
-    """The number of removed messages, and of those that are still there because of the limit or a lock."""
+    """How many have gone, and how many of the range are still there: because of the limit, or locked."""
 
     count: int
     left: int
@@ -176,9 +176,9 @@ class Removed(Record, frozen=True):
 
 @operation("POST /api/bulk/queues/{name}/remove?outgoing", asks=Right.RECEIVE, is_repeatable=True)
 class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
-    """Delete the messages of a range, as a receive does. The request can be repeated safely.
+    """Take the messages of a range out of the queue, as a receive does. To ask twice is as good as to ask once.
 
-    One request removes at most `max_messages`.
+    At most `max_messages` go with one request.
     """
 
     name: QueueName
@@ -193,9 +193,7 @@ class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
 
 
 class Claimed(Record, frozen=True, kw_only=True):
-    """The part `number` of a claim. Without messages it is empty, and `number` is the `after` of the
-    request.
-    """
+    """The part `number` of a claim; without messages there is none, and `number` is the `after` of the request."""
 
     number: int
     count: int
@@ -205,9 +203,9 @@ class Claimed(Record, frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/queues/{name}/claims", asks=Right.RECEIVE, is_repeatable=True)
 class Claim(Operation[Claimed], frozen=True, kw_only=True):
-    """Report processed parts of a claim, which deletes their messages, and claim the next part.
+    """Say which parts of a claim are processed, which takes them out of the queue, and ask for the next part.
 
-    The same request has the same answer until the next part is requested.
+    The same question has the same answer until the next one is asked.
     """
 
     name: QueueName
@@ -226,8 +224,8 @@ class Claim(Operation[Claimed], frozen=True, kw_only=True):
 class ReadClaim(Operation[Frame], frozen=True, kw_only=True):
     """Read messages of a part in one binary frame, by their places in the order of arrival.
 
-    Places are counted from 0: [start, stop), as far as the limits allow. In the frame, `end` is the place after its
-    last message.
+    Places are counted from 0: [start, stop) as far as the limits allow. In the frame, `end` is the place behind the
+    last message that it has.
     """
 
     name: QueueName
@@ -240,21 +238,21 @@ class ReadClaim(Operation[Frame], frozen=True, kw_only=True):
 
 
 class Returned(Record, frozen=True):
-    """The number of released messages."""
+    """How many messages are for others again."""
 
     count: int
 
 
 @operation("POST /api/bulk/queues/{name}/claims/return", asks=Right.RECEIVE, is_repeatable=True)
 class ReturnClaim(Operation[Returned], frozen=True, kw_only=True):
-    """Release claimed messages, as the end of the lease does."""
+    """Give back what is claimed, as the end of the lease does."""
 
     name: QueueName
     claim: BulkName
 
 
 class ClaimObject(Record, frozen=True, kw_only=True):
-    """A claimed part."""
+    """A part that a reader has."""
 
     claim: BulkName
     number: int
@@ -263,14 +261,14 @@ class ClaimObject(Record, frozen=True, kw_only=True):
 
 
 class Claims(Record, frozen=True):
-    """The claims of one queue."""
+    """Those of one queue."""
 
     claims: list[ClaimObject]
 
 
 @operation("GET /api/bulk/queues/{name}/claims", asks=Right.READ)
 class ListClaims(Operation[Claims], frozen=True, kw_only=True):
-    """List the claimed parts of the queue."""
+    """List the parts of the queue that readers have."""
 
     name: QueueName
 
@@ -279,7 +277,7 @@ class ListClaims(Operation[Claims], frozen=True, kw_only=True):
 
 
 class StagedMessages(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Messages for one queue: bodies that share the properties of `like`, or messages with their own properties."""
+    """Messages for one queue: bodies that share the properties of `like`, or messages of their own."""
 
     queue: str
     like: MessageProperties | UnsetType = UNSET
@@ -288,10 +286,11 @@ class StagedMessages(Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
 
 class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A batch of a query in one of its runs.
+    """A batch of a query, as one of its runs writes it.
 
-    `destination` is the queue of all messages, or "" if each group has its own queue. A batch without a destination is
-    committed once for all destinations. `run` is a GUID; without it, a repetition is recognised only by its stages.
+    `destination` is the queue that all messages are for, or "" if each says where it goes (a column, for Spark). A
+    batch without one is committed once, to whatever destination. `run` is a GUID; without one no repetition is known as
+    such but by its stages.
     """
 
     query: BulkName
@@ -301,7 +300,7 @@ class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
 
 class Staged(Record, frozen=True):
-    """`is_committed` is true if another run has committed the batch; then nothing is stored or staged."""
+    """`is_committed` if another run has committed the batch: then nothing is kept, and there is no stage."""
 
     stage: str
     count: int
@@ -310,10 +309,9 @@ class Staged(Record, frozen=True):
 
 @operation("POST /api/bulk/stages", asks=Right.SEND, is_repeatable=True)
 class Stage(BatchOfQuery, Operation[Staged], frozen=True, kw_only=True):
-    """Stage messages: write them to disk, invisible until their batch is committed.
+    """Write messages to disk that nobody sees before their batch is committed.
 
-    They keep their order. The queues must be transactional, on this or another computer. All messages are staged, or
-    none.
+    They are in their order, for transactional queues here or anywhere: all of them or none.
     """
 
     groups: list[StagedMessages]
@@ -322,14 +320,14 @@ class Stage(BatchOfQuery, Operation[Staged], frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/stages/drop", asks=Right.SEND, status=204, is_repeatable=True)
 class DropStages(Operation[None], frozen=True, kw_only=True):
-    """Drop stages, or all stages of a run for a batch. Dropping them twice is harmless."""
+    """Let nothing be left of these stages, and of all that a run has staged for a batch. What is gone stays gone."""
 
     stages: list[Guid] = []
     batch: BatchOfQuery | UnsetType = UNSET
 
 
 class Committed(Record, frozen=True):
-    """`is_repeated` is true if the batch was committed before; then the stages of this request are dropped."""
+    """`is_repeated` if the batch was committed before: then the stages of this request are dropped."""
 
     count: int
     is_repeated: bool
@@ -337,25 +335,25 @@ class Committed(Record, frozen=True):
 
 @operation("POST /api/bulk/commits", asks=Right.SEND, is_repeatable=True)
 class CommitStages(BatchOfQuery, Operation[Committed], frozen=True, kw_only=True):
-    """Commit stages: make their messages visible at the same moment. A batch that was committed before changes nothing.
+    """Make what is staged seen in one moment, once: a batch that was committed before changes nothing.
 
-    Other stages of the batch are dropped.
+    What else is staged for the batch is dropped.
     """
 
     stages: list[Guid]
 
 
 class Batches(Record, frozen=True):
-    """The last committed batches of a query, ascending."""
+    """The last batches of a query that were committed, ascending."""
 
     batches: list[int]
 
 
 @operation("GET /api/bulk/commits", asks=Right.READ)
 class ListBatches(Operation[Batches], frozen=True, kw_only=True):
-    """List the last committed batches of a query."""
+    """List the last batches of a query that were committed."""
 
-    query: Annotated[str, Meta(description="Name of the query.", extra_json_schema=BULK_NAME_FORM)]
+    query: Annotated[str, Meta(description="Whose batches they are.", extra_json_schema=BULK_NAME_FORM)]
 
 
 BULK_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (

@@ -8,10 +8,10 @@ from waypost.api.records import Record
 
 
 class DamagedInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """A damaged message that was set aside. `queue` is the name of its queue.
+    """A message that was set aside. `queue` is the name that its queue had.
 
-    `message_id` is "" if it is unreadable. `has_bytes` is true if the found bytes are kept; `data` has them if they
-    were requested.
+    `message_id` is "" if the bytes do not show it. `has_bytes` if the bytes that were found in its place are kept;
+    `data` has them if they were asked for.
     """
 
     queue: str
@@ -30,13 +30,13 @@ class DamagedInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DamagedPage(Record, frozen=True):
-    """One page. `next` is the `after` of the next page; "" at the end."""
+    """Some of them. `next` is the `after` of the next page; "" at the end."""
 
     messages: tuple[DamagedInfo, ...]
     next: str = ""
 
 
 class Forgotten(Record, frozen=True):
-    """The number of deleted messages."""
+    """The number of messages that were let go."""
 
     forgotten: int

@@ -6,9 +6,9 @@ from waypost.api.records import Record
 
 
 class Explanation(Record, frozen=True):
-    """The explanation of the state of a message or a queue. `str()` returns its sentences, one per line.
+    """What a queue manager says about a message or a queue. `str()` gives its sentences, one a line.
 
-    `facts` has the same as values.
+    `facts` has the same as values: see docs/http.md.
     """
 
     sentences: tuple[str, ...]

@@ -61,7 +61,7 @@ def body_of(message: NewMessage) -> Body:
 
 
 def xml_body(text: str) -> bytes:
-    """Encode text as the XmlMessageFormatter of .NET does; send it with `body_type=0`."""
+    """Text as the XmlMessageFormatter of .NET writes and reads a string; send it with `body_type=0`."""
     if not isinstance(text, str):
         raise InvalidParameter(f"the body is made of text, not of {type(text).__name__}")
     return _encoded(f'<?xml version="1.0"?>\r\n<string>{escape(text, quote=False)}</string>', "utf-8")

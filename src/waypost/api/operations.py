@@ -203,10 +203,9 @@ Answer: TypeAlias = Literal["full", "ids"]
 
 @operation("GET /api/queues", asks=Right.READ)
 class ListQueues(Operation[QueueList], frozen=True, kw_only=True):
-    """List the queues that applications have created; `kind` selects outgoing, system or all queues.
+    """List the queues that applications have created; with `kind` others: outgoing, system or all.
 
-    A long list is not a snapshot: each queue is shown as it is when its turn comes, and a queue that is created or
-    deleted meanwhile may be missing.
+    Of many queues each is shown as it is when its turn comes: one that is created or deleted meanwhile may be missing.
     """
 
     kind: Kind = ""
@@ -215,28 +214,28 @@ class ListQueues(Operation[QueueList], frozen=True, kw_only=True):
 
 @operation("GET /api/queues/{name}", asks=Right.READ)
 class ShowQueue(Operation[QueueInfo], frozen=True, kw_only=True):
-    """Show a queue."""
+    """Show a queue as it is at this moment."""
 
     name: QueueName
 
 
 @operation("DELETE /api/queues/{name}", asks=Right.ADMIN, status=204, wait_s=LONG_SECONDS)
 class DeleteQueue(Operation[None], frozen=True, kw_only=True):
-    """Delete a queue with all its messages."""
+    """Delete a queue with all that is in it."""
 
     name: QueueName
 
 
 @operation("POST /api/queues/{name}/pause", asks=Right.ADMIN, status=204)
 class PauseQueue(Operation[None], frozen=True, kw_only=True):
-    """Hold an outgoing queue, so that no message leaves it."""
+    """Let no message leave an outgoing queue."""
 
     name: QueueName
 
 
 @operation("POST /api/queues/{name}/resume", asks=Right.ADMIN, status=204)
 class ResumeQueue(Operation[None], frozen=True, kw_only=True):
-    """Continue an outgoing queue after a pause."""
+    """Let messages leave an outgoing queue again."""
 
     name: QueueName
 
@@ -258,7 +257,7 @@ class SetQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=True)
 
 @operation("POST /api/queues/{name}/purge?outgoing", asks=Right.RECEIVE, status=204, wait_s=LONG_SECONDS)
 class PurgeQueue(Operation[None], frozen=True, kw_only=True):
-    """Delete all messages that are in the queue now."""
+    """Remove all messages that are in the queue now."""
 
     name: QueueName
     outgoing: Outgoing = False
@@ -269,11 +268,12 @@ class PurgeQueue(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/messages", asks=Right.SEND)
 class Send(Operation[Sent], frozen=True, kw_only=True):
-    """Send messages, and answer when they are stored: on disk, or at the commit of their transaction.
+    """Send messages, and answer when they are safe: recoverable ones on disk, those of a transaction at its commit.
 
-    Either `messages` with their own properties, which are sent one by one in order, or `bodies` that share the
-    properties of `like`: all or none. The fastest form is `like` with `body_type`, and `bodies`, in MessagePack with
-    the answer "ids". Only a single body can go to several queues (format names joined with commas).
+    Messages of their own, each sent by itself in order; or bodies that share the properties of `like`: all or none.
+    The quick form, that of waypost.connect, is `like` and `bodies` in MessagePack with the answer "ids", for one
+    message as for many; it always has `like.body_type`. Only one body can go to several queues (format names joined
+    with commas).
     """
 
     name: QueueName
@@ -304,17 +304,17 @@ class Read(Operation[Received], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/receive?outgoing", asks=Right.RECEIVE)
 class Receive(Read, frozen=True, kw_only=True):
-    """Receive messages: up to `count` that are in the queue, or the first that comes in time."""
+    """Take messages out of the queue: those that are there, up to `count`, or the first that comes in time."""
 
 
 @operation("POST /api/queues/{name}/peek?outgoing", asks=Right.READ, is_repeatable=True)
 class Peek(Read, frozen=True, kw_only=True):
-    """Return messages and leave them in the queue."""
+    """Look at messages and leave them there."""
 
 
 @operation("GET /api/queues/{name}/browse", asks=Right.READ)
 class Browse(Operation[Received], frozen=True, kw_only=True):
-    """Return all messages page by page and leave them in the queue: `after` is `next` of the page before."""
+    """Look at all messages, page by page: `after` is what the page before calls `next`."""
 
     name: QueueName
     after: Annotated[str, Meta(extra_json_schema=LOOKUP_ID_OR_NOTHING_FORM)] = ""
@@ -325,7 +325,7 @@ class Browse(Operation[Received], frozen=True, kw_only=True):
 
 @operation("DELETE /api/queues/{name}/messages/{number}", asks=Right.RECEIVE, status=204)
 class DeleteMessage(Operation[None], frozen=True, kw_only=True):
-    """Delete one message, as a receive does."""
+    """Remove one message, as a receive does."""
 
     name: QueueName
     number: Annotated[
@@ -348,11 +348,11 @@ class MoveMessage(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/move-all?outgoing", asks=Right.RECEIVE)
 class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
-    """Move the messages of a queue to one of its subqueues, or back, some thousand per request.
+    """Move the messages of a queue to one of its subqueues, or back, some thousand with one request.
 
-    To continue, repeat the request with `after` and `up_to` set to `next` and `up_to` of the answer, until `next` is
-    empty. Messages that arrive meanwhile stay, and so do those that a reader holds. If the move is interrupted, every
-    message is in exactly one of the two queues.
+    To go on, ask again with `after` and `up_to` as the answer has them in `next` and `up_to`, until `next` is empty.
+    Messages that come meanwhile stay, and so do those that a reader holds. Each message is in one of the two queues,
+    whenever this ends.
     """
 
     name: QueueName
@@ -364,7 +364,7 @@ class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/resend?outgoing", asks=Right.RECEIVE)
 class Resend(Operation[Sent], frozen=True, kw_only=True):
-    """Receive a message and send it again, to another queue or to its original destination: both or neither."""
+    """Take a message and send it once more, to another queue or to where it was sent to: both are done or neither."""
 
     name: QueueName
     lookup_id: LookupId
@@ -378,7 +378,7 @@ class Resend(Operation[Sent], frozen=True, kw_only=True):
 
 @operation("POST /api/handles", asks=Right.RECEIVE, status=201)
 class OpenQueue(Operation[Handle], frozen=True, kw_only=True):
-    """Open a queue exclusively, so that no other client can receive from it."""
+    """Open a queue for this client alone, so that nobody else receives from it."""
 
     queue: str
     exclusive: Annotated[bool, Meta(extra_json_schema={"const": True})] = True
@@ -386,16 +386,16 @@ class OpenQueue(Operation[Handle], frozen=True, kw_only=True):
 
 @operation("DELETE /api/handles/{identifier}", asks=Right.RECEIVE, status=204)
 class CloseQueue(Operation[None], frozen=True, kw_only=True):
-    """Close an exclusive open. Its waits end."""
+    """Close it: what waits on it ends."""
 
     identifier: Identifier
 
 
 @operation("POST /api/cursors", asks=Right.RECEIVE, status=201)
 class OpenCursor(Operation[Handle], frozen=True, kw_only=True):
-    """Open a cursor at the start of a queue.
+    """A place in a queue, before its first message.
 
-    `handle` is the id of an exclusive open of the same queue, if the cursor belongs to one.
+    `handle` is that of an exclusive open of the same queue, whose cursor it shall be.
     """
 
     queue: str
@@ -405,7 +405,7 @@ class OpenCursor(Operation[Handle], frozen=True, kw_only=True):
 
 @operation("DELETE /api/cursors/{identifier}", asks=Right.RECEIVE, status=204)
 class CloseCursor(Operation[None], frozen=True, kw_only=True):
-    """Close a cursor."""
+    """Forget the place."""
 
     identifier: Identifier
 
@@ -422,24 +422,24 @@ class CursorRead(Operation[Received], frozen=True, kw_only=True):
 
 @operation("POST /api/cursors/{identifier}/peek", asks=Right.READ, is_repeatable=True)
 class CursorPeek(CursorRead, frozen=True, kw_only=True):
-    """Return the message at the cursor."""
+    """Look at the message where the cursor is."""
 
 
 @operation("POST /api/cursors/{identifier}/next", asks=Right.READ)
 class CursorNext(CursorRead, frozen=True, kw_only=True):
-    """Move the cursor to the next message, and return it."""
+    """Go on to the next message, and look at it."""
 
 
 @operation("POST /api/cursors/{identifier}/receive", asks=Right.RECEIVE)
 class CursorReceive(CursorRead, frozen=True, kw_only=True):
-    """Receive the message at the cursor."""
+    """Receive the message where the cursor is."""
 
 
 @operation("POST /api/transactions", asks=Right.SEND, status=201)
 class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
-    """Begin a transaction. It is aborted if it is not used for `timeout_s`.
+    """Begin a transaction, which is aborted when it was not used for `timeout_s`.
 
-    `id` is a GUID (default: a new one from the server).
+    `id` is a GUID, made up by the server if not given.
     """
 
     id: AnyGuid | UnsetType = UNSET
@@ -448,14 +448,14 @@ class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
 
 @operation("POST /api/transactions/{identifier}/commit", asks=Right.SEND, status=204, is_repeatable=True)
 class CommitTransaction(Operation[None], frozen=True, kw_only=True):
-    """Commit a transaction, and answer when it is on disk. A repeated commit changes nothing."""
+    """Commit, and answer when all is on disk. One that is committed already stays so."""
 
     identifier: Identifier
 
 
 @operation("POST /api/transactions/{identifier}/abort", asks=Right.SEND, status=204)
 class AbortTransaction(Operation[None], frozen=True, kw_only=True):
-    """Abort a transaction."""
+    """Undo all that was done in it."""
 
     identifier: Identifier
 
@@ -465,10 +465,10 @@ class AbortTransaction(Operation[None], frozen=True, kw_only=True):
 
 @operation("GET /api/sequences", asks=Right.READ)
 class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
-    """List transactional sequences, at most a thousand per request.
+    """List transactional sequences, a thousand at most with each request.
 
-    `direction` is `in` for messages from other hosts, `out` for messages sent from here, and `refused` for refused
-    sequences. `queue`, `source` (a GUID) and `address` are filters. `after` is `next` of the page before.
+    `direction` is `in` for what comes from others, `out` for what is sent from here, `refused` for what is not taken.
+    `queue`, `source` (a GUID) and `address` leave the others out. `after` goes on where `next` of a page says.
     """
 
     direction: Direction = "in"
@@ -480,11 +480,12 @@ class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/reset", asks=Right.ADMIN, wait_s=LONG_SECONDS)
 class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
-    """Begin transactional sequences again. Messages may then arrive twice; `warning` says which.
+    """Begin transactional sequences again, which may let messages come twice: `warning` says which.
 
-    The sequences must match all keys. The name of an outgoing queue selects the sequence that is sent from here; the
-    answer comes when all waiting messages are renumbered, and a second reset meanwhile is refused. `trial` is a dry
-    run. A request handles at most ten thousand sequences; `after` is `next` of the answer before.
+    They are those that fit all that is given. The name of an outgoing queue means the sequence that is sent from here;
+    it is answered when all waiting messages have their new numbers, and a second reset meanwhile is refused.
+    `trial` changes nothing, and says what would be done. A request looks at ten thousand sequences at most; `after`
+    goes on where its `next` says.
     """
 
     queue: str | None = None
@@ -497,7 +498,7 @@ class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/admit", asks=Right.ADMIN)
 class AdmitAddress(Operation[Admitted], frozen=True, kw_only=True):
-    """Accept acknowledgments of a queue manager from this address, until it is revoked (ADR 22)."""
+    """Believe what a queue manager acknowledges from this address, now and from now on (ADR 22)."""
 
     guid: Guid
     address: Address
@@ -505,7 +506,7 @@ class AdmitAddress(Operation[Admitted], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/revoke", asks=Right.ADMIN, status=204)
 class RevokeAddress(Operation[None], frozen=True, kw_only=True):
-    """Remove an admitted address. Applied acknowledgments stay applied."""
+    """Take back that an address was admitted. What was applied stays applied."""
 
     guid: Guid
     address: Address
@@ -513,7 +514,7 @@ class RevokeAddress(Operation[None], frozen=True, kw_only=True):
 
 @operation("GET /api/sequences/admitted", asks=Right.READ)
 class ListAdmitted(Operation[AdmittedAddresses], frozen=True, kw_only=True):
-    """List the admitted addresses with the GUIDs of their queue managers."""
+    """List the addresses that operators have admitted, with their queue managers."""
 
 
 # --- What is wrong ----------------------------------------------------------------------------------------------------
@@ -521,7 +522,7 @@ class ListAdmitted(Operation[AdmittedAddresses], frozen=True, kw_only=True):
 
 @operation("GET /api/explain", asks=Right.READ)
 class Explain(Operation[Explanation], frozen=True, kw_only=True):
-    """Explain why a message, or the messages of a queue, do not move. `message` and `queue` are mutually exclusive."""
+    """Say why a message, or the messages of a queue, are where they are. Only one of `message` and `queue` is given."""
 
     message: Annotated[str, Meta(description="The id of a message.", extra_json_schema=MESSAGE_ID_FORM)] = ""
     queue: Annotated[str, Meta(description="Any name of a queue.")] = ""
@@ -540,9 +541,9 @@ class Explain(Operation[Explanation], frozen=True, kw_only=True):
 
 @operation("GET /api/store/damaged", asks=Right.READ)
 class ListDamaged(Operation[DamagedPage], frozen=True, kw_only=True):
-    """List messages that were damaged on disk and set aside, at most a thousand per request.
+    """List messages that were damaged on disk and set aside, a thousand at most with each request.
 
-    `with_bytes` adds the bytes that were found. `after` is `next` of the page before.
+    `with_bytes` adds what was found in their place. `after` goes on where `next` of a page says.
     """
 
     after: After = ""
@@ -551,7 +552,7 @@ class ListDamaged(Operation[DamagedPage], frozen=True, kw_only=True):
 
 @operation("DELETE /api/store/damaged", asks=Right.ADMIN)
 class ForgetDamaged(Operation[Forgotten], frozen=True, kw_only=True):
-    """Delete what is kept of damaged messages."""
+    """Let go what is kept of messages that were damaged on disk."""
 
 
 OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (

@@ -61,7 +61,7 @@ _BASE64_PATTERN: Final = "^[A-Za-z0-9+/]*={0,2}$"
 
 
 class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The properties of a message to send (MS-MQDMPR 3.1.1.12), with the names of `Queue.send`."""
+    """What a sender can say of a message (MS-MQDMPR 3.1.1.12), in the words of `Queue.send`."""
 
     label: Annotated[
         str,
@@ -224,7 +224,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
 
 
 class NewMessage(MessageProperties, frozen=True):
-    """Only one of the three has the body; text is encoded as `Queue.send` does."""
+    """One of the three has the body; text is what `Queue.send` makes of a str."""
 
     body: bytes | UnsetType = UNSET
     body_base64: bytes | UnsetType = UNSET
@@ -232,7 +232,7 @@ class NewMessage(MessageProperties, frozen=True):
 
 
 class CopyObject(Struct, kw_only=True):
-    """The copy of a message in one of several destination queues."""
+    """A message that was sent to several queues, in one of them."""
 
     destination_queue: str
     lookup_id: str
@@ -240,9 +240,9 @@ class CopyObject(Struct, kw_only=True):
 
 
 class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
-    """A message. The keys are those attributes of waypost.Message, in the form of JSON.
+    """A message. A key has the value of the attribute of waypost.Message with its name, in the form of JSON.
 
-    MessagePack has `body` instead of `body_base64`, and `extension` instead of `extension_base64`.
+    MessagePack has `body` for `body_base64`, and `extension` for `extension_base64`.
     """
 
     id: Annotated[str, Meta(description="The identifier, {guid}\\number, the same wherever it goes.")]
@@ -370,16 +370,16 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
 
 class QueueInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """A queue as of now.
+    """A queue at one moment.
 
-    `kind` is private, public, system, journal, subqueue or outgoing. Quotas are in kilobytes, or None.
+    `kind` is private, public, system, journal, subqueue or outgoing. Quotas are in kilobytes, None without one.
 
-    The keys after `modified` are for outgoing queues; they are None for others, and not in their JSON. `state` is for
-    example inactive or connected, and `next_hops` has the addresses of the next hop. `unacknowledged` transactional
-    messages were sent and not acknowledged, and `unread` ones arrived and were not received. `last_error` is the reason
-    if the last connection failed, otherwise "". `connections` has the last connections, with the newest at the end.
-    `damaged_count` is the number of damaged messages that were set aside. `notes` lists arguments without effect, in
-    the answer to a request that creates or changes a queue.
+    What follows `modified` is None but for an outgoing queue, and not in the JSON of others: its `state`, such as
+    inactive or connected; `next_hops`, the addresses it is sent to; how many transactional messages were sent and are
+    `unacknowledged`, and how many arrived and are `unread`; why the last attempt to connect failed, "" if it did not,
+    as `last_error`; and the last `connections`, the youngest at the end. `damaged_count` is how many messages were
+    damaged on disk and set aside. `notes` says what was given and changes nothing, in the answer to a request that
+    creates or changes a queue.
     """
 
     path: str
@@ -415,7 +415,7 @@ class QueueInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class QueueList(Record, frozen=True):
-    """Queues, sorted by name."""
+    """Queues in the order of their names."""
 
     queues: tuple[QueueInfo, ...]
 

@@ -12,10 +12,9 @@ Kind: TypeAlias = Literal["", "local", "outgoing", "system", "all"]
 
 
 class ConnectionInfo(Record, frozen=True, kw_only=True):
-    """An event in the connection history of an outgoing queue (MS-MQMQ 2.3.12.25).
+    """Something that happened to the connection of an outgoing queue: MS-MQMQ 2.3.12.25.
 
-    `status` is for example ready or connect_socket_failure. `error` is an HRESULT as 0x and eight digits; zero for no
-    error.
+    `status` is such as ready or connect_socket_failure. `error` is an HRESULT as 0x and eight digits, zero for none.
     """
 
     status: str
@@ -25,7 +24,7 @@ class ConnectionInfo(Record, frozen=True, kw_only=True):
 
 
 class MovedObject(Struct):
-    """The number of messages that this request moved. `next` is "" when all messages are moved."""
+    """The number of messages that this request moved. `next` is "" when all are moved."""
 
     moved: int
     next: str

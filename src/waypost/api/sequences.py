@@ -10,14 +10,14 @@ DIRECTIONS: Final[tuple[Direction, ...]] = ("out", "refused", "in")
 
 
 class SequenceInfo(Record, frozen=True):
-    """A transactional sequence as of now.
+    """A transactional sequence at one moment.
 
-    `direction` is "in" for messages from other hosts, "out" for messages sent from here, and "refused" for refused
-    sequences. `source` is the GUID of the queue manager that began the sequence at `time_stamp`, by its clock;
-    `ordinal` counts its sequences with that time. `number` is the number of the last accepted or sent message.
-    `addresses` are those of the source or of the next hop. `last_time` is the time of the last message or
-    acknowledgment. `rejected` counts messages since then that were out of order or refused, and `unacknowledged` counts
-    sent ones. `reason` says why a sequence is refused.
+    `direction` is "in" for what comes from others, "out" for what is sent from here, and "refused" for what came and
+    was not taken. `source` is the GUID of the queue manager that has begun it, at `time_stamp` by its clock; `ordinal`
+    says how many of that time it has begun. `number` is the last message that was taken, or the last that got a number.
+    `addresses` is where it comes from, or goes next. At `last_time` the last message came, or the last acknowledgment.
+    `rejected` messages came since then and were not the next one, or were refused; `unacknowledged` ones were sent.
+    `reason` says why a sequence is refused.
     """
 
     direction: Direction
@@ -34,18 +34,17 @@ class SequenceInfo(Record, frozen=True):
 
 
 class SequencePage(Record, frozen=True):
-    """One page of sequences. `next` is the `after` of the next page; "" at the end."""
+    """Some sequences, and where to go on with `after`; "" at the end."""
 
     sequences: tuple[SequenceInfo, ...]
     next: str = ""
 
 
 class SequenceReset(Record, frozen=True):
-    """The result of a reset or of its dry run: the number of `sequences` that begin again, and a `warning`.
+    """What a reset has done, or would do: how many `sequences` it begins again, and the `warning` that goes with it.
 
-    At the sender, `renumbered` messages get new numbers. `may_come_twice` of them were sent before and are not
-    acknowledged; `identifiers` has the ids of the first hundred. `next` is the `after` of the following request; "" at
-    the end.
+    At the sender `renumbered` messages get new numbers. `may_come_twice` of them were sent before and are not
+    acknowledged; `identifiers` are those of the first hundred. `next` is where to go on with `after`; "" at the end.
     """
 
     sequences: int
@@ -74,19 +73,19 @@ class SequenceReset(Record, frozen=True):
 
 
 class Admitted(Record, frozen=True):
-    """The number of kept acknowledgments of the address that are applied now."""
+    """The number of acknowledgments that were kept from an address and are applied now."""
 
     believed: int
 
 
 class AdmittedAddress(Record, frozen=True):
-    """An admitted address of the queue manager with this GUID."""
+    """One that an operator has admitted, of the queue manager with this GUID."""
 
     guid: str
     address: str
 
 
 class AdmittedAddresses(Record, frozen=True):
-    """All checks, in order."""
+    """All of them, in order."""
 
     addresses: tuple[AdmittedAddress, ...]

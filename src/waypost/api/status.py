@@ -16,7 +16,7 @@ class ListenerInfo(Record, frozen=True):
 
 
 class TurnInfo(Record, frozen=True):
-    """A turn of the event loop: its duration, the part of it that was work of this process, and its main work."""
+    """A turn of the loop: how long it took, how much of that was work of this process, and what took most of it."""
 
     at: datetime
     seconds: float
@@ -25,12 +25,12 @@ class TurnInfo(Record, frozen=True):
 
 
 class StatusInfo(Record, frozen=True, kw_only=True):
-    """The queue manager as of now. `trouble` is the reason if the store cannot write, otherwise "". `shortage` is the
-    reason if new messages are refused, otherwise "". `room_bytes` is the disk space for new messages.
+    """The queue manager at this moment. `trouble` is why the store cannot write, "" if it can; `shortage` is why new
+    messages are refused, "" if they are not, and `room_bytes` is how much the disk has for them.
 
-    `rpc_connections` and `rpc_open_calls` count connections and open calls of remote readers. `longest_turn` is the
-    longest recent turn of the event loop; null if all were shorter than 10 ms. A queue manager in a program has no
-    listeners, and no limits for waits and batches.
+    Those who read over RPC have `rpc_connections` and wait for `rpc_open_calls`. `longest_turn` is that of the loop
+    lately, in which everybody else waited: null if all were shorter than 10 ms. Inside a program there are neither
+    limits to a wait and a batch nor listeners.
     """
 
     name: str
@@ -56,7 +56,7 @@ class StatusInfo(Record, frozen=True, kw_only=True):
 
 
 class Check(Record, frozen=True):
-    """The result of one check. `hint` says what to do; "" if nothing is wrong."""
+    """One thing that was looked at. `hint` says what to do, "" if nothing is wrong."""
 
     check: str
     ok: bool
@@ -65,15 +65,15 @@ class Check(Record, frozen=True):
 
 
 class Checks(Record, frozen=True):
-    """The results of all checks."""
+    """All that was looked at."""
 
     checks: tuple[Check, ...]
 
 
 class StoreDamage(Record, frozen=True):
-    """One damage, described in `reason`. `page` is None if it does not concern a page of the file.
+    """One thing that is wrong: `reason` is the sentence. `page` is None for what is not about a page of the file.
 
-    `queue` and `lookup_id` identify the affected message, if there is one.
+    `queue` and `lookup_id` are those of the message that it is about, if there is one.
     """
 
     table: str
@@ -84,10 +84,9 @@ class StoreDamage(Record, frozen=True):
 
 
 class StoreReport(Record, frozen=True, kw_only=True):
-    """The result of a verification. `size` is the size of the file in bytes, and `records` the number of records of
-    each table.
+    """The result of a verification: `size` is that of the file in bytes, `records` how many each table holds.
 
-    `damage` has the first thousand damages, and `damage_count` their total. There is none if `is_whole` is true.
+    `damage` has the first thousand things that are wrong, and `damage_count` how many there are: none if `is_whole`.
     """
 
     is_whole: bool
@@ -102,7 +101,7 @@ class StoreReport(Record, frozen=True, kw_only=True):
 
 
 class VerificationInfo(Record, frozen=True):
-    """The progress of a verification in pages. At the end, `report` has the result, or `error` the reason."""
+    """How far it is, in pages. When it is over, `report` has the result, or `error` why there is none."""
 
     running: bool
     done: int = 0
@@ -113,9 +112,9 @@ class VerificationInfo(Record, frozen=True):
 
 @operation("GET /api/status", asks=Right.READ)
 class Status(Operation[StatusInfo], frozen=True, kw_only=True):
-    """Show the queue manager and the limits of this server.
+    """Show the queue manager, and what this server allows.
 
-    `turns_s` is the time in seconds in which the longest turn of the event loop is searched.
+    `turns_s`: how many seconds back the longest turn of the loop is looked for.
     """
 
     turns_s: float = 60.0
@@ -123,17 +122,17 @@ class Status(Operation[StatusInfo], frozen=True, kw_only=True):
 
 @operation("GET /api/doctor", asks=Right.READ)
 class Doctor(Operation[Checks], frozen=True, kw_only=True):
-    """Look for problems, with a hint for each."""
+    """Look for what is wrong, and say what to do about it."""
 
 
 @operation("POST /api/store/verification", asks=Right.READ, status=202)
 class StartVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
-    """Verify everything that is stored, or join the running verification. GET shows its progress."""
+    """Verify everything that is stored, or join the verification that is under way. GET shows how far it is."""
 
 
 @operation("GET /api/store/verification", asks=Right.READ)
 class ShowVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
-    """Show the progress of the last verification, and its report at the end."""
+    """Show how far the last verification is, and its report when it is over."""
 
 
 STATUS_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (Status, Doctor, StartVerification, ShowVerification)

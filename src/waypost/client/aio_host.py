@@ -33,39 +33,39 @@ def msmq(
     qm2qm_port: int | None = None,
     epm_port: int | None = MAPPER_PORT,
 ) -> "Host":
-    """Send to and read from the queues of any MSMQ host, in the running event loop.
+    """Send to the queues of any MSMQ host, and read them, from the event loop that is running.
 
         async with waypost.aio.msmq("winserver01") as host:
             await host.send(r"private$\\orders", "42 bolts", label="from Linux")
 
-    The arguments and errors are those of waypost.msmq. A message whose send was cancelled may arrive. A cancelled
-    receive ends at the host; if it had its message at that moment, the next receive of the queue object gets it.
+    The arguments and errors are those of waypost.msmq. A message whose send was cancelled may arrive. A receive that is
+    cancelled is ended at the host; if it had its message in that moment, the next one of the queue object gets it.
     """
     address = HostAddress.of(host, port, bind, timeout, identifier)
     return Host(AioMsmq(address, Access.of(user, password, level, (rpc_port, qm2qm_port, epm_port))))
 
 
 class Host(ManagerSender):
-    """An MSMQ host to send to and to read from, from `waypost.msmq`.
+    """An MSMQ host to send to and to read from: `waypost.msmq` gives it.
 
     Close it, or use it in a `with` statement.
 
-    `send` returns a message with its `id` when the host has acknowledged it. A recoverable message, the default, is
-    then on the disk of the host; with `recoverable=False` it is in its memory. Waypost acknowledges at once; other
-    hosts may take half a second, and up to ten seconds for an express message.
+    `send` returns a message with its `id` when the host has acknowledged it. A recoverable message, the default, is on
+    the host's disk then; with `recoverable=False` it is in its memory. Hosts acknowledge when they like: Waypost does
+    so at once, others may wait for half a second, and for up to ten with an express message.
 
-    The host acknowledges every message that it takes over, even for a queue that it does not have. To learn whether the
-    message reached its queue, ask with `acknowledge` and an `admin_queue`; not every host reports it. The arguments are
-    those of `Queue.send`, and queues are named as on the host. `transaction`, `journal` and `dead_letter` need a queue
-    manager on this side, and are refused.
+    The host acknowledges what it has taken over. Whether it has such a queue, and the message got there, it reports to
+    the `admin_queue` if the message asks for that with `acknowledge`, and if the host does that at all. The arguments
+    are those of `Queue.send`; queues are named as seen from the host. `transaction`, `journal` and `dead_letter` need a
+    queue manager of one's own, and are refused.
 
-    `send_many` sends in order, but not all or none; `timeout` is for all messages together. Both raise a HostError:
-    HostUnreachable, SessionRefused, SessionLost or NotAcknowledged. The error lists the acknowledged messages, and
-    `is_outcome_unknown` is true if others may have arrived nevertheless.
+    `send_many` sends in order, and it is not all of them or none; `timeout` is for all of them together. Both raise a
+    HostError: HostUnreachable, SessionRefused, SessionLost or NotAcknowledged. It says which messages are acknowledged,
+    and its `is_outcome_unknown` whether others may have arrived nevertheless.
 
-    Reading uses MS-MQRR, or MS-MQQP with older hosts. It raises a HostError if the host does not answer or does not
-    serve readers, AuthenticationFailed if the host refuses the user, QueueNotFound for an unknown queue, and
-    AccessDenied if the user may not read it. Many calls can wait at the same time over few connections.
+    Reading goes over MS-MQRR, or over MS-MQQP with hosts that are older. A host that cannot be reached, or that does
+    not serve readers, raises a HostError; one that does not let the user in, AuthenticationFailed; a queue that is not
+    there or not for the user, QueueNotFound or AccessDenied. Many can wait at the same time, over few connections.
     """
 
     __slots__ = ("_transport",)
@@ -84,31 +84,33 @@ class Host(ManagerSender):
 
     @property
     def name(self) -> str:
-        """Name or address of the host."""
+        """The name or address of the host."""
         return self._transport.address.host
 
     @property
     def identifier(self) -> str:
-        """GUID of this sender; the `id` of every message begins with it."""
+        """The GUID under which the host knows this sender; the `id` of every message begins with it."""
         return guid_text(self._transport.address.identifier)
 
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
-        """Return a queue of the host: 'orders' or 'private$\\orders' is a private one, '.\\orders' a public one.
+        """A queue of the host: 'orders' or 'private$\\orders' is a private one, '.\\orders' a public one.
 
-        Every format name works, too, of a queue of the host or one that it forwards messages to. Subqueues, journals
-        and 'system$;deadletter' can only be read.
+        Any format name is taken, too: of a queue that the host has, or that it passes messages on to. Subqueues,
+        journals and 'system$;deadletter' can be read and not sent to.
 
         With `exclusive` it keeps others from receiving, from its first receive until it is closed or the connection
-        ends. It raises SharingViolation if the queue is open elsewhere.
+        ends; SharingViolation says that somebody else has the queue open.
 
-        A receive confirms the arrival of the message, and only then does the host remove it. So a broken connection
-        loses nothing: it is made again within the `timeout` of waypost.msmq, and the wait continues. If it breaks
-        during the confirmation, the message is returned and may come a second time, to this reader or another.
-        Transactions are not available. Calls that are not about messages raise InvalidParameter.
+        A message is received when the host was told that it has come, and the host removes it then. So nothing is lost
+        with a connection: one that breaks during the wait is made again, for as long as `timeout` of waypost.msmq says,
+        and the wait goes on. If it breaks just when the host is being told, nobody knows whether it was, and the
+        message is returned: it may come a second time, to this reader or another. There are no transactions, and
+        nothing but messages can be asked for: InvalidParameter refuses the rest.
 
-        A cursor and `browse` lose their place with the connection and raise SessionLost; the next use of a cursor
-        starts from the first message. `move` raises UnsupportedAccessMode if the host is too old. After a `purge` or a
-        `move`, `is_outcome_unknown` of a HostError is true if the host may have done it.
+        The place of a cursor and of `browse` is lost with the connection: SessionLost says so, and the next use of a
+        cursor starts from the first message. `move` raises UnsupportedAccessMode if the host is too old to move
+        messages for others. After a `purge` or a `move`, `is_outcome_unknown` of a HostError says whether the host may
+        have done it.
         """
         return self._queue(self._transport.named(name), exclusive=exclusive)
 
@@ -127,8 +129,8 @@ class Host(ManagerSender):
         return await self._destination(queue).send_records(bodies, properties, transaction)
 
     async def close(self) -> None:
-        """Close the connections. Unacknowledged sends raise SessionLost, and waiting reads raise OperationCancelled. A
-        second call does nothing.
+        """Close the connections. What is not acknowledged yet raises SessionLost, and reads that wait
+        OperationCancelled. A second time it does nothing.
         """
         await self._transport.close()
 

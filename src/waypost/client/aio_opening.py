@@ -36,17 +36,17 @@ class Opening:
 def open(  # noqa: A001, as in waypost.client.opening
     path: str | Path, *, name: str | None = None, quota_kb: int | None = None, max_size: int | None = None
 ) -> Opening:
-    """Open the queue manager in the folder `path` for the running event loop.
+    """Open the queue manager in the folder `path` for the event loop that is running.
 
         async with waypost.aio.open("./data") as manager:
             orders = await manager.create_queue("orders")
             await orders.send("42 bolts", label="order")
             print((await orders.receive()).text)
 
-    `await waypost.aio.open(...)` returns the manager without `async with`. The arguments and errors are those of
-    waypost.open. The only thread is the one that writes to disk, and tasks that send in the same turn of the loop share
-    one flush. A cancelled receive stops waiting; if its message was taken at that moment, the message is lost. Use a
-    timeout or a transaction instead of cancelling.
+    `await waypost.aio.open(...)` gives the manager without the `async with`. The arguments and errors are those of
+    waypost.open. There is no thread but the one that writes to disk, and tasks that send in the same turn of the loop
+    share one flush. A cancelled receive waits no more; if its message was taken in that very moment, it is gone, so
+    rather give `receive` a timeout, or a transaction.
     """
     check_store(path, max_size)
     wanted = settings(name, quota_kb)
@@ -58,15 +58,15 @@ def open(  # noqa: A001, as in waypost.client.opening
 
 
 def connect(url: str, *, token: str | None = None, timeout: float = DEFAULT_TIMEOUT) -> Opening:
-    """Connect to the daemon at `url` from the running event loop.
+    """Connect to the daemon at `url` from the event loop that is running.
 
         async with waypost.aio.connect("http://127.0.0.1:8181") as manager:
             orders = manager.queue("orders")
             await orders.send("42 bolts", label="order")
             print((await orders.receive()).text)
 
-    `await waypost.aio.connect(...)` returns the manager without `async with`. The arguments and errors are those of
-    waypost.connect. A cancelled receive stops waiting; if its message was taken at that moment, the message is lost.
+    `await waypost.aio.connect(...)` gives the manager without the `async with`. The arguments and errors are those of
+    waypost.connect. A cancelled receive waits no more; if its message was taken in that very moment, it is gone.
     """
     address = Address.parse(url, token, timeout)
 

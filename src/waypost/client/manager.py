@@ -51,11 +51,12 @@ R = TypeVar("R")
 
 
 class Manager(ManagerSender, QueueCreator):
-    """A queue manager, from `waypost.open` or `waypost.connect`. Use it in a `with` statement, or close it.
+    """A queue manager: `waypost.open` gives it. Use it in a `with` statement, or close it.
 
-    Names of queues: 'orders' is a private queue of this computer, 'orders;retry' its subqueue and 'orders;journal' its
-    journal. 'system$;deadletter', 'system$;deadxact' and 'system$;journal' are the queues of the queue manager. Path
-    names and format names of MSMQ work too, and so does a queue object.
+    Queues are named as everywhere in Waypost: 'orders' is the private queue of this computer, 'orders;retry' its
+    subqueue, 'orders;journal' its journal; 'system$;deadletter', 'system$;deadxact' and 'system$;journal' are the
+    queues of the queue manager itself; path names and format names mean what they mean to MSMQ. A queue object will do
+    for a name.
     """
 
     __slots__ = ("_queues", "_transport")
@@ -77,24 +78,24 @@ class Manager(ManagerSender, QueueCreator):
 
     @property
     def name(self) -> str:
-        """Name of this computer in format names and path names."""
+        """The name of this computer, as format names and paths have it."""
         return self._transport.computer
 
     @property
     def guid(self) -> str:
-        """GUID of the queue manager, created with its folder. The ids of its messages begin with it."""
+        """The identifier of the queue manager, made when its folder was. The ids of its messages begin with it."""
         return self._transport.guid
 
     @property
     def path(self) -> Path:
-        """Folder of a queue manager in this process. Raises AttributeError for a daemon."""
+        """The folder of a queue manager inside this process. That of a daemon is not known here: AttributeError."""
         if self._transport.path is None:
             raise AttributeError(f"the folder of {self._transport.url} is known to the daemon alone")
         return self._transport.path
 
     @property
     def url(self) -> str:
-        """Address of a daemon. Raises AttributeError for a queue manager in this process."""
+        """The address of a daemon. A queue manager inside this process has none: AttributeError."""
         if self._transport.url is None:
             raise AttributeError(f"the queue manager in {self._transport.path} is no daemon, and has no address")
         return self._transport.url
@@ -107,11 +108,11 @@ class Manager(ManagerSender, QueueCreator):
         return self._named(format_name)
 
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
-        """Return the queue of that name. A wrong name is noticed when the queue is first used.
+        """The queue of that name. It is not looked for before it is used.
 
-        The same name returns the same object, so closing it ends the waits of all its users. With `exclusive` it is a
-        separate object that keeps others from receiving, from its first receive until it is closed. It raises
-        SharingViolation if others have the queue open.
+        Who asks for the same name gets the same object, so to close it ends the waits of all who use it.
+        With `exclusive` it is an object of its own that keeps others from receiving, from its first receive until it is
+        closed; SharingViolation says that others are there already.
         """
         found = self._format_name(name)
         return Queue(self, self._transport, found, self._forget, exclusive=True) if exclusive else self._named(found)
@@ -131,59 +132,59 @@ class Manager(ManagerSender, QueueCreator):
         return format_name(name, self._transport.computer)
 
     def queues(self) -> list[Queue]:
-        """Return the queues that were created on this computer, sorted by name."""
+        """The queues that were created on this computer, in the order of their names."""
         found = self._transport.call(ListQueues()).queues
         return [self._named(self._format_name(each.format_name)) for each in found]
 
     def outgoing_queues(self) -> list[Queue]:
-        """Return the outgoing queues: messages for other computers that are not transferred yet.
+        """The queues that hold what was sent to other computers until it is transferred.
 
-        You can peek at their messages, receive or purge them, and delete the queues.
+        One can look into them, receive or purge what is there, and delete them.
         """
         found = self._transport.call(ListQueues(kind="outgoing")).queues
         names = [self._format_name(each.format_name) for each in found]
         return [Queue(self, self._transport, name, self._forget, outgoing=True) for name in names]
 
     def admit_sequence_address(self, guid: str, address: str) -> int:
-        """Accept acknowledgments of the queue manager `guid` from this IP address, until it is revoked.
+        """Believe what the queue manager `guid` acknowledges from this IP address, until it is revoked.
 
-        A transactional message leaves this computer only when its destination acknowledges it from a known address: one
-        that was connected to, or that its name resolves to. An acknowledgment from another address, for example behind
-        NAT, is kept; `waypost explain` and `waypost doctor` show it. Returns the number of kept acknowledgments that
+        A transactional message leaves this computer's queues only when its destination acknowledges it from an address
+        that is known: where it was dialled, or that its name resolves to. What comes from elsewhere, as behind NAT, is
+        kept; `waypost explain` and `waypost doctor` show it. Returns how many acknowledgments were kept from there and
         are applied now.
         """
         return self._transport.call(AdmitAddress(guid=guid, address=address)).believed
 
     def revoke_sequence_address(self, guid: str, address: str) -> None:
-        """Remove an address that `admit_sequence_address` has admitted. Applied acknowledgments stay applied.
+        """Take back what `admit_sequence_address` has admitted. What was applied stays applied.
 
         Raises InvalidParameter if this address was not admitted for this queue manager.
         """
         self._transport.call(RevokeAddress(guid=guid, address=address))
 
     def admitted_sequence_addresses(self) -> list[tuple[str, str]]:
-        """Return the admitted GUIDs and addresses, without those of the configuration."""
+        """The GUIDs and addresses that were admitted. Those of the configuration are not among them."""
         return [(each.guid, each.address) for each in self._transport.call(ListAdmitted()).addresses]
 
     def explain(self, subject: str) -> Explanation:
-        """Explain why a message, given by its `id`, or the messages of a queue do not move.
+        """Say why a message is where it is, by its `id`, or what keeps the messages of a queue where they are.
 
-        A message is found in any queue. For a message that was refused or handed to another host, the reason or the
-        host is remembered for a while.
+        A message is found in whatever queue it is. Of one that came and was not taken, or that was handed to another
+        host, the reason or the host is remembered for a while.
         """
         return self._transport.call(Explain.of(subject))
 
     def status(self, *, turns_s: float = 60.0) -> StatusInfo:
-        """Show the queue manager now: name, version, queues, sessions, and the reason if it refuses new messages.
+        """The queue manager at this moment: name, version, queues, sessions, and why it does not take new messages.
 
-        A daemon also shows its addresses, and what blocked it for the longest time in the last `turns_s` seconds.
+        A daemon also says where it listens, and what held it up for the longest time in the last `turns_s` seconds.
         """
         return self._transport.call(Status(turns_s=turns_s))
 
     def doctor(self) -> list[Check]:
-        """Look for problems, as `waypost doctor` does. The `hint` of a check that is not `ok` says what to do.
+        """Look for what is wrong, as `waypost doctor` does. Where a check is not `ok`, its `hint` says what to do.
 
-        A daemon also checks its network and ports.
+        A daemon looks at its network and its ports too.
         """
         return list(self._transport.call(Doctor()).checks)
 
@@ -206,11 +207,11 @@ class Manager(ManagerSender, QueueCreator):
         return self.queue(queue).send_records(bodies, properties, transaction)
 
     def import_messages(self, queue: Name, file: PacketFile, *, progress: Counted | None = None) -> list[Message]:
-        """Send the messages of a file from `Queue.export_messages` to a queue. Each gets a new id.
+        """Send the messages of a file that `Queue.export_messages` wrote to a queue. Each gets a new id.
 
-        For a transactional queue they are sent in one transaction. `file` is a name or an open binary file. `progress`
-        is called after each message with the number so far. Raises InvalidParameter if the file has other content, or
-        too many messages for a transaction.
+        To a transactional queue they are sent in one transaction. `file` is a name or an open binary file. `progress`
+        is called with the number of messages so far, after each. Raises InvalidParameter if the file holds something
+        else, or too many for a transaction.
         """
         found, target = read_packets(file), self.queue(queue)
         if not found:
@@ -229,7 +230,7 @@ class Manager(ManagerSender, QueueCreator):
         source: str | None = None,
         address: str | None = None,
     ) -> Iterator[SequenceInfo]:
-        """Iterate over the known transactional sequences. There may be a million.
+        """The transactional sequences that are known, one after the other: there may be a million.
 
         direction  "out" for those of what is sent from here, "in" for what comes from others, "refused" for what came
                    and was not taken lately; None for all of them
@@ -255,14 +256,14 @@ class Manager(ManagerSender, QueueCreator):
         older_than: float | None = None,
         trial: bool = False,
     ) -> SequenceReset:
-        """Begin transactional sequences again. Messages may then arrive twice; `warning` of the result says which.
+        """Begin transactional sequences again. Messages may come twice then: the `warning` of the result says which.
 
-        For an outgoing `queue`, its unacknowledged messages get new numbers in a new sequence. Otherwise the state of
-        the incoming sequences that match all arguments is forgotten: of a queue, of the `source` with this GUID, from
-        this IP `address`, or without a message for `older_than` seconds. The next message of the given source is then
-        accepted, whatever its number is.
+        For an outgoing `queue`, its messages that are not acknowledged get new numbers in a new sequence that begins
+        now. For others, what was taken of the sequences that fit all that is given is forgotten: of a queue, of the
+        `source` with this GUID, from this IP `address`, or without a message for `older_than` seconds. The next message
+        of a source that is named is taken whatever comes before it.
 
-        `trial` is a dry run: the result shows what would happen.
+        With `trial` nothing happens, and the result says what would.
         """
         name = None if queue is None else str(self._format_name(queue))
         wanted = ResetSequences(queue=name, source=source, address=address, older_than_s=older_than, trial=trial)
@@ -272,9 +273,9 @@ class Manager(ManagerSender, QueueCreator):
         return reset
 
     def damaged_messages(self, *, with_bytes: bool = False) -> list[DamagedInfo]:
-        """Return the messages that were damaged on disk and set aside; `with_bytes` adds the bytes that were found.
+        """The messages that were damaged on disk and set aside; `with_bytes` with what was found in their place.
 
-        They are not in a queue any more. `forget_damaged_messages` deletes what is kept of them.
+        They are in no queue any more. `forget_damaged_messages` lets them go.
         """
         page = self._transport.call(ListDamaged(with_bytes=with_bytes))
         found = list(page.messages)
@@ -284,58 +285,58 @@ class Manager(ManagerSender, QueueCreator):
         return found
 
     def forget_damaged_messages(self) -> int:
-        """Delete what is kept of damaged messages. Returns their number."""
+        """Let go what is kept of damaged messages. Returns how many there were."""
         return self._transport.call(ForgetDamaged()).forgotten
 
     def verify_store(self, *, progress: "Progress | None" = None) -> StoreReport:
-        """Verify everything that is stored: the pages of the file, every record, and the counts. Nothing is changed.
+        """Look at everything that is stored: the pages of the file, every record, and the counts. Nothing is changed.
 
-        Another process does the work, and this queue manager continues meanwhile. `progress` is called with the number
-        of verified pages and the total. `is_whole` of the report is true if nothing is damaged; `damage` lists the
-        damage. `waypost.verify` does the same with a folder.
+        Another process does it, while this queue manager goes on. `progress` is called with the pages that were looked
+        at, and how many there are. `is_whole` of the report says whether nothing is wrong, and `damage` what is.
+        `waypost.verify` does the same with a folder that no queue manager uses.
         """
         return self._transport.verify(progress)
 
     def backup(self, target: "Target", *, progress: "Progress | None" = None) -> "BackupInfo":
-        """Back up everything on disk as of one moment, while the queue manager continues.
+        """Copy everything that is durable, as of one moment, while the queue manager works on.
 
             manager.backup("/backups/2026-11-17")
 
-        `target` is a new folder, or an open binary file for the stream. Everything that was acknowledged before is in
-        the backup; express messages are not. `progress` is called with the number of bytes written so far and the
-        approximate total. `waypost.restore` makes a data folder from a backup.
+        `target` is a folder, which is made, or an open binary file, which gets the stream. Everything that was
+        acknowledged before is in the backup; express messages are not. `progress` is called with the bytes that were
+        written so far, and about how many there will be. `waypost.restore` makes a data folder of a backup.
 
-        Raises BackupUnderWay if another backup is running, and BackupError if this one failed; then the folder has
-        nothing of it.
+        Raises BackupUnderWay if another backup is being made, and BackupError if this one broke off: then nothing of
+        it is in the folder.
         """
         return self._transport.backup(target, progress)
 
     def transaction(self, timeout: float | None = None) -> "Transaction":
-        """Begin a transaction over any queues of this manager. Everything in it happens at its commit, or not at all.
+        """Begin a transaction over any queues of this manager: what is sent and received in it happens together.
 
             with manager.transaction() as transaction:
                 order = orders.receive(transaction=transaction)
                 invoices.send(order.body, transaction=transaction)
 
-        The end of the `with` statement commits; an exception that leaves it aborts. A daemon aborts the transaction if
-        it is not used for `timeout` seconds (default: 60), and its next use raises TransactionSequence.
+        The end of the `with` statement commits; an exception that leaves it aborts. A daemon aborts it when it is not
+        used for `timeout` seconds, 60 if nothing is given, and TransactionSequence says so at its next use.
         """
         self._transport.check()
         return Transaction(self._transport, transaction_limit(timeout, self._transport.transaction_s))
 
     def call(self, operation: Operation[R], /) -> R:
-        """Perform an operation that has no method, such as those of waypost.api.bulk, and return its reply.
+        """Have an operation done that no other method asks for, such as those of waypost.api.bulk, and get its reply.
 
         plan = manager.call(PlanRange(name="orders", parts=4))
         """
         return self._transport.call(asked(operation))
 
     def close(self) -> None:
-        """Close the queue manager. Waiting reads raise OperationCancelled, and open transactions abort.
+        """Let the queue manager go. Reads that wait raise OperationCancelled, and transactions under way abort.
 
-        A queue manager in this process stops and releases its folder. Pending changes are written first, and express
-        messages are lost. Raises a StoreError if something could not be written. A daemon continues to run. A second
-        call does nothing, unless the first one was interrupted; then it continues.
+        One inside this process stops and lets its folder go; what is pending is written first, and express messages are
+        gone. It raises a StoreError if something could not be written. A daemon runs on.
+        A second time it does nothing, unless the first was interrupted: then it goes on.
         """
         self._transport.close()
 

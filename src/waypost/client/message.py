@@ -37,8 +37,9 @@ _CLASSES: Final = {int(each): each.name for each in MessageClass}
 class Message(ShownProperties):
     """A message that was sent, peeked at or received.
 
-    Attributes are decoded when they are read, so a message that is only passed on is cheap. Queue names in attributes
-    are format names, which `manager.queue` and `manager.send` accept.
+    Its attributes are looked up when they are asked for, so a message that is only passed on costs next to nothing.
+    Those of ShownProperties come from the table.
+    Every name of a queue is a format name, which `manager.queue` and `manager.send` take.
     """
 
     __slots__ = ("_core",)
@@ -52,22 +53,22 @@ class Message(ShownProperties):
 
     @property
     def id(self) -> str:
-        """The id, ``{guid}\\number``. It is the same on every host, and in acknowledgments of the message."""
+        """The identifier, ``{guid}\\number``: the same wherever the message goes, also in its acknowledgments."""
         return str(self._core.identifier)
 
     @property
     def lookup_id(self) -> int:
-        """Position in this queue, for `receive(lookup_id=...)`, `peek(lookup_id=...)` and `move`.
+        """Its place in this queue, for `receive(lookup_id=...)`, `peek(lookup_id=...)` and `move`.
 
-        After a send to several queues it is 0, and each of `copies` has its own.
+        0 in what comes back from a send to several queues at once, where each of `copies` has its own.
         """
         return self._core.lookup_identifier
 
     @property
     def copies(self) -> "tuple[Message, ...]":
-        """After a send to several queues, the message in each of them.
+        """In what comes back from a send to several queues at once, the message in each of them.
 
-        All have the same `id`; each has its own `destination_queue`, `lookup_id` and `packet`. Otherwise empty.
+        All have the same `id`, and each its own `destination_queue`, `lookup_id` and `packet`. Empty for others.
         """
         return ()
 
@@ -77,16 +78,16 @@ class Message(ShownProperties):
 
     @property
     def text(self) -> str:
-        """The body as text, decoded by its type (VT_BSTR, VT_LPSTR, VT_LPWSTR), otherwise as UTF-8.
+        """The body as text: of the types VT_BSTR, VT_LPSTR and VT_LPWSTR as such, else as UTF-8.
 
-        XML is decoded with its declared encoding or its byte order mark, for example UTF-16. Raises DecodeError if the
-        body is not text.
+        XML is read in the encoding that it declares or begins with, such as UTF-16. Raises DecodeError if the body is
+        not text.
         """
         return decode_text(self._core.body, self._core.body_type)
 
     @property
     def body_text(self) -> str | None:
-        """The same as `text`, or None if the body is not text."""
+        """The same, None if the body is not text."""
         try:
             return self.text
         except DecodeError:
@@ -94,17 +95,17 @@ class Message(ShownProperties):
 
     @property
     def headers(self) -> dict[str, str] | None:
-        """Headers of NServiceBus or Rebus from the extension, or of MassTransit from the body; otherwise None."""
+        """The headers that NServiceBus or Rebus has put into the extension, or MassTransit into the body; else None."""
         return message_headers(self._core.extension, self._core.body)
 
     @property
     def class_name(self) -> str:
-        """Name of the class, such as MQMSG_CLASS_NORMAL; "" for a class of an application."""
+        """The name of the class, such as MQMSG_CLASS_NORMAL; "" if the application made it up."""
         return _CLASSES.get(self._core.message_class, "")
 
     @property
     def class_meaning(self) -> str:
-        """Meaning of the class in words: for a dead-letter message, why it could not be delivered."""
+        """What the class says, in half a sentence: of a dead letter, why it could not be delivered."""
         return meaning(self._core.message_class)
 
     @property
@@ -114,7 +115,7 @@ class Message(ShownProperties):
 
     @property
     def delivery(self) -> str:
-        """ "recoverable" if the message survives a restart of the queue manager, otherwise "express"."""
+        """ "recoverable" if the message survives that the queue manager stops, else "express"."""
         return "recoverable" if self._core.delivery_guarantee is DeliveryGuarantee.RECOVERABLE else "express"
 
     @property
@@ -124,22 +125,22 @@ class Message(ShownProperties):
 
     @property
     def sent_time(self) -> datetime:
-        """Time of sending, in UTC, in seconds."""
+        """When it was sent, in UTC, to the second."""
         return datetime.fromtimestamp(self._core.sent_time, UTC)
 
     @property
     def arrived_time(self) -> datetime:
-        """Time of arrival at this queue manager, in UTC, in seconds."""
+        """When it came to this queue manager, in UTC, to the second."""
         return datetime.fromtimestamp(self._core.arrival_time, UTC)
 
     @property
     def source_machine(self) -> str:
-        """GUID of the sending queue manager."""
+        """The GUID of the queue manager that it was sent from."""
         return guid_text(self._core.source_machine_identifier)
 
     @property
     def sender_sid(self) -> str | None:
-        """SID of the claimed sender, as S-1-5-...; None if there is none. See `sender_verified`."""
+        """Who claims to have sent it, in the form S-1-5-...; None if nobody does. See `sender_verified`."""
         core = self._core
         if core.sender_identifier_type is SenderIdentifierType.SID and core.sender_identifier:
             with suppress(DecodeError):
@@ -158,7 +159,7 @@ class Message(ShownProperties):
 
     @property
     def encrypted(self) -> bool:
-        """Whether the body is encrypted. Waypost does not decrypt bodies yet."""
+        """Whether its body was encrypted when it came. Then `body` is what came: Waypost does not decrypt yet."""
         packet = self.packet
         if not int.from_bytes(packet[_USER_FLAGS], "little") & user_header.SH:
             return False
@@ -167,13 +168,13 @@ class Message(ShownProperties):
 
     @property
     def correlation_id(self) -> str | None:
-        """Id of the message that this one answers: a request, or an acknowledged message."""
+        """The identifier of the message that this one answers: that of a request, or of what is acknowledged."""
         identifier = self._core.correlation_identifier
         return None if identifier == NO_IDENTIFIER else str(identifier)
 
     @property
     def acknowledge(self) -> str:
-        """Requested acknowledgments, in the words of `send`."""
+        """Which acknowledgments were asked for, in the words of `send`."""
         return acknowledge_text(self._core.acknowledgements_requested)
 
     @property
@@ -209,7 +210,7 @@ class Message(ShownProperties):
 
     @property
     def trace(self) -> str | None:
-        """Queue for reports on the way of the message; "" if it is traced without such a queue."""
+        """The queue that gets reports on its way; "" if it is traced and no queue is named."""
         guid = self._core.tracing_queue_identifier
         if guid != NULL_GUID:
             return str(PublicFormatName(guid))
@@ -217,33 +218,33 @@ class Message(ShownProperties):
 
     @property
     def connector_type(self) -> str | None:
-        """GUID of the connector to another system; None without one."""
+        """The GUID of the connector that it goes through to another system; None without one."""
         guid = self._core.connector_type_identifier
         return None if guid == NULL_GUID else guid_text(guid)
 
     @property
     def time_to_reach_queue(self) -> int | None:
-        """Seconds that the message had to reach its queue; None without a limit."""
+        """Seconds that it had to reach its queue; None for ever, which other queue managers may allow."""
         return _span(self._core.time_to_reach_queue)
 
     @property
     def time_to_be_received(self) -> int | None:
-        """Seconds that the message had to be received, since it was sent; None without a limit."""
+        """Seconds that it had to be received, from its sending; None for ever."""
         return _span(self._core.time_to_be_received)
 
     @property
     def time_to_reach_queue_ends(self) -> datetime | None:
-        """End of `time_to_reach_queue`, in UTC; None without a limit."""
+        """When `time_to_reach_queue` ends, in UTC; None without a limit."""
         return _end(self._core.sent_time, self._core.time_to_reach_queue)
 
     @property
     def time_to_be_received_ends(self) -> datetime | None:
-        """End of `time_to_be_received`, in UTC; None without a limit."""
+        """When `time_to_be_received` ends, in UTC; None without a limit."""
         return _end(self._core.sent_time, self._core.time_to_be_received)
 
     @property
     def first_in_transaction(self) -> bool:
-        """Whether it is the first message of its transaction for its queue."""
+        """Whether it is the first that its transaction sent to its queue."""
         return self._core.first_in_transaction
 
     @property
@@ -252,12 +253,12 @@ class Message(ShownProperties):
 
     @property
     def abort_count(self) -> int:
-        """Number of transactions that received the message and aborted."""
+        """How many transactions have received it and then aborted."""
         return self._core.abort_count
 
     @property
     def move_count(self) -> int:
-        """Number of moves between a queue and its subqueues."""
+        """How often it was moved between a queue and its subqueues."""
         return self._core.move_count
 
     @property
@@ -271,7 +272,7 @@ class Message(ShownProperties):
         return packet_of(self._core)
 
     def to_dict(self) -> dict[str, object]:
-        """Return the message object of the command line and HTTP, ready for JSON.
+        """The message object of the command line and HTTP, ready for json.
 
         It has `admin_queues` and `response_queues` if there are several, and `copies` if it was sent to several queues.
         """

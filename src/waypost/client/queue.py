@@ -68,13 +68,13 @@ R = TypeVar("R")
 
 
 class Queue(QueueSender, QueueSetter):
-    """A queue, from `manager.queue(name)` or `manager.create_queue(name)`.
+    """A queue: `manager.queue(name)` gives it, and `manager.create_queue(name)` makes it first.
 
-    The queue is opened when it is first used, so a queue object is cheap, and an unknown name raises QueueNotFound at
-    that time. Threads can share it.
+    Nothing is opened before it is used, so a queue object is cheap, and a name that no queue has is found out then:
+    QueueNotFound. It can be shared by threads.
 
-    Every method may raise a WaypostError with a sentence that says what is wrong. StoreFull means that the disk is full
-    and that nothing was done.
+    Every method raises a WaypostError that says what is wrong. In particular: StoreFull while the disk has no room;
+    then nothing was done, unless the sentence says that it is kept and will be stored when there is room.
     """
 
     __slots__ = (
@@ -123,12 +123,12 @@ class Queue(QueueSender, QueueSetter):
 
     @property
     def name(self) -> str:
-        """Shortest name of the queue on this computer: 'orders', 'orders;retry', 'system$;deadletter', ..."""
+        """The shortest name that means it on this computer: 'orders', 'orders;retry', 'system$;deadletter', ..."""
         return short_name(self._name, self._transport.computer)
 
     @property
     def format_name(self) -> str:
-        """Format name of the queue: the name that other computers use."""
+        """The format name: what other computers call it, if it is a queue of this one."""
         return self._text
 
     def send_record(
@@ -154,38 +154,37 @@ class Queue(QueueSender, QueueSetter):
         lookup_id: int | None = None,
         seek: Seek | None = None,
     ) -> Message:
-        """Receive the first message: remove it from the queue, and return it when the removal is on disk.
+        """Take the first message out of the queue, and return it when its removal is on disk.
 
-        Wait for a message for `timeout` seconds (default: no limit), and then raise Timeout; 0 does not wait. In a
-        transaction the message is only locked: a commit removes it, and an abort returns it with a higher
-        `abort_count`.
+        It waits for a message for `timeout` seconds, for ever unless given, and raises Timeout when they are over; with
+        0 it does not wait. In a transaction the message is only locked: a commit removes it, and an abort gives it back
+        with its `abort_count` raised.
 
-        With a `lookup_id`, receive that message, or the "next" or "previous" one with `seek`; `seek="first"` and "last"
-        need no `lookup_id`. This does not wait. It raises MessageNotFound if the message does not exist or a
-        transaction holds it, and MessageAlreadyReceived if another reader has received the message at the cursor.
+        With a `lookup_id` it takes that message, or the `seek` "next" or "previous" to it; `seek="first"` and "last"
+        need none. Nothing is waited for then, and MessageNotFound says that it is not there or a transaction holds it;
+        MessageAlreadyReceived, that somebody has received it while a cursor was on it.
 
-        Outside a transaction a message is received at most once: it is lost if the call is interrupted or cancelled, or
-        the process ends, while the removal is being written to disk. Receive in a transaction if no message may be
-        lost.
+        Outside a transaction a message is received at most once: if the call is interrupted or cancelled while the
+        removal is being written to disk, or the process ends then, the message is lost. Receive in a transaction what
+        must not be.
         """
         return Message(self._receive(1, timeout, transaction, lookup_id, seek)[0])
 
     def receive_many(
         self, count: int, timeout: float | None = None, *, transaction: "Transaction | None" = None
     ) -> list[Message]:
-        """Receive up to `count` messages, in their order, with one flush to disk.
+        """Take up to `count` messages, in their order, with one flush to disk.
 
-        Messages that are in the queue are returned at once. If the queue is empty, wait for one message, as `receive`
-        does.
+        What is there is taken at once. If nothing is, it waits as `receive` does, for one message.
         """
         return [Message(each) for each in self._receive(how_many(count), timeout, transaction, None, None)]
 
     def peek(
         self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None
     ) -> Message:  # fmt: skip
-        """Return the first message and leave it in the queue. The arguments are those of `receive`.
+        """Look at the first message and leave it there. The arguments are those of `receive`.
 
-        A message that a transaction holds is skipped; with its `lookup_id`, it raises TransactionUsage.
+        A message that a transaction holds is passed over; asked for by its `lookup_id`, it raises TransactionUsage.
         """
         number, word = sought(lookup_id, seek)
         peek = Peek(
@@ -200,9 +199,7 @@ class Queue(QueueSender, QueueSetter):
         return Message(self._call(peek).messages[0])
 
     def browse(self) -> Iterator[Message]:
-        """Iterate over all messages in their order, without waiting for more. They stay in the queue; others may
-        receive them meanwhile.
-        """
+        """Look at all messages in their order, without waiting for more. Others may receive them meanwhile."""
         wanted = Browse(name=self._text, outgoing=self._outgoing, form="packet")
         page = self._call(wanted)
         try:
@@ -216,9 +213,9 @@ class Queue(QueueSender, QueueSetter):
                     self._transport.start(CloseCursor(identifier=page.next))
 
     def follow(self, timeout: float | None = None) -> Iterator[Message]:
-        """Receive message after message, without end, or until none comes for `timeout` seconds.
+        """Receive message after message, for ever, or until none has come for `timeout` seconds.
 
-        A message leaves the queue before you see it. If no message may be lost when your program fails, use `receive`
+        A message is out of the queue before you see it. If it must not be lost when your program fails, use `receive`
         in a transaction instead.
         """
         while True:
@@ -229,14 +226,14 @@ class Queue(QueueSender, QueueSetter):
             yield message
 
     def cursor(self) -> "Cursor":
-        """Return a cursor at the start of the queue, to walk through it and receive messages on the way."""
+        """A cursor at the start of the queue, to look through it and receive what is found on the way."""
         return Cursor(self._transport, self._open_cursor)
 
     def move(self, message: Message | int, to: Name, *, transaction: "Transaction | None" = None) -> None:
-        """Move a message, given as an object or by its lookup id, to a subqueue or back.
+        """Move a message, or the one with this lookup id, to a subqueue, or back, with all that belongs to it.
 
-        `to` is the name of the other queue, such as 'orders;retry', or its queue object. The `move_count` of the
-        message counts its moves. Raises MessageNotFound if the message is not there or a transaction holds it.
+        `to` is the name of the other queue, such as 'orders;retry', or its queue object. The message counts it in its
+        `move_count`. Raises MessageNotFound if it is not there or a transaction holds it.
         """
         number, target = lookup_id_of(message, "move"), str(self._transport.named(to))
         identifier, begin_s = joined(transaction, self._transport)
@@ -251,11 +248,11 @@ class Queue(QueueSender, QueueSetter):
         self._call(move, transaction)
 
     def move_all(self, to: Name, *, progress: Callable[[int], object] | None = None) -> int:
-        """Move all messages that are in the queue now to a subqueue or back, and return their number.
+        """Move all messages that are there now to a subqueue, or back, and return how many were moved.
 
-        They are moved a few hundred at a time, and others can use both queues meanwhile. Each message is always in one
-        of the queues, even if this process or the daemon ends in between; another call moves the rest. Messages that a
-        transaction holds stay. `progress` is called with the number of messages after each part.
+        They are moved some hundred at a time, and others use both queues meanwhile: each message is in one of them,
+        also if this process or the daemon ends in the middle; whoever calls again moves the rest. What a transaction
+        holds stays. `progress` is called with the number of messages after each part.
         """
         wanted = MoveAll(name=self._text, to=str(self._transport.named(to)), outgoing=self._outgoing)
         part = self._call(wanted)
@@ -269,23 +266,23 @@ class Queue(QueueSender, QueueSetter):
             moved += part.moved
 
     def export_messages(self, file: PacketFile, messages: Iterable[Message] | None = None) -> list[Message]:
-        """Write the packets of messages to a file, and leave the messages in the queue.
+        """Write messages into a file, as the packets that would travel, and leave them in the queue.
 
             orders.export_messages("orders.packets")
 
-        `file` is a name or an open binary file. `messages` selects the messages (default: all). They are returned.
-        `Manager.import_messages` sends the messages of the file, and `waypost decode` shows it.
+        `file` is a name or an open binary file. `messages` are those to write, default: all of the queue. They are
+        returned. `Manager.import_messages` sends what the file holds, and `waypost decode` shows it.
         """
         chosen = list(self.browse() if messages is None else messages)
         write_packets(file, chosen)
         return chosen
 
     def resend(self, message: Message | int, to: Name | None = None) -> Message:
-        """Receive a message, given as an object or by its lookup id, and send it again: both or neither.
+        """Take a message, or the one with this lookup id, and send it once more, in one step: both are done or neither.
 
-        It goes to the queue `to`, or to its original destination. The new message is returned; it has a new `id` and
-        the same content, and a transactional message stays transactional. Raises TransactionUsage if only one of the
-        message and the queue is transactional.
+        It goes to the queue `to`, or to where it was sent to. The new message, which is returned, has another `id` and
+        says the same; one that was sent in a transaction is sent in one again. TransactionUsage says that a queue is of
+        the other kind: transactional, or not.
         """
         target: str | UnsetType = UNSET
         if to is not None:
@@ -297,25 +294,25 @@ class Queue(QueueSender, QueueSetter):
         return sent_message(self._call(wanted).messages[0])
 
     def delete_message(self, message: Message | int) -> None:
-        """Delete a message, given as an object or by its lookup id, as `receive` does."""
+        """Remove a message, or the one with this lookup id, as `receive` does."""
         number = lookup_id_of(message, "delete")
         self._call(DeleteMessage(name=self._text, number=str(number), outgoing=self._outgoing))
 
     def purge(self) -> None:
-        """Delete all messages. A message that a transaction holds is deleted when the transaction returns it."""
+        """Delete all messages. One that a transaction holds goes when the transaction gives it back."""
         self._call(PurgeQueue(name=self._text, outgoing=self._outgoing))
 
     @property
     def journal(self) -> "Queue":
-        """The journal: copies of received messages, if the queue was created with `journal=True`."""
+        """The journal: copies of what was received, if the queue was created with `journal=True`."""
         return self.manager.queue(str(journal_name(self._name)))
 
     def subqueue(self, name: str) -> "Queue":
-        """Return a subqueue. It is created when a message is moved there or it is first read."""
+        """A subqueue, which comes to be when a message is moved there or somebody reads from it."""
         return self.manager.queue(str(subqueue_name(self._name, name)))
 
     def info(self) -> QueueInfo:
-        """Return the number of messages, and everything else about the queue, as of now."""
+        """How many messages it has, and everything else about it, at this moment."""
         return self._call(ShowQueue(name=self._text))
 
     def set_record(self, properties: QueueProperties) -> None:
@@ -323,22 +320,22 @@ class Queue(QueueSender, QueueSetter):
         warn_of_ignored(found.notes)
 
     def pause(self) -> None:
-        """Hold an outgoing queue until `resume`. Messages can still be sent to it, and wait there."""
+        """Let no message leave an outgoing queue until `resume`. Messages can still be sent to it, and wait there."""
         self._call(PauseQueue(name=self._text))
 
     def resume(self) -> None:
-        """Continue an outgoing queue after `pause`."""
+        """Let messages leave an outgoing queue again."""
         self._call(ResumeQueue(name=self._text))
 
     def delete(self) -> None:
-        """Delete the queue with its messages, subqueues and journal. Waiting reads raise QueueDeleted."""
+        """Delete the queue with its messages, subqueues and journal. Reads that wait on it raise QueueDeleted."""
         self._call(DeleteQueue(name=self._text))
         self._forget(self._name, self)
 
     def close(self) -> None:
-        """Close the queue. Waiting reads raise OperationCancelled; the next use opens it again.
+        """Close what was opened for this object. Reads that wait raise OperationCancelled; the next use opens anew.
 
-        All users of `manager.queue(name)` share this object, so the waits of all of them end.
+        The object is shared by all who got it from `manager.queue(name)`, and so are the waits that end.
         """
         with suppress(InvalidHandle, ServiceNotAvailable):
             if not self._is_exclusive:
@@ -402,10 +399,9 @@ class Queue(QueueSender, QueueSetter):
 
 
 class Cursor:
-    """A place in a queue, from `queue.cursor()`. Only one thread may use it at a time.
+    """A place in a queue: `queue.cursor()` gives it. It is for one thread at a time.
 
-    At the end of the queue, the methods wait for a new message for `timeout` seconds and then raise Timeout. None waits
-    without a limit, and 0 does not wait.
+    `timeout` is None to wait for ever for a message behind the last, as everywhere, and 0 not to wait: Timeout then.
     """
 
     __slots__ = ("_id", "_open", "_transport")
@@ -423,22 +419,22 @@ class Cursor:
         self.close()
 
     def peek(self, timeout: float | None = None) -> Message:
-        """Return the message at the cursor: first, and after a receive, the next message.
+        """Look at the message where the cursor is: at first, and after a receive, the next one that there is.
 
-        Raises MessageAlreadyReceived if another reader has received it; `peek_next` continues.
+        Raises MessageAlreadyReceived if somebody has received it since; `peek_next` goes on.
         """
         return self._read(CursorPeek, timeout, None)
 
     def peek_next(self, timeout: float | None = None) -> Message:
-        """Move to the next message and return it. Raises IllegalCursorAction before the first `peek`."""
+        """Go on, and look at the message there. Raises IllegalCursorAction before the first `peek`."""
         return self._read(CursorNext, timeout, None)
 
     def receive(self, timeout: float | None = None, *, transaction: "Transaction | None" = None) -> Message:
-        """Receive the message at the cursor; see `Queue.receive` for transactions."""
+        """Receive the message where the cursor is; `Queue.receive` says what that means in a transaction."""
         return self._read(CursorReceive, timeout, transaction)
 
     def close(self) -> None:
-        """Close the cursor. If it is used again, it starts from the first message."""
+        """Forget the place: if it is used again, it starts from the first message."""
         identifier, self._id = self._id, None
         if identifier is not None:
             with suppress(InvalidHandle, ServiceNotAvailable):

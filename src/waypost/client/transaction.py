@@ -31,10 +31,10 @@ _IN_DOUBT: Final = "in doubt"
 
 
 class Transaction:
-    """A transaction, from `manager.transaction()`. Pass it as `transaction=` to the calls that belong to it.
+    """A transaction: `manager.transaction()` begins it. Give it to what shall be part of it as `transaction=`.
 
-    It is atomic: its commit makes all its sends and receives visible to others, and never only a part of them. It
-    begins at the queue manager when it is first used.
+    It is atomic: others see what it sent, and no more what it received, when it is committed, and never a part of it.
+    The queue manager hears of it when it is used first.
     """
 
     __slots__ = ("_begin_s", "_id", "_is_told", "_is_used", "_outcome", "_transport")
@@ -69,19 +69,19 @@ class Transaction:
 
     @property
     def id(self) -> str:
-        """GUID of the transaction."""
+        """Its GUID."""
         return self._id
 
     @property
     def is_open(self) -> bool:
-        """Whether the transaction is open: neither committed nor aborted."""
+        """Whether it can still be used: it is neither committed nor aborted."""
         return not self._outcome
 
     def commit(self) -> None:
-        """Commit the transaction, and return when it is on disk.
+        """Do all of it, and return when it is on disk.
 
-        Raises TransactionSequence if a daemon has aborted it, and ConnectionLost or OutcomeUnknown if the result is
-        unknown. After StoreFull, `is_open` shows whether it is still open: commit again when there is space, or abort.
+        Raises TransactionSequence if a daemon has aborted it, and ConnectionLost or OutcomeUnknown if nobody knows how
+        it ended. If StoreFull leaves it open, `is_open` says so: commit again when there is room, or abort.
         """
         self._check()
         if self._is_told:
@@ -104,7 +104,7 @@ class Transaction:
         self._outcome = "committed"
 
     def abort(self) -> None:
-        """Abort the transaction. Received messages return to their places, with a higher `abort_count`."""
+        """Do nothing of it. What was received goes back to its place, with its `abort_count` raised."""
         self._check()
         self._outcome = "aborted"
         if self._is_told:

@@ -31,13 +31,13 @@ class QueueSender(ABC):
     def send_record(
         self, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
-        """Send one message with the properties of a record. `send` makes the record from its arguments."""
+        """Send one message with the properties of a record, which `send` makes of its arguments."""
 
     @abstractmethod
     def send_records(
         self, bodies: Iterable[Body], properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> list[Message]:
-        """Send messages with different bodies and the properties of a record; see `send_many`."""
+        """Send messages that differ in their bodies with the properties of a record: see `send_many`."""
 
     @with_table(MESSAGE_ROWS)
     def send(
@@ -63,16 +63,16 @@ class QueueSender(ABC):
         connector_type: str | None = None,
         transaction: "Transaction | None" = None,
     ) -> Message:
-        """Send one message, and return it with its `id` and `lookup_id` when it is stored.
+        """Send one message, and return it with its `id` and `lookup_id` when it is safe.
 
-        A recoverable message, the default, is stored on disk. With `recoverable=False` it is express: much faster, in
-        memory only, and lost when its queue manager stops. Concurrent sends share one flush to disk. In a transaction,
-        `send` does not wait: the message is sent, and on disk, when the transaction commits. A transactional queue
-        needs a transaction, and other queues refuse one.
+        A recoverable message, the default, is safe when it is on disk. With `recoverable=False` it is express: much
+        faster, kept in memory, and lost when its queue manager stops. Those who send at the same time share the disk.
+        In a transaction nothing is waited for: the message is sent, and on disk, when the transaction commits. To a
+        transactional queue one sends in a transaction, and to others without.
 
-        `body` is bytes or text. With the ActiveXMessageFormatter of .NET and with COM, text arrives as a string and
-        bytes as an array of bytes. A message with its properties has at most 4 MiB; text takes two bytes per character.
-        `Host` describes the differences for a queue of `waypost.msmq`. The properties:
+        `body` is bytes or text. Text arrives as a string at the ActiveXMessageFormatter of .NET and at COM, bytes as
+        an array of bytes. A message, with all that belongs to it, has at most 4 MiB; text takes two bytes for a
+        character. A queue of `waypost.msmq` differs as the host that it gives says. The properties:
         """
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
@@ -119,9 +119,9 @@ class QueueSender(ABC):
         connector_type: str | None = None,
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
-        """Send messages with different bodies, all or none, with one flush to disk.
+        """Send messages that differ in their bodies, all of them or none, with one flush to disk.
 
-        The bodies must be all text or all bytes. The properties are those of `send`, for every message.
+        The bodies are all text or all bytes. The properties are those of `send`, and hold for each message.
         """
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
@@ -147,7 +147,7 @@ class QueueSender(ABC):
 
 
 class ManagerSender(ABC):
-    """A queue manager or an MSMQ host that sends to any queue."""
+    """A queue manager, or an MSMQ host, that sends to any queue."""
 
     __slots__ = ()
 
@@ -155,7 +155,7 @@ class ManagerSender(ABC):
     def send_record(
         self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
-        """Send one message with the properties of a record. `send` makes the record from its arguments."""
+        """Send one message with the properties of a record, which `send` makes of its arguments."""
 
     @abstractmethod
     def send_records(
@@ -165,7 +165,7 @@ class ManagerSender(ABC):
         properties: MessageProperties,
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
-        """Send messages with different bodies and the properties of a record; see `send_many`."""
+        """Send messages that differ in their bodies with the properties of a record: see `send_many`."""
 
     def send(
         self,
@@ -191,10 +191,9 @@ class ManagerSender(ABC):
         connector_type: str | None = None,
         transaction: "Transaction | None" = None,
     ) -> Message:
-        """Send one message to any queue, local or remote, or to several queues with their format names joined with
-        commas.
+        """Send one message to any queue, here or elsewhere, or to several, whose format names are joined with commas.
 
-        A message for another computer waits in an outgoing queue until it is transferred. The arguments are those of
+        What goes to another computer waits in an outgoing queue until it can be transferred. The arguments are those of
         `Queue.send`.
         """
         # In the order of the table: by name it would take six times as long.
@@ -243,7 +242,7 @@ class ManagerSender(ABC):
         connector_type: str | None = None,
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
-        """Send messages with different bodies and the properties of `Queue.send`; see `Queue.send_many`."""
+        """Send messages that differ in their bodies, with the properties of `Queue.send`: see `Queue.send_many`."""
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
             label,
@@ -274,7 +273,7 @@ class QueueSetter(ABC):
 
     @abstractmethod
     def set_record(self, properties: QueueProperties) -> None:
-        """Change the properties of a record. `set` makes the record from its arguments."""
+        """Change the properties that a record has, which `set` makes of its arguments."""
 
     @with_table(QUEUE_ROWS)
     def set(
@@ -290,7 +289,7 @@ class QueueSetter(ABC):
         type_id: str | UnsetType = UNSET,
         multicast: str | UnsetType = UNSET,
     ) -> None:
-        """Change properties of the queue. The others stay as they are:"""
+        """Change properties of the queue; those that are not given stay:"""
         properties = QueueProperties(
             label,
             journal,
@@ -312,7 +311,7 @@ class QueueCreator(ABC):
 
     @abstractmethod
     def create_queue_record(self, name: Name, properties: QueueProperties, *, transactional: bool = False) -> "Queue":
-        """Create a queue with the properties of a record. `create_queue` makes the record from its arguments."""
+        """Make a queue with the properties of a record, which `create_queue` makes of its arguments."""
 
     @with_table(QUEUE_ROWS)
     def create_queue(
@@ -330,9 +329,10 @@ class QueueCreator(ABC):
         type_id: str | UnsetType = UNSET,
         multicast: str | UnsetType = UNSET,
     ) -> "Queue":
-        """Create a queue. Raises QueueExists if it exists already.
+        """Make a queue. Raises QueueExists if it is there already.
 
-        A transactional queue accepts messages in transactions only. `Queue.set` changes the other properties later:
+        A transactional queue takes messages in transactions only. That cannot be changed later; the other
+        properties can, with `Queue.set`:
         """
         properties = QueueProperties(
             label,

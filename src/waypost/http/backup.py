@@ -24,10 +24,10 @@ _log: Final = logging.getLogger("waypost.http")
 
 
 async def _backup(service: Service, _asked: Nothing, _request: Request) -> "_Answer":
-    """Stream a backup of everything on disk, for `waypost store restore`.
+    """A backup of everything that is durable now, as a stream, for `waypost store restore`.
 
-    Only one backup runs at a time; a second one is refused with 409. A stream that breaks off lacks its end and is
-    useless.
+    One is made at a time; another one is refused with 409. A stream that breaks off lacks its end, and no data folder
+    can be made of it.
     """
     loop = asyncio.get_running_loop()
     source = await loop.run_in_executor(None, BackupSource, service.path, service.settings.backup)

@@ -43,9 +43,7 @@ class Events(Struct, frozen=True):
 
 
 async def _events(service: Service, asked: Events, request: Request) -> "_Stream":
-    """Follow a queue: one event for each new message, or for each message after the event `since`; `start` begins with
-    the first message.
-    """
+    """Follow a queue: events of what comes from now on, or behind the event `since`; `start` for all that is there."""
     if service.streams >= service.settings.max_streams:
         raise LimitReached(f"{service.streams} clients follow queues, and no more are allowed")
     with service.remote.explaining(asked.name):

@@ -126,7 +126,7 @@ async def abort_transaction(service: Service, operation: AbortTransaction) -> No
 
 
 async def _commit_transactions(service: Service, asked: Receipts, _request: Request) -> Outcomes:
-    """Commit several transactions, each on its own."""
+    """Commit many, each by itself."""
     if len(asked.ids) > service.settings.max_batch:
         raise InvalidParameter(f"at most {service.settings.max_batch} transactions are committed at once")
     return Outcomes(*await service.transactions.acknowledge(asked.ids))

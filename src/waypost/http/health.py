@@ -20,15 +20,15 @@ class Ready(Struct, frozen=True):
 
 
 async def _live(_service: Service, _asked: Nothing, _request: Request) -> Response:
-    """Answer while the process runs."""
+    """The process answers."""
     return _answer({"status": "ok"})
 
 
 async def _ready(service: Service, asked: Ready, _request: Request) -> Response:
-    """Answer 200 if the queue manager works, and 503 with the reason if it does not, for example on a failing disk.
+    """The queue manager does what it is asked for. 503 with the reason if it does not, such as a disk that fails.
 
-    While new messages are refused, because the disk or the quota is full, the answer is 200 with the reason, because
-    receivers are still served. With `use=send` it is a 503.
+    While new messages are refused, because the disk or the quota has no room, it is ready for those who receive, who
+    alone can change that: the answer has the reason, and it is a 503 with `use=send`.
     """
     reason = _trouble(service)
     if reason is None:

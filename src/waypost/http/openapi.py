@@ -27,18 +27,18 @@ _MEDIA_TYPES: Final = (JSON.decode(), *sorted(each.decode() for each in MESSAGE_
 _TOKEN: Final = "token"
 
 _STATUSES: Final = {
-    400: "The request is invalid.",
-    401: "The token is missing or wrong.",
-    403: "The request comes from a page of another site, or another computer refuses to be read.",
-    404: "Unknown queue, message, cursor or handle.",
-    409: "Not possible now, for example because a transaction has ended.",
+    400: "The request is wrong in itself.",
+    401: "A token is demanded, and the request has not shown it.",
+    403: "A page of another site asks, or another computer does not let this one read.",
+    404: "There is no such queue, message, cursor or handle.",
+    409: "It cannot be done now.",
     413: "The request is too large.",
     415: "The body is neither JSON nor MessagePack.",
-    421: "The host name is not one of this server.",
-    500: "The disk failed during a write, or the server has a defect.",
-    502: "Another computer, whose queue is read, does not answer or was lost.",
-    503: "The queue manager is stopping, or a limit of open objects is reached.",
-    507: "The disk or a quota is full.",
+    421: "The name in Host is not one of this server.",
+    500: "The disk failed while something was stored, or the server has a defect.",
+    502: "Another computer, whose queue is to be read, cannot be reached or was lost.",
+    503: "The queue manager cannot do it: it is stopping, or as much is open as may be.",
+    507: "The disk or a quota has no room.",
 }
 # Operations that name nothing that could be missing or in use.
 _NAMELESS: Final = frozenset(

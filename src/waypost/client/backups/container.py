@@ -35,9 +35,9 @@ TRAILER_SIZE: Final = _TRAILER.size
 
 @dataclass(frozen=True, slots=True)
 class BackupInfo:
-    """The description of a backup. `bytes` is the size of the store in it, and `about_bytes` the expected size.
+    """The description of a backup. `bytes` is the size of the store in it, `about_bytes` what was expected of it.
 
-    `time` is its start in ISO 8601; everything that was acknowledged before is in it.
+    `time` is when it began, in ISO 8601; everything that was acknowledged before that is in it.
     """
 
     name: str

@@ -26,11 +26,10 @@ Backup = str | os.PathLike[str] | BinaryIO
 
 @dataclass(frozen=True, slots=True)
 class RestoreInfo:
-    """The restored folder. `guid` is the GUID of its queue manager, and `backup_guid` that of the backup.
+    """The folder that was made. `guid` is that of its queue manager, `backup_guid` that of the one in the backup.
 
-    With a new identity, `set_aside` counts messages of outgoing queues that are dead-letter messages now, and `dropped`
-    counts deleted messages, which were delivered already or were acknowledgments. `damaged` counts records that were
-    damaged before the backup.
+    With a new identity, `set_aside` messages of outgoing queues are dead-letter messages now, and `dropped` messages,
+    which were delivered or acknowledgments, are gone. `damaged` records were so in the store before it was backed up.
     """
 
     path: str
@@ -56,18 +55,18 @@ def restore(
     new_identity: bool = False,
     progress: Progress | None = None,
 ) -> RestoreInfo:
-    """Make the data folder `path` from a backup, given as its folder, its file, or an open file.
+    """Make the data folder `path` out of a backup: the folder of one, its file, or an open file.
 
-    You must choose the identity. Two queue managers with one identity would lose and duplicate messages:
+    Say which queue manager it is to be, because two with one identity lose and double each other's messages:
 
     same_identity  The one that was backed up, which is gone and never starts again. It sends what waits.
     new_identity   Another one beside it, with a new GUID: it has the queues and the messages in them. Messages that
                    the original is about to send go to the dead-letter queues of the new one.
 
-    The whole backup is read and checked first. Nothing is overwritten: `path` must be new or an empty folder.
-    `progress` is called with the number of bytes read so far and the approximate total.
+    The whole backup is read and checked before anything is made of it. Nothing is overwritten: `path` may be an empty
+    folder at most. `progress` is called with the bytes that were read so far, and about how many there are.
 
-    Raises BackupDamaged if the backup is not complete, and BackupError if making the folder fails.
+    Raises BackupDamaged if there is no backup that is whole, and BackupError if the folder cannot be made.
     """
     if bool(same_identity) == bool(new_identity):
         raise InvalidParameter("one of same_identity and new_identity has to be given")

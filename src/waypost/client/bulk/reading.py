@@ -50,7 +50,7 @@ class BulkReading(ABC):
         return self.call(ShowBulkQueue(name=name))
 
     def plan(self, wanted: PlanRange) -> PlannedRange:
-        """Divide the messages after a number into ranges of about the same size."""
+        """Divide the messages behind a number into ranges of about the same count."""
         return self.call(wanted)
 
     def read(self, wanted: ReadRange) -> Frame:

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 class SalvagedQueue:
     """The messages of one queue.
 
-    `counted` is the number of messages in the old folder, None if that is lost. `missing` of them were not salvaged.
-    `uncertain` of the salvaged messages may have been received already.
+    `counted` is how many the old folder says it had, None if that is lost. `missing` is how many of these were not
+    brought back. `uncertain` of those that were may have been received already.
     """
 
     queue: str
@@ -25,8 +25,8 @@ class SalvagedQueue:
 class SalvageReport:
     """The result of a salvage: what is in the new folder, and what is not.
 
-    `records` has the number of salvaged records of each table. `lost` lists damaged records, and `damage` lists damaged
-    pages: the first thousand of each, with the total.
+    `records` has how many records of each table were brought back. `lost` names records that were found and are not
+    whole, and `damage` pages: the first thousand of each, with how many there are.
     """
 
     path: str
@@ -45,12 +45,12 @@ class SalvageReport:
 
     @property
     def brought_back(self) -> int:
-        """Number of salvaged messages."""
+        """How many messages."""
         return sum(queue.brought_back for queue in self.queues)
 
     @property
     def missing(self) -> int:
-        """Number of messages that were counted in the old folder and are not in the new one."""
+        """How many messages are counted in the old folder and are not in the new one."""
         return sum(queue.missing for queue in self.queues)
 
     def to_dict(self) -> dict[str, object]:

@@ -36,13 +36,13 @@ _FROM_OLDER: Final = {Table.QUEUES, Table.COUNTERS}
 def salvage(
     folder: str | Path, new_folder: str | Path, *, progress: Progress = unheard
 ) -> SalvageReport:  # fmt: skip
-    """Copy everything that is intact in a folder to a new one. The folder is only read, and must not be in use.
+    """Bring everything that is whole in a folder into a new one. The folder is only read, and nobody may use it.
 
-    The new folder is the same queue manager: use only one of the two from then on. Its outgoing sequences begin again,
-    as after a restore. `progress` is called with the number of pages read and the total.
+    The new folder is the same queue manager: use one of the two from then on, never both. Its outgoing sequences begin
+    again, as after a restore. `progress` hears how many pages are looked at, and of how many.
 
-    Raises StoreInUse, StoreFull, NotAStore if there is nothing to salvage, and InvalidParameter if the new folder is
-    not empty.
+    Raises StoreInUse, StoreFull, NotAStore if there is nothing that could be brought back, and InvalidParameter if the
+    new folder holds something.
     """
     old, new = Path(folder), Path(new_folder)
     with _held(old) as file:

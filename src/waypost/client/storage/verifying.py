@@ -41,9 +41,9 @@ _TABLES: Final = {table.name.lower(): table for table in Table}
 
 
 def verify(folder: str | Path, *, progress: Progress = unheard) -> StoreReport:
-    """Verify everything in a folder, which may be in use. `progress` is called with the number of pages and the total.
+    """Look at everything in the folder, which may be in use. `progress` hears of pages.
 
-    Raises NotAStore, StoreTooNew or another StoreError if there is nothing to verify.
+    Raises NotAStore, StoreTooNew and other StoreErrors if there is nothing that can be looked at.
     """
     path = Path(folder)
     try:

@@ -54,9 +54,9 @@ class Request(Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class ErrorObject(Struct, omit_defaults=True, kw_only=True):
-    """A WaypostError: the name of its class, its HRESULT as 0x and eight digits, and its sentence in `message`.
+    """A WaypostError: the name of its class, its HRESULT as 0x and eight digits, and its sentence.
 
-    `arguments` are the arguments of a DecodeError or EncodeError.
+    `arguments` are those of a DecodeError or EncodeError, which have more than a sentence.
     """
 
     error: str
@@ -78,9 +78,10 @@ class Greeting(Struct, kw_only=True):
 
 
 class SentIds(Struct, omit_defaults=True, kw_only=True):
-    """The ids of sent messages: the id of the first is {source}\\first_ordinal.
+    """What a client does not know of messages that it has sent: the id of the first is {source}\\first_ordinal.
 
-    The ordinals of the others follow. A message that was sent to several queues has `copies`, and the lookup id 0.
+    The ordinals count up from there. A message that was sent to several queues has `copies`, and the lookup id 0.
+    waypost.client.transports.http.packing.sent_ids makes it.
     """
 
     source: str
@@ -110,9 +111,9 @@ class Messages(Struct, omit_defaults=True, kw_only=True):
 
 
 class PacketRow(Struct, array_like=True, frozen=True):
-    """A message as an MSMQ packet, with what the queue manager knows about it.
+    """A message as the packet that MSMQ would transfer, and what the queue manager knows of it beside.
 
-    The keys are those of a message object.
+    waypost.client.transports.http.packing.packet_row makes it.
     """
 
     lookup_id: int
@@ -123,7 +124,7 @@ class PacketRow(Struct, array_like=True, frozen=True):
 
 
 class Packets(Struct, omit_defaults=True, kw_only=True):
-    """Messages as packets, which the reader decodes. MessagePack only."""
+    """Messages that the reader decodes, if it looks at them. MessagePack only."""
 
     rows: list[PacketRow]
     next: str = ""
@@ -139,7 +140,7 @@ class Receipts(Request):
 
 
 class Outcomes(Struct):
-    """`refused` are transactions that had ended already, with an unknown result."""
+    """`refused` are those that were over: nobody can tell here how they ended."""
 
     committed: list[Guid]
     refused: list[Guid] = []
