@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 import waypost
-from waypost.node import transfer_store
+from waypost.node.incoming_store import address_bytes, write_incoming
 from waypost.store import keys
 from waypost.store.lmdb import LmdbStore
 from waypost.store.port import Batch, Table
@@ -75,11 +75,11 @@ def fill(folder: Path, count: int, now: int) -> float:
         for each in range(start, min(start + _BATCH, count)):
             sequences = IncomingSequences()
             sequences.take(f"10.0.{each % _ADDRESSES >> 8}.{each % _ADDRESSES & 255}", header, float(now))
-            transfer_store.write_incoming(batch, (each.to_bytes(24, "big"), number), sequences)
+            write_incoming(batch, (each.to_bytes(24, "big"), number), sequences)
         store.commit(batch, start + 1)
     batch = Batch()
     for each in range(min(_ADDRESSES, count)):
-        address = transfer_store.address_bytes(f"10.0.{each >> 8}.{each & 255}")
+        address = address_bytes(f"10.0.{each >> 8}.{each & 255}")
         record = AddressRecord(count // _ADDRESSES, count // _ADDRESSES)
         batch.put(Table.SEQUENCES, keys.sequence_address_key(number, address), record.encode())
     store.commit(batch, count + 1)

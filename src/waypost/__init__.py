@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from waypost.client.backups.restoring import RestoreInfo, restore
     from waypost.client.connecting import connect
     from waypost.client.host import msmq
+    from waypost.client.lease import Lease
     from waypost.client.manager import Manager
     from waypost.client.message import Message
     from waypost.client.opening import open  # noqa: A004, the name that people look for
@@ -44,6 +45,7 @@ __all__ = [
     "Cursor",
     "DamagedInfo",
     "Explanation",
+    "Lease",
     "Manager",
     "Message",
     "Queue",
@@ -76,6 +78,7 @@ _HOMES: Final = {
     "Cursor": "waypost.client.queue",
     "DamagedInfo": "waypost.api.damaged",
     "Explanation": "waypost.api.explanation",
+    "Lease": "waypost.client.lease",
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
     "Queue": "waypost.client.queue",

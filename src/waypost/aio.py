@@ -8,6 +8,7 @@ async with waypost.aio.open("./data") as manager:
 """
 
 from waypost.client.aio_host import msmq
+from waypost.client.aio_lease import Lease
 from waypost.client.aio_manager import Manager
 from waypost.client.aio_opening import connect, open  # noqa: A004, the name that people look for
 from waypost.client.aio_queue import Cursor, Queue
@@ -15,4 +16,16 @@ from waypost.client.aio_transaction import Transaction
 from waypost.client.backups.aio_restoring import restore
 from waypost.client.storage.aio import salvage, verify
 
-__all__ = ["Cursor", "Manager", "Queue", "Transaction", "connect", "msmq", "open", "restore", "salvage", "verify"]
+__all__ = [
+    "Cursor",
+    "Lease",
+    "Manager",
+    "Queue",
+    "Transaction",
+    "connect",
+    "msmq",
+    "open",
+    "restore",
+    "salvage",
+    "verify",
+]

@@ -1,9 +1,9 @@
 """The error tree. Every error of Waypost is a WaypostError that carries its HRESULT and a sentence.
 
-Two branches matter to a caller: ProtocolError says that bytes or text which came from outside are wrong (a remote host,
-a file, a name somebody typed), and nothing else is ever raised for them; the other errors say that what the caller
-asked for cannot be done. Errors are raised as the narrowest class and are translated only where a layer hands them to
-another world (RPC, HTTP, an exit code). The numbers are those of MS-MQMQ 2.4.
+Two branches matter to a caller. A ProtocolError says that bytes or text from outside are wrong (a remote host, a file,
+a name somebody typed); nothing else is ever raised for them. The other errors say that the queue manager cannot do what
+the caller asked for. Errors are raised as the narrowest class and are translated only where a layer hands them to a
+person or another protocol (RPC, HTTP, an exit code). The numbers are those of MS-MQMQ 2.4.
 """
 
 from typing import ClassVar
@@ -12,7 +12,7 @@ from waypost.hresult import HResult
 
 
 class WaypostError(Exception):
-    """The root of the tree."""
+    """Base class of all errors of Waypost."""
 
     hresult: ClassVar[HResult] = HResult.MQ_ERROR
 
@@ -52,13 +52,13 @@ class IllegalFormatName(DecodeError):
 
 
 class AuthenticationFailed(ProtocolError):
-    """The signature of a message is wrong or cannot be checked, or a caller is not who it says."""
+    """The signature of a message is wrong or not verifiable, or a caller failed to authenticate."""
 
     hresult = HResult.MQ_ERROR_FAIL_VERIFY_SIGNATURE_EX
 
 
 class DecryptionFailed(ProtocolError):
-    """The body of a message cannot be decrypted."""
+    """The body of a message does not decrypt."""
 
     hresult = HResult.MQ_ERROR_CORRUPTED_SECURITY_DATA
 
@@ -107,7 +107,7 @@ class CannotConnect(ServiceNotAvailable):
 
 
 class ConnectionLost(ServiceNotAvailable):
-    """The connection to the daemon ended before its answer came: nobody knows here whether it did what was asked."""
+    """The connection to the daemon ended before its answer came: the outcome is unknown."""
 
 
 class HostError(WaypostError):
@@ -153,11 +153,11 @@ class AccessDenied(WaypostError):
 
 
 class QueueError(WaypostError):
-    """A queue cannot be used as asked."""
+    """A queue does not allow the operation."""
 
 
 class QueueNotFound(QueueError):
-    """The format name resolves to no queue of this computer."""
+    """The queue does not exist on this computer."""
 
     hresult = HResult.MQ_ERROR_QUEUE_NOT_FOUND
 
@@ -191,13 +191,13 @@ class ResetUnderWay(QueueNotAvailable):
 
 
 class UnsupportedAccessMode(QueueError):
-    """The queue cannot be opened with this access mode."""
+    """The queue does not open with this access mode."""
 
     hresult = HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE
 
 
 class MessageError(WaypostError):
-    """A message cannot be found, taken or sent."""
+    """A message was not found, received or sent."""
 
 
 class MessageNotFound(MessageError):
@@ -247,7 +247,7 @@ class OperationCancelled(WaitError):
 
 
 class PropertyError(WaypostError):
-    """A property cannot be taken as given."""
+    """A property is invalid."""
 
     hresult = HResult.MQ_ERROR_PROPERTY
 
@@ -277,7 +277,7 @@ class IllegalSecurityDescriptor(PropertyError):
 
 
 class PropertyNotAllowed(PropertyError):
-    """The property cannot be given in this operation, such as a path name after creation."""
+    """The operation does not allow the property, such as a path name after creation."""
 
     hresult = HResult.MQ_ERROR_PROPERTY_NOTALLOWED
 
@@ -293,7 +293,7 @@ class TransactionError(WaypostError):
 
 
 class TransactionUsage(TransactionError):
-    """The action cannot be done in this transaction, or not outside one."""
+    """The operation is not allowed in this transaction, or only in one."""
 
     hresult = HResult.MQ_ERROR_TRANSACTION_USAGE
 
@@ -305,7 +305,7 @@ class TransactionSequence(TransactionError):
 
 
 class TransactionImportFailed(TransactionError):
-    """The propagation token of a remote transaction cannot be used."""
+    """The propagation token of a remote transaction is invalid."""
 
     hresult = HResult.MQ_ERROR_TRANSACTION_IMPORT
 
@@ -323,7 +323,7 @@ class CoordinatorNotConnected(TransactionError):
 
 
 class StoreError(WaypostError):
-    """The store cannot keep what it was given."""
+    """The store failed to keep data."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED
 
@@ -335,7 +335,7 @@ class InsufficientResources(StoreError):
 
 
 class LimitReached(InsufficientResources):
-    """There are as many of something, such as transactions, as are allowed."""
+    """A limit on the number of something, such as transactions, is reached."""
 
 
 class StoreFull(StoreError):
@@ -349,7 +349,7 @@ class OutcomeUnknown(StoreError):
 
 
 class StoreReadOnly(StoreError):
-    """The folder of the store cannot be written to."""
+    """The folder of the store is read-only."""
 
 
 class StoreInUse(StoreError):
@@ -364,7 +364,7 @@ class RecordDamaged(StoreDamaged):
     """A record of the store is not what was written under its key, or is gone.
 
     `table` is the number of a waypost.store.port.Table. `value` has the bytes that are there in its place with what was
-    their checksum, and is None if nothing is there or it cannot be read. A program that is told of it has the sentence.
+    their checksum, and is None if nothing is there or it is unreadable. A program sees the sentence.
     """
 
     def __init__(self, reason: str, table: int = 0, key: bytes = b"", value: bytes | None = None) -> None:
@@ -375,7 +375,7 @@ class RecordDamaged(StoreDamaged):
 
 
 class StoreTooOld(StoreError):
-    """An older Waypost has written the store, and whoever only reads it does not change it."""
+    """An older Waypost wrote the store, and a reader that may not change it cannot upgrade it."""
 
 
 class StoreTooNew(StoreError):
@@ -387,7 +387,7 @@ class NotAStore(StoreError):
 
 
 class BackupError(StoreError):
-    """A backup cannot be made, or nothing can be made of it."""
+    """A backup failed, or is not usable."""
 
 
 class BackupUnderWay(BackupError):
@@ -405,7 +405,7 @@ class DirectoryError(WaypostError):
 
 
 class DirectoryNotConnected(DirectoryError):
-    """The directory cannot be reached, or this queue manager has none."""
+    """The directory is unreachable, or this queue manager has none."""
 
     hresult = HResult.MQ_ERROR_NO_DS
 

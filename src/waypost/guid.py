@@ -11,7 +11,10 @@ from waypost.errors import DecodeError
 
 NULL_GUID: Final = bytes(16)
 
-_TEXT: Final = re.compile(r"([0-9a-fA-F]{8})-([0-9a-fA-F]{4})-([0-9a-fA-F]{4})-([0-9a-fA-F]{4})-([0-9a-fA-F]{12})")
+# The 8-4-4-4-12 form as a regular expression, also for JSON Schema and Java.
+GUID_PATTERN: Final = "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+
+_TEXT: Final = re.compile(GUID_PATTERN)
 
 
 def guid_text(guid: bytes) -> str:
@@ -26,10 +29,10 @@ def braced_guid_text(guid: bytes) -> str:
 
 
 def parse_guid(text: str) -> bytes:
-    """Sixteen bytes from the 8-4-4-4-12 form, with or without braces, in any case of letters."""
+    """Sixteen bytes from the 8-4-4-4-12 form, with or without braces, in upper or lower case."""
     braced = text.startswith("{") and text.endswith("}")
-    match = _TEXT.fullmatch(text[1:-1] if braced else text)
-    if match is None:
+    bare = text[1:-1] if braced else text
+    if _TEXT.fullmatch(bare) is None:
         raise DecodeError("MS-DTYP 2.3.4.3", "GUID", 0, f"{text[:60]!r} is not 8-4-4-4-12 hexadecimal digits")
-    data1, data2, data3, *data4 = (bytes.fromhex(part) for part in match.groups())
-    return data1[::-1] + data2[::-1] + data3[::-1] + b"".join(data4)
+    data = bytes.fromhex(bare.replace("-", ""))
+    return data[3::-1] + data[5:3:-1] + data[7:5:-1] + data[8:]

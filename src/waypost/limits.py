@@ -165,8 +165,8 @@ MESSAGE_OVERHEAD_BYTES: Final = 900
 SOURCE_RUN_BYTES: Final = 160
 FREE_OVERHEAD_BYTES: Final = 0x10_0000
 
-# Peers that are remembered for an operator because they were refused for their share of the quota, or because there was
-# no place for their acknowledgments.
+# Peers that are remembered for an operator because they were refused for their share of the quota, or because
+# their acknowledgments found no place.
 MAX_REFUSED_ADDRESSES: Final = 64
 
 # Characters of a value in a line of the log.
@@ -193,8 +193,8 @@ MAX_KEPT_BYTES: Final = 0x0100_0000
 MAX_KEPT_PIECE: Final = 0x4000
 
 # Connections to others that are being made at the same time: messages may name any number of hosts that do not answer.
-# What others have caused has a part each, for OrderAcks and FinalAcks and for the queues that they name, so that
-# our own never wait for such hosts. Nobody loses anything: a connection waits for its turn.
+# Connections that others cause have a share each, for OrderAcks and FinalAcks and for the queues that they
+# name, so that our own never wait for such hosts. Nobody loses anything: a connection waits for its turn.
 MAX_CONNECTING: Final = 128
 MAX_CONNECTING_OWED: Final = 48
 MAX_CONNECTING_NAMED: Final = 48
@@ -215,7 +215,7 @@ PARTS_AHEAD: Final = 1
 LONG_TURN_SECONDS: Final = 0.1
 MAX_WATCHED_SECONDS: Final = 600
 
-# What a session writes before it looks whether the other side reads, though its window may have room for 256 MB.
+# Bytes that a session writes before it checks whether the other side reads; its window may have room for 256 MB.
 MAX_WRITTEN_AT_ONCE: Final = 4 * 1024 * 1024
 
 # The addresses of other computers with the identifier of this queue manager that are remembered for an operator.
@@ -239,14 +239,14 @@ MAX_REFUSALS: Final = 10_000
 MAX_REFUSALS_OF_PEER: Final = 1000
 
 # Messages that were handed to other hosts and are remembered for `explain`, the last ones: eight bytes each, and some
-# 300 for those of one second and destination. What their acknowledgments said, in all and of one address that brings
-# them. Nobody loses anything: a person who asks for an older one reads that it is not known any more.
+# 300 for those of one second and destination. Their acknowledgments, in all and from one address. Nobody loses
+# anything: a person who asks for an older one reads that it is no longer known.
 MAX_HANDED_OVER: Final = 500_000
 MAX_HANDED_OVER_ENTRIES: Final = 20_000
 MAX_OUTCOMES: Final = 20_000
 MAX_OUTCOMES_OF_PEER: Final = 5000
 
-# What others can make a queue manager keep: outgoing queues, and unfinished packets of all sessions together. Of more
+# State that others cause a queue manager to keep: outgoing queues, and unfinished packets of all sessions. Of more
 # bytes, the address (/64 network of IPv6) with the most of them loses its largest session; the log has the reason.
 MAX_OUTGOING_QUEUES: Final = 20_000
 MAX_UNFINISHED_BYTES: Final = 256 * 1024 * 1024
@@ -254,7 +254,7 @@ MAX_UNFINISHED_BYTES: Final = 256 * 1024 * 1024
 # OrderAcks and FinalAcks that wait for one queue manager, and queue managers at one address (one /64 network of IPv6)
 # for which some wait and that have no session: beyond them, no transactional message is taken from there that would
 # lead to another FinalAck. Its source loses nothing, because it sends the message again; it sees that no OrderAck
-# comes, and the log, `doctor` and a metric here name it. What is owed already is kept.
+# comes, and the log, `doctor` and a metric here name it. Acknowledgments that wait already are kept.
 MAX_WAITING_ACKS: Final = 10_000
 MAX_ACK_QUEUES_AT_ADDRESS: Final = 256
 
@@ -262,8 +262,8 @@ MAX_ACK_QUEUES_AT_ADDRESS: Final = 256
 OVERDUE_ACK_SECONDS: Final = 7 * 86_400
 
 # Outgoing queues in which administration acknowledgments wait that messages of others asked for: of one peer, of all
-# together, and of a peer that gets its own whatever the others have. Who sends messages names any queue for them. The
-# peer that names more loses their acknowledgments; the log, `doctor` and a metric here tell of them.
+# together, and of a peer that gets its own whatever the others have. A sender may name any queue for them. The
+# peer that names more loses their acknowledgments; the log, `doctor` and a metric here report them.
 MAX_QUEUES_FOR_ACKS_OF_PEER: Final = 256
 MAX_QUEUES_FOR_ACKS: Final = 10_000
 FEW_QUEUES_FOR_ACKS: Final = 16
@@ -325,7 +325,7 @@ MAX_REMOTE_CURSORS_OF_ALL: Final = 1_000_000
 FEW_REMOTE_CURSORS: Final = 100
 
 # Subqueues of one queue: opening them to receive or to move makes them, and they are kept; those that are only looked
-# into count as long as they are open. Who opens one more is told so, and nobody loses a message.
+# into count as long as they are open. Opening one more is refused in words, and nobody loses a message.
 MAX_SUBQUEUES: Final = 10_000
 
 # Operations of one transaction, which are committed in one moment while everybody else waits: some hundred
@@ -381,7 +381,7 @@ MAX_PLAN_PARTS: Final = 1000
 # Acknowledgments of transactional messages that fit in all but the address they came from, and are kept until an
 # operator admits it: of one message, of one address, and in total. Beyond a bound a FinalAck is not taken: the session
 # that brings it is closed with the reason, so that its sender keeps it and brings it again, and the log says so. An
-# OrderAck beyond it is dropped, because it comes again with the message. Whoever is believed is not bounded by these.
+# OrderAck beyond it is dropped, because it comes again with the message. Believed addresses have no such bound.
 MAX_KEPT_ACKS_OF_MESSAGE: Final = 4
 MAX_KEPT_ACKS_OF_ADDRESS: Final = 1000
 MAX_KEPT_ACKS: Final = 10_000

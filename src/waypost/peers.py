@@ -1,4 +1,4 @@
-"""What one stranger can choose its address from: an IPv4 address, or a /64 network of IPv6."""
+"""Peers: the range from which one host can choose its address, an IPv4 address or a /64 network of IPv6."""
 
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
@@ -9,7 +9,7 @@ _NETWORK: Final = 64
 
 @lru_cache(maxsize=1024)
 def peer_of(address: str) -> str:
-    """The IPv4 address itself, or the first address of the /64 network. What is not an address stays as it is."""
+    """The IPv4 address itself, or the first address of the /64 network. Other text stays as it is."""
     if ":" not in address:
         return address
     ipv6 = IPv6Address(address.partition("%")[0])

@@ -8,7 +8,7 @@ To add a timer, a component calls `kernel.timers.start(key, at, handler)` (waypo
 given the same Timers), and nothing else has to know: Node.tick fires it, and Node.next_deadline wakes the shell. The
 simulator needs more: its model says when the node has to wake up, so a timer that acts in a simulation of one host has
 a deadline in the model, as a `tick` and a `next_deadline` of one of its parts that waypost.sim.model.model.Model asks.
-What ends by the wall clock, as messages do, is in waypost.core.expiries.
+Deadlines on the wall clock, such as those of messages, are in waypost.core.expiries.
 """
 
 from collections.abc import Callable, Hashable
@@ -40,7 +40,7 @@ class Timers:
         self.works: dict[Hashable, Handler] = {}
 
     def start_work(self, key: Hashable, part: Handler) -> None:
-        """Have a part of some work done with the next firing. Whoever has more to do starts it again."""
+        """Do a part of some work with the next firing. A part that leaves more to do starts the work again."""
         self.works[key] = part
 
     def start(self, key: Hashable, at: float, handler: Handler) -> None:
@@ -87,8 +87,8 @@ class Timers:
 
         Each is stopped before. Without `works` the parts wait for another firing.
 
-        Handlers may start and stop timers. What they start has its turn with the next call, also if it is due now: work
-        that is done in parts leaves others theirs.
+        Handlers may start and stop timers. A timer that they start fires with the next call, also if it is due now, so
+        that work in parts leaves others their turn.
         """
         self._fire(now)
         if works and self.works:
@@ -103,7 +103,7 @@ class Timers:
             _, order, handler = self._running[key]
             if order > last:
                 if place == order:
-                    # Whatever ran before has a smaller number, and stands before it.
+                    # A timer that ran before has a smaller number, and comes first.
                     return
                 heapreplace(self._heap, (deadline, order, key))
                 continue

@@ -136,13 +136,11 @@ METHODS = {
 }
 
 # Fields whose parameter has another name; "" for what the method knows by itself: it asks for all pages, and a queue
-# object has its name. `outgoing_queues` is another kind of `queues`, and who has all of them needs no pattern.
+# object has its name.
 PARAMETERS: dict[tuple[type[Operation[object]], str], str] = {
     (ResetSequences, "older_than_s"): "older_than",
     (Explain, "message"): "subject",
     (Explain, "queue"): "subject",
-    (ListQueues, "kind"): "",
-    (ListQueues, "pattern"): "",
     (ShowQueue, "name"): "",
     (DeleteQueue, "name"): "",
     (PauseQueue, "name"): "",

@@ -342,3 +342,61 @@ async def test_operations_in_bulk_are_asked_for_as_such(manager: aio.Manager) ->
     plan = await manager.call(PlanRange(name="orders"))
     frame = await manager.call(ReadRange(name="orders", up_to=plan.bounds[-1], epoch=plan.epoch))
     assert (plan.counts, frame.count, frame.is_last) == ([2], 2, True)
+
+
+@in_loop
+async def test_messages_are_leased(manager: aio.Manager) -> None:
+    orders = await manager.create_queue("orders")
+    await orders.send_many(["a", "b", "c"])
+    async with await orders.lease(1, lease_s=30) as lease:
+        assert [message.text for message in lease] == ["a"]
+    released = await orders.lease(1, lease_s=30)
+    await released.release()
+    with pytest.raises(TransactionSequence, match="the lease is released"):
+        await released.acknowledge()
+    ended = await orders.lease(2, lease_s=0.1)
+    while len([message async for message in orders.browse()]) != 2:
+        await asyncio.sleep(0.01)
+    with pytest.raises(TransactionSequence, match="the lease of 2 messages is over"):
+        await ended.acknowledge()
+    assert [message.abort_count for message in await orders.receive_many(5)] == [2, 1]
+
+
+@in_loop
+async def test_a_lease_that_is_cancelled_while_it_waits_takes_nothing(manager: aio.Manager) -> None:
+    orders = await manager.create_queue("orders")
+    waiting = await soon(orders.lease(1, lease_s=30))
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await orders.send("a")
+    assert (await orders.receive(0)).abort_count == 0
+
+
+@in_loop
+async def test_a_queue_is_followed(manager: aio.Manager) -> None:
+    orders = await manager.create_queue("orders")
+    events = await orders.events()
+    sent = await orders.send("1")
+    assert (await anext(events)).id == sent.id
+    waiting = await soon(anext(events))  # type: ignore[arg-type]  # it is awaited like one
+    await orders.send("2", priority=7)
+    assert (await waiting).text == "2"
+    assert [message.text async for message in await orders.events("start", timeout=0)] == ["1", "2"]
+    assert [message.text async for message in await orders.events(sent, timeout=0.05)] == ["2"]
+    assert (await orders.info()).message_count == 2
+
+
+@in_loop
+async def test_following_ends_with_the_queue_or_its_object(manager: aio.Manager) -> None:
+    orders = await manager.create_queue("orders")
+    closed = await orders.events()
+    await orders.close()
+    with pytest.raises(OperationCancelled):
+        await anext(closed)
+    deleted = await orders.events()
+    await orders.delete()
+    with pytest.raises(QueueNotFound):
+        await anext(deleted)
+    with pytest.raises(QueueNotFound):
+        await orders.events()

@@ -525,3 +525,17 @@ def test_to_look_into_a_subqueue_does_not_make_it(manager: waypost.Manager, orde
     orders.move(orders.send("x"), retry)
     assert orders.info().subqueues == ("retry",)
     assert retry.peek(0).text == "x"
+
+
+def test_queues_are_listed_by_kind_and_pattern(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    manager.create_queue("offers")
+    manager.send(r"DIRECT=TCP:192.0.2.1\private$\far", "x")
+    outgoing = manager.queues(kind="outgoing")
+    assert [queue.info().kind for queue in outgoing] == ["outgoing"]
+    assert outgoing[0].receive(0).text == "x"
+    assert [queue.name for queue in manager.queues(pattern="ord*")] == ["orders"]
+    assert {queue.name for queue in manager.queues(kind="system")} >= {"system$;deadletter", "system$;deadxact"}
+    everything = [queue.format_name for queue in manager.queues(kind="all")]
+    assert {*everything} > {queue.format_name for queue in (orders, *outgoing, *manager.queues(kind="system"))}
+    with pytest.raises(InvalidParameter, match=r"kind.*'foreign'"):
+        manager.queues(kind="foreign")  # type: ignore[arg-type]  # on purpose

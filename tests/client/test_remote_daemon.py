@@ -29,7 +29,6 @@ from waypost.errors import (
     OperationCancelled,
     SharingViolation,
     Timeout,
-    TransactionSequence,
 )
 from waypost.http.settings import HttpSettings
 
@@ -135,17 +134,6 @@ def test_a_browse_reads_page_after_page(orders: waypost.Queue) -> None:
     orders.send_many([str(number) for number in range(250)])
     orders.send("first", priority=7)
     assert [message.text for message in orders.browse()] == ["first", *map(str, range(250))]
-
-
-def test_a_transaction_that_rests_too_long_is_aborted(manager: Any, orders: waypost.Queue) -> None:
-    orders.send("x")
-    transaction = manager.transaction(timeout=0.2)
-    orders.receive(0, transaction=transaction)
-    until(lambda: list(orders.browse()))
-    with pytest.raises(TransactionSequence):
-        transaction.commit()
-    assert not transaction.is_open
-    assert orders.receive(0).abort_count == 1
 
 
 def test_closing_ends_what_is_open_at_the_daemon(daemon: Daemon, orders: waypost.Queue) -> None:

@@ -12,6 +12,8 @@ from tests.client import (
     managers,
     test_aio,
     test_bulk_calls,
+    test_events,
+    test_leases,
     test_queues,
     test_sending,
     test_sequences,
@@ -78,7 +80,10 @@ def in_loop(test: test_aio.Test) -> Callable[[Daemon], None]:
 
 TESTS = {
     name: test
-    for module in (test_bulk_calls, test_queues, test_sending, test_sequences, test_transactions, test_waiting)
+    for module in (
+        *(test_bulk_calls, test_events, test_leases, test_queues, test_sending),
+        *(test_sequences, test_transactions, test_waiting),
+    )
     for name, test in vars(module).items()
     if needs_only_a_manager(test)
 }

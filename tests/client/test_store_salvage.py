@@ -17,11 +17,11 @@ from tests.store.disks import small_disk
 from tests.upgrade.test_upgrade import FOLDERS
 from waypost.client.storage import salvage_moment
 from waypost.errors import InvalidParameter, NotAStore, StoreInUse
-from waypost.store.checksums import seal
 from waypost.store.keys import message_key
 from waypost.store.page_file import PageFile
 from waypost.store.pages import LEAF, loose_nodes, page_list
 from waypost.store.port import Table
+from waypost.store.sealed_tables import seal
 
 
 @pytest.fixture(scope="module")

@@ -19,11 +19,10 @@ from waypost.api.status import StoreReport
 from waypost.client.storage import verifying
 from waypost.errors import NotAStore, StoreTooNew
 from waypost.store import keys
-from waypost.store.checksums import seal
 from waypost.store.page_file import PageFile
 from waypost.store.port import Table
-from waypost.store.queue_records import TotalsRecord
-from waypost.store.records import CounterRecord, PositionRecord
+from waypost.store.records import CounterRecord, PositionRecord, TotalsRecord
+from waypost.store.sealed_tables import seal
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 import waypost
 from tests.client import managers
-from tests.client.managers import opened
+from tests.client.managers import opened, until
 from waypost.errors import InvalidParameter, MessageLocked, Timeout, TransactionSequence, TransactionUsage
 
 manager, orders, ledger = managers.manager, managers.orders, managers.ledger
@@ -120,6 +120,33 @@ def test_a_transaction_can_be_ended_by_hand_inside_its_block(manager: waypost.Ma
         ledger.send("x", transaction=transaction)
         transaction.abort()
     assert ledger.info().message_count == 0
+
+
+def test_a_transaction_that_rests_too_long_is_aborted(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    orders.send("x")
+    transaction = manager.transaction(timeout=0.2)
+    orders.receive(0, transaction=transaction)
+    until(lambda: list(orders.browse()))
+    with pytest.raises(TransactionSequence):
+        transaction.commit()
+    assert not transaction.is_open
+    assert orders.receive(0).abort_count == 1
+
+
+def test_a_read_that_waits_keeps_its_transaction(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    orders.send("x")
+    transaction = manager.transaction(timeout=0.5)
+    orders.receive(0, transaction=transaction)
+    with pytest.raises(Timeout):
+        orders.receive(1.2, transaction=transaction)
+    transaction.commit()
+    assert orders.info().message_count == 0
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), 3601, "60", True])
+def test_the_time_limit_of_a_transaction_is_a_sensible_number(manager: waypost.Manager, timeout: float) -> None:
+    with pytest.raises(InvalidParameter, match="the timeout of a transaction is a number of seconds, more than 0 and"):
+        manager.transaction(timeout)
 
 
 def test_a_transaction_of_another_manager_is_refused(manager: waypost.Manager, tmp_path: Path) -> None:

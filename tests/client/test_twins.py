@@ -10,7 +10,7 @@ import pytest
 import waypost
 from waypost import aio
 
-TWINS = ["Cursor", "Manager", "Queue", "Transaction"]
+TWINS = ["Cursor", "Lease", "Manager", "Queue", "Transaction"]
 
 # What answers at once on both sides, because it asks nobody.
 AT_ONCE = {"queue", "transaction", "cursor", "subqueue", "identifier_for"}

@@ -103,7 +103,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("must be 0 to 7", {"priority": -1}),
     ("a reserved bit is set", {"delivery_guarantee": 4}),
     ("DM is not 0 or 1", {"delivery_guarantee": 2}),
-    ("cannot be express", {"delivery_guarantee": DEFAULTS.delivery_guarantee}),
+    ("must be recoverable, not express", {"delivery_guarantee": DEFAULTS.delivery_guarantee}),
     ("QueueManagerAddress", {"destination_queue_format_name": PublicFormatName(OTHER)}),
     ("QueueManagerAddress", {"destination_queue_format_name": PrivateFormatName(NULL_GUID, 1)}),
     (

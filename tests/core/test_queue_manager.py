@@ -8,7 +8,7 @@ from tests.core.engine import ME, Rig
 from waypost.core.cursors import CursorState
 from waypost.core.ports import MessagePositionDeleted, QueueChanged, QueueDeleted, ReadEnded
 from waypost.core.positions import START, PositionState
-from waypost.core.queues import UNLIMITED, AccessType, QueueAttributes, ReadRequest, RemoteReadState, ShareMode
+from waypost.core.queues import AccessType, QueueAttributes, ReadRequest, RemoteReadState, ShareMode
 from waypost.errors import (
     IllegalPathName,
     InvalidParameter,
@@ -24,7 +24,7 @@ from waypost.hresult import HResult
 from waypost.wire.format_names import FormatName
 from waypost.wire.message_class import MessageClass
 from waypost.wire.path_names import PathName, QueueKind
-from waypost.wire.property_values import QueuePrivacy, Scope
+from waypost.wire.property_values import UNLIMITED, QueuePrivacy, Scope
 
 SEND, RECEIVE, PEEK = AccessType.SEND, AccessType.RECEIVE, AccessType.PEEK
 NONE, DENY = ShareMode.DENY_NONE, ShareMode.DENY_RECEIVE

@@ -11,7 +11,7 @@ from waypost.core.message import Message
 from waypost.core.ports import QueueChanged
 from waypost.core.positions import PositionState
 from waypost.core.queue_manager import Identity, QueueManager
-from waypost.core.queues import UNLIMITED, AccessType, OutgoingQueue, Queue, QueueAttributes, ReadRequest, ShareMode
+from waypost.core.queues import AccessType, OutgoingQueue, Queue, QueueAttributes, ReadRequest, ShareMode
 from waypost.core.system import (
     STATES,
     QueueManagerAttributes,
@@ -24,6 +24,7 @@ from waypost.guid import NULL_GUID, guid_text
 from waypost.hresult import HResult
 from waypost.wire.format_names import FormatName, Suffix
 from waypost.wire.path_names import PathName, QueueKind
+from waypost.wire.property_values import UNLIMITED
 
 State = QueueManagerState
 ORDERS = FormatName.parse("DIRECT=OS:host\\private$\\orders")

@@ -9,7 +9,7 @@ from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.ports import MessagePositionAvailable, MessagePositionDeleted
 from waypost.core.positions import END, SEQUENCE_BITS, START, PositionState
-from waypost.core.queues import UNLIMITED, Queue, ReadRequest
+from waypost.core.queues import Queue, ReadRequest
 from waypost.core.reading import MessageSeekAction
 from waypost.core.serialization import size_in_bytes
 from waypost.core.transaction_records import OperationType
@@ -19,6 +19,7 @@ from waypost.hresult import HResult
 from waypost.wire.format_names import Suffix
 from waypost.wire.identifiers import TxSequenceId
 from waypost.wire.message_class import MessageClass
+from waypost.wire.property_values import UNLIMITED
 
 AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED
 DELETED, PURGE_PENDING = PositionState.DELETED, PositionState.PURGE_PENDING

@@ -8,8 +8,8 @@ from io import StringIO
 from typing import Any, TypeVar
 
 from waypost.clock import Now
-from waypost.daemon.facts import Facts
 from waypost.daemon.logs import Level, Log
+from waypost.daemon.socket_facts import Facts
 from waypost.node.turns import Work
 
 R = TypeVar("R")

@@ -26,7 +26,7 @@ def days_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An acknowledgment that waits at all counts as one that waits for seven days."""
     folder = tmp_path / "site"
     folder.mkdir()
-    text = "import waypost.node.network.acks as acks\nacks.OVERDUE_ACK_SECONDS = 0\n"
+    text = "import waypost.node.network.ack_queues as acks\nacks.OVERDUE_ACK_SECONDS = 0\n"
     (folder / "sitecustomize.py").write_text(text, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
 

@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import asdict
 
 from waypost.daemon.config import SECTIONS, Config, Key, keys
+from waypost.daemon.configured_hosts import parse_relays, parse_routes
 from waypost.daemon.loading import ConfigError, load
-from waypost.daemon.routes import parse_relays, parse_routes
 from waypost.guid import NULL_GUID, parse_guid
 from waypost.routing.routes import Relays, Route
 from waypost.transfer.handshake import in_ack_range

@@ -131,7 +131,7 @@ def test_lists_may_contain_each_other_and_are_asked_for_once() -> None:
 @pytest.mark.spec("MQDMPR-3.1.7.3.8-03")
 def test_a_list_that_cannot_be_resolved_fails_the_whole_name() -> None:
     for text in (dl(9), f"DIRECT=OS:a\\q,{dl(9)}", dl(1)):
-        with pytest.raises(UnsupportedFormatName, match="cannot be resolved"):
+        with pytest.raises(UnsupportedFormatName, match="cannot resolve "):
             expanded(text, Lists(n1="a 9"))
 
 

@@ -152,6 +152,17 @@ async def test_an_exclusive_open_keeps_others_out(api: Api) -> None:
     assert (await api.post(f"{ORDERS}/receive", {"handle": handle})).json()["error"] == "InvalidHandle"
 
 
+@served(HttpSettings(max_handles=2))
+async def test_the_cursors_of_an_exclusive_open_are_given_back_with_it(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    for _ in range(3):
+        handle = (await api.post("/api/handles", {"queue": "orders"})).json()["id"]
+        wanted = {"queue": "orders", "handle": handle}
+        assert [(await api.post("/api/cursors", wanted)).status_code for _ in range(3)] == [201, 201, 507]
+        assert (await api.delete(f"/api/handles/{handle}")).status_code == 204
+    assert (await api.post("/api/cursors", {"queue": "orders"})).status_code == 201
+
+
 @served(HttpSettings(handle_s=0.1))
 async def test_an_exclusive_open_ends_with_its_lease(api: Api) -> None:
     orders = await api.manager.create_queue("orders")

@@ -353,3 +353,16 @@ async def test_a_transaction_has_so_many_operations_and_no_more(api: Api) -> Non
             with pytest.raises(LimitReached):
                 await ledger.receive(0, transaction=transaction)
         assert (await ledger.info()).message_count == 0
+
+
+@served()
+async def test_a_lease_that_would_end_at_once_is_refused(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    await api.post(f"{ORDERS}/messages", {"messages": [{"body_text": "a"}]})
+    for seconds in (0, -1):
+        response = await api.post(f"{ORDERS}/receive", {"lease_s": seconds})
+        assert (response.status_code, response.json()["error"]) == (400, "InvalidParameter")
+        assert "lease_s" in response.json()["message"]
+    leased = (await api.post(f"{ORDERS}/receive", {"lease_s": 1e300})).json()
+    assert leased["messages"][0]["abort_count"] == 0
+    assert (await api.post(f"/api/transactions/{leased['receipt']}/commit")).status_code == 204

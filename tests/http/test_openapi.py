@@ -100,8 +100,9 @@ def valid(schema: Any, name: str = "") -> st.SearchStrategy[Any]:
         case {"type": "integer"}:
             return st.integers(schema.get("minimum"), schema.get("maximum"))
         case {"type": "number"}:
-            bounds = schema.get("minimum"), schema.get("maximum")
-            return st.floats(*bounds, allow_nan=False, allow_infinity=False)
+            above = schema.get("exclusiveMinimum")
+            bounds = schema.get("minimum", above), schema.get("maximum")
+            return st.floats(*bounds, allow_nan=False, allow_infinity=False, exclude_min=above is not None)
         case {"type": "boolean"}:
             return st.booleans()
         case {"type": "null"}:

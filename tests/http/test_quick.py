@@ -7,6 +7,7 @@ import msgspec
 
 from tests.client.managers import driver_of
 from tests.http.server import Api, served
+from waypost.http.settings import HttpSettings
 
 HEAD = b"Host: 127.0.0.1\r\nContent-Type: application/msgpack\r\nAccept: application/msgpack\r\n"
 
@@ -29,7 +30,8 @@ async def answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, object]]:
         head = await reader.readuntil(b"\r\n\r\n")
         fields = dict(line.split(b": ", 1) for line in head.split(b"\r\n")[1:-2])
         content = await reader.readexactly(int(fields[b"content-length"]))
-    return int(head.split()[1]), msgspec.msgpack.decode(content)
+    decode = msgspec.json.decode if fields[b"content-type"] == b"application/json" else msgspec.msgpack.decode
+    return int(head.split()[1]), decode(content)
 
 
 async def bodies(reader: asyncio.StreamReader) -> list[bytes]:
@@ -79,6 +81,52 @@ async def test_who_leaves_with_a_second_request_behind_takes_nothing(api: Api) -
     await asyncio.sleep(0.1)
     await orders.send("bolts")
     assert (await orders.receive(1)).text == "bolts"
+
+
+def in_json(request: bytes) -> bytes:
+    return request.replace(b"Accept: application/msgpack", b"Accept: application/json")
+
+
+@served()
+async def test_a_request_behind_one_that_waits_for_json_ends_the_wait(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    writer.write(in_json(receive(30)))
+    await waits(api, 1)
+    writer.write(in_json(receive(30)) + send("bolts"))
+    assert await answer(reader) == (200, {"messages": []})
+    assert await answer(reader) == (200, {"messages": []})
+    assert (await answer(reader))[0] == 200
+    writer.close()
+
+
+@served(HttpSettings(max_wait_s=60))
+async def test_waits_of_a_client_that_hangs_up_end_whatever_is_behind_them(api: Api) -> None:
+    orders = await api.manager.create_queue("orders")
+    for request in (receive(60), in_json(receive(60))):
+        for count in (1, 2, 5):
+            reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+            writer.write(request * count)
+            for _ in range(count - 1):
+                assert await answer(reader) == (200, {"messages": []})
+            await waits(api, 1)
+            writer.transport.abort()
+            await waits(api, 0)
+    await orders.send("bolts")
+    assert (await orders.receive(0)).abort_count == 0
+
+
+@served()
+async def test_a_request_behind_a_stream_of_events_ends_the_stream(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    writer.write(b"GET /api/queues/orders/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    async with asyncio.timeout(10):
+        await reader.readuntil(b": nothing new\n\n\r\n")
+        writer.write(send("bolts"))
+        assert await reader.readuntil(b"0\r\n\r\n") == b"0\r\n\r\n"
+        assert (await answer(reader))[0] == 200
+    writer.close()
 
 
 async def leave_while_others_send(api: Api, request: bytes) -> None:

@@ -12,7 +12,7 @@ from waypost.client.aio_opening import shell_of
 from waypost.http import queue_metrics
 from waypost.limits import LIST_PART
 from waypost.node import queue_calls
-from waypost.node.bulk import BulkReading
+from waypost.node.bulk import BulkReadingCalls
 from waypost.node.queue_info import queue_info
 
 MANY = 5 * LIST_PART
@@ -76,7 +76,7 @@ async def test_a_list_for_bulk_readers_gives_others_their_turns(api: Api) -> Non
     await make_queues(api)
     counting = Counting()
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(BulkReading, "_shown", counting.counted(BulkReading._shown))
+        patches.setattr(BulkReadingCalls, "_shown", counting.counted(BulkReadingCalls._shown))
         found = (await counting.beside(api.get("/api/bulk/queues"))).json()["queues"]
     assert len(found) == MANY
     assert counting.most <= LIST_PART

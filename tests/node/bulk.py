@@ -20,7 +20,7 @@ from waypost.errors import Timeout
 from waypost.node.message_records import message_of
 from waypost.store import keys
 from waypost.store.port import Table
-from waypost.store.queue_records import TotalsRecord
+from waypost.store.records import TotalsRecord
 from waypost.wire.codec import INFINITE
 from waypost.wire.user_message import UserMessage
 

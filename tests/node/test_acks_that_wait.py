@@ -309,7 +309,7 @@ def test_any_number_of_final_acks_waits_for_one_host(
     peer.connect(b)
     send(peer, b, *range(1, 21))
     net.part(b, peer)
-    monkeypatch.setattr("waypost.node.network.acks.MAX_WAITING_ACKS", 5)
+    monkeypatch.setattr("waypost.node.network.ack_queues.MAX_WAITING_ACKS", 5)
     monkeypatch.setattr("waypost.core.outgoing.MAX_OUTGOING_QUEUES", 0)
     receive(b, 20)
     b.crash_and_start()
@@ -350,7 +350,7 @@ def test_a_message_that_its_queue_has_no_room_for_is_told_of_whatever_the_limits
 def test_no_message_is_taken_from_a_source_whose_acks_have_piled_up_until_it_takes_them(
     net: Net, b: Host, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waypost.node.network.acks.MAX_WAITING_ACKS", 5)
+    monkeypatch.setattr("waypost.node.network.ack_queues.MAX_WAITING_ACKS", 5)
     peer.connect(b)
     send(peer, b, *range(1, 11))
     net.advance(2)
@@ -387,7 +387,7 @@ def test_no_message_is_taken_from_a_source_whose_acks_have_piled_up_until_it_tak
 def test_one_address_is_owed_acks_for_so_many_queue_managers_and_others_do_not_suffer(
     net: Net, b: Host, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waypost.node.network.acks.MAX_ACK_QUEUES_AT_ADDRESS", 5)
+    monkeypatch.setattr("waypost.node.network.ack_queues.MAX_ACK_QUEUES_AT_ADDRESS", 5)
     monkeypatch.setattr("waypost.node.network.outgoing_links.MAX_ACK_QUEUES_AT_ADDRESS", 5)
     for number in range(1, 9):
         peer.guid = number.to_bytes(16, "little")
@@ -482,10 +482,10 @@ def test_acks_that_wait_for_seven_days_are_overdue(net: Net, b: Host, peer: Peer
     net.part(b, peer)
     receive(b, 2)
     net.advance(7 * DAY - 60)
-    assert list(b.network.acks.overdue(net.now.wall, b.node.manager.collection.outgoing.values())) == []
+    assert list(b.network.ack_queues.overdue(net.now.wall, b.node.manager.collection.outgoing.values())) == []
     b.crash_and_start()
     net.advance(120)
-    (overdue,) = b.network.acks.overdue(net.now.wall, b.node.manager.collection.outgoing.values())
+    (overdue,) = b.network.ack_queues.overdue(net.now.wall, b.node.manager.collection.outgoing.values())
     assert (str(overdue.queue), overdue.count) == (str(FormatName.parse(order_queue(peer))), 2)
     assert overdue.seconds // DAY == 7
 

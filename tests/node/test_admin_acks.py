@@ -330,7 +330,7 @@ def test_an_administration_queue_over_http_gets_nothing_and_leaves_no_queue(net:
 def test_administration_acks_take_no_places_of_what_is_owed_to_another(
     net: Net, b: Host, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waypost.node.network.acks.MAX_WAITING_ACKS", 5)
+    monkeypatch.setattr("waypost.node.network.ack_queues.MAX_WAITING_ACKS", 5)
     honest = net.add_peer("honest")
     honest.connect(b)
     wanted: dict[str, Any] = {"positive_journaling_requested": True}

@@ -11,8 +11,14 @@ from waypost.node import queue_store
 from waypost.node.node import Node
 from waypost.store import keys
 from waypost.store.port import Batch, Table
-from waypost.store.queue_records import TotalsRecord
-from waypost.store.records import EXPIRES, OperationRecord, OperationType, PositionRecord, TransactionRecord
+from waypost.store.records import (
+    EXPIRES,
+    OperationRecord,
+    OperationType,
+    PositionRecord,
+    TotalsRecord,
+    TransactionRecord,
+)
 
 NOWHERE = 99
 

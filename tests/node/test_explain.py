@@ -12,7 +12,7 @@ from waypost.core.queues import OutgoingQueue, OutgoingQueueState
 from waypost.errors import StoreFull
 from waypost.guid import guid_text
 from waypost.hresult import HResult
-from waypost.node.explain import Explanation, explain_message, explain_queue
+from waypost.node.explain import ExplanationDraft, explain_message, explain_queue
 from waypost.node.explain_words import at, span
 from waypost.wire.format_names import Suffix
 from waypost.wire.identifiers import MessageIdentifier
@@ -34,7 +34,7 @@ def of_queue(rig: Rig, name: str = "orders") -> str:
     return said(explain_queue(rig.node, direct(name), rig.now))
 
 
-def said(explanation: Explanation) -> str:
+def said(explanation: ExplanationDraft) -> str:
     return "\n".join(explanation.sentences)
 
 

@@ -269,7 +269,7 @@ def test_a_start_reads_no_incoming_sequence(net: Net, b: Host, monkeypatch: pyte
         raise AssertionError("a record was read")
 
     with monkeypatch.context() as patch:
-        patch.setattr("waypost.node.transfer_store.read_incoming", fail)
+        patch.setattr("waypost.node.incoming_store.read_incoming", fail)
         Node(b.engine.store, b.settings, lambda: bytes(16), net.now)
     b.start()
     source.connect(b)

@@ -10,7 +10,7 @@ from waypost.limits import MAX_OUTCOMES_OF_PEER
 from waypost.node.explain import explain_message
 from waypost.node.network import handed_over, refusals
 from waypost.node.network.handed_over import Handed, Outcome, Way
-from waypost.node.network.recent import Recent
+from waypost.node.network.recent_records import RecentRecords
 from waypost.node.network.refusals import Reason
 from waypost.transfer.settings import TransferSettings
 from waypost.wire.format_names import FormatName
@@ -249,7 +249,7 @@ def test_messages_of_one_second_and_way_are_one_entry(net: Net) -> None:
 
 
 def test_records_are_bounded_for_each_peer_and_in_all() -> None:
-    recent: Recent[Outcome] = Recent(10, 4)
+    recent: RecentRecords[Outcome] = RecentRecords(10, 4)
     for number in range(MAX_OUTCOMES_OF_PEER):
         recent.put(number.to_bytes(20, "big"), Outcome("flood", 0, number, is_final_ack=False))
     assert len(recent) == 4

@@ -22,7 +22,7 @@ from tests.node.test_believed_acks import (
 from waypost.clock import Now
 from waypost.limits import MAX_KEPT_ACKS_OF_MESSAGE
 from waypost.node.kept_acks import Acknowledgment
-from waypost.node.network.judging import Judging
+from waypost.node.network.ack_judging import AckJudging
 from waypost.wire.internal_packets import SessionAck
 from waypost.wire.user_message import UserMessage
 
@@ -79,21 +79,21 @@ def test_what_is_judged_again_takes_turns(
     net: Net, a: Host, peer: Peer, stranger: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Strangers can have thousands kept: nobody waits until all of them are looked at."""
-    monkeypatch.setattr("waypost.node.network.judging.MAX_JUDGED_AT_ONCE", 3)
+    monkeypatch.setattr("waypost.node.network.ack_judging.MAX_JUDGED_AT_ONCE", 3)
     judged: list[int] = []
-    judge = Judging._judge
+    judge = AckJudging._judge
 
-    def count(self: Judging, acks: Iterable[Acknowledgment], now: Now) -> int:
+    def count(self: AckJudging, acks: Iterable[Acknowledgment], now: Now) -> int:
         found = list(acks)
         judged.append(len(found))
         return judge(self, found, now)
 
-    monkeypatch.setattr(Judging, "_judge", count)
+    monkeypatch.setattr(AckJudging, "_judge", count)
     sent = delivered(a, peer, *"12345678")
     come_from(NAT, stranger, a, *(of(each, peer.guid, PURGED) for each in sent))
     assert kept(a) == 8
     judged.clear()
-    a.network.judging.judge_again(net.now)
+    a.network.ack_judging.judge_again(net.now)
     assert judged == [3]
     net.advance(1)
     assert judged == [3, 3, 2]

@@ -12,7 +12,7 @@ from waypost.hresult import HResult
 from waypost.node.bulk_writing import BulkWriting
 from waypost.node.shortages import shortages
 from waypost.node.stages import Batch, Group
-from waypost.store.room import Room
+from waypost.store.port import Room
 
 PART = "DIRECT=OS:host\\private$\\orders;part"
 PAID = "DIRECT=OS:host\\private$\\books;paid"

@@ -11,7 +11,7 @@ from waypost.core.positions import START
 from waypost.errors import StoreDamaged
 from waypost.limits import EXPLAIN_WAIT_SECONDS, INDEX_PART, INDEX_PARTS_AWAITED
 from waypost.node import message_index
-from waypost.node.explain import Explanation, explain_message
+from waypost.node.explain import ExplanationDraft, explain_message
 from waypost.node.node import Node
 from waypost.store.port import Table
 from waypost.wire.identifiers import MessageIdentifier
@@ -24,7 +24,7 @@ def rig() -> Rig:
     return Rig()
 
 
-def explained(rig: Rig, identifier: MessageIdentifier) -> Explanation:
+def explained(rig: Rig, identifier: MessageIdentifier) -> ExplanationDraft:
     return explain_message(rig.node, identifier, rig.now)
 
 

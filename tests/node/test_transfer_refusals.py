@@ -13,7 +13,7 @@ from waypost.errors import StoreFull
 from waypost.guid import guid_text
 from waypost.node.directory import DirectoryMode
 from waypost.routing.routes import Route
-from waypost.store.room import PLENTY, Room
+from waypost.store.port import PLENTY, Room
 from waypost.transfer.session import Session
 from waypost.transfer.settings import TransferSettings
 from waypost.wire.format_names import FormatName

@@ -345,7 +345,7 @@ def test_names_that_nobody_has_make_few_outgoing_queues(
 def test_only_so_many_acknowledgments_of_refused_messages_wait_for_one_queue_manager(
     net: Net, b: Host, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("waypost.node.network.acks.MAX_WAITING_ACKS", 5)
+    monkeypatch.setattr("waypost.node.network.ack_queues.MAX_WAITING_ACKS", 5)
     peer.window = 1
     peer.connect(b)
     peer.send(*(peer.message(NOWHERE, "m", tx=(1, number, 0)) for number in range(1, 21)))

@@ -220,7 +220,7 @@ def test_each_open_queue_is_kept_with_its_two_handles() -> None:
     second = talk.answer(OpenQueueReply(OTHER_HANDLE)).answer(CloseRemoteQueueContextReply()).result
     assert client.queues == {first, second}
     entries = [queue.entry for queue in (first, second)]
-    assert [(entry.open_queue_descriptor_handle, entry.rr_session_handle) for entry in entries] == [
+    assert [(entry.handle.queue, entry.rr_session_handle) for entry in entries] == [
         (QUEUE, HANDLE),
         (7, OTHER_HANDLE),
     ]

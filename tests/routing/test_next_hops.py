@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.routing.enterprise import Enterprise, guid
-from waypost.routing.next_hops import get_next_hops
-from waypost.routing.routing_table import routing_table
+from waypost.routing.next_hops import get_next_hops, routing_table
 from waypost.routing.topology import RoutingLink, Site
 
 SITES = "ABCDEF"

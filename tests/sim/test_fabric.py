@@ -9,7 +9,8 @@ import pytest
 
 from waypost.node.effects import Close, Connect, Resolve, SendDatagram, Write
 from waypost.sim.fabric import NOWHERE, Fabric
-from waypost.sim.faults import Faults, draw
+from waypost.sim.faults import Faults
+from waypost.sim.swarm import draw_network
 from waypost.sim.violation import Violation
 from waypost.sim.wires import CONNECT_TIMEOUT
 
@@ -396,7 +397,7 @@ def test_on_any_network_what_arrives_is_the_beginning_of_what_was_sent(seed: int
     """And the same seed hears the same."""
     stories = []
     for _ in range(2):
-        place = Place(draw(Random(seed)), seed)
+        place = Place(draw_network(Random(seed)), seed)
         for number in range(1, 6):
             place.fabric.carry(place.a, Connect(number, place.b.address, 1801))
         for number in range(30):
@@ -416,7 +417,7 @@ def test_on_any_network_what_arrives_is_the_beginning_of_what_was_sent(seed: int
 
 
 def test_every_fault_is_drawn_by_some_seed_and_missing_in_another() -> None:
-    drawn = [draw(Random(seed)) for seed in range(100)]
+    drawn = [draw_network(Random(seed)) for seed in range(100)]
     for name in Faults.__slots__:
         assert len({getattr(each, name) for each in drawn}) > 1
 

@@ -7,7 +7,7 @@ from waypost.api.operations import DeleteQueue, MoveMessage, PurgeQueue, Receive
 from waypost.core.message import Message
 from waypost.guid import guid_text
 from waypost.hresult import HResult
-from waypost.sim.client import Ask, Result, do
+from waypost.sim.client import Ask, Result
 from waypost.sim.local.arguments import Draft, send_of
 from waypost.sim.local.history import History
 from waypost.sim.plans import end_of
@@ -37,21 +37,21 @@ def message(uid: int) -> Message:
 
 
 def send(uid: int, transaction: bytes | None = None) -> Ask:
-    return do(send_of("q1", (Draft(uid),), transaction))
+    return Ask(send_of("q1", (Draft(uid),), transaction))
 
 
 def receive(transaction: bytes | None = None) -> Ask:
     if transaction is None:
-        return do(Receive(name="q1"))
-    return do(Receive(name="q1", transaction=guid_text(transaction)))
+        return Ask(Receive(name="q1"))
+    return Ask(Receive(name="q1", transaction=guid_text(transaction)))
 
 
 def commit() -> Ask:
-    return do(end_of(TX, commits=True))
+    return Ask(end_of(TX, commits=True))
 
 
 def abort() -> Ask:
-    return do(end_of(TX, commits=False))
+    return Ask(end_of(TX, commits=False))
 
 
 def test_a_message_that_was_received_is_not_missed() -> None:
@@ -133,7 +133,7 @@ def test_a_receive_under_way_in_a_crash_may_have_taken_one_message() -> None:
         client.history.drained()
 
 
-@pytest.mark.parametrize("ask", [do(PurgeQueue(name="q1")), do(DeleteQueue(name="q1"))])
+@pytest.mark.parametrize("ask", [Ask(PurgeQueue(name="q1")), Ask(DeleteQueue(name="q1"))])
 def test_what_was_in_a_queue_that_somebody_cleared_is_not_missed(ask: Ask) -> None:
     client = Client()
     client.sent(1)
@@ -144,8 +144,8 @@ def test_what_was_in_a_queue_that_somebody_cleared_is_not_missed(ask: Ask) -> No
 def test_what_was_moved_to_a_queue_that_somebody_cleared_is_not_missed() -> None:
     client = Client()
     client.sent(1)
-    client.did(do(MoveMessage(name="q1", lookup_id="7", to="q2;late")))
-    client.did(do(DeleteQueue(name="q2")))
+    client.did(Ask(MoveMessage(name="q1", lookup_id="7", to="q2;late")))
+    client.did(Ask(DeleteQueue(name="q2")))
     client.history.drained()
 
 

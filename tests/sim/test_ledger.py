@@ -4,25 +4,26 @@ import pytest
 
 from waypost.api.properties import MessageProperties
 from waypost.core.message import Message
-from waypost.sim.client import Result, do
-from waypost.sim.net.arguments import Kind, QueuePlan, SentMessage
+from waypost.sim.client import Ask, Result
+from waypost.sim.marks import Marks
+from waypost.sim.net.arguments import Kind, SentMessage
 from waypost.sim.net.facts import OUTGOING, Facts, Put
 from waypost.sim.net.ledger import Ledger
-from waypost.sim.run import new_marks
+from waypost.sim.plans import Plan
 from waypost.sim.violation import Violation
 from waypost.store import keys
 from waypost.store.records import SequenceRecord
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import MessageClass
 
-PLAN = QueuePlan("n", host="b")
-SURE = QueuePlan("t", host="b", transactional=True)
+PLAN = Plan("n", host="b")
+SURE = Plan("t", host="b", transactional=True)
 GUID = bytes(range(16))
 ANY = MessageProperties()
 
 
 def make_ledger(history: int = 10) -> Ledger:
-    return Ledger(("a", "b", "c"), new_marks(3), history=history, is_quota_limited=False)
+    return Ledger(("a", "b", "c"), Marks(3), history=history, is_quota_limited=False)
 
 
 def new_message(
@@ -118,7 +119,7 @@ def test_what_a_crash_took_was_never_there() -> None:
     ledger.crashed("a", ())
     assert ledger.places_of("a") == {}
     with pytest.raises(Violation, match="not durable"):
-        ledger.answered("a", do(sent.sending()), Result(1))
+        ledger.answered("a", Ask(sent.sending()), Result(1))
 
 
 def test_a_sequence_never_goes_back() -> None:

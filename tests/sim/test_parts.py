@@ -1,25 +1,29 @@
 """The parts that a simulation is made of."""
 
 from random import Random
+from typing import Any
 
 import pytest
 
-from waypost.sim.bulk import swarm as bulk_swarm
+from waypost.node.effects import Resolve
 from waypost.sim.bulk.scripts import BULK_SCRIPTS
 from waypost.sim.clock import Clock
-from waypost.sim.local import swarm
 from waypost.sim.local.simulation import LocalSimulation
 from waypost.sim.local.workloads import SCRIPTS
-from waypost.sim.marks import SOMETIMES, Marks
+from waypost.sim.marks import Marks
 from waypost.sim.model.disk import ModelDisk, SavedQueue
-from waypost.sim.network import NoNetwork
+from waypost.sim.net.workloads import SCRIPTS as NETWORKED_SCRIPTS
 from waypost.sim.plans import Plan
-from waypost.sim.remote import swarm as remote_swarm
 from waypost.sim.remote.scripts import SCRIPTS as REMOTE_SCRIPTS
+from waypost.sim.swarm import Swarm, draw, draw_several
 from waypost.sim.trace import Trace
 from waypost.sim.violation import Violation
 
 QUEUE = SavedQueue("q1", Plan("q1"), 0)
+
+
+def drawn(seed: int) -> Swarm:
+    return draw(seed, Random(seed))
 
 
 def test_clocks_run_apart() -> None:
@@ -30,8 +34,9 @@ def test_clocks_run_apart() -> None:
 
 def test_only_known_marks_can_be_reached() -> None:
     marks = Marks()
-    marks.sometimes(SOMETIMES[0])
-    assert marks.missing == list(SOMETIMES[1:])
+    first, *others = marks.missing
+    marks.sometimes(first)
+    assert marks.missing == others
     with pytest.raises(KeyError):
         marks.sometimes("something that nobody expects")
 
@@ -65,21 +70,29 @@ def test_what_was_not_durable_is_gone_in_a_crash() -> None:
 
 
 def test_without_remote_readers_there_is_no_network() -> None:
-    simulation = LocalSimulation(next(seed for seed in range(100) if remote_swarm.draw(seed) is None), Marks())
+    simulation = LocalSimulation(next(seed for seed in range(100) if drawn(seed).readers is None), Marks())
     simulation.run()
     with pytest.raises(Violation, match="network that is not there"):
-        NoNetwork().carry(simulation.hosts[0], "a datagram")
+        simulation.hosts[0]._carry(Resolve(1, "elsewhere"))
 
 
-def test_every_workload_and_every_limit_is_drawn_by_some_seed() -> None:
-    drawn = [swarm.draw(Random(seed)) for seed in range(200)]
-    readers = [each for each in map(remote_swarm.draw, range(200)) if each is not None]
-    bulk = [each for each in map(bulk_swarm.draw, range(200)) if each is not None]
-    workloads = [each.workloads for swarms in (drawn, readers, bulk) for each in swarms]
-    assert {name for names in workloads for name in names} == {*SCRIPTS, *BULK_SCRIPTS}
-    assert {name for each in readers for name in each.readers} == set(REMOTE_SCRIPTS)
-    limits = "quota", "block", "purge_part", "expiry_part", "page"
-    for name in (*limits, "crash", "full", "jump", "express", "expiring", "asking"):
-        assert len({getattr(each, name) for each in drawn}) > 1
-    for name in ("claims", "stages", "batches", "removed", "some", "part"):
-        assert len({getattr(each.limits, name) for each in bulk}) > 1
+def test_every_script_and_every_limit_is_drawn_by_some_seed() -> None:
+    swarms = [drawn(seed) for seed in range(200)]
+    readers = [each.readers for each in swarms if each.readers is not None]
+    bulk = [each.bulk for each in swarms if each.bulk is not None]
+    assert {name for each in swarms for _, name in each.scripts} == {*SCRIPTS, *BULK_SCRIPTS}
+    assert {name for each in readers for name in each.scripts} == set(REMOTE_SCRIPTS)
+    groups: list[tuple[list[Any], tuple[str, ...]]] = [
+        ([each.limits for each in swarms], ("quota", "block", "purge_part", "expiry_part", "page")),
+        ([each.faults for each in swarms], ("crash", "full", "jump")),
+        ([each.messages for each in swarms], ("express", "expiring", "asking")),
+        (bulk, ("claims", "stages", "batches", "removed", "some", "part")),
+    ]
+    for group, names in groups:
+        for name in names:
+            assert len({getattr(each, name) for each in group}) > 1, name
+
+
+def test_every_script_of_several_hosts_is_drawn_by_some_seed() -> None:
+    swarms = [draw_several(Random(seed), 3) for seed in range(50)]
+    assert {name for each in swarms for _, name in each.scripts} == set(NETWORKED_SCRIPTS)

@@ -5,13 +5,13 @@ from random import Random
 import pytest
 
 from waypost.guid import guid_text
+from waypost.sim.marks import FAULT_MARKS, Marks
 from waypost.sim.net import hostility
 from waypost.sim.net.forgeries import forged_final_ack, forged_order_ack, hello, message
 from waypost.sim.net.hostility import ATTACKS, CHANGES, SWITCHED_ON, Fault, Hostility
-from waypost.sim.net.marks import FAULT_MARKS
 from waypost.sim.net.simulation import NetworkSimulation
-from waypost.sim.net.swarm import draw
-from waypost.sim.run import new_marks, run_seed
+from waypost.sim.run import run_seed
+from waypost.sim.swarm import draw_several
 from waypost.wire.format_names import FormatName
 from waypost.wire.internal_packets import EstablishConnection
 from waypost.wire.packet_names import admin_format_name, destination_format_name
@@ -33,7 +33,7 @@ def switch_on(monkeypatch: pytest.MonkeyPatch, *faults: Fault) -> None:
 def test_every_kind_of_fault_happens(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever comes of it: what the engine does not withstand is switched off otherwise."""
     switch_on(monkeypatch, fault)
-    marks = new_marks(NODES)
+    marks = Marks(NODES)
     for seed in range(100):
         if fault in NetworkSimulation(seed, marks, NODES).hostility.faults:
             run_seed(seed, marks, nodes=NODES)
@@ -44,28 +44,28 @@ def test_every_kind_of_fault_happens(fault: Fault, monkeypatch: pytest.MonkeyPat
 
 def test_ways_change_between_two_relays_too(monkeypatch: pytest.MonkeyPatch) -> None:
     switch_on(monkeypatch, Fault.REROUTES)
-    marks = new_marks(4)
+    marks = Marks(4)
     assert [run_seed(seed, marks, nodes=4).violation for seed in range(8)] == [None] * 8
     assert marks.counts["a way that has changed"]
 
 
 def test_a_simulation_without_strangers_is_as_if_there_were_none(monkeypatch: pytest.MonkeyPatch) -> None:
     switch_on(monkeypatch)
-    simulations = [NetworkSimulation(seed, new_marks(NODES), NODES) for seed in range(20)]
+    simulations = [NetworkSimulation(seed, Marks(NODES), NODES) for seed in range(20)]
     assert not any(simulation.crowd.strangers or simulation.hostility.patches() for simulation in simulations)
 
 
 def test_strangers_leave_simulations_alone_in_which_they_would_take_all_room(monkeypatch: pytest.MonkeyPatch) -> None:
     switch_on(monkeypatch, *Fault)
     for seed in range(100):
-        swarm = draw(Random(seed), NODES)
+        swarm = draw_several(Random(seed), NODES)
         if hostility.draw(Random(seed), swarm) != Hostility():
-            assert swarm.quota > 1000
+            assert swarm.limits.quota > 1000
 
 
 def test_nobody_is_a_minute_ahead_where_addresses_change(monkeypatch: pytest.MonkeyPatch) -> None:
     switch_on(monkeypatch, *Fault)
-    drawn = [hostility.draw(Random(seed), draw(Random(seed), NODES)) for seed in range(200)]
+    drawn = [hostility.draw(Random(seed), draw_several(Random(seed), NODES)) for seed in range(200)]
     near = [each for each in drawn if Fault.NEAR_SEQUENCES in each.faults]
     assert near
     assert not any(fault in each.faults for each in near for fault in CHANGES)

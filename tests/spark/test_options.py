@@ -25,8 +25,8 @@ def refusal(**given: str) -> str:
 
 def test_a_queue_is_all_that_has_to_be_said() -> None:
     options = read_options({"queue": "orders"})
-    assert options.place.kind == "daemon"
-    assert options.place.address == defaults.URL
+    assert options.endpoint.kind == "daemon"
+    assert options.endpoint.address == defaults.URL
     assert options.queues == ("orders",)
     assert (options.start, options.end, options.mode) == ("earliest", "latest", "peek")
     assert options.fail_on_data_loss is False
@@ -48,8 +48,8 @@ def test_names_of_options_have_no_case() -> None:
     ],
 )
 def test_a_server_is_a_url_or_a_host_with_or_without_a_port(given: str, url: str) -> None:
-    assert read_options({"queue": "orders", "server": given}).place.address == url
-    assert read_options({"queue": "orders", "host": given}).place.address == url
+    assert read_options({"queue": "orders", "server": given}).endpoint.address == url
+    assert read_options({"queue": "orders", "host": given}).endpoint.address == url
 
 
 def test_the_environment_names_the_daemon_and_its_token_like_for_the_command_line(
@@ -57,7 +57,7 @@ def test_the_environment_names_the_daemon_and_its_token_like_for_the_command_lin
 ) -> None:
     monkeypatch.setenv("WAYPOST_URL", "http://127.0.0.9:1")
     monkeypatch.setenv("WAYPOST_TOKEN", "hidden")
-    place = read_options({"queue": "orders"}).place
+    place = read_options({"queue": "orders"}).endpoint
     assert (place.address, place.secret) == ("http://127.0.0.9:1", "hidden")
 
 
@@ -67,14 +67,14 @@ def test_a_token_comes_from_a_file_before_the_session_and_the_environment(
     monkeypatch.setenv("WAYPOST_TOKEN", "of the environment")
     file = tmp_path / "token"
     file.write_text("of-the-file\n", encoding="utf-8")
-    assert read_options({"queue": "q", "tokenFile": str(file)}, "of the session").place.secret == "of-the-file"
-    assert read_options({"queue": "q"}, "of the session").place.secret == "of the session"
+    assert read_options({"queue": "q", "tokenFile": str(file)}, "of the session").endpoint.secret == "of-the-file"
+    assert read_options({"queue": "q"}, "of the session").endpoint.secret == "of the session"
 
 
 def test_a_secret_stands_in_no_text_of_the_options() -> None:
     options = read_options({"queue": "orders"}, "s3cr3t")
     assert "s3cr3t" not in repr(options)
-    assert "s3cr3t" not in str(options.place)
+    assert "s3cr3t" not in str(options.endpoint)
 
 
 def test_a_token_as_an_option_is_refused_without_being_repeated() -> None:
@@ -158,7 +158,7 @@ def test_everything_else_is_read() -> None:
         True,
         True,
     )
-    assert (options.place.lease_s, options.place.max_aborts) == (7200.0, 0)
+    assert (options.endpoint.lease_s, options.endpoint.max_aborts) == (7200.0, 0)
     assert options.pushdown
 
 

@@ -5,7 +5,7 @@ from hypothesis.strategies import SearchStrategy
 
 from waypost.store.ack_records import AdmittedRecord, DestinationRecord, KeptAckRecord
 from waypost.store.bulk_records import BatchesRecord, ClaimRecord, CommitRecord, CommitsRecord, RunRecord, StageRecord
-from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord, TotalsRecord
+from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord
 from waypost.store.records import (
     CounterRecord,
     DuplicatesRecord,
@@ -15,6 +15,7 @@ from waypost.store.records import (
     OperationType,
     PositionRecord,
     SequenceRecord,
+    TotalsRecord,
     TransactionRecord,
 )
 from waypost.store.sequence_records import AddressRecord, IncomingRecord, PlaceRecord

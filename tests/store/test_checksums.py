@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from tests.store.engines import put
 from waypost.errors import RecordDamaged, StoreTooOld
-from waypost.store.checksums import CHECKSUM_SIZE, checksum, is_whole, seal, seal_all, unseal
 from waypost.store.lmdb import LmdbStore
 from waypost.store.lmdb_reading import StoreSnapshot
 from waypost.store.memory import MemoryStore
 from waypost.store.port import Reader, Table
+from waypost.store.sealed_tables import CHECKSUM_SIZE, checksum, is_whole, seal, seal_all, unseal
 
 M = Table.MESSAGES
 KEYS = [b"%02d" % number for number in range(40)]

@@ -159,7 +159,7 @@ def test_a_read_only_folder_is_refused(disk: Path) -> None:
     LmdbStore(disk / "store").close()
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
     for folder in (disk / "store", disk / "new"):
-        with pytest.raises(StoreReadOnly, match="cannot be written to"):
+        with pytest.raises(StoreReadOnly, match="cannot write to "):
             LmdbStore(folder)
 
 
@@ -173,7 +173,7 @@ def test_a_folder_without_the_right_to_write_is_refused() -> None:
             os.chown(folder, NOBODY, -1)
             os.seteuid(NOBODY)
         try:
-            with pytest.raises(StoreReadOnly, match="cannot be written to"):
+            with pytest.raises(StoreReadOnly, match="cannot write to "):
                 LmdbStore(folder)
         finally:
             os.seteuid(user)

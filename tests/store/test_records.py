@@ -13,9 +13,9 @@ from waypost.guid import NULL_GUID
 from waypost.store import keys
 from waypost.store.ack_records import AdmittedRecord, DestinationRecord, KeptAckRecord
 from waypost.store.bulk_records import BatchesRecord, ClaimRecord, CommitRecord, CommitsRecord, RunRecord, StageRecord
-from waypost.store.codec import VERSION
-from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord, TotalsRecord
+from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord
 from waypost.store.records import (
+    VERSION,
     CounterRecord,
     DuplicatesRecord,
     MessageDetails,
@@ -24,6 +24,7 @@ from waypost.store.records import (
     OperationType,
     PositionRecord,
     SequenceRecord,
+    TotalsRecord,
     TransactionRecord,
     split_messages,
 )

@@ -1,6 +1,6 @@
 """What a store says when it has no room."""
 
-from waypost.store.room import Room
+from waypost.store.port import Room
 
 MEGABYTE = 1 << 20
 

@@ -11,8 +11,7 @@ from tests.store.engines import put
 from waypost.limits import MAX_RESERVE, MIN_RESERVE
 from waypost.store.free_pages import free_pages
 from waypost.store.lmdb import LmdbStore
-from waypost.store.port import Batch, Table
-from waypost.store.room import Room
+from waypost.store.port import Batch, Room, Table
 
 M = Table.MESSAGES
 SIZE = 12 * MEGABYTE

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from waypost.peers import peer_of
 from waypost.transfer.believing import (
     Bringer,
     Decision,
@@ -12,7 +13,7 @@ from waypost.transfer.believing import (
     Written,
     judge,
 )
-from waypost.wire.ip_addresses import network_of, plain_address
+from waypost.wire.ip_addresses import is_address, plain_address, with_port
 
 B, R, X = b"\xbb" * 16, b"\x55" * 16, b"\x99" * 16
 AT_B, AT_R, ELSEWHERE = "10.0.0.2", "10.0.0.3", "10.9.9.9"
@@ -101,4 +102,15 @@ def test_what_is_no_address_has_none() -> None:
 
 @pytest.mark.parametrize(("address", "network"), [("10.0.0.2", "10.0.0.2"), ("2001:db8:0:1:2:3:4:5", "2001:db8:0:1::")])
 def test_an_owner_of_ipv6_addresses_has_a_network_of_them(address: str, network: str) -> None:
-    assert network_of(address) == network
+    assert peer_of(address) == network
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("10.0.0.2", True), ("fe80::1%eth0", True), ("host", False), ("", False), ("10.0.0", False)]
+)
+def test_a_host_is_an_address_or_a_name(text: str, *, expected: bool) -> None:
+    assert is_address(text) == expected
+
+
+def test_an_address_of_ipv6_has_brackets_before_its_port() -> None:
+    assert (with_port("10.0.0.2", 1801), with_port("fe80::1", 1801)) == ("10.0.0.2:1801", "[fe80::1]:1801")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from waypost.limits import MAX_ENDED_SEQUENCES, MAX_SEQUENCE_ADDRESSES, SILENT_SECONDS
-from waypost.transfer.incoming import ANY_ADDRESS, IncomingSequences, Place, Verdict
+from waypost.transfer.incoming import ANY_ADDRESS, AddressPlace, IncomingSequences, Verdict
 from waypost.transfer.sequences import IncomingSequence
 from waypost.wire.transaction_header import TransactionHeader
 
@@ -129,7 +129,9 @@ def test_an_end_that_is_forgotten_is_noted_if_an_address_could_begin_the_sequenc
 
 
 def kept_before(number: int = 5) -> IncomingSequences:
-    return IncomingSequences({100: IncomingSequence(100 << 32 | 1, number)}, {ANY_ADDRESS: Place(100)}, went_on=True)
+    return IncomingSequences(
+        {100: IncomingSequence(100 << 32 | 1, number)}, {ANY_ADDRESS: AddressPlace(100)}, went_on=True
+    )
 
 
 def test_a_record_without_an_address_goes_on_from_the_first_address_that_has_its_sequence() -> None:
@@ -186,7 +188,7 @@ def test_what_came_from_an_address_can_be_forgotten() -> None:
     assert not sequences.forget_address(OTHER)
     assert sequences.forget_address(STRANGER)
     assert offered(sequences, AWAY, header(120)) is NEW
-    assert sequences.places == {HOME: Place(100, int(WALL)), AWAY: Place(120, int(WALL))}
+    assert sequences.places == {HOME: AddressPlace(100, int(WALL)), AWAY: AddressPlace(120, int(WALL))}
 
 
 @given(

@@ -11,6 +11,7 @@ from waypost.errors import DecodeError, EncodeError
 from waypost.guid import parse_guid
 from waypost.wire.format_names import FormatName
 from waypost.wire.identifiers import (
+    TIME_STAMP_SHIFT,
     MessageIdentifier,
     MulticastId,
     ObjectId,
@@ -196,3 +197,9 @@ def test_a_number_that_does_not_fit_cannot_be_written(
 ) -> None:
     with pytest.raises(EncodeError, match="a value does not fit its field"):
         record.encode()
+
+
+@given(st.builds(TxSequenceId, dwords, dwords))
+def test_a_sequence_id_is_found_again_from_its_number(identifier: TxSequenceId) -> None:
+    assert TxSequenceId.of(identifier.value) == identifier
+    assert identifier.value >> TIME_STAMP_SHIFT == identifier.time_stamp

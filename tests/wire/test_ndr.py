@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from waypost.errors import DecodeError, EncodeError
-from waypost.wire.ndr import I8, I64, U8, U16, U32, U64, ContextHandle, NdrReader, NdrSyntax, NdrWriter
+from waypost.wire.ndr import I8, I16, I32, I64, U8, U16, U32, U64, ContextHandle, NdrReader, NdrSyntax, NdrWriter
 
 NDR20, NDR64 = NdrSyntax.NDR20, NdrSyntax.NDR64
 GUID = bytes(range(16))
@@ -28,12 +28,12 @@ def test_integers_stand_at_multiples_of_their_size(syntax: NdrSyntax) -> None:
         writer.u8(0xA1, "a")
         writer.u16(0xB1B2, "b")
         writer.u8(0xC1, "c")
-        writer.i32(-2, "d")
-        writer.i16(-3, "e")
+        writer.integer(I32, -2, "d")
+        writer.integer(I16, -3, "e")
         writer.u64(0xE1E2E3E4E5E6E7E8, "f")
         writer.u8(0xF1, "g")
         writer.guid(GUID, "h")
-        writer.i64(-4, "i")
+        writer.integer(I64, -4, "i")
         writer.u32(0xF00D, "j")
 
     data = written(syntax, write)
@@ -42,9 +42,9 @@ def test_integers_stand_at_multiples_of_their_size(syntax: NdrSyntax) -> None:
         "000102030405060708090a0b0c0d0e0f 00000000 fcffffffffffffff 0df00000"
     )
     reader = NdrReader(data, syntax)
-    assert (reader.u8("a"), reader.u16("b"), reader.u8("c"), reader.i32("d")) == (0xA1, 0xB1B2, 0xC1, -2)
-    assert (reader.i16("e"), reader.u64("f"), reader.u8("g")) == (-3, 0xE1E2E3E4E5E6E7E8, 0xF1)
-    assert (reader.guid("h"), reader.i64("i"), reader.u32("j")) == (GUID, -4, 0xF00D)
+    assert (reader.u8("a"), reader.u16("b"), reader.u8("c"), reader.integer(I32, "d")) == (0xA1, 0xB1B2, 0xC1, -2)
+    assert (reader.integer(I16, "e"), reader.u64("f"), reader.u8("g")) == (-3, 0xE1E2E3E4E5E6E7E8, 0xF1)
+    assert (reader.guid("h"), reader.integer(I64, "i"), reader.u32("j")) == (GUID, -4, 0xF00D)
     reader.finish()
 
 
@@ -58,8 +58,8 @@ def test_an_enum_has_16_bits_in_ndr_and_32_in_ndr64() -> None:
 def test_the_trailing_gap_of_a_structure_exists_in_ndr64_only() -> None:
     def write(writer: NdrWriter) -> None:
         with writer.structure(4):
-            writer.i32(1, "l")
-            writer.i16(2, "s")
+            writer.integer(I32, 1, "l")
+            writer.integer(I16, 2, "s")
 
     # MS-RPCE 4.8 StructWithPad: 8 bytes.
     assert written(NDR20, write) == bytes.fromhex("01000000 0200")

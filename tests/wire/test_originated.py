@@ -88,7 +88,7 @@ def test_a_traced_message_has_a_debug_header() -> None:
     def change(m: UserMessage) -> None:
         m.debug = None
 
-    refused(change, "TR is set, but there is no DebugHeader")
+    refused(change, "TR is set, but the DebugHeader is missing")
 
 
 @pytest.mark.spec("MQMQ-2.2.19.1-10")
@@ -121,7 +121,7 @@ def test_a_hop_count_above_29_a_delivery_mode_above_1_and_an_express_transaction
 
     refused(or_user(0x1E), "RC is above 29")
     refused(or_user(0x40), "DM is not 0 or 1")
-    refused(express, "a transactional message cannot be express")
+    refused(express, "a transactional message must be recoverable, not express")
 
 
 @pytest.mark.spec("MQMQ-2.2.19.2-04")

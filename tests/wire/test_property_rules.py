@@ -345,12 +345,12 @@ def test_directory_names_are_judged_whatever_the_text(text: str) -> None:
 @pytest.mark.parametrize(
     ("propid", "value", "sentence"),
     [
-        (106, PropVariant(VarType.VT_I2, 40000), "PROPID_Q_BASEPRIORITY cannot be 40000, only -32768 to 32767"),
-        (105, PropVariant(VarType.VT_UI4, -1), "PROPID_Q_QUOTA cannot be -1, only 0 to 4294967295"),
+        (106, PropVariant(VarType.VT_I2, 40000), "invalid PROPID_Q_BASEPRIORITY 40000; must be -32768 to 32767"),
+        (105, PropVariant(VarType.VT_UI4, -1), "invalid PROPID_Q_QUOTA -1; must be 0 to 4294967295"),
         (105, PropVariant(VarType.VT_LPWSTR, "1"), "PROPID_Q_QUOTA has variant type VT_UI4 and not VT_LPWSTR$"),
         (105, PropVariant(VT_VECTOR | VarType.VT_UI4, [1]), r"VT_UI4 and not VT_VECTOR\|VT_UI4$"),
         (105, PropVariant(8, 1), "VT_UI4 and not 0x0008$"),
-        (103, PropVariant(VarType.VT_LPWSTR, "HOST\\q"), "PROPID_Q_PATHNAME cannot be given when a queue is set$"),
+        (103, PropVariant(VarType.VT_LPWSTR, "HOST\\q"), "PROPID_Q_PATHNAME is not allowed when a queue is set$"),
     ],
 )
 def test_an_error_says_what_is_legal(propid: int, value: PropVariant, sentence: str) -> None:

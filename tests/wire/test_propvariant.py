@@ -95,7 +95,7 @@ def test_the_type_constants_and_their_16_bits_on_the_wire() -> None:
 @pytest.mark.spec("MQMQ-2.2.12-02")
 def test_vectors_and_variants_need_each_other_or_an_element_type() -> None:
     for alone in (VarType.VT_VARIANT, VT_VECTOR, VT_VECTOR | VarType.VT_NULL):
-        with pytest.raises(DecodeError, match="is no type of the union"):
+        with pytest.raises(DecodeError, match="is not a type of the union"):
             PropVariant.decode(header(alone) + bytes(8))
         with pytest.raises(EncodeError):
             PropVariant(alone, []).encode()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from waypost.errors import DecodeError, EncodeError, IllegalFormatName, InvalidParameter
 from waypost.wire.format_names import FormatName, MulticastFormatName, Suffix
 from waypost.wire.identifiers import DlId, MulticastId, ObjectId
-from waypost.wire.ndr import NdrReader, NdrSyntax, NdrWriter
+from waypost.wire.ndr import I16, NdrReader, NdrSyntax, NdrWriter
 from waypost.wire.propid import QueueProperty
 from waypost.wire.propvariant import PropVariant
 from waypost.wire.queue_format import Arm, QueueFormat, QueueFormatType, remote_read_name
@@ -129,7 +129,7 @@ def test_the_idl_types_have_their_widths_and_an_unknown_queue_format_no_arm() ->
     assert boolean == bytes.fromhex("0b00 00 00 00000000 0b00 ffff")
     with pytest.raises(DecodeError, match="tag at offset 8: it is 12"):
         PropVariant.decode(boolean[:8] + b"\x0c" + boolean[9:])
-    assert NdrReader(boolean[10:], NDR20).i16("VARIANT_BOOL") == -1
+    assert NdrReader(boolean[10:], NDR20).integer(I16, "VARIANT_BOOL") == -1
     for syntax in NdrSyntax:
         writer = NdrWriter(syntax)
         writer.u32(QueueProperty.PROPID_Q_PATHNAME, "PROPID")

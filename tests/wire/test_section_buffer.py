@@ -86,9 +86,9 @@ def test_the_section_types_and_their_width() -> None:
     assert decode(bytes(gap), NDR20) == REPLY
     wide = bytearray.fromhex(WIDE)
     wide[42] = 1
-    with pytest.raises(DecodeError, match="SectionBufferType at offset 40: 65537 is no SectionType"):
+    with pytest.raises(DecodeError, match="SectionBufferType at offset 40: 65537 is not a SectionType"):
         decode(bytes(wide), NDR64)
-    with pytest.raises(DecodeError, match="SectionBufferType at offset 28: 5 is no SectionType"):
+    with pytest.raises(DecodeError, match="SectionBufferType at offset 28: 5 is not a SectionType"):
         decode(bytes.fromhex(NARROW.replace("0100 0000", "0500 0000")), NDR20)
 
 

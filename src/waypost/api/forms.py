@@ -8,24 +8,23 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from waypost.core.positions import END
+from waypost.guid import GUID_PATTERN
 from waypost.limits import MAX_BULK_NAME
-
-_GUID: Final = "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 # JSON Schema of texts, also for parameters of paths and queries.
 GUID_FORM: Final = {"format": "uuid"}
-GUID_OR_NOTHING_FORM: Final = {"pattern": f"^({_GUID})?$"}
+GUID_OR_NOTHING_FORM: Final = {"pattern": f"^({GUID_PATTERN})?$"}
 ADDRESS_FORM: Final = {"anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]}
 ADDRESS_OR_NOTHING_FORM: Final = {"anyOf": [{"format": "ipv4"}, {"format": "ipv6"}, {"maxLength": 0}]}
 # {GUID}\ordinal.
-MESSAGE_ID_FORM: Final = {"pattern": rf"^(\{{{_GUID}\}}\\(0|[1-9][0-9]{{0,8}}))?$"}
+MESSAGE_ID_FORM: Final = {"pattern": rf"^(\{{{GUID_PATTERN}\}}\\(0|[1-9][0-9]{{0,8}}))?$"}
 # Decimal digits, because a number of JavaScript has 53 bits. The last numbers below END, which no message gets, are
 # left out for the sake of a short pattern.
 _LOOKUP_ID: Final = "[0-9]{1,17}|[1-4][0-9]{17}|5[0-6][0-9]{16}|57[0-5][0-9]{15}"
 LOOKUP_ID_FORM: Final = {"pattern": f"^({_LOOKUP_ID})$"}
 LOOKUP_ID_OR_NOTHING_FORM: Final = {"pattern": f"^({_LOOKUP_ID})?$"}
 # The `next` of a page.
-PLACE_FORM: Final = {"pattern": "^([0-9a-f]{2})*$"}
+NEXT_FORM: Final = {"pattern": "^([0-9a-f]{2})*$"}
 # What a program calls its claim or query. It is bytes in UTF-8 that are counted.
 BULK_NAME_FORM: Final = {"minLength": 1, "maxLength": MAX_BULK_NAME}
 # In UTC.
@@ -39,10 +38,11 @@ LookupIdOrNothing = Annotated[str, Meta(extra_json_schema=LOOKUP_ID_OR_NOTHING_F
 # Both are taken in requests.
 LookupIdNumber = Annotated[int, Meta(extra_json_schema={"minimum": 0, "maximum": END - 1})]
 LookupId = LookupIdNumber | LookupIdText
-Place = Annotated[str, Meta(extra_json_schema=PLACE_FORM)]
 Time = Annotated[str, Meta(extra_json_schema=TIME_FORM)]
 BulkName = Annotated[str, Meta(extra_json_schema=BULK_NAME_FORM)]
 
 Seconds = Annotated[float, Meta(ge=0)]
+# Of a lease: one that ends at once would be good for nothing.
+LeaseSeconds = Annotated[float, Meta(gt=0)]
 Age = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
 Count = Annotated[int, Meta(ge=1)]

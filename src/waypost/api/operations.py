@@ -30,8 +30,9 @@ from waypost.api.forms import (
     LOOKUP_ID_FORM,
     LOOKUP_ID_OR_NOTHING_FORM,
     MESSAGE_ID_FORM,
-    PLACE_FORM,
+    NEXT_FORM,
     Count,
+    LeaseSeconds,
     LookupId,
     LookupIdNumber,
     LookupIdOrNothing,
@@ -189,7 +190,7 @@ QueueName = Annotated[str, Meta(description="A queue: orders, orders;retry, DIRE
 Age = Annotated[float, Meta(description="Seconds, 0 or more.", extra_json_schema={"minimum": 0})]
 Guid = Annotated[str, Meta(description="The GUID of a queue manager.", extra_json_schema=GUID_FORM)]
 Address = Annotated[str, Meta(description="An IP address.", extra_json_schema=ADDRESS_FORM)]
-After = Annotated[str, Meta(description="The `next` of the page before.", extra_json_schema=PLACE_FORM)]
+After = Annotated[str, Meta(description="The `next` of the page before.", extra_json_schema=NEXT_FORM)]
 Outgoing = Annotated[bool, Meta(description="Whether the outgoing queue with this format name is meant.")]
 Identifier = Annotated[str, Meta(description="The id that opened it, or began it.", extra_json_schema=GUID_FORM)]
 Seek: TypeAlias = Literal["first", "previous", "current", "next", "last"]
@@ -297,7 +298,7 @@ class Read(Operation[Received], frozen=True, kw_only=True):
     lookup_id: LookupId | UnsetType = UNSET
     seek: Seek | UnsetType = UNSET
     handle: AnyGuid | UnsetType = UNSET
-    lease_s: Seconds | UnsetType = UNSET
+    lease_s: LeaseSeconds | UnsetType = UNSET
     acknowledge: list[AnyGuid] = []
     form: Form = "full"
 

@@ -26,6 +26,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from waypost.api.queues import ConnectionInfo
 from waypost.api.records import Record
 from waypost.api.rows import Kind, Property, PropertyRow, rows, says
+from waypost.guid import GUID_PATTERN
 from waypost.limits import MAX_ANSWER_QUEUES, MAX_LABEL_LENGTH, MAX_QUEUE_LABEL
 from waypost.wire.base_header import DEFAULT_PRIORITY
 from waypost.wire.message_class import CUSTOM_CLASS_MASK
@@ -51,10 +52,9 @@ SINGLE_ACKNOWLEDGE: Final = ("pos-arrival", "pos-receive", "neg-arrival", "neg-r
 # The messages that a queue accepts: clear, encrypted or both.
 Privacy: TypeAlias = Literal["none", "optional", "body"]
 
-_GUID: Final = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
-_GUID_PATTERN: Final = rf"^(\{{{_GUID}\}}|{_GUID})$"
-_IDENTIFIER_PATTERN: Final = rf"^([0-9A-Fa-f]{{40}}|\{{?{_GUID}\}}?\\[0-9]{{1,10}})$"
-_PUBLIC_PATTERN: Final = rf"^[Pp][Uu][Bb][Ll][Ii][Cc]={_GUID}$"
+_BRACED_OR_BARE: Final = rf"\{{{GUID_PATTERN}\}}|{GUID_PATTERN}"
+_IDENTIFIER_PATTERN: Final = rf"^([0-9A-Fa-f]{{40}}|\{{?{GUID_PATTERN}\}}?\\[0-9]{{1,10}})$"
+_PUBLIC_PATTERN: Final = rf"^[Pp][Uu][Bb][Ll][Ii][Cc]={GUID_PATTERN}$"
 _WORD: Final = f"\\s*({'|'.join(ACKNOWLEDGE)})\\s*"
 _ACKNOWLEDGE_PATTERN: Final = f"^{_WORD}(,{_WORD})*$"
 _BASE64_PATTERN: Final = "^[A-Za-z0-9+/]*={0,2}$"
@@ -218,7 +218,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = 0
     connector_type: Annotated[
         str | None,
-        says("The GUID of a connector, for gateways to other systems.", pattern=_GUID_PATTERN),
+        says("The GUID of a connector, for gateways to other systems.", pattern=f"^({_BRACED_OR_BARE})$"),
         Property("ConnectorTypeIdentifier", Kind.GUID, "UserHeader.ConnectorType", metavar="GUID"),
     ] = None
 
@@ -359,7 +359,7 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     ] = UNSET
     type_id: Annotated[
         str | UnsetType,
-        says("A GUID of your own that says what kind of queue it is.", pattern=rf"^(\{{{_GUID}\}}|{_GUID})?$"),
+        says("A GUID of your own that says what kind of queue it is.", pattern=f"^({_BRACED_OR_BARE})?$"),
         Property("Type", Kind.GUID, attribute="type_guid", metavar="GUID"),
     ] = UNSET
     multicast: Annotated[

@@ -1,6 +1,7 @@
 """The properties of a queue, checked and as the core has them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
@@ -10,13 +11,13 @@ from waypost.api.excerpt import excerpt
 from waypost.api.message_attributes import flag, guid, is_encodable, number
 from waypost.api.properties import QUEUE_ROWS, QueueProperties
 from waypost.api.rows import Kind, PropertyRow
-from waypost.core.queues import UNLIMITED, QueueAttributes
+from waypost.core.queues import QueueAttributes
 from waypost.errors import InvalidParameter, UnsupportedFormatName
 from waypost.guid import NULL_GUID, guid_text
 from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.path_names import QueueKind
 from waypost.wire.property_checks import utf16_units
-from waypost.wire.property_values import QueuePrivacy
+from waypost.wire.property_values import UNLIMITED, QueuePrivacy
 
 _PRIVACY: Final = {
     "none": QueuePrivacy.MQ_PRIV_LEVEL_NONE,
@@ -25,9 +26,9 @@ _PRIVACY: Final = {
 }
 
 
-def queue_attributes(properties: QueueProperties) -> dict[str, Any]:
+def queue_attributes(properties: QueueProperties) -> dict[str, object]:
     """The attributes of the core's queue that were given. InvalidParameter for a value that cannot be."""
-    found = {}
+    found: dict[str, object] = {}
     for row in QUEUE_ROWS:
         value = getattr(properties, row.name)
         if value is not UNSET:
@@ -35,7 +36,13 @@ def queue_attributes(properties: QueueProperties) -> dict[str, Any]:
     return found
 
 
-def shown(attributes: QueueAttributes) -> dict[str, Any]:
+def with_attributes(attributes: QueueAttributes, given: Mapping[str, object]) -> QueueAttributes:
+    """The same attributes, but for what queue_attributes gave."""
+    changes: dict[str, Any] = dict(given)
+    return replace(attributes, **changes)
+
+
+def shown(attributes: QueueAttributes) -> dict[str, object]:
     """The reverse: every property as the object of a queue has it."""
     found = dict(zip(_NAMES, _attributes(attributes), strict=True))
     for name, show in _SHOWN:

@@ -18,14 +18,14 @@ _SEEK: Final = {
     "last": MessageSeekAction.SEEK_LAST,
 }
 
-# Seconds that nobody lives to see the end of, and clocks can still count.
-_FOR_EVER: Final = 1 << 32
+# The longest finite timeout, in seconds.
+LONGEST_TIMEOUT: Final = 1 << 32
 _MAX_DIGITS: Final = 20
 
 
 def milliseconds(seconds: float) -> int | None:
     """A time to wait in milliseconds; None waits without end."""
-    return ceil(seconds * 1000) if seconds < _FOR_EVER else None
+    return ceil(seconds * 1000) if seconds < LONGEST_TIMEOUT else None
 
 
 def lookup_number(value: int | str) -> int:

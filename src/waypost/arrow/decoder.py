@@ -27,7 +27,7 @@ from waypost.arrow.bodies import decode_bodies
 from waypost.arrow.gather import OBJECT_ID, Mask, fixed, pieces
 from waypost.arrow.headers import Headers, Run, locate, why_refused
 from waypost.arrow.packets import OnMalformed, Packets
-from waypost.arrow.place import PLACE_COLUMNS
+from waypost.arrow.queue_columns import QUEUE_COLUMNS
 from waypost.arrow.texts import to_strings
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.wire import base_header, transaction_header, user_header
@@ -42,7 +42,7 @@ def decode(packets: Packets, columns: Sequence[str], *, on_malformed: OnMalforme
     packets.check()
     if not len(packets):
         return pa.RecordBatch.from_pylist([], wanted)
-    made = {name: PLACE_COLUMNS[name](packets) for name in columns if name in PLACE_COLUMNS}
+    made = {name: QUEUE_COLUMNS[name](packets) for name in columns if name in QUEUE_COLUMNS}
     if len(made) < len(set(columns)):
         headers = locate(packets)
         malformed = np.flatnonzero(~headers.ok).tolist()

@@ -64,7 +64,7 @@ def read_frames(source: Source) -> Iterator[Frame]:
 def _broken(source: Source, what: str) -> InputError:
     return InputError(
         f"{source.name} is damaged: {what}.",
-        "what stands before the damage was decoded; save the capture again for the rest.",
+        "everything before the damage was decoded; save the capture again for the rest.",
     )
 
 

@@ -1,4 +1,4 @@
-"""From a captured frame to what it carries for us: a TCP segment, a ping datagram, or a remark why it cannot be used.
+"""From a captured frame to what it carries for us: a TCP segment, a ping datagram, or a remark why it is unusable.
 
 dpkt takes the frame apart. Link layers: Ethernet (with VLAN tags), Linux cooked 1 and 2, raw IP, BSD loopback; then
 IPv4 and IPv6.
@@ -13,6 +13,7 @@ import dpkt
 from dpkt import ethernet, ip, ip6, loopback, sll, sll2, tcp, udp
 
 from waypost.captures.containers import Frame
+from waypost.wire.ip_addresses import with_port
 
 TCP: Final = 6
 UDP: Final = 17
@@ -55,8 +56,7 @@ class Flow:
 
 
 def _endpoint(address: bytes, port: int) -> str:
-    text = str(ip_address(address))
-    return f"[{text}]:{port}" if ":" in text else f"{text}:{port}"
+    return with_port(str(ip_address(address)), port)
 
 
 @dataclass(slots=True, frozen=True)
@@ -112,7 +112,7 @@ class Dissector:
                 layer = layer.data
             return self._carried(frame, layer) if isinstance(layer, dpkt.Packet) else _too_short(frame)
         except Exception as error:  # noqa: BLE001 - dpkt raises whatever its parsers trip over
-            return Remark(frame.time, f"frame {frame.number} cannot be taken apart ({type(error).__name__})")
+            return Remark(frame.time, f"frame {frame.number} is malformed ({type(error).__name__})")
 
     def _unknown_link(self, frame: Frame) -> Remark | None:
         if frame.link_type in self._unknown_links:
@@ -159,7 +159,7 @@ def _too_short(frame: Frame) -> Remark | None:
 
 
 def _begins_transport(packet: Any) -> bool:
-    """Not so behind the first fragment: what stands there is no port."""
+    """False after the first fragment: the bytes at the place of a port are not a port."""
     return not (packet.offset if isinstance(packet, ip.IP) else getattr(_fragment_header(packet), "frag_off", 0))
 
 
@@ -172,7 +172,7 @@ def _fragment_header(packet: Any) -> Any:
 
 
 def _cut(frame: Frame, packet: Any, captured: int) -> int:
-    """How many bytes of payload the IP header announces beyond the transport header and what was captured."""
+    """Number of bytes of payload that the IP header announces beyond the transport header and the captured bytes."""
     if isinstance(packet, ip.IP):
         announced = int(packet.len) and int(packet.len) - len(packet.pack_hdr()) - len(packet.opts)
     else:

@@ -2,7 +2,7 @@
 
 They are xxd, hexdump -C, od -A x -t x1, the Format-Hex of PowerShell, and Wireshark. Each line stands alone. A dump
 line is an offset, the bytes, and a column of text that is ignored; a line of * repeats the one before. Wireshark's
-"follow stream" indents what the second side said: indented dump lines are a stream of their own. Words before the first
+"follow stream" indents what the second side said: indented dump lines are a separate stream. Words before the first
 bytes are skipped, and so are the declarations of xxd -i; any other line that is not hexadecimal is an error that names
 it.
 """
@@ -130,7 +130,7 @@ class HexText:
         return repeated + self._dump_bytes(narrow[2], number)
 
     def _repeated(self, missing: int) -> bytes:
-        """What a * stands for, once the offset behind it is known."""
+        """The bytes that a * stands for, once the offset after it is known."""
         if not self._repeats or missing <= 0 or missing % len(self._row):
             return b""
         self._repeats = False

@@ -1,4 +1,4 @@
-"""What an input is, and what is found in it: the one place where files of all kinds become findings."""
+"""Kinds of input, and the findings in them: the one place where files of all kinds become findings."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,14 +12,13 @@ from waypost.captures.packets import Cutter, Finding, FoundPing, Gap, Origin
 from waypost.captures.source import InputError, Source, UnknownKind
 from waypost.captures.streams import Reassembler
 from waypost.wire import base_header, ping
+from waypost.wire.ping import PING_PORT
+from waypost.wire.session_header import SESSION_PORT
 
 _SIGNATURE: Final = base_header.SIGNATURE.to_bytes(4, "little")
 _PING_SIGNATURE: Final = ping.SIGNATURE.to_bytes(2, "little")
 
-TRANSFER_PORT: Final = 1801
-PING_PORT: Final = 3527
-
-# What people have in place of a capture: what it is, what to do, and how it begins.
+# Files that people have in place of a capture: the kind, the advice, and the first bytes.
 OTHER_FORMATS: Final = (
     ("compressed with gzip", "decompress it first, with gunzip.", b"\x1f\x8b"),
     ("a capture of Network Monitor", "open it in Wireshark and save it as pcapng.", b"GMBU"),
@@ -27,7 +26,7 @@ OTHER_FORMATS: Final = (
 
 
 class Kind(StrEnum):
-    """What an input can be; pcap stands for pcapng, too."""
+    """Kind of input; pcap stands for pcapng, too."""
 
     RAW = "raw"
     HEX = "hex"
@@ -38,7 +37,7 @@ class Kind(StrEnum):
 class Ports:
     """Where the traffic of queue managers is looked for in a capture."""
 
-    tcp: frozenset[int] = frozenset({TRANSFER_PORT})
+    tcp: frozenset[int] = frozenset({SESSION_PORT})
     ping: frozenset[int] = frozenset({PING_PORT})
 
 
@@ -61,7 +60,7 @@ def _refuse_other_formats(source: Source) -> None:
     for what, hint, magic in OTHER_FORMATS:
         if source.head.startswith(magic):
             raise InputError(f"{source.name} is {what}.", hint)
-    # An event trace begins with no number of its own.
+    # An event trace has no magic number.
     if source.name.lower().endswith(".etl"):
         raise InputError(f"{source.name} is an event trace of Windows.", "convert it with etl2pcapng first.")
 

@@ -1,4 +1,4 @@
-"""From a run of bytes to packets: cutting, and finding the way back after bytes that are no packet.
+"""From a run of bytes to packets: cutting, and finding the way back after bytes that are not a packet.
 
 wire.Splitter gives up when a stream breaks, as a queue manager must. Here the bytes may come from a capture with holes
 or from its middle, so a break is reported and the search goes on for the next sound BaseHeader.

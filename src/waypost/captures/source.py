@@ -12,7 +12,7 @@ CHUNK: Final = 0x1_0000
 
 
 class InputError(WaypostError):
-    """An input that cannot be read or understood: a sentence, and a hint what to do."""
+    """An input that is unreadable or not understood: a sentence, and a hint what to do."""
 
     def __init__(self, sentence: str, hint: str) -> None:
         super().__init__(sentence, hint)
@@ -71,4 +71,4 @@ def open_file(name: str, advanced: Callable[[int], None]) -> Iterator[Source]:
 def _unreadable(name: str, error: OSError) -> InputError:
     if isinstance(error, FileNotFoundError):
         return InputError(f"{name} does not exist.", "check the name.")
-    return InputError(f"{name} cannot be read: {error.strerror or error}.", "name a file that you may read.")
+    return InputError(f"cannot read {name}: {error.strerror or error}.", "name a file that you may read.")

@@ -58,7 +58,7 @@ class _Stream:
         return abs(self._distance(segment)) <= MAX_TCP_WINDOW
 
     def _distance(self, segment: Segment) -> int:
-        """How far the segment starts behind the next byte wanted, negative for what came already; modulo 2**32."""
+        """Distance from the next byte wanted to the start of the segment, negative for old bytes; modulo 2**32."""
         return ((segment.sequence - self._start - self._next + _HALF) & _MASK) - _HALF
 
     def feed(self, segment: Segment) -> Iterator[Finding]:

@@ -8,21 +8,14 @@ from typing import Any, ClassVar, Final, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from waypost.api.excerpt import printable as printable
+
 # What shells say of a program that SIGINT has ended.
 INTERRUPTED: Final = 130
 # What it says of a store that is damaged (EX_DATAERR of sysexits.h): to start it again would not help.
 DAMAGED: Final = 65
 # Options that stand before the verb, and that people put behind it.
 _OF_THE_PROGRAM: Final = ("--url", "--token")
-
-
-def printable(text: str) -> str:
-    """The text with everything that a terminal could obey written as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape", "surrogatepass").decode() for letter in text
-    )
 
 
 class Failure(Exception):

@@ -11,13 +11,14 @@ from waypost.api.times import iso_8601
 from waypost.cli.daemon import Json, session
 from waypost.cli.program import Failure, Output, printable
 from waypost.cli.tables import write_json, write_pairs, write_table
+from waypost.guid import GUID_PATTERN
 
 if TYPE_CHECKING:
     from waypost import SequenceInfo, SequenceReset
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _AGE: Final = re.compile(r"(\d+)([smhd])")
-_GUID: Final = re.compile(r"\{?[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\}?")
+_GUID: Final = re.compile(rf"\{{?{GUID_PATTERN}\}}?")
 
 app = typer.Typer(
     help="Look at transactional sequences at both ends, begin them again, and admit addresses that acknowledge them.",

@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from waypost.cli.program import Output
-from waypost.sim.run import Outcome, new_marks, run_seed
+from waypost.sim.marks import Marks
+from waypost.sim.run import Outcome, run_seed
 
 DEFAULT_SEEDS: Final = 100
 LAST_EVENTS: Final = 30
@@ -54,7 +55,7 @@ def sim(
 
 
 def _run(out: Output, seeds: range, nodes: int, *, as_json: bool) -> bool:
-    marks = new_marks(nodes)
+    marks = Marks(nodes)
     count = operations = starts = digest = 0
     violation: Outcome | None = None
     # What is there already stays: no collection has to look at it again.
@@ -95,7 +96,7 @@ def _run(out: Output, seeds: range, nodes: int, *, as_json: bool) -> bool:
 
 
 def _replay(out: Output, seed: int, nodes: int, *, as_json: bool) -> bool:
-    outcome = run_seed(seed, new_marks(nodes), interval=1, nodes=nodes)
+    outcome = run_seed(seed, Marks(nodes), interval=1, nodes=nodes)
     if as_json:
         trace = {
             "seed": seed,

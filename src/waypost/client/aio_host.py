@@ -9,10 +9,12 @@ from waypost.api.properties import MessageProperties
 from waypost.client.aio_queue import Queue
 from waypost.client.aio_with_properties import ManagerSender
 from waypost.client.message import Message
-from waypost.client.transports.msmq.access import MAPPER_PORT, Access, Level
+from waypost.client.transports.msmq.access import Access
 from waypost.client.transports.msmq.address import DEFAULT_PORT, DEFAULT_TIMEOUT, HostAddress
 from waypost.client.transports.msmq.transport import AioMsmq
 from waypost.guid import guid_text
+from waypost.rpc.authentication import Level
+from waypost.rpc.settings import MAPPER_PORT
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:

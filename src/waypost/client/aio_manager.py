@@ -27,7 +27,8 @@ from waypost.api.operations import (
     ResetSequences,
     RevokeAddress,
 )
-from waypost.api.properties import MessageProperties, QueueProperties
+from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
+from waypost.api.queues import Kind
 from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
 from waypost.api.status import Check, Doctor, Status, StatusInfo, StoreReport
 from waypost.client.aio_queue import Queue
@@ -134,19 +135,28 @@ class Manager(ManagerSender, QueueCreator):
     def _format_name(self, name: Name) -> FormatName:
         return format_name(name, self._transport.computer)
 
-    async def queues(self) -> list[Queue]:
-        """The queues that were created on this computer, in the order of their names."""
-        found = (await self._transport.call(ListQueues())).queues
-        return [self._named(self._format_name(each.format_name)) for each in found]
+    async def queues(self, *, kind: Kind = "", pattern: str = "") -> list[Queue]:
+        """The queues that were created on this computer, in the order of their names.
+
+        kind     "local", "outgoing", "system" or "all" for others: those of this computer, those that hold what was
+                 sent to other computers, and those of the queue manager itself
+        pattern  only those whose names it fits: * and ? are any characters
+        """
+        found = (await self._transport.call(ListQueues(kind=kind, pattern=pattern))).queues
+        return [self._listed(each) for each in found]
+
+    def _listed(self, info: QueueInfo) -> Queue:
+        name = self._format_name(info.format_name)
+        if info.kind == "outgoing":
+            return Queue(self, self._transport, name, self._forget, outgoing=True)
+        return self._named(name)
 
     async def outgoing_queues(self) -> list[Queue]:
         """The queues that hold what was sent to other computers until it is transferred.
 
         One can look into them, receive or purge what is there, and delete them.
         """
-        found = (await self._transport.call(ListQueues(kind="outgoing"))).queues
-        names = [self._format_name(each.format_name) for each in found]
-        return [Queue(self, self._transport, name, self._forget, outgoing=True) for name in names]
+        return await self.queues(kind="outgoing")
 
     async def admit_sequence_address(self, guid: str, address: str) -> int:
         """Believe what the queue manager `guid` acknowledges from this IP address, until it is revoked.
@@ -323,8 +333,9 @@ class Manager(ManagerSender, QueueCreator):
                 order = await orders.receive(transaction=transaction)
                 await invoices.send(order.body, transaction=transaction)
 
-        The end of the `async with` statement commits; an exception that leaves it aborts. A daemon aborts it when it is
-        not used for `timeout` seconds, 60 if nothing is given, and TransactionSequence says so at its next use.
+        The end of the `async with` statement commits; an exception that leaves it aborts. It is aborted when it is not
+        used for `timeout` seconds, and TransactionSequence says so at its next use. Default: 60 at a daemon, and no
+        limit inside this process.
         """
         self._transport.check()
         return Transaction(self._transport, transaction_limit(timeout, self._transport.transaction_s))

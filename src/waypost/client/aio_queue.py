@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict, replace
 
+from waypost.api.events import Events
 from waypost.api.names import Name, check_can_be_sent_to, journal_name, short_name, subqueue_name
 from waypost.api.new_bodies import Body, encode_bodies, encode_body
 from waypost.api.operations import (
@@ -37,10 +38,13 @@ from waypost.api.operations import (
     ShowQueue,
 )
 from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
+from waypost.client.aio_lease import Lease
 from waypost.client.aio_transaction import Transaction, call_in, joined
 from waypost.client.aio_with_properties import QueueSender, QueueSetter
 from waypost.client.arguments import (
+    event_id,
     how_many,
+    lease_limit,
     lookup_id_of,
     seconds,
     sought,
@@ -55,10 +59,13 @@ from waypost.errors import (
     QueueNotFound,
     ServiceNotAvailable,
     Timeout,
+    WaypostError,
 )
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from waypost.api.messages import Copies
     from waypost.client.aio_host import Host
     from waypost.client.aio_manager import Manager
@@ -179,6 +186,28 @@ class Queue(QueueSender, QueueSetter):
         """
         return [Message(each) for each in await self._receive(how_many(count), timeout, transaction, None, None)]
 
+    async def lease(self, count: int, timeout: float | None = None, *, lease_s: float) -> Lease:
+        """Take up to `count` messages under a lease of `lease_s` seconds, at most an hour.
+
+            async with await orders.lease(10, lease_s=30) as lease:
+                for message in lease:
+                    print(message.text)
+
+        What is there is taken at once; if nothing is, it waits as `receive` does, for one message, and raises Timeout.
+        The messages stay locked until `acknowledge`, which removes them, `release`, which gives them back, or the end
+        of the time. It is an object to be ended, so it is not another argument of `receive_many`, whose messages are
+        gone. A lease is a transaction with a time limit, here as over HTTP, so `waypost.msmq` has none.
+        """
+        number, transaction = how_many(count), Transaction(self._transport, lease_limit(lease_s))
+        try:
+            found = await self._receive(number, timeout, transaction, None, None)
+        except BaseException:
+            # Whatever was taken, or may have been, is for others again.
+            with suppress(WaypostError):
+                await transaction.abort()
+            raise
+        return Lease(transaction, [Message(each) for each in found])
+
     async def peek(
         self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None
     ) -> Message:  # fmt: skip
@@ -226,6 +255,30 @@ class Queue(QueueSender, QueueSetter):
             except Timeout:
                 return
             yield message
+
+    async def events(
+        self, since: Message | int | Literal["start"] | None = None, timeout: float | None = None
+    ) -> AsyncIterator[Message]:
+        """Follow the queue: look at every message that comes, in the order of arrival, and take none.
+
+            async for message in await orders.events():
+                print(message.label)
+
+        It goes on until no message has come for `timeout` seconds, without end unless given. It begins with what comes
+        from this call on; `since="start"` begins with what is there, and `since=message`, or its `lookup_id`, behind
+        this message: a program that notes the last one misses nothing that is still there when it comes again. What a
+        transaction sends comes with its commit. It is the event stream of HTTP; `follow` receives instead.
+
+        Raises QueueNotFound when the queue is deleted, and ConnectionLost if the stream of a daemon breaks off.
+        """
+        wanted = Events(name=self._text, since=event_id(since), form="packet")
+        wait = seconds(timeout)
+        try:
+            found = await self._transport.events(wanted, wait)
+        except QueueNotFound:
+            self._forget(self._name, self)
+            raise
+        return _shown(found)
 
     def cursor(self) -> "Cursor":
         """A cursor at the start of the queue, to look through it and receive what is found on the way."""
@@ -450,3 +503,9 @@ class Cursor:
         read = kind(identifier=self._id, timeout_s=wait, transaction=identifier, begin_s=begin_s, form="packet")
         found = await call_in(transaction, self._transport, read)
         return Message(found.messages[0])
+
+
+async def _shown(found: "AsyncGenerator[CoreMessage, None]") -> AsyncIterator[Message]:
+    async with aclosing(found):
+        async for each in found:
+            yield Message(each)

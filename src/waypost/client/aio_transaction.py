@@ -11,7 +11,7 @@ from waypost.api.operations import (
     CommitTransaction,
     Operation,
 )
-from waypost.client.transports import AioCarrier, AioTransport
+from waypost.client.transports import AioCarrier
 from waypost.drive.new_guid import new_guid
 from waypost.errors import (
     ConnectionLost,
@@ -39,7 +39,7 @@ class Transaction:
 
     __slots__ = ("_begin_s", "_id", "_is_told", "_is_used", "_outcome", "_transport")
 
-    def __init__(self, transport: AioTransport, begin_s: float) -> None:
+    def __init__(self, transport: AioCarrier, begin_s: float) -> None:
         self._transport: Final = transport
         self._id: Final = guid_text(new_guid())
         # With what it begins, until the queue manager has answered.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from inspect import getdoc
 from math import inf
 from textwrap import TextWrapper
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -15,17 +15,17 @@ from waypost.api.bodies import BYTES
 from waypost.api.excerpt import excerpt
 from waypost.api.operations import Operation, Row, Seek
 from waypost.api.properties import MessageProperties
+from waypost.api.reading import LONGEST_TIMEOUT
 from waypost.api.rows import PropertyRow
 from waypost.client.message import Message
-from waypost.core.positions import END
+from waypost.core.positions import END, SEQUENCE_MASK
 from waypost.errors import InvalidParameter
+from waypost.limits import MAX_HTTP_LEASE_SECONDS
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 
 SEEKS: Final = get_args(Seek)
-# Seconds that nobody lives to see the end of, and clocks can still count.
-_FOR_EVER: Final = 1 << 32
 _BYTES: Final = (bytes, bytearray, memoryview)
 
 
@@ -50,7 +50,7 @@ def seconds(timeout: float | None) -> float:
         return inf
     if not isinstance(timeout, int | float) or not timeout >= 0:
         raise InvalidParameter(f"timeout is a number of seconds, or None to wait for ever, not {excerpt(timeout)}")
-    return timeout if timeout < _FOR_EVER else inf
+    return timeout if timeout < LONGEST_TIMEOUT else inf
 
 
 def sought(lookup_id: int | None, seek: Seek | None) -> tuple[int | UnsetType, Seek | UnsetType]:
@@ -62,6 +62,16 @@ def sought(lookup_id: int | None, seek: Seek | None) -> tuple[int | UnsetType, S
     if lookup_id is not None and not isinstance(lookup_id, int):
         raise InvalidParameter(f"a lookup_id is a number, not {excerpt(lookup_id)}")
     return UNSET if lookup_id is None else lookup_id, UNSET if seek is None else seek
+
+
+def event_id(since: Message | int | Literal["start"] | None) -> str:
+    """The event to go on behind, as the event stream has it; nothing for what comes from now on."""
+    if since is None or since == "start":
+        return since or ""
+    lookup_id = since.lookup_id if isinstance(since, Message) else since
+    if isinstance(lookup_id, bool) or not isinstance(lookup_id, int) or not 0 <= lookup_id < END:
+        raise InvalidParameter(f'since is a Message, its lookup_id, "start" or None, not {excerpt(since)}')
+    return str(lookup_id & SEQUENCE_MASK)
 
 
 def how_many(count: int) -> int:
@@ -89,11 +99,19 @@ def transaction_limit(timeout: float | None, usual: float | None) -> float:
     """Seconds that a transaction may rest; 0 without a limit."""
     if timeout is None:
         return usual or 0.0
-    if not isinstance(timeout, int | float) or not 0 < timeout < 1_000_000:
-        raise InvalidParameter(f"the timeout of a transaction is a number of seconds, not {excerpt(timeout)}")
-    if usual is None:
-        raise InvalidParameter("a transaction of a queue manager inside the process has no timeout: leave it away")
-    return float(timeout)
+    return _limit(timeout, "the timeout of a transaction")
+
+
+def lease_limit(lease_s: float) -> float:
+    """Seconds that messages are leased for."""
+    return _limit(lease_s, "lease_s")
+
+
+def _limit(given: float, what: str) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= MAX_HTTP_LEASE_SECONDS:
+        most = MAX_HTTP_LEASE_SECONDS
+        raise InvalidParameter(f"{what} is a number of seconds, more than 0 and at most {most}, not {excerpt(given)}")
+    return float(given)
 
 
 def warn_of_ignored(notes: tuple[str, ...]) -> None:

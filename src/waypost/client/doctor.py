@@ -12,7 +12,7 @@ from waypost.api.status import Check
 from waypost.clock import Now
 from waypost.node.node import Node
 from waypost.node.shortages import disk_shortage, quota_shortage
-from waypost.store.room import LOW_HINT
+from waypost.store.port import LOW_HINT
 
 _LITTLE_ROOM: Final = 0x1000_0000
 _SHOWN: Final = 3

@@ -307,14 +307,9 @@ class SentToSeveral(Message):
         return str(self._several.name)
 
 
-def core_of(message: Message) -> CoreMessage:
-    """What it shows."""
-    return message._core  # noqa: SLF001, of this module
-
-
 def message_object(message: Message) -> MessageObject:
     """The message object of HTTP, for JSON."""
-    values = {name: _form(name, getattr(message, source)) for name, source in _KEYS}
+    values: dict[str, Any] = {name: _form(name, getattr(message, source)) for name, source in _KEYS}
     return MessageObject(**values, copies=copy_objects(message) or UNSET)
 
 
@@ -344,7 +339,7 @@ def _end(sent_time: int, seconds: int) -> datetime | None:
     return None if seconds == INFINITE else datetime.fromtimestamp(sent_time + seconds, UTC)
 
 
-def _form(name: str, value: Any) -> Any:
+def _form(name: str, value: object) -> object:
     """A value as the message object has it."""
     if type(value) in (str, int, bool, bytes, NoneType) and name not in _FORMS:
         return value

@@ -1,13 +1,14 @@
 """Queue and Cursor, for programs that wait in threads."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from threading import Lock
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict, replace
 
+from waypost.api.events import Events
 from waypost.api.names import Name, check_can_be_sent_to, journal_name, short_name, subqueue_name
 from waypost.api.new_bodies import Body, encode_bodies, encode_body
 from waypost.api.operations import (
@@ -38,13 +39,16 @@ from waypost.api.operations import (
 )
 from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
 from waypost.client.arguments import (
+    event_id,
     how_many,
+    lease_limit,
     lookup_id_of,
     seconds,
     sought,
     warn_of_ignored,
     with_body_type,
 )
+from waypost.client.lease import Lease
 from waypost.client.message import Message, sent_message, sent_together
 from waypost.client.packet_files import PacketFile, write_packets
 from waypost.client.transaction import Transaction, call_in, joined
@@ -55,10 +59,13 @@ from waypost.errors import (
     QueueNotFound,
     ServiceNotAvailable,
     Timeout,
+    WaypostError,
 )
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from waypost.api.messages import Copies
     from waypost.client.host import Host
     from waypost.client.manager import Manager
@@ -179,6 +186,28 @@ class Queue(QueueSender, QueueSetter):
         """
         return [Message(each) for each in self._receive(how_many(count), timeout, transaction, None, None)]
 
+    def lease(self, count: int, timeout: float | None = None, *, lease_s: float) -> Lease:
+        """Take up to `count` messages under a lease of `lease_s` seconds, at most an hour.
+
+            with orders.lease(10, lease_s=30) as lease:
+                for message in lease:
+                    print(message.text)
+
+        What is there is taken at once; if nothing is, it waits as `receive` does, for one message, and raises Timeout.
+        The messages stay locked until `acknowledge`, which removes them, `release`, which gives them back, or the end
+        of the time. It is an object to be ended, so it is not another argument of `receive_many`, whose messages are
+        gone. A lease is a transaction with a time limit, here as over HTTP, so `waypost.msmq` has none.
+        """
+        number, transaction = how_many(count), Transaction(self._transport, lease_limit(lease_s))
+        try:
+            found = self._receive(number, timeout, transaction, None, None)
+        except BaseException:
+            # Whatever was taken, or may have been, is for others again.
+            with suppress(WaypostError):
+                transaction.abort()
+            raise
+        return Lease(transaction, [Message(each) for each in found])
+
     def peek(
         self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None
     ) -> Message:  # fmt: skip
@@ -224,6 +253,30 @@ class Queue(QueueSender, QueueSetter):
             except Timeout:
                 return
             yield message
+
+    def events(
+        self, since: Message | int | Literal["start"] | None = None, timeout: float | None = None
+    ) -> Iterator[Message]:
+        """Follow the queue: look at every message that comes, in the order of arrival, and take none.
+
+            for message in orders.events():
+                print(message.label)
+
+        It goes on until no message has come for `timeout` seconds, without end unless given. It begins with what comes
+        from this call on; `since="start"` begins with what is there, and `since=message`, or its `lookup_id`, behind
+        this message: a program that notes the last one misses nothing that is still there when it comes again. What a
+        transaction sends comes with its commit. It is the event stream of HTTP; `follow` receives instead.
+
+        Raises QueueNotFound when the queue is deleted, and ConnectionLost if the stream of a daemon breaks off.
+        """
+        wanted = Events(name=self._text, since=event_id(since), form="packet")
+        wait = seconds(timeout)
+        try:
+            found = self._transport.events(wanted, wait)
+        except QueueNotFound:
+            self._forget(self._name, self)
+            raise
+        return _shown(found)
 
     def cursor(self) -> "Cursor":
         """A cursor at the start of the queue, to look through it and receive what is found on the way."""
@@ -448,3 +501,8 @@ class Cursor:
         read = kind(identifier=self._id, timeout_s=wait, transaction=identifier, begin_s=begin_s, form="packet")
         found = call_in(transaction, self._transport, read)
         return Message(found.messages[0])
+
+
+def _shown(found: "Generator[CoreMessage, None, None]") -> Iterator[Message]:
+    with closing(found):
+        yield from map(Message, found)

@@ -11,7 +11,7 @@ from typing import Final
 from waypost.clock import Now
 from waypost.core.ports import Directory
 from waypost.core.queue_collection import QueueCollection
-from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue, QueueAttributes, base_priority
+from waypost.core.queues import OutgoingQueue, Queue, QueueAttributes, base_priority
 from waypost.core.reading import Reading
 from waypost.core.writing import Writing
 from waypost.errors import (
@@ -28,7 +28,7 @@ from waypost.hresult import HResult
 from waypost.limits import MAX_QUEUE_LABEL, MAX_SUBQUEUES
 from waypost.wire.path_names import PathName, QueueKind
 from waypost.wire.property_checks import utf16_units
-from waypost.wire.property_values import QueuePrivacy
+from waypost.wire.property_values import UNLIMITED, QueuePrivacy
 
 # The descriptor of a new queue, made of what the caller gave (MS-MQDMPR 3.1.7.1.3.1).
 DefaultSecurity = Callable[[QueueAttributes], bytes]

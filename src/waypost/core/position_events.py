@@ -14,7 +14,6 @@ from typing import Final
 
 from waypost.core.expiries import Expiries
 from waypost.core.message import Message
-from waypost.core.message_tags import tag_of, tags_of
 from waypost.core.ports import (
     Event,
     MessageArrived,
@@ -24,14 +23,15 @@ from waypost.core.ports import (
     MessageTable,
 )
 from waypost.core.positions import SEQUENCE_MASK, PositionState, lookup_identifier
-from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue
+from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.serialization import size_in_bytes
 from waypost.core.sources import Sources
-from waypost.core.stored_message import copied
+from waypost.core.stored_message import copied, tag_of, tags_of
 from waypost.errors import RecordDamaged
 from waypost.limits import FREE_OVERHEAD_BYTES, MESSAGE_OVERHEAD_BYTES, POSITION_BYTES, SOURCE_RUN_BYTES
 from waypost.wire.codec import INFINITE
 from waypost.wire.message_class import MessageClass
+from waypost.wire.property_values import UNLIMITED
 
 KILOBYTE: Final = 1024
 

@@ -4,7 +4,7 @@ A position is known by its LookupIdentifier, whose top byte is 7 minus the prior
 SequentialID that the queue manager gave on arrival (readings MQDMPR 3.A), so that list order is numeric order. A
 million waiting messages must cost megabytes, so there is no object for each: the positions of one priority are an array
 of numbers, and only those that are not Available have an entry of their own. What is not in the list is Deleted. An
-array beside it has the tags of the messages, by which one is found (waypost.core.message_tags): eight bytes each.
+array beside it has the tags of the messages, by which one is found (waypost.core.stored_message): eight bytes each.
 
 A message whose time is over is Deleted from that moment on, so that nobody gets it. Its position stays in the list, and
 counts, until somebody has done what its end leads to: many can expire in one moment, and that takes a while.

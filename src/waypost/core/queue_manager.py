@@ -24,7 +24,6 @@ from waypost.core.queues import (
     AWAITING_FINAL_ACK,
     NOTIFICATION_QUEUE,
     ORDER_QUEUE,
-    UNLIMITED,
     AccessType,
     OpenQueueDescriptor,
     OutgoingQueue,
@@ -50,6 +49,7 @@ from waypost.timers import Timers
 from waypost.wire.format_names import FormatName, PublicFormatName, Suffix
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.path_names import PathName, QueueKind
+from waypost.wire.property_values import UNLIMITED
 from waypost.wire.transactional_acks import ORDER_QUEUE_NUMBER
 
 __all__ = ["Identity", "QueueManager"]

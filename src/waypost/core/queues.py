@@ -15,9 +15,7 @@ from waypost.limits import MAX_CONNECTION_HISTORY
 from waypost.wire.format_names import ConnectorFormatName, FormatName, MulticastFormatName
 from waypost.wire.management import ConnectionEvent, EodState
 from waypost.wire.path_names import PathName, QueueKind
-from waypost.wire.property_values import QueuePrivacy, Scope
-
-UNLIMITED: Final = 0xFFFF_FFFF
+from waypost.wire.property_values import UNLIMITED, QueuePrivacy, Scope
 
 # MS-MQDMPR 3.1.3: private queues by their path and System by their QueueType, because no application may use them.
 ORDER_QUEUE: Final = "order_queue$"
@@ -181,6 +179,12 @@ class Queue:
     total_bytes: int = 0
     # How many handles have DENY_RECEIVE.
     deniers: int = 0
+    # Whether the queue manager keeps it from applications: its path, which never changes, says so.
+    is_internal: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        path = self.attributes.pathname
+        self.is_internal = path.kind is QueueKind.PRIVATE and path.queue.lower() in _INTERNAL
 
     def __str__(self) -> str:
         return str(self.attributes.pathname)
@@ -193,12 +197,6 @@ class Queue:
     def queue_type(self) -> QueueType:
         """QueueType follows from the path."""
         return QueueKind.SYSTEM if self.is_internal else self.attributes.pathname.kind
-
-    @property
-    def is_internal(self) -> bool:
-        """Whether the queue manager keeps it from applications."""
-        path = self.attributes.pathname
-        return path.kind is QueueKind.PRIVATE and path.queue.lower() in _INTERNAL
 
     @property
     def is_active(self) -> bool:
@@ -255,6 +253,10 @@ class OutgoingQueue(Queue):
     # has sent to it. Volatile: it is found again in the acknowledgments.
     opened_for: str = ""
 
+    def __post_init__(self) -> None:
+        # The order queue of another computer is like any other destination.
+        self.is_internal = False
+
     def __str__(self) -> str:
         return str(self.destination_format_name)
 
@@ -263,11 +265,6 @@ class OutgoingQueue(Queue):
         if isinstance(self.destination_format_name, ConnectorFormatName):
             return NoPath.CONNECTOR
         return self.attributes.pathname.kind
-
-    @property
-    def is_internal(self) -> bool:
-        """The order queue of another computer is like any other destination."""
-        return False
 
     @property
     def lets_messages_expire(self) -> bool:

@@ -225,6 +225,10 @@ class Reading:
         for wait in tuple(waits):
             self._end(wait, status)
 
+    def waits_in(self, transaction: bytes) -> bool:
+        """Whether a read that belongs to this transaction waits."""
+        return any(wait.request.transaction == transaction for wait in self._waits.values())
+
     def end_two_phase_reads(self, descriptor: OpenQueueDescriptor) -> None:
         """Nobody is left to end them: what was read through a handle that is closed is for others again."""
         for lookup_id in sorted(descriptor.two_phase_reads):

@@ -268,8 +268,7 @@ def _read_transaction_header(message: Message, header: TransactionHeader) -> Non
     message.final_ack_required = header.wants_final_ack
     message.first_in_transaction = header.is_first
     message.last_in_transaction = header.is_last
-    time_stamp, ordinal = divmod(header.tx_sequence_id, 1 << 32)
-    message.transactional_message_sequence_identifier = TxSequenceId(ordinal, time_stamp)
+    message.transactional_message_sequence_identifier = TxSequenceId.of(header.tx_sequence_id)
     message.transaction_sequence_number = header.tx_sequence_number
     message.transaction_previous_sequence_number = header.previous_tx_sequence_number
     if header.connector_qm_guid is not None:

@@ -10,9 +10,9 @@ from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
-from waypost.core.queues import UNLIMITED
 from waypost.guid import NULL_GUID
 from waypost.wire.format_names import Suffix
+from waypost.wire.property_values import DEFAULT_QUOTA, INITIALIZATION_RETRY_SECONDS, UNLIMITED
 
 # MS-MQDMPR 3.1.3: the system queues that applications can open, by the suffix that names them.
 SYSTEM_QUEUES: Final = {
@@ -23,9 +23,6 @@ SYSTEM_QUEUES: Final = {
 
 # 127.0.0.1 and ::1.
 _LOCALHOST: Final = (b"\x7f\x00\x00\x01", bytes(15) + b"\x01")
-
-DEFAULT_QUOTA: Final = 0x0010_0000
-DEFAULT_RETRY_SECONDS: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +84,7 @@ class QueueManagerAttributes:
     srmp_http_support: bool = False
     srmp_pgm_support: bool = False
     hardened_security: bool = False
-    initialization_retry_timer_duration: int = DEFAULT_RETRY_SECONDS
+    initialization_retry_timer_duration: int = INITIALIZATION_RETRY_SECONDS
 
 
 class QueueManagerState(Enum):

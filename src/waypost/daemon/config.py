@@ -13,13 +13,17 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_type_hints
 from msgspec import Meta, Struct, field
 from msgspec.structs import fields
 
-from waypost.api.defaults import HTTP_PORT
-from waypost.core.queues import UNLIMITED
-from waypost.daemon.routes import parse_ack_addresses
-from waypost.limits import MAX_HTTP_WAIT_SECONDS
+from waypost.api.defaults import BACKUP_SECONDS, HTTP_PORT, LEASE_SECONDS
+from waypost.daemon.configured_hosts import parse_ack_addresses
+from waypost.limits import MAX_HTTP_WAIT_SECONDS, MAX_STORE_SIZE
+from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT, RemoteSettings
+from waypost.rpc.authentication import Level
+from waypost.rpc.settings import MAPPER_PORT
 from waypost.transfer.handshake import MAX_TIMEOUT, MIN_ACK_TIMEOUT
-from waypost.transfer.settings import ACK_HOSTS_ANY, PING_PORT, SESSION_PORT, ResendTimeouts, TransferSettings
-from waypost.wire.session_header import DEFAULT_WINDOW_SIZE
+from waypost.transfer.settings import ACK_HOSTS_ANY, ResendTimeouts, TransferSettings
+from waypost.wire.ping import PING_PORT
+from waypost.wire.property_values import UNLIMITED
+from waypost.wire.session_header import DEFAULT_WINDOW_SIZE, SESSION_PORT
 
 _TRANSFER: Final = TransferSettings()
 _MEGABYTE: Final = 1 << 20
@@ -59,7 +63,7 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
     ] = ""
     max_size_gb: Annotated[
         float, Meta(gt=0, le=1 << 20, description="How large the file of the store may become, in GiB.")
-    ] = 1024.0
+    ] = MAX_STORE_SIZE / _GIGABYTE
     reserve_mb: Annotated[
         float,
         Meta(
@@ -76,7 +80,7 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
             description="How long a backup may take. While one is made, the room that messages leave in the file of "
             "the store is not used again, so the file grows. A backup that takes longer is ended, and the log says so."
         ),
-    ] = 21_600.0
+    ] = BACKUP_SECONDS
     backup_mb_per_s: Annotated[
         float,
         Meta(
@@ -352,8 +356,10 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
     )
     transaction_s: Annotated[
         _Seconds, Meta(description="How long a transaction that nobody uses stays open, unless its client says less.")
-    ] = 60.0
-    handle_s: Annotated[_Seconds, Meta(description="The same for a cursor or an exclusively opened queue.")] = 60.0
+    ] = LEASE_SECONDS
+    handle_s: Annotated[_Seconds, Meta(description="The same for a cursor or an exclusively opened queue.")] = (
+        LEASE_SECONDS
+    )
     max_connections: Annotated[
         _Count,
         Meta(
@@ -388,12 +394,14 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     enabled: Annotated[bool, Meta(description="Whether other hosts may read queues of this one over RPC.")] = True
     port: Annotated[
         _Port, Meta(description="TCP port of RemoteRead and qmcomm. If it is taken, the one 11 higher is tried.")
-    ] = 2103
+    ] = REMOTE_READ_PORT
     qm2qm_port: Annotated[
         _Port, Meta(description="TCP port of the older interface between queue managers, with the same steps.")
-    ] = 2105
+    ] = QM2QM_PORT
     epm: Annotated[bool, Meta(description="Whether there is an endpoint mapper, which tells these ports.")] = False
-    epm_port: Annotated[_Port, Meta(description="TCP port of the endpoint mapper; clients look for it at 135.")] = 135
+    epm_port: Annotated[_Port, Meta(description="TCP port of the endpoint mapper; clients look for it at 135.")] = (
+        MAPPER_PORT
+    )
     max_connections: Annotated[int, Meta(ge=1, description="Connections of remote readers at a time.")] = 2000
     max_connections_per_peer: Annotated[
         int, Meta(ge=1, description="The same for one address (for one /64 network of IPv6).")
@@ -407,9 +415,9 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 60
     pending_request_timeout_s: Annotated[
         _Seconds, Meta(description="How long a message that was given to a remote reader stays locked for it.")
-    ] = 300.0
+    ] = RemoteSettings().pending_request_timeout_s
     min_auth_level: Annotated[
-        Literal["", "none", "connect", "integrity", "privacy"],
+        Literal["", Level],
         Meta(
             description="The least protection of a call. Empty: privacy once users are configured or Kerberos is "
             "asked for, else none, and only from loopback addresses."
@@ -436,7 +444,7 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
     password: Annotated[str, Meta(description="The password of the user. Empty: Kerberos knows the user.")] = ""
     password_file: Annotated[str, Meta(description="File with the password, instead of `password`.")] = ""
     level: Annotated[
-        Literal["", "none", "connect", "integrity", "privacy"],
+        Literal["", Level],
         Meta(description="The protection of calls. Empty: privacy with a user, none without."),
     ] = ""
     rpc_port: Annotated[
@@ -447,7 +455,7 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 0
     epm_port: Annotated[
         _Port, Meta(description="TCP port of the endpoint mapper of other hosts. 0: none is asked.")
-    ] = 135
+    ] = MAPPER_PORT
     timeout_s: Annotated[
         _Seconds, Meta(description="How long a host may take to be connected with, and to answer what does not wait.")
     ] = 10.0

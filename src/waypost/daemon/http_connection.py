@@ -9,8 +9,9 @@ What a client sends that has not shown the token waits for its turn (waypost.dae
 import asyncio
 from typing import Any, Final
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from waypost.api.asgi import BEHIND, EVENT
 from waypost.daemon.entrance import PIECE, Entrance
 from waypost.daemon.quick_request import FindHandler, QuickRequest
 from waypost.limits import MAX_HTTP_HEAD
@@ -41,6 +42,8 @@ class HttpConnection(HttpToolsProtocol):
         # The request that comes, and the one that is served, if they are of those.
         self._quick: QuickRequest | None = None
         self._served: QuickRequest | None = None
+        # The one that uvicorn serves; those behind it are in its pipeline.
+        self._under_way: RequestResponseCycle | None = None
         # What came of the head, or of the body since it was looked at.
         self._size = 0
         self._patience: asyncio.TimerHandle | None = None
@@ -61,6 +64,11 @@ class HttpConnection(HttpToolsProtocol):
         self._leave()
         if self._served is not None:
             self._served.leave()
+        # uvicorn says so to the last request alone, and others may wait.
+        for cycle in (self._under_way, *(cycle for cycle, _ in self.pipeline)):
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
         super().connection_lost(exc)
 
     def eof_received(self) -> None:
@@ -166,7 +174,12 @@ class HttpConnection(HttpToolsProtocol):
             super().on_message_begin()
             self.url, self.expect_100_continue = url, expects
             self.headers.extend(headers)
+            self.scope["extensions"] = {BEHIND: {EVENT: asyncio.Event()}}
             super().on_headers_complete()
+            if self.pipeline:
+                self._hurry()
+            else:
+                self._under_way = self.cycle
         else:
             self.cycle = self._quick  # type: ignore[assignment]
 
@@ -215,8 +228,18 @@ class HttpConnection(HttpToolsProtocol):
             self.transport.close()
         self.on_response_complete()
 
+    def _hurry(self) -> None:
+        """Let what uvicorn serves wait no longer, because another request is behind it."""
+        if self._under_way is not None:
+            behind = self._under_way.scope["extensions"][BEHIND][EVENT]
+            assert isinstance(behind, asyncio.Event)
+            behind.set()
+
     def on_response_complete(self) -> None:
+        self._under_way = self.pipeline[-1][0] if self.pipeline else None
         super().on_response_complete()
+        if self.pipeline:
+            self._hurry()
         if self.transport.is_closing():
             self._watch_pace()
         elif self._backlog and self._entrance is not None:

@@ -18,8 +18,9 @@ from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
 from waypost.daemon.config import SECTIONS, Config, Http, Key, Remote, Rpc, keys
-from waypost.daemon.routes import parse_ack_addresses, parse_relays, parse_routes
+from waypost.daemon.configured_hosts import parse_ack_addresses, parse_relays, parse_routes
 from waypost.errors import DecodeError, InvalidParameter
+from waypost.wire.ip_addresses import is_address
 from waypost.wire.path_names import check_computer_name
 
 _KEYS: Final = {key.path: key for key in keys()}
@@ -177,7 +178,7 @@ def _checked(config: Config) -> Config:
                 "give another with --name.",
             ) from None
     for path, address in (("transfer.bind", config.transfer.bind), ("http.bind", config.http.bind)):
-        if address and not _is_address(address):
+        if address and not is_address(address):
             raise ConfigError(f"{path} is {address}, which is no IP address.", "write one like 127.0.0.1 or ::1.")
     _check_others(config)
     http = replace(
@@ -287,13 +288,5 @@ def _has_kerberos() -> bool:
         import_module("gssapi")
         import_module("krb5")
     except (ImportError, OSError):
-        return False
-    return True
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
         return False
     return True

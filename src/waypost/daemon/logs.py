@@ -16,6 +16,8 @@ from typing import Final, Literal, TextIO
 
 from msgspec import json
 
+from waypost.api.excerpt import printable
+from waypost.api.times import iso_8601
 from waypost.buckets import Bucket, Rate
 from waypost.daemon.log_subjects import Facts, Line, News, Subjects
 from waypost.limits import MAX_LOGGED_TEXT
@@ -143,7 +145,7 @@ class Forward(logging.Handler):
 
 
 def _moment(wall: float) -> str:
-    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return iso_8601(datetime.fromtimestamp(wall, UTC), timespec="milliseconds")
 
 
 def _plain(value: object) -> object:
@@ -170,22 +172,14 @@ def _text_line(moment: str, level: Level, event: str, facts: dict[str, object]) 
     message = facts.pop("message", None)
     lines = facts.pop("traceback", None)
     words = [f"{name}={_word(value)}" for name, value in facts.items()]
-    head = " ".join([moment, f"{level.name.lower():7}", event, *([] if message is None else [_escaped(str(message))])])
+    head = " ".join([moment, f"{level.name.lower():7}", event, *([] if message is None else [printable(str(message))])])
     text = " ".join([head, *words])
-    return f"{text}\n" if lines is None else f"{text}\n{_escaped(str(lines), keep=frozenset(chr(10)))}\n"
+    return f"{text}\n" if lines is None else f"{text}\n{printable(str(lines), keep=chr(10))}\n"
 
 
 def _word(value: object) -> str:
-    text = _escaped(str(value))
+    text = printable(str(value))
     return f'"{text}"' if " " in text or not text else text
-
-
-def _escaped(text: str, keep: frozenset[str] = frozenset()) -> str:
-    """With everything that a terminal could obey written as an escape."""
-    return "".join(
-        letter if letter.isprintable() or letter in keep else letter.encode("unicode_escape", "surrogatepass").decode()
-        for letter in text
-    )
 
 
 def standard_log(form: Literal["auto", "text", "json"], level: str) -> Log:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from waypost.daemon.logs import Log
-from waypost.daemon.names import Names
+from waypost.daemon.resolver import Resolver
 from waypost.daemon.tcp import TcpConnections
 from waypost.daemon.udp import Pings
 from waypost.directory.effects import FindDirectoryServers, SendChangeNotification
@@ -29,7 +29,7 @@ class _Parts:
 
     tcp: TcpConnections
     rpc: TcpConnections
-    names: Names
+    resolver: Resolver
     pings: Pings
 
 
@@ -42,8 +42,8 @@ class DaemonOutside:
         self._parts: _Parts | None = None
         self._waiting: list[OutsideEffect] = []
 
-    def begin(self, tcp: TcpConnections, rpc: TcpConnections, names: Names, pings: Pings) -> None:
-        self._parts = _Parts(tcp, rpc, names, pings)
+    def begin(self, tcp: TcpConnections, rpc: TcpConnections, resolver: Resolver, pings: Pings) -> None:
+        self._parts = _Parts(tcp, rpc, resolver, pings)
         waiting, self._waiting = self._waiting, []
         for effect in waiting:
             self.carry_out(effect)
@@ -66,7 +66,7 @@ class DaemonOutside:
             case Notice():
                 self._log.notice(effect)
             case Resolve():
-                parts.names.resolve(effect)
+                parts.resolver.resolve(effect)
             case SendDatagram():
                 parts.pings.send(effect)
             case ToCoordinator() | SendChangeNotification() | FindDirectoryServers():

@@ -15,16 +15,9 @@ from waypost.daemon.rpc_acceptors import acceptors
 from waypost.errors import InvalidParameter
 from waypost.node.remote_reading import RemoteReading, RemoteServing
 from waypost.remote.context import RemoteSettings
-from waypost.rpc.authentication import Acceptors, AuthLevel
+from waypost.rpc.authentication import LEVELS, Acceptors, AuthLevel
 from waypost.rpc.endpoint_mapper_interface import ANY_ADDRESS
 from waypost.rpc.settings import RpcSettings
-
-_LEVELS: Final = {
-    "none": AuthLevel.NONE,
-    "connect": AuthLevel.CONNECT,
-    "integrity": AuthLevel.INTEGRITY,
-    "privacy": AuthLevel.PRIVACY,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +54,7 @@ class RpcGuard(ConnectionGuard):
 
 
 class RpcListener:
-    """The facts of connections to one port: waypost.daemon.facts.Facts for waypost.daemon.tcp."""
+    """The facts of connections to one port: waypost.daemon.socket_facts.Facts for waypost.daemon.tcp."""
 
     __slots__ = ("_port", "_remote", "connection_lost", "data_received", "writing_paused", "writing_resumed")
 
@@ -90,7 +83,7 @@ def serving(settings: Rpc, sockets: RpcSockets, bind: str) -> RemoteServing | No
     if not sockets.remote_read:
         return None
     default = AuthLevel.PRIVACY if _knows_users(settings) else AuthLevel.NONE
-    level = _LEVELS.get(settings.min_auth_level, default)
+    level = LEVELS.get(settings.min_auth_level, default)
     return RemoteServing(
         RemoteSettings(pending_request_timeout_s=settings.pending_request_timeout_s, min_auth_level=level),
         RpcSettings(min_auth_level=level),

@@ -21,14 +21,14 @@ from waypost.core.system import Identity
 from waypost.daemon import systemd
 from waypost.daemon.addresses import own_addresses
 from waypost.daemon.config import Config, max_size_of, reserve_of
+from waypost.daemon.configured_hosts import parse_relays, parse_routes
 from waypost.daemon.connection_guard import ConnectionGuard
 from waypost.daemon.cycles import Cycles
 from waypost.daemon.logs import Forward, Log
 from waypost.daemon.memory import keep_freed_memory
-from waypost.daemon.names import Names
 from waypost.daemon.outside import DaemonOutside
 from waypost.daemon.pump import Pump
-from waypost.daemon.routes import parse_relays, parse_routes
+from waypost.daemon.resolver import Resolver
 from waypost.daemon.rpc import RpcGuard, RpcListener, RpcSockets, serving, stepped
 from waypost.daemon.sockets import allow_files, datagram_sockets, endpoint, listen, stepping_sockets, stream_sockets
 from waypost.daemon.tcp import TcpConnections, TcpSettings
@@ -42,7 +42,7 @@ from waypost.errors import StoreError, WaypostError
 from waypost.guid import guid_text
 from waypost.node.recovery import Settings
 from waypost.remote.context import PORT_STEP
-from waypost.store.room import LOW, LOW_HINT, Room
+from waypost.store.port import LOW, LOW_HINT, Room
 
 if sys.platform != "win32":
     import uvloop
@@ -163,9 +163,9 @@ class Daemon:
             log=log,
             pump=pump,
         )
-        names = Names(shell, network, limits.bind, log)
+        resolver = Resolver(shell, network, limits.bind, log)
         pings = Pings(shell, network)
-        tcp.on_failure = names.doubt
+        tcp.on_failure = resolver.doubt
         web = self._web(shell, sockets, pump)
         loop = asyncio.get_running_loop()
         servers: list[asyncio.Server] = []
@@ -175,8 +175,8 @@ class Daemon:
         late_lines = loop.create_task(self._write_late())
         try:
             await pings.start(sockets.ping, sockets.asking)
-            names.start(addresses)
-            outside.begin(tcp, rpc, names, pings)
+            resolver.start(addresses)
+            outside.begin(tcp, rpc, resolver, pings)
             # The queue manager has recovered: from here on it can answer those who connect.
             sockets.listen()
             accepting = partial(tcp.accepting, network)
@@ -197,7 +197,7 @@ class Daemon:
             late_lines.cancel()
             for server in servers:
                 server.close()
-            names.close()
+            resolver.close()
             pings.close()
             if web is not None:
                 web.begin_stop()

@@ -13,6 +13,7 @@ from typing import Final
 
 from waypost.errors import InvalidParameter
 from waypost.limits import MAX_CONNECTING
+from waypost.wire.ip_addresses import with_port
 
 if sys.platform != "win32":
     import resource
@@ -31,14 +32,7 @@ class CannotListen(InvalidParameter):
 
 def stream_sockets(address: str, port: int) -> list[socket.socket]:
     """TCP sockets, on all addresses of both families for an empty address. Port 0 is the same free port for all."""
-    if address:
-        return [_bound(address, port, socket.SOCK_STREAM)]
-    first = _bound("0.0.0.0", port, socket.SOCK_STREAM)
-    sockets = [first]
-    # A computer may have no IPv6.
-    with suppress(CannotListen):
-        sockets.append(_bound("::", first.getsockname()[1], socket.SOCK_STREAM))
-    return sockets
+    return _sockets(address, port, socket.SOCK_STREAM)
 
 
 def stepping_sockets(address: str, port: int, step: int) -> list[socket.socket]:
@@ -54,19 +48,13 @@ def stepping_sockets(address: str, port: int, step: int) -> list[socket.socket]:
 
 def datagram_sockets(address: str, port: int) -> list[socket.socket]:
     """The same for UDP."""
-    if address:
-        return [_bound(address, port, socket.SOCK_DGRAM)]
-    first = _bound("0.0.0.0", port, socket.SOCK_DGRAM)
-    sockets = [first]
-    with suppress(CannotListen):
-        sockets.append(_bound("::", first.getsockname()[1], socket.SOCK_DGRAM))
-    return sockets
+    return _sockets(address, port, socket.SOCK_DGRAM)
 
 
 def endpoint(bound: socket.socket) -> str:
     """Where it can be reached: ADDRESS:PORT, with brackets around an address of IPv6."""
     address, port, *_ = bound.getsockname()
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    return with_port(address, port)
 
 
 def keep_alive(connection: socket.socket, seconds: int) -> None:
@@ -99,6 +87,17 @@ def allow_files(wanted: int, others: int) -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Where there are few files for all, these connections have half of them.
     return min(wanted, max(soft // 2, soft - others - _RESERVED_FILES))
+
+
+def _sockets(address: str, port: int, kind: socket.SocketKind) -> list[socket.socket]:
+    if address:
+        return [_bound(address, port, kind)]
+    first = _bound("0.0.0.0", port, kind)
+    sockets = [first]
+    # A computer may have no IPv6.
+    with suppress(CannotListen):
+        sockets.append(_bound("::", first.getsockname()[1], kind))
+    return sockets
 
 
 def _bound(address: str, port: int, kind: socket.SocketKind) -> socket.socket:

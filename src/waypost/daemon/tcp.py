@@ -16,10 +16,10 @@ from typing import Final, cast
 
 from waypost.clock import Now
 from waypost.daemon.connection_guard import ConnectionGuard
-from waypost.daemon.facts import ConnectionFacts, Facts, Shell
 from waypost.daemon.logs import Log
 from waypost.daemon.pump import Pump
 from waypost.daemon.seats import Seats
+from waypost.daemon.socket_facts import ConnectionFacts, Facts, Shell
 from waypost.daemon.sockets import keep_alive, reason
 from waypost.limits import MAX_CONNECTING, MAX_CONNECTING_NAMED, MAX_CONNECTING_OWED, MAX_TURN_BYTES
 from waypost.node.effects import Close, Connect, DialReason, HoldReading, Write

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from waypost.buckets import Bucket, Rate
-from waypost.daemon.facts import Facts, Shell
+from waypost.daemon.socket_facts import Facts, Shell
 from waypost.limits import MAX_PINGS_PER_SECOND
 from waypost.node.effects import SendDatagram
 

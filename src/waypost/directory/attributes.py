@@ -23,10 +23,10 @@ _GUID_SIZE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How a value becomes bytes and comes back.
+    """Codec of the values of an attribute.
 
-    `decode` raises ValueError, struct.error or DecodeError; that nothing but `encode` made the bytes is for its caller
-    to check, by encoding again.
+    `decode` raises ValueError, struct.error or DecodeError. Its caller checks that `encode` made the bytes, by encoding
+    again.
     """
 
     encode: Callable[[Any], bytes]
@@ -85,7 +85,7 @@ def codecs_of(object_type: type[Any]) -> dict[str, Codec]:
 
 
 def comparable(value: object) -> Any:
-    """What stands for an attribute when it is compared and sorted. Texts are compared without regard to case."""
+    """The form of an attribute for comparing and sorting. Texts compare without regard to case."""
     match value:
         case str():
             return value.casefold()

@@ -17,7 +17,7 @@ from waypost.guid import NULL_GUID
 from waypost.wire.format_names import DistributionListFormatName, FormatName
 from waypost.wire.security_descriptor import SecurityDescriptor
 
-# What a queue says of itself.
+# Attributes that a queue has itself.
 _GIVEN: Final = tuple(name for name in codecs_of(Queue) if name not in ASSIGNED)
 # The properties of a queue that the directory has in the same form.
 _SHARED: Final = tuple(
@@ -46,7 +46,7 @@ def queue_object(queue: queues.Queue) -> Queue:
 
 
 def queue_attributes(item: Queue, known: queues.QueueAttributes) -> queues.QueueAttributes:
-    """What a directory object says of a queue of this computer; the rest, and what is for life, is as it is known."""
+    """Take over a directory object into a queue of this computer; fixed and other attributes stay as they are."""
     return replace(
         known,
         security=b"" if item.security is None else item.security.encode(),

@@ -12,7 +12,7 @@ _SERVICES: Final = "CN=MsmqServices,CN=Services,CN=Configuration"
 
 
 def distinguished_name(item: DirectoryObject, root: str) -> str:
-    """The name of an object below `root`. Two objects with one name cannot be in the directory."""
+    """The name of an object below `root`. The directory never has two objects with one name."""
     parts: tuple[str, ...]
     match item:
         case Queue(pathname=pathname):
@@ -34,7 +34,7 @@ def distinguished_name(item: DirectoryObject, root: str) -> str:
         case DistributionList(identifier=identifier):
             parts = (_cn(guid_text(identifier)), "CN=Users")
         case _:
-            raise AssertionError(f"{type(item).__name__} is no object of the directory")
+            raise AssertionError(f"{type(item).__name__} is not an object of the directory")
     return ",".join((*parts, root))
 
 

@@ -1,4 +1,4 @@
-"""What the directory events tell those around them."""
+"""Effects of the directory events."""
 
 from dataclasses import dataclass
 from enum import Enum, auto

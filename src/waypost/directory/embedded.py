@@ -2,8 +2,7 @@
 
 It is deterministic: objects of a type stand in the order of their identifiers, also after a restart. As a directory
 server does, it gives an object its Identifier (unless it comes with one), CreateTime, ModifyTime, FullPath and
-DirectoryPath, whatever a caller wrote there. Who may do what is checked before it comes here (readings
-MQDMPR 3.BB).
+DirectoryPath, and overwrites what a caller wrote there. Access is checked before (readings MQDMPR 3.BB).
 """
 
 from bisect import bisect_left, insort
@@ -56,7 +55,7 @@ class EmbeddedDirectory:
             self._put(Entry.decode(record.object_type, record.identifier, record.value))
 
     def take_changes(self) -> list[DirectoryRecord]:
-        """What the store has to write or delete since the last call, in order."""
+        """The records to write or delete since the last call, in order."""
         changes, self._changes = self._changes, []
         return changes
 
@@ -161,7 +160,7 @@ class EmbeddedDirectory:
         return replace(item, **{name: value for name, value in values.items() if name in names})
 
     def _keep(self, item: DirectoryObject, names: set[str]) -> None:
-        """What is None is not set."""
+        """The attributes that are set: not None."""
         published = (names | ASSIGNED).intersection(codecs_of(type(item)))
         present = frozenset(name for name in published if getattr(item, name) is not None)
         entry = Entry(only(item, present), present)

@@ -1,6 +1,6 @@
 """The directory events: MS-MQDMPR 3.1.7.1.18 to 3.1.7.1.25, and its timers.
 
-Whoever raised an event takes what it led to with `take_effects`. In workgroup mode nothing but local objects is looked
+The caller of an event takes its effects with `take_effects`. In workgroup mode nothing but local objects is looked
 at (readings MQDMPR 3.X): a read finds the queues of this computer and the queue manager itself and nothing else, every
 change is DirectoryNotConnected, and neither DirectoryOffline nor a timer moves.
 """
@@ -225,7 +225,7 @@ class DirectoryEvents:
             self.timers.start(Timer.DIRECTORY_ONLINE, now)
 
     def _read_local(self, query: Query[T]) -> Iterator[DirectoryResult[T]]:
-        """What can be answered without a directory, in the order of the query."""
+        """The attributes that need no directory, in the order of the query."""
         known: Iterable[DirectoryObject] = (*self.local_queues(), self.local.queue_manager)
         items = [item for item in known if isinstance(item, query.object_type) and query.matches(item)]
         query.sort(items)

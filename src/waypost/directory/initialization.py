@@ -1,7 +1,6 @@
 """The part of the initialization of a queue manager that asks the directory: MS-MQDMPR 3.1.3."""
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 from waypost.clock import Now
 from waypost.directory.events import DirectoryEvents
@@ -12,14 +11,12 @@ from waypost.directory.results import DirectoryOperationResult, directory_error
 from waypost.directory.timers import Timer
 from waypost.directory.topology import Enterprise, Site
 from waypost.wire.keys import MqDsPublicKeys
-
-# In seconds.
-INITIALIZATION_RETRY_TIMER_DURATION: Final = 120
+from waypost.wire.property_values import INITIALIZATION_RETRY_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class Provisioning:
-    """What it takes to set up a queue manager: its site, the servers that the DNS knows, and the keys made for it."""
+    """Inputs to set up a queue manager: its site, the servers that the DNS knows, and its new keys."""
 
     site_identifier: bytes | None = None
     directory_servers: tuple[str, ...] = ()
@@ -51,7 +48,7 @@ def initialize(events: DirectoryEvents, names: HostNames, provisioning: Provisio
 
 def _provision(events: DirectoryEvents, provisioning: Provisioning, now: Now) -> None:
     local = events.local
-    local.initialization_retry_timer_duration = INITIALIZATION_RETRY_TIMER_DURATION
+    local.initialization_retry_timer_duration = INITIALIZATION_RETRY_SECONDS
     local.directory_server_list = provisioning.directory_servers
     sites = local.queue_manager.site_identifier_list
     if provisioning.site_identifier is not None and provisioning.site_identifier not in sites:

@@ -80,7 +80,7 @@ class LocalQueueManager:
         )
 
     def refresh(self, read: QueueManager) -> None:
-        """Take over the directory attributes. What no longer goes with a list leaves its collection."""
+        """Take over the directory attributes. An object that no longer fits a list leaves its collection."""
         networks = tuple(
             each for each in read.connected_network_identifier_list if each in self.connected_network_collection
         )

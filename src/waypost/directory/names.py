@@ -1,4 +1,4 @@
-"""What it takes a directory to understand: Get Queue Path and Expand Format Name (MS-MQDMPR 3.1.7.1.26, 3.1.7.3.8)."""
+"""Names that need a directory: Get Queue Path and Expand Format Name (MS-MQDMPR 3.1.7.1.26, 3.1.7.3.8)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ def get_queue_path(events: DirectoryEvents, name: FormatName, now: Now) -> Queue
 def expand_format_name(
     name: FormatName, members: Callable[[DistributionListFormatName], tuple[FormatName, ...] | None]
 ) -> FormatName:
-    """MS-MQDMPR 3.1.7.3.8. Raises UnsupportedFormatName if a list cannot be resolved, or nothing is left.
+    """MS-MQDMPR 3.1.7.3.8. Raises UnsupportedFormatName if a list does not resolve, or nothing is left.
 
     readings MQDMPR 3.DD: a list that was expanded is not expanded again, so that lists may contain each other.
     """
@@ -76,7 +76,7 @@ def expand_format_name(
             lists.add(each)
             resolved = members(each)
             if resolved is None:
-                raise UnsupportedFormatName(f"{each} cannot be resolved")
+                raise UnsupportedFormatName(f"cannot resolve {each}")
             waiting += resolved
         if len(lists) + len(elements) > MAX_MQF_ELEMENTS:
             raise UnsupportedFormatName(f"{name} stands for more than {MAX_MQF_ELEMENTS} queues")

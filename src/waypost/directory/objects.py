@@ -9,17 +9,16 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import ClassVar, Final
 
-from waypost.core.queues import UNLIMITED, QueueType
+from waypost.core.queues import QueueType
 from waypost.directory.attributes import FLAG, GUID, GUIDS, NUMBER, PUBLIC_KEYS, SECURITY, TEXT, closed_set
 from waypost.guid import NULL_GUID
 from waypost.security.rights import check_rights
 from waypost.wire.access_masks import MachineAccess, QueueAccess
 from waypost.wire.keys import MqDsPublicKeys
 from waypost.wire.path_names import QueueKind
-from waypost.wire.property_values import OperatingSystem, QueuePrivacy, Scope
+from waypost.wire.property_values import DEFAULT_QUOTA, UNLIMITED, OperatingSystem, QueuePrivacy, Scope
 from waypost.wire.security_descriptor import SecurityDescriptor
 
-DEFAULT_QUEUE_MANAGER_QUOTA: Final = 0x0010_0000
 NO_KEYS: Final = MqDsPublicKeys(())
 
 # The attributes that a directory itself sets.
@@ -37,7 +36,7 @@ class DirectoryServerType(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryObject:
-    """What all of them have: an Identifier for life. NULL_GUID means that the directory has not given one yet."""
+    """Base of all objects: an Identifier that never changes. NULL_GUID: the directory has not given one yet."""
 
     naming_attributes: ClassVar[tuple[str, ...]] = ()
 
@@ -63,7 +62,7 @@ class QueueManager(DirectoryObject):
     qualified_computer_name: str = field(default="", metadata=TEXT)
     create_time: int = field(default=0, metadata=NUMBER)
     modify_time: int = field(default=0, metadata=NUMBER)
-    queue_manager_quota: int = field(default=DEFAULT_QUEUE_MANAGER_QUOTA, metadata=NUMBER)
+    queue_manager_quota: int = field(default=DEFAULT_QUOTA, metadata=NUMBER)
     journal_quota: int = field(default=UNLIMITED, metadata=NUMBER)
     foreign_system: bool = field(default=False, metadata=FLAG)
     full_path: str = field(default="", metadata=TEXT)

@@ -1,4 +1,4 @@
-"""What the directory events need of a directory, whichever it is: MS-MQDSSM 3.1.6.1 to 3.1.6.9 is one."""
+"""The port of the directory events to a directory, such as that of MS-MQDSSM 3.1.6.1 to 3.1.6.9."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a reader asks the directory for: MS-MQDMPR 3.1.7.1.20 and 3.1.7.1.21.
+"""Queries to the directory: MS-MQDMPR 3.1.7.1.20 and 3.1.7.1.21.
 
 Attributes go by the names of the fields. Texts compare without regard to case, as in LDAP; a list equals a value in
 it; and an attribute that is not set, or of another type than the value, satisfies no expression.
@@ -118,7 +118,7 @@ class Query(Generic[T]):
 
 
 def _sort_key(attribute: str, item: DirectoryObject) -> tuple[bool, Any]:
-    """What is not set comes first."""
+    """Sort key: an attribute that is not set comes first."""
     value = comparable(getattr(item, attribute))
     return value is not None, value
 

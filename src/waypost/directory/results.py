@@ -1,4 +1,4 @@
-"""How a directory operation ended: DirectoryOperationResult of MS-MQDMPR 3.1.1.17, with what it brought."""
+"""Results of directory operations: DirectoryOperationResult of MS-MQDMPR 3.1.1.17, with the objects read."""
 
 from dataclasses import dataclass
 from enum import Enum, auto

@@ -131,9 +131,9 @@ class User(DirectoryObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistributionList(DirectoryObject):
-    """What the name DL=... of MS-MQMQ 2.1.5 stands for: a group of MS-MQDSSM 3.1.6.9, as the names of its members.
+    """A distribution list, DL=... of MS-MQMQ 2.1.5: a group of MS-MQDSSM 3.1.6.9, as the names of its members.
 
-    MS-MQDMPR has no such object; the embedded directory keeps it as one of its own.
+    MS-MQDMPR has no such object; the embedded directory adds it.
     """
 
     naming_attributes: ClassVar[tuple[str, ...]] = ("identifier",)

@@ -46,8 +46,8 @@ from waypost.node.operation_handlers import Handlers
 from waypost.node.recovery import Settings
 from waypost.node.restoring import Restored, begin_again
 from waypost.store.lmdb import LmdbStore
+from waypost.store.port import Room
 from waypost.store.progress import Progress, unheard
-from waypost.store.room import Room
 
 _INTERRUPTED: Final = "the queue manager was interrupted in the middle of its work; close it and open it again"
 # To look at the timers costs a tenth of a send, and what expires does so by whole seconds.

@@ -4,10 +4,10 @@ import os
 import socket
 
 from waypost.api.excerpt import excerpt
-from waypost.core.queues import UNLIMITED
 from waypost.errors import InvalidParameter
 from waypost.node.recovery import Settings
 from waypost.wire.path_names import check_computer_name
+from waypost.wire.property_values import UNLIMITED
 
 
 def settings(name: str | None, quota_kb: int | None) -> Settings:

@@ -15,7 +15,7 @@ from waypost.api.status import Check
 from waypost.client.doctor import OTHERS, examine_node
 from waypost.clock import Now
 from waypost.core.position_events import KILOBYTE, PositionEvents
-from waypost.core.queues import UNLIMITED, OutgoingQueue, OutgoingQueueState
+from waypost.core.queues import OutgoingQueue, OutgoingQueueState
 from waypost.drive.loop_watch import LoopWatch
 from waypost.errors import InvalidParameter
 from waypost.guid import guid_text
@@ -24,10 +24,11 @@ from waypost.http.service import Service
 from waypost.http.settings import Listener, RpcAccess
 from waypost.http.slices import sliced
 from waypost.limits import LONG_TURN_SECONDS
-from waypost.node.network.acks import Overdue
+from waypost.node.network.ack_queues import Overdue
 from waypost.node.network.network import Network
 from waypost.rpc.authentication import AuthLevel
 from waypost.transfer.believing import Bringer
+from waypost.wire.property_values import UNLIMITED
 
 _CONNECT_SECONDS: Final = 1.0
 _RESOLVE_SECONDS: Final = 3.0
@@ -104,7 +105,7 @@ async def _network(service: Service) -> list[Check]:
     if network is None:
         return []
     outgoing = tuple(service.node.manager.collection.outgoing.values())
-    overdue = await sliced(partial(network.acks.overdue, time.time()), outgoing)
+    overdue = await sliced(partial(network.ack_queues.overdue, time.time()), outgoing)
     stuck = await sliced(_stuck, outgoing)
     return list(_network_checks(service, network, overdue, stuck))
 
@@ -143,7 +144,7 @@ def _acknowledgments(service: Service) -> Check:
     """Those that are kept or were not taken because they came from an address that is not known (ADR 22)."""
     kept, network = service.node.kept_acks, service.node.network
     assert network is not None
-    turned_away = list(network.judging.turned_away)[::-1]
+    turned_away = list(network.ack_judging.turned_away)[::-1]
     if not kept and not turned_away:
         return Check("acknowledgments", True, "every acknowledgment that came was believed or refused")
     sentences = []

@@ -63,6 +63,10 @@ class Leases(Generic[T]):
         lease = self._leases.get(key)
         return None if lease is None else lease.value
 
+    def items(self) -> list[tuple[str, T]]:
+        """All that are open, by their ids."""
+        return [(key, lease.value) for key, lease in self._leases.items()]
+
     @contextmanager
     def using(self, key: str) -> Iterator[T]:
         """Keep it open meanwhile, and for its whole time from then. KeyError if it is not open."""

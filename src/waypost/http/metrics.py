@@ -28,7 +28,7 @@ from prometheus_client.registry import Collector
 
 import waypost
 from waypost.core.position_events import KILOBYTE
-from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue
+from waypost.core.queues import OutgoingQueue, Queue
 from waypost.drive.loop_watch import BOUNDS
 from waypost.http.queue_metrics import queue_text
 from waypost.http.requests import Request, Response
@@ -38,6 +38,7 @@ from waypost.http.slices import sliced
 from waypost.limits import MAX_METRICS_QUEUES
 from waypost.node.network.refusals import Reason
 from waypost.store.folder import DATA
+from waypost.wire.property_values import UNLIMITED
 
 _COMMIT_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
@@ -117,7 +118,7 @@ class Metrics:
         local = [queue for queue in collection.by_number.values() if _is_shown(queue)]
         outgoing = tuple(collection.outgoing.values())
         if network is not None:
-            overdue = await sliced(partial(network.acks.overdue, time.time()), outgoing)
+            overdue = await sliced(partial(network.ack_queues.overdue, time.time()), outgoing)
             self._live.overdue = sum(each.count for each in overdue)
         self._live.queues = len(local), len(outgoing)
         shown = local[:MAX_METRICS_QUEUES], outgoing[:MAX_METRICS_QUEUES]

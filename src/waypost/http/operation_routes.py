@@ -105,7 +105,7 @@ def _reading(read: Callable[[Service, Client, O], Awaitable[Received]]) -> Perfo
     """What answers with messages, in the form that is asked for."""
 
     async def perform(service: Service, operation: O, request: Request) -> Messages | Packets:
-        found = await read(service, AsgiClient(request.receive), operation)
+        found = await read(service, AsgiClient(request.receive, request.scope), operation)
         form: Form = operation.form  # type: ignore[attr-defined]  # all of these have it
         return answer(found, form, packed=request.wants_message_pack)
 

@@ -13,12 +13,13 @@ import msgspec
 from msgspec import Struct
 
 from waypost.api.operations import CommitTransaction, Operation, Receive, Send
+from waypost.client.transports.http.schema import MESSAGEPACK
 from waypost.errors import WaypostError
 from waypost.http.handles import commit_transaction
 from waypost.http.problems import problem, status_of
 from waypost.http.protocol import COMMON_LINES
 from waypost.http.reading import received
-from waypost.http.requests import MESSAGE_PACK, MESSAGE_PACK_NAME, refused_body
+from waypost.http.requests import MESSAGE_PACK, refused_body
 from waypost.http.results import answer
 from waypost.http.routes import decoded
 from waypost.http.sending import sent
@@ -36,7 +37,7 @@ _TRANSACTIONS: Final = "/api/transactions/"
 _SEND: Final = "/messages"
 _RECEIVE: Final = "/receive"
 _COMMIT: Final = "/commit"
-_LINES: Final = b"content-type: %b\r\n%b" % (MESSAGE_PACK_NAME.encode(), COMMON_LINES)
+_LINES: Final = b"content-type: %b\r\n%b" % (MESSAGEPACK.encode(), COMMON_LINES)
 
 _log: Final = logging.getLogger("waypost.http")
 

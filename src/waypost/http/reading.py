@@ -110,7 +110,8 @@ def _take(service: Service, queue: Loop | RemoteQueue, operation: Receive) -> Ta
 
 
 async def _receive(service: Service, client: Client, queue: Loop | RemoteQueue, operation: Receive) -> Received:
-    take = _take(service, queue, operation)
+    # The queue manager sees a transaction, and nothing of leases.
+    take = _take(service, queue, replace(operation, lease_s=UNSET, acknowledge=[]))
     wait = min(operation.timeout_s, service.settings.max_wait_s)
     if operation.transaction is not UNSET or operation.begin_s is not UNSET:
         with service.in_transaction(operation.transaction, operation.begin_s) as transaction:

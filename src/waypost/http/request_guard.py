@@ -7,7 +7,6 @@ page cannot without asking first; and while no token is demanded, the server ans
 
 from hmac import compare_digest
 from http import HTTPStatus
-from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -16,6 +15,7 @@ from waypost.http.problems import problem
 from waypost.http.protocol import HeadAnswered, Headers, answering, malformed
 from waypost.http.requests import JSON, MESSAGE_PACK, App, Receive, Request, Scope, Send, encoded, media_types
 from waypost.http.settings import HttpSettings
+from waypost.wire.ip_addresses import is_address
 
 # What a load balancer asks has no secrets.
 OPEN: Final = frozenset({"/health/live", "/health/ready"})
@@ -90,9 +90,7 @@ class RequestGuard:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
             return False
-        try:
-            ip_address(name)
-        except ValueError:
+        if not is_address(name):
             return name in self._hosts
         self._last_host = host
         return True

@@ -12,12 +12,11 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from waypost.api.records import Record, plain
+from waypost.client.transports.http.schema import MESSAGEPACK
 from waypost.errors import InvalidParameter
 
 JSON: Final = b"application/json"
 MESSAGE_PACK: Final = frozenset({b"application/msgpack", b"application/x-msgpack", b"application/vnd.msgpack"})
-# The one that answers name.
-MESSAGE_PACK_NAME: Final = "application/x-msgpack"
 
 # Of ASGI: what a connection is about, and what goes to the application and comes from it.
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -130,7 +129,7 @@ def encoded(request: Request, content: object, status: int, headers: Mapping[str
     if request.wants_message_pack:
         # Times and bytes of a record are the text that JSON has.
         packed = plain(content) if isinstance(content, Record) else content
-        return Response(_message_pack.encode(packed), status, MESSAGE_PACK_NAME, headers or {})
+        return Response(_message_pack.encode(packed), status, MESSAGEPACK, headers or {})
     return Response(_json.encode(content), status, JSON.decode(), headers or {})
 
 

@@ -8,6 +8,7 @@ from typing import Final, Protocol, TypeVar
 
 from msgspec import UNSET, UnsetType
 
+from waypost.api.asgi import BEHIND, EVENT
 from waypost.api.excerpt import excerpt
 from waypost.api.local import CancelReads
 from waypost.api.names import format_name
@@ -19,7 +20,7 @@ from waypost.drive.loop_watch import LoopWatch
 from waypost.errors import InvalidHandle, InvalidParameter
 from waypost.http.leases import Leases
 from waypost.http.remote_queues import Connect, RemoteCursor, RemoteQueue, RemoteQueues
-from waypost.http.requests import Receive
+from waypost.http.requests import Receive, Scope
 from waypost.http.settings import HttpSettings
 from waypost.http.sharing import SharedQueues
 from waypost.http.transactions import Transactions
@@ -111,7 +112,10 @@ class Service:
             yield remote
 
     async def close_handle(self, identifier: str, remote: "RemoteQueue | None") -> None:
-        """What is not kept open any more."""
+        """What is not kept open any more. Its cursors are closed with it, and must not count until they expire."""
+        for key, cursor in self.cursors.items():
+            if cursor.handle == identifier:
+                self.cursors.drop(key)
         if remote is not None:
             await remote.close()
         else:
@@ -167,6 +171,13 @@ class OpenedCursor:
                 shell.start(CloseCursor(identifier=identifier))
 
 
+def behind(scope: Scope) -> asyncio.Event:
+    """Set when another request came behind that with this scope."""
+    extension = (scope.get("extensions") or {}).get(BEHIND)
+    found: asyncio.Event = asyncio.Event() if extension is None else extension[EVENT]
+    return found
+
+
 async def client_gone(receive: Receive) -> None:
     """Comes back when the client has closed the connection."""
     while (await receive())["type"] != "http.disconnect":
@@ -192,24 +203,34 @@ class Client(Protocol):
 
 
 class AsgiClient:
-    """A Client, as far as ASGI tells. Nobody looks for it before it waits."""
+    """A Client, as far as ASGI tells. Nobody looks for it before it waits.
 
-    __slots__ = ("_receive", "is_gone", "is_hurried", "leaves_at_once")
+    With a `scope`, another request behind this one ends the wait: nothing more is read from the connection until this
+    one is answered, and nobody would hear that the client has gone.
+    """
 
-    def __init__(self, receive: Receive) -> None:
+    __slots__ = ("_behind", "_receive", "is_gone", "leaves_at_once")
+
+    def __init__(self, receive: Receive, scope: Scope | None = None) -> None:
         self._receive: Final = receive
+        self._behind: Final = asyncio.Event() if scope is None else behind(scope)
         self.is_gone = False
-        self.is_hurried = False
         self.leaves_at_once = False
+
+    @property
+    def is_hurried(self) -> bool:
+        return self._behind.is_set()
 
     async def wait(self, coroutine: Coroutine[object, None, T], /) -> T | None:
         loop = asyncio.get_running_loop()
         gone, task = loop.create_task(client_gone(self._receive)), loop.create_task(coroutine)
+        hurried = loop.create_task(self._behind.wait())
         try:
-            await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({task, gone, hurried}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self.is_gone = gone.done()
             gone.cancel()
+            hurried.cancel()
             if not task.done():
                 task.cancel()
                 await asyncio.wait({task})

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from waypost.api.defaults import LEASE_SECONDS
 from waypost.client.backups.source import BackupLimits
 from waypost.limits import (
     MAX_HTTP_BATCH,
@@ -58,8 +59,8 @@ class HttpSettings:
     max_transactions: int = MAX_HTTP_TRANSACTIONS
     max_handles: int = MAX_HTTP_HANDLES
     max_streams: int = MAX_HTTP_STREAMS
-    transaction_s: float = 60.0
-    handle_s: float = 60.0
+    transaction_s: float = LEASE_SECONDS
+    handle_s: float = LEASE_SECONDS
     listeners: tuple[Listener, ...] = ()
     rpc: RpcAccess = RpcAccess(is_loopback_only=True)
     backup: BackupLimits = field(default_factory=BackupLimits)

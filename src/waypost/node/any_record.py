@@ -11,13 +11,14 @@ from waypost.store.ack_records import AdmittedRecord, DestinationRecord, KeptAck
 from waypost.store.bulk_records import BatchesRecord, ClaimRecord, CommitsRecord, StageRecord
 from waypost.store.damaged_records import DamagedRecord
 from waypost.store.port import Table
-from waypost.store.queue_records import QueueManagerRecord, QueueRecord, TotalsRecord
+from waypost.store.queue_records import QueueManagerRecord, QueueRecord
 from waypost.store.records import (
     CounterRecord,
     DuplicatesRecord,
     MessageRecord,
     PositionRecord,
     SequenceRecord,
+    TotalsRecord,
     TransactionRecord,
 )
 from waypost.store.restored import RestoredRecord

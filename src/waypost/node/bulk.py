@@ -36,7 +36,7 @@ from waypost.core.positions import SEQUENCE_MASK
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.ranges import Arrivals
-from waypost.core.transaction_records import spans_of
+from waypost.core.transaction_records import OperationType, spans_of
 from waypost.errors import (
     DecodeError,
     InvalidParameter,
@@ -49,7 +49,6 @@ from waypost.errors import (
 from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.limits import MAX_BULK_REMOVED, MAX_FRAME_MESSAGES, MAX_HTTP_ANSWER, MAX_PLAN_PARTS
 from waypost.node.epochs import epoch_of
-from waypost.node.holders import holder_of
 from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.queue_info import kind_of, queue_info
@@ -68,7 +67,7 @@ _KINDS: Final = {
 }
 
 
-class BulkReading:
+class BulkReadingCalls:
     """The operations on one node."""
 
     __slots__ = ("_held_since", "_node")
@@ -217,7 +216,7 @@ class BulkReading:
         """What holds the end of a read back, and how many messages that are seen are behind it. Nothing if none are."""
         behind = seen.count(end, SEQUENCE_MASK) if queue.positions.held else 0
         held = Arrivals(queue.positions).take(end, end + 1, 1) if behind else []
-        return (holder_of(self._node, queue, held[0], now), behind) if held else ("", 0)
+        return (_holder_of(self._node, queue, held[0], now), behind) if held else ("", 0)
 
     def _held_for(self, queue: Queue, blocking: int, now: Now) -> float:
         """How long the message with this number has been seen to hold others back; 0 is none."""
@@ -389,3 +388,19 @@ def _expected(queue: Queue, wanted: ReadRange) -> int:
 
 def _differences(numbers: Sequence[int]) -> list[int]:
     return [number - before for before, number in zip((0, *numbers), numbers, strict=False)]
+
+
+def _holder_of(node: Node, queue: Queue, lookup_id: int, now: Now) -> str:
+    """The stage, the claim, the transaction or the reader that holds a message which is not Available."""
+    found = node.manager.transactions.operation_on(queue, lookup_id)
+    if found is None:
+        return "a reader that has locked a message"
+    transaction, operation = found
+    staged = node.stages.key_of(transaction.identifier)
+    if staged is not None:
+        return f"messages that are staged for {staged} and not committed"
+    holder = node.claims.holder(transaction.identifier, now)
+    if holder is not None:
+        return f"the claim {holder[0]}"
+    has_sent = operation.operation_type is OperationType.ENQUEUE
+    return f"the transaction {guid_text(transaction.identifier)}, which has {'sent' if has_sent else 'taken'} a message"

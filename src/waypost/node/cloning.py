@@ -25,8 +25,8 @@ from waypost.node.message_records import message_of, value_of
 from waypost.store import keys, records
 from waypost.store.bulk_records import StageRecord
 from waypost.store.port import Batch, Store, Table
-from waypost.store.queue_records import QueueKind, QueueRecord, TotalsRecord
-from waypost.store.records import TransactionRecord
+from waypost.store.queue_records import QueueKind, QueueRecord
+from waypost.store.records import TotalsRecord, TransactionRecord
 from waypost.store.whole import whole_pages
 from waypost.wire.format_names import Suffix
 from waypost.wire.message_class import MessageClass

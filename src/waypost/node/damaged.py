@@ -16,9 +16,9 @@ from waypost.limits import MAX_DAMAGED_KEPT, MAX_DAMAGED_PAGE, MAX_SCAN_BYTES
 from waypost.node import scans
 from waypost.node.message_records import unchecked_message_of
 from waypost.store import keys
-from waypost.store.checksums import CHECKSUM_SIZE
 from waypost.store.damaged_records import HAS_BYTES, DamagedRecord
 from waypost.store.port import Batch, Reader, Table, after
+from waypost.store.sealed_tables import CHECKSUM_SIZE
 
 
 class Notices(Protocol):

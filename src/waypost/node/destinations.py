@@ -24,9 +24,9 @@ from waypost.wire.format_names import FormatName
 from waypost.wire.identifiers import TxSequenceId
 
 # A place in the sequences of one outgoing queue; later messages have greater ones.
-Place = tuple[TxSequenceId, int]
+SequencePlace = tuple[TxSequenceId, int]
 
-NOTHING: Final[Place] = TxSequenceId(0, 0), 0
+NO_PLACE: Final[SequencePlace] = TxSequenceId(0, 0), 0
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class KnownDestination:
     """`met` are queue managers that answered, by their GUIDs, each with its addresses, the last one at the end."""
 
     name: FormatName
-    written: Place = NOTHING
+    written: SequencePlace = NO_PLACE
     met: dict[bytes, dict[str, None]] = field(default_factory=dict)
 
 
@@ -48,7 +48,7 @@ class Destinations:
         self._known: dict[FormatName, KnownDestination] = {}
         # What `write` has to do.
         self.unwritten: dict[FormatName, KnownDestination] = {}
-        for key, value in scans.range_items(reader, Table.COUNTERS, *keys.destination_range()):
+        for key, value in scans.items(reader, Table.COUNTERS, *keys.destination_range()):
             try:
                 known = _destination_of(DestinationRecord.decode(value))
             except scans.UNDECODABLE as error:
@@ -56,7 +56,7 @@ class Destinations:
             self._known[known.name] = known
         # GUIDs with addresses.
         self.admitted: set[tuple[bytes, str]] = set()
-        for key, value in scans.range_items(reader, Table.COUNTERS, *keys.admitted_range()):
+        for key, value in scans.items(reader, Table.COUNTERS, *keys.admitted_range()):
             AdmittedRecord.decode(value)
             self.admitted.add(keys.admitted_of(key))
 
@@ -67,9 +67,9 @@ class Destinations:
         """What is known of this destination, which may be nothing yet."""
         return self._known.get(name) or self._known.setdefault(name, KnownDestination(name))
 
-    def written(self, name: FormatName) -> Place:
+    def written(self, name: FormatName) -> SequencePlace:
         known = self._known.get(name)
-        return NOTHING if known is None else known.written
+        return NO_PLACE if known is None else known.written
 
     def met(self, name: FormatName) -> Mapping[bytes, AbstractSet[str]]:
         known = self._known.get(name)
@@ -86,7 +86,7 @@ class Destinations:
         self._write(known)
         return True
 
-    def note_written(self, known: KnownDestination, place: Place) -> None:
+    def note_written(self, known: KnownDestination, place: SequencePlace) -> None:
         """Messages up to this one were written to a session."""
         if place > known.written:
             known.written = place
@@ -140,8 +140,7 @@ def _forget_one(known: KnownDestination, but: bytes) -> None:
 
 def _destination_of(record: DestinationRecord) -> KnownDestination:
     name = FormatName.parse(record.name)
-    time_stamp, ordinal = divmod(record.sequence_identifier, 1 << 32)
-    known = KnownDestination(name, (TxSequenceId(ordinal, time_stamp), record.sequence_number))
+    known = KnownDestination(name, (TxSequenceId.of(record.sequence_identifier), record.sequence_number))
     for guid, address in record.met:
         known.met.setdefault(guid, {})[address] = None
     return known

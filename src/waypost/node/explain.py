@@ -12,12 +12,11 @@ from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.position_events import KILOBYTE
 from waypost.core.positions import PositionState
-from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue
+from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.system import QueueManagerState
 from waypost.core.transaction_records import OperationType, Transaction
 from waypost.guid import guid_text
 from waypost.limits import MAX_EXPLAINED_PLACES
-from waypost.node.explain_damage import damaged_message, damaged_sentences
 from waypost.node.explain_journey import add_journey, not_known
 from waypost.node.explain_kept_acks import add_kept_acks, add_kept_acks_of_queue
 from waypost.node.explain_sequences import refused_of, refused_sentence
@@ -29,6 +28,7 @@ from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import DirectFormatName, FormatName, Suffix
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import MessageClass, is_negative_ack, meaning
+from waypost.wire.property_values import UNLIMITED
 
 # Clocks of computers that are set by the same server differ by less.
 _CLOCK_TOLERANCE: Final = 60
@@ -41,7 +41,7 @@ _NEARLY_FULL: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class ExplanationDraft:
     """`facts` tells `found`: whether there is such a message or queue here."""
 
     sentences: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _FoundMessage:
     """A message in a queue, with how many come before it."""
 
     queue: Queue
@@ -57,9 +57,9 @@ class _Place:
     before: int
 
 
-def explain_queue(node: Node, name: FormatName, now: Now) -> Explanation:
+def explain_queue(node: Node, name: FormatName, now: Now) -> ExplanationDraft:
     """What keeps the messages of this queue where they are."""
-    explanation = Explanation()
+    explanation = ExplanationDraft()
     manager = node.manager
     queue = manager.find_queue(name) or manager.collection.outgoing.get(name)
     explanation.facts.update(queue=str(name), found=queue is not None)
@@ -72,16 +72,16 @@ def explain_queue(node: Node, name: FormatName, now: Now) -> Explanation:
     return explanation
 
 
-def explain_message(node: Node, identifier: MessageIdentifier, now: Now) -> Explanation:
+def explain_message(node: Node, identifier: MessageIdentifier, now: Now) -> ExplanationDraft:
     """Where the message is, in every queue that has it, and what it waits for."""
-    explanation = Explanation()
+    explanation = ExplanationDraft()
     places, more = _places(node, identifier)
     unknown = node.index.unknown
     explanation.facts.update(message=str(identifier), found=bool(places), not_searched=unknown)
     told: list[dict[str, object]] = []
     explanation.facts["places"] = told
     for place in places:
-        part = Explanation()
+        part = ExplanationDraft()
         _add_message(part, node, place, now)
         explanation.sentences.extend(part.sentences)
         told.append(part.facts)
@@ -94,7 +94,7 @@ def explain_message(node: Node, identifier: MessageIdentifier, now: Now) -> Expl
             "started cannot be searched yet: ask again in some seconds."
         )
     is_known = add_journey(explanation.sentences, explanation.facts, node, identifier)
-    damaged = [] if places else damaged_message(node, identifier)
+    damaged = [] if places else _damaged_message(node, identifier)
     explanation.sentences.extend(damaged)
     if not (places or unknown or is_known or damaged):
         explanation.sentences.extend(not_known(node, identifier))
@@ -122,10 +122,10 @@ def _no_queue(node: Node, name: FormatName) -> str:
     return f"There is no queue {name} on this computer: it was never created, or it was deleted."
 
 
-def _places(node: Node, identifier: MessageIdentifier) -> tuple[list[_Place], int]:
+def _places(node: Node, identifier: MessageIdentifier) -> tuple[list[_FoundMessage], int]:
     """Where the message is, and how many more places there are."""
     found, more = node.index.find(_likely_first(node), identifier, MAX_EXPLAINED_PLACES)
-    places = [_Place(queue, each, queue.positions.before(each.lookup_identifier)) for queue, each in found]
+    places = [_FoundMessage(queue, each, queue.positions.before(each.lookup_identifier)) for queue, each in found]
     return places, more
 
 
@@ -143,7 +143,7 @@ def _likely_first(node: Node) -> Iterator[Queue]:
     yield from (queue for queue in queues if queue.is_journal)
 
 
-def _add_message(explanation: Explanation, node: Node, place: _Place, now: Now) -> None:
+def _add_message(explanation: ExplanationDraft, node: Node, place: _FoundMessage, now: Now) -> None:
     queue, message = place.queue, place.message
     say, facts = explanation.sentences.append, explanation.facts
     facts.update(
@@ -177,7 +177,7 @@ def _add_message(explanation: Explanation, node: Node, place: _Place, now: Now) 
     _add_quotas(explanation, node, queue)
 
 
-def _add_end(explanation: Explanation, node: Node, place: _Place) -> bool:
+def _add_end(explanation: ExplanationDraft, node: Node, place: _FoundMessage) -> bool:
     """Whether the message has come to its end: what is here is a dead letter or a copy."""
     queue, message = place.queue, place.message
     say = explanation.sentences.append
@@ -199,7 +199,7 @@ def _add_end(explanation: Explanation, node: Node, place: _Place) -> bool:
     return True
 
 
-def _is_dead_letter(node: Node, place: _Place) -> bool:
+def _is_dead_letter(node: Node, place: _FoundMessage) -> bool:
     """In a queue of an application only a message that asked for it is one: a nack has a negative class too."""
     system = node.manager.system_queues
     if place.queue in (system[Suffix.DEADLETTER], system[Suffix.DEADXACT]):
@@ -218,7 +218,7 @@ def _class(number: int) -> str:
         return f"{number:#06x}"
 
 
-def _add_hold(explanation: Explanation, node: Node, place: _Place, now: Now) -> None:
+def _add_hold(explanation: ExplanationDraft, node: Node, place: _FoundMessage, now: Now) -> None:
     lookup_id = place.message.lookup_identifier
     state = place.queue.positions.state(lookup_id)
     explanation.facts["position"] = state.name.lower()
@@ -266,7 +266,7 @@ def _hold(transaction: Transaction, operation_type: OperationType) -> str:
             return f"The transaction {name} is moving it: nobody gets it until {until}."
 
 
-def _add_times(explanation: Explanation, place: _Place, now: Now) -> None:
+def _add_times(explanation: ExplanationDraft, place: _FoundMessage, now: Now) -> None:
     message, say = place.message, explanation.sentences.append
     if isinstance(place.queue, OutgoingQueue):
         left = _left(message, message.time_to_reach_queue, now)
@@ -283,7 +283,7 @@ def _left(message: Message, seconds: int, now: Now) -> int | None:
     return None if seconds == INFINITE else max(int(message.sent_time + seconds - now.wall), 0)
 
 
-def _add_queue(explanation: Explanation, node: Node, queue: Queue, now: Now) -> None:
+def _add_queue(explanation: ExplanationDraft, node: Node, queue: Queue, now: Now) -> None:
     facts = explanation.facts
     facts.update(message_count=len(queue.positions), bytes=queue.total_bytes)
     held = sum(
@@ -296,7 +296,7 @@ def _add_queue(explanation: Explanation, node: Node, queue: Queue, now: Now) -> 
     if "message" not in facts and "lookup_id" not in facts:
         explanation.sentences.append(_contents(queue, held))
     facts["damaged"] = damaged = node.damaged.count_of(queue)
-    explanation.sentences.extend(damaged_sentences(damaged))
+    explanation.sentences.extend(_damaged_sentences(damaged))
     if isinstance(queue, OutgoingQueue):
         add_transfer(explanation.sentences, facts, queue, now)
         reset = node.renumberings.find(queue)
@@ -320,7 +320,7 @@ def _contents(queue: Queue, held: int) -> str:
     return f"{sentence}, {held} of them held by transactions, claims or stages." if held else f"{sentence}."
 
 
-def _add_readers(explanation: Explanation, queue: Queue) -> None:
+def _add_readers(explanation: ExplanationDraft, queue: Queue) -> None:
     readers = sum(each.access_type.can_receive for each in queue.descriptors.values())
     waits = sum(len(each.waiting) for each in queue.descriptors.values())
     explanation.facts.update(readers=readers, waiting_reads=waits)
@@ -333,7 +333,7 @@ def _add_readers(explanation: Explanation, queue: Queue) -> None:
         say(f"{counted(waits, 'read')} {'waits' if waits == 1 else 'wait'} there for a message.")
 
 
-def _add_quotas(explanation: Explanation, node: Node, queue: Queue) -> None:
+def _add_quotas(explanation: ExplanationDraft, node: Node, queue: Queue) -> None:
     manager, attributes = node.manager, queue.attributes
     explanation.facts.update(
         quota_kb=_kilobytes(attributes.quota),
@@ -361,7 +361,7 @@ def _kilobytes(quota: int) -> int | None:
     return None if quota == UNLIMITED else quota
 
 
-def _add_manager(explanation: Explanation, node: Node) -> None:
+def _add_manager(explanation: ExplanationDraft, node: Node) -> None:
     say = explanation.sentences.append
     if node.kernel.failure is not None:
         say(f"The queue manager has stopped working: {node.kernel.failure}.")
@@ -371,3 +371,27 @@ def _add_manager(explanation: Explanation, node: Node) -> None:
         say(f"{shortage[0].upper()}{shortage[1:]}.")
     elif node.manager.state is not QueueManagerState.READY:
         say(f"The queue manager is not ready: it is {node.manager.state.name.lower()}.")
+
+
+def _damaged_sentences(count: int) -> list[str]:
+    """Of a queue of which so many messages were set aside because their records are damaged (ADR 30)."""
+    if not count:
+        return []
+    were = "was" if count == 1 else "were"
+    return [
+        f"{counted(count, 'message')} of it {were} damaged on disk and set aside: `waypost store damaged` shows what "
+        "is known."
+    ]
+
+
+def _damaged_message(node: Node, identifier: MessageIdentifier) -> list[str]:
+    """What became of a message that is in no queue, if it was damaged."""
+    if not len(node.damaged):
+        return []
+    text = str(identifier)
+    return [
+        f"Message {text} was in {each.queue} and was found damaged on disk at {at(each.time)}: {each.reason}. It was "
+        "set aside, and nobody receives it; send it again."
+        for each in node.damaged.all()
+        if each.message_id == text
+    ]

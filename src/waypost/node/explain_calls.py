@@ -8,8 +8,7 @@ from waypost.api.operations import Explain
 from waypost.clock import Now
 from waypost.errors import InvalidParameter
 from waypost.limits import EXPLAIN_WAIT_SECONDS
-from waypost.node.explain import Explanation as Told
-from waypost.node.explain import explain_message, explain_queue
+from waypost.node.explain import ExplanationDraft, explain_message, explain_queue
 from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.wire.format_names import FormatName
@@ -47,7 +46,7 @@ class ExplainCalls:
         with node.kernel.operation(call.now):
             node.index.when_complete(answer, call.now, EXPLAIN_WAIT_SECONDS)
 
-    def _reply(self, call: Call, told: Told) -> None:
+    def _reply(self, call: Call, told: ExplanationDraft) -> None:
         """It promises nothing, so it does not wait for the disk, which may be what is wrong."""
         self._node.messages.read_token = 0
         self._node.kernel.reply(call.request, Explanation(tuple(told.sentences), dict(told.facts)))

@@ -54,7 +54,7 @@ def _add(
 
 
 def _verdict(node: Node, ack: Acknowledgment, now: Now) -> Verdict | None:
-    return _OFFLINE if node.network is None else node.network.judging.verdict(ack, now)
+    return _OFFLINE if node.network is None else node.network.ack_judging.verdict(ack, now)
 
 
 def _facts(ack: Acknowledgment, verdict: Verdict) -> dict[str, object]:

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Final
 
+from waypost.api.times import iso_8601
+
 _UNITS: Final = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
@@ -14,7 +16,7 @@ def at(wall: float) -> str:
 def moment(wall: float) -> str:
     """The same as it is known, in the form that all surfaces give a time."""
     try:
-        return datetime.fromtimestamp(wall, UTC).isoformat().replace("+00:00", "Z")
+        return iso_8601(datetime.fromtimestamp(wall, UTC))
     except (OverflowError, ValueError, OSError):
         return f"{int(wall)} seconds after 1970"
 

@@ -2,16 +2,26 @@
 
 from typing import Final
 
+from msgspec.structs import replace
+
+from waypost.api.events import Events
 from waypost.api.local import Follow, Followed
 from waypost.api.names import format_name
+from waypost.core.message import Message
 from waypost.core.positions import PRIORITIES, SEQUENCE_BITS, SEQUENCE_MASK, PositionState
 from waypost.core.queues import Queue
+from waypost.errors import InvalidParameter
+from waypost.hresult import HResult
 from waypost.node.bulk import find_queue
+from waypost.node.failures import failure
 from waypost.node.kernel import Call
 from waypost.node.node import Node
 
 # Messages that were there, and not yet to be seen, which one follower remembers.
 _MAX_HELD: Final = 10_000
+_AT_ONCE: Final = 100
+# How often a follower looks at its queue: eight searches in sorted numbers.
+LOOK_SECONDS: Final = 0.1
 
 
 class Following:
@@ -53,6 +63,42 @@ class Following:
 
     def _queue(self, operation: Follow) -> Queue:
         return find_queue(self._node, format_name(operation.name, self._node.manager.identity.computer_name))
+
+
+class Follower:
+    """One that follows a queue. To be made, and asked, while nobody changes the queue manager.
+
+    `wanted` is what to ask for next, if there is more; `take` is given what came, and goes on behind it.
+    """
+
+    __slots__ = ("__weakref__", "_following", "is_cancelled", "wanted")
+
+    def __init__(self, node: Node, asked: Events) -> None:
+        """Raises QueueNotFound, and InvalidParameter for a place that is none."""
+        self._following: Final = Following(node)
+        find_queue(node, format_name(asked.name, node.manager.identity.computer_name))
+        self.wanted = Follow(name=asked.name, since=_start(node, asked.since), limit=_AT_ONCE)
+        self.is_cancelled = False
+
+    def has_more(self) -> bool:
+        """Raises QueueNotFound when the queue is gone, and OperationCancelled when it is to end."""
+        if self.is_cancelled:
+            raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED)
+        return self._following.has_more(self.wanted)
+
+    def take(self, found: Followed) -> list[Message]:
+        self.wanted = replace(self.wanted, since=found.since, held=found.held)
+        return found.messages
+
+
+def _start(node: Node, since: str) -> int:
+    if since == "start":
+        return -1
+    if not since:
+        return node.manager.positions.sequential_id
+    if not (since.isascii() and since.isdigit() and len(since) <= 20):
+        raise InvalidParameter("since is the id of an event, or start")
+    return min(int(since), node.manager.positions.sequential_id)
 
 
 def oldest(queue: Queue) -> int | None:

@@ -5,24 +5,31 @@ read at a start: what is wanted is read then, and a part of it stays in memory. 
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
+from ipaddress import ip_address
 from typing import Final
 
 from waypost.core.queues import Queue
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_CACHED_SEQUENCES, MAX_SEQUENCE_PAGE
-from waypost.node import scans, transfer_store
+from waypost.node import scans
 from waypost.node.cached_records import CachedRecords
 from waypost.store import keys
 from waypost.store.port import Batch, Reader, Table, after
-from waypost.store.sequence_records import AddressRecord
-from waypost.transfer.incoming import ANY_ADDRESS, IncomingSequences
+from waypost.store.records import SequenceRecord
+from waypost.store.sequence_records import TAKES_ANY, WENT_ON, AddressRecord, IncomingRecord, PlaceRecord
+from waypost.transfer.incoming import ANY_ADDRESS, AddressPlace, IncomingSequences
 from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.sequences import IncomingSequence
+from waypost.wire.identifiers import TIME_STAMP_SHIFT
 from waypost.wire.management import SourceInfo
 from waypost.wire.transaction_header import TransactionHeader
 
 # Bytes that a source takes in the store, with what the store needs for it: for quotas.
 SOURCE_BYTES: Final = 128
+
+# Bytes of a /64 network.
+_NETWORK_SIZE: Final = 8
 
 # The number of a queue, and an address.
 _AddressKey = tuple[int, str]
@@ -43,8 +50,8 @@ class IncomingStore:
         self.kept: Final[CachedRecords[SequenceKey, IncomingSequences]] = CachedRecords(
             self._read,
             # Looked up when it is used: the simulator plants a mistake in its place.
-            lambda batch, key, sequences: transfer_store.write_incoming(batch, key, sequences),  # noqa: PLW0108
-            transfer_store.delete_incoming,
+            lambda batch, key, sequences: write_incoming(batch, key, sequences),  # noqa: PLW0108
+            delete_incoming,
             size=MAX_CACHED_SEQUENCES,
         )
         self.met: Final[CachedRecords[_AddressKey, AddressRecord]] = CachedRecords(
@@ -165,7 +172,7 @@ class IncomingStore:
                 record = AddressRecord.decode(value)
             except scans.UNDECODABLE:
                 continue
-            total = found.setdefault(transfer_store.address_text(address), AddressRecord())
+            total = found.setdefault(address_text(address), AddressRecord())
             total.sources += record.sources
             total.single += record.single
         return found, True
@@ -229,7 +236,7 @@ class IncomingStore:
         source, queue = key
         try:
             value = self._reader.get(Table.SEQUENCES, keys.incoming_sequence_key(queue, source))
-            return None if value is None else transfer_store.read_incoming(value)
+            return None if value is None else read_incoming(value)
         except scans.UNDECODABLE:
             # To take it for a source that was never met would be to take its messages twice.
             return IncomingSequences(is_damaged=True)
@@ -237,7 +244,7 @@ class IncomingStore:
     def _read_address(self, key: _AddressKey) -> AddressRecord | None:
         """It only counts, so one that is damaged begins again."""
         queue, address = key
-        stored = keys.sequence_address_key(queue, transfer_store.address_bytes(address))
+        stored = keys.sequence_address_key(queue, address_bytes(address))
         try:
             value = self._reader.get(Table.SEQUENCES, stored)
             return None if value is None else AddressRecord.decode(value)
@@ -247,10 +254,69 @@ class IncomingStore:
 
 def _write_address(batch: Batch, key: _AddressKey, record: AddressRecord) -> None:
     queue, address = key
-    stored = keys.sequence_address_key(queue, transfer_store.address_bytes(address))
+    stored = keys.sequence_address_key(queue, address_bytes(address))
     batch.put(Table.SEQUENCES, stored, record.encode())
 
 
 def _delete_address(batch: Batch, key: _AddressKey) -> None:
     queue, address = key
-    batch.delete(Table.SEQUENCES, keys.sequence_address_key(queue, transfer_store.address_bytes(address)))
+    batch.delete(Table.SEQUENCES, keys.sequence_address_key(queue, address_bytes(address)))
+
+
+def write_incoming(batch: Batch, key: SequenceKey, sequences: IncomingSequences) -> None:
+    source, queue = key
+    batch.put(Table.SEQUENCES, keys.incoming_sequence_key(queue, source), _incoming_record(sequences).encode())
+
+
+def delete_incoming(batch: Batch, key: SequenceKey) -> None:
+    source, queue = key
+    batch.delete(Table.SEQUENCES, keys.incoming_sequence_key(queue, source))
+
+
+def read_incoming(value: bytes) -> IncomingSequences:
+    """A record without an address is of every address until one needs it."""
+    record = IncomingRecord.decode(value)
+    lines = [
+        IncomingSequence(
+            line.sequence_identifier, line.sequence_number, line.reject_count, line.last_access_time, line.reject_count
+        )
+        for line in record.lines
+    ]
+    time_stamps = [line.sequence_id >> TIME_STAMP_SHIFT for line in lines]
+    return IncomingSequences(
+        dict(zip(time_stamps, lines, strict=True)),
+        {
+            address_text(place.address): AddressPlace(time_stamps[place.line], place.last_access_time, place.ended)
+            for place in record.places
+        },
+        takes_any=bool(record.flags & TAKES_ANY),
+        went_on=bool(record.flags & WENT_ON),
+    )
+
+
+def _incoming_record(sequences: IncomingSequences) -> IncomingRecord:
+    numbers = {time_stamp: number for number, time_stamp in enumerate(sequences.lines)}
+    return IncomingRecord(
+        (TAKES_ANY if sequences.takes_any else 0) | (WENT_ON if sequences.went_on else 0),
+        [
+            SequenceRecord(line.sequence_id, line.number, line.reject_count, line.last_access_time)
+            for line in sequences.lines.values()
+        ],
+        [
+            PlaceRecord(address_bytes(address), numbers[place.time_stamp], place.last_access_time, place.ended)
+            for address, place in sequences.places.items()
+        ],
+    )
+
+
+@lru_cache(maxsize=1024)
+def address_bytes(peer: str) -> bytes:
+    """An address as waypost.peers.peer_of gives it, in a key or a record: IPv4, or the network of IPv6."""
+    return ip_address(peer).packed[:_NETWORK_SIZE] if peer else b""
+
+
+def address_text(data: bytes) -> str:
+    """The same as text."""
+    if len(data) == _NETWORK_SIZE:
+        data += bytes(_NETWORK_SIZE)
+    return str(ip_address(data)) if data else ""

@@ -14,12 +14,12 @@ from typing import Final
 from waypost.limits import MAX_KEPT_ACKS, MAX_KEPT_ACKS_OF_ADDRESS, MAX_KEPT_ACKS_OF_MESSAGE
 from waypost.node import scans
 from waypost.node.stored_messages import StoredMessages
+from waypost.peers import peer_of
 from waypost.store import keys
 from waypost.store.ack_records import KeptAckRecord
 from waypost.store.port import Reader, Table
 from waypost.transfer.believing import Bringer
 from waypost.wire.identifiers import TxSequenceId
-from waypost.wire.ip_addresses import network_of
 from waypost.wire.transactional_acks import ORDER_ACK_CLASS, FinalAck, OrderAck
 
 _TOO_MANY: Final = "there are too many acknowledgments that are not believed"
@@ -56,8 +56,7 @@ class Acknowledgment:
 
     @property
     def sequence_id(self) -> TxSequenceId:
-        time_stamp, ordinal = divmod(self.tx_sequence_id, 1 << 32)
-        return TxSequenceId(ordinal, time_stamp)
+        return TxSequenceId.of(self.tx_sequence_id)
 
     @property
     def statement(self) -> tuple[int, bytes, bytes]:
@@ -81,7 +80,7 @@ class KeptAcks:
         self._by_key: dict[_Key, dict[str, Acknowledgment]] = {}
         self._by_network: dict[str, int] = {}
         self._count = 0
-        for _, value in scans.range_items(reader, Table.COUNTERS, *keys.kept_ack_range()):
+        for _, value in scans.items(reader, Table.COUNTERS, *keys.kept_ack_range()):
             self._add(_ack_of(KeptAckRecord.decode(value)))
 
     def __len__(self) -> int:
@@ -125,12 +124,12 @@ class KeptAcks:
         return refusal
 
     def _refusal(self, places: dict[str, Acknowledgment], address: str) -> str | None:
-        network = network_of(address)
+        network = peer_of(address)
         if len(places) >= MAX_KEPT_ACKS_OF_MESSAGE or len(self) >= MAX_KEPT_ACKS:
             return _TOO_MANY
         if self._by_network.get(network, 0) >= MAX_KEPT_ACKS_OF_ADDRESS:
             return _TOO_MANY
-        return _NEIGHBOUR if network in map(network_of, places) else None
+        return _NEIGHBOUR if network in map(peer_of, places) else None
 
     def drop(self, ack: Acknowledgment) -> None:
         """It was believed or refused, or what it acknowledges is gone."""
@@ -140,7 +139,7 @@ class KeptAcks:
             return
         if not acks:
             del self._by_key[ack.key]
-        network = network_of(address)
+        network = peer_of(address)
         self._count -= 1
         self._by_network[network] -= 1
         if not self._by_network[network]:
@@ -155,7 +154,7 @@ class KeptAcks:
                 self.drop(ack)
 
     def _add(self, ack: Acknowledgment) -> None:
-        network = network_of(ack.bringer.address)
+        network = peer_of(ack.bringer.address)
         self._by_key.setdefault(ack.key, {})[ack.bringer.address] = ack
         self._by_network[network] = self._by_network.get(network, 0) + 1
         self._count += 1

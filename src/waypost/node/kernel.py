@@ -18,8 +18,7 @@ from waypost.node.damaged import DamagedMessages
 from waypost.node.effects import Commit, Effect, Failure, Notice, Reply
 from waypost.node.failures import failure
 from waypost.node.stored_messages import StoredMessages
-from waypost.store.port import Reader
-from waypost.store.room import PLENTY, Room
+from waypost.store.port import PLENTY, Reader, Room
 from waypost.timers import Timers
 
 # To be done when something is durable, with the time that it is then.
@@ -92,7 +91,7 @@ class Kernel:
         self.ready = []
         self._held_back: dict[int, list[Effect]] = {}
         self._later: dict[int, list[Later]] = {}
-        self._waits: dict[int, tuple[int, Callable[[Message], object]]] = {}
+        self._waits: dict[int, tuple[int, Callable[[Message], object], Callable[[Now], None]]] = {}
         self.timers: Final = Timers()
         self.damaged: Final = DamagedMessages(reader, self)
         self.messages: Final = StoredMessages(reader, self.damaged)
@@ -163,12 +162,18 @@ class Kernel:
         """The same for a request that has come to nothing."""
         self.ready.append(Failure(request, error))
 
-    def await_read(self, request: int, wait_id: int, form: Callable[[Message], object]) -> None:
-        """Answer a request with the message in this form when the read that waits has ended."""
-        self._waits[wait_id] = request, form
+    def await_read(
+        self, request: int, wait_id: int, form: Callable[[Message], object], when_ended: Callable[[Now], None]
+    ) -> None:
+        """Answer a request with the message in this form when the read that waits has ended.
+
+        `when_ended` comes first, however the read has ended.
+        """
+        self._waits[wait_id] = request, form, when_ended
 
     def end_read(self, ended: ReadEnded) -> None:
-        request, form = self._waits.pop(ended.wait_id)
+        request, form, when_ended = self._waits.pop(ended.wait_id)
+        when_ended(self.now)
         if ended.message is not None:
             self.reply(request, form(ended.message))
         else:

@@ -1,6 +1,6 @@
 """Which queues hold a message, by its identifier: right for every message, whatever their number.
 
-Positions keep the tags of their messages (waypost.core.message_tags). What arrives is tagged on its arrival. A start
+Positions keep the tags of their messages (waypost.core.stored_message). What arrives is tagged on its arrival. A start
 reads no messages, so those that were there before it are read behind it, in parts that leave others their turn; until
 the last of them is tagged, the index says how many it does not know yet.
 """
@@ -12,11 +12,10 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.core.message import Message
-from waypost.core.message_tags import tag_of, tag_of_identifier, tag_of_packet
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import START, UNTAGGED
 from waypost.core.queues import Queue
-from waypost.core.stored_message import check_packet
+from waypost.core.stored_message import check_packet, tag_of, tag_of_identifier, tag_of_packet
 from waypost.errors import DecodeError, StoreDamaged, StoreError
 from waypost.limits import INDEX_PART, INDEX_PARTS_AWAITED, INDEX_PAUSE_SECONDS
 from waypost.node.kernel import Kernel
@@ -25,7 +24,7 @@ from waypost.wire.identifiers import MessageIdentifier
 
 
 @dataclass(slots=True)
-class _Place:
+class _UntaggedQueue:
     """A queue with messages that were there at the start; so many of them have no tag yet, or are gone."""
 
     queue: Queue
@@ -44,7 +43,9 @@ class MessageIndex:
         self._timers: Final = kernel.timers
         self._messages: Final = kernel.messages
         self._positions: Final = positions
-        self._queues: Final = deque(_Place(queue, len(queue.positions)) for queue in queues if len(queue.positions))
+        self._queues: Final = deque(
+            _UntaggedQueue(queue, len(queue.positions)) for queue in queues if len(queue.positions)
+        )
         # Up to where the messages of the first queue were looked at.
         self._after = START
         # What waits until all are tagged, and until when; all wait equally long.

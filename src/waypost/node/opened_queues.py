@@ -32,7 +32,7 @@ _ADMIN: Final = frozenset({AccessType.RECEIVE_ADMIN, AccessType.PEEK_ADMIN})
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OpenedCursor:
     """A cursor, and the handle that it belongs to."""
 
     handle: OpenQueueDescriptor
@@ -75,7 +75,7 @@ class OpenedQueues:
         # Those that are open for sending, the oldest first.
         self._sending: Final[dict[OpenedQueue, None]] = {}
         self._exclusive: Final[dict[str, tuple[FormatName, OpenQueueDescriptor]]] = {}
-        self._cursors: Final[dict[str, Place]] = {}
+        self._cursors: Final[dict[str, OpenedCursor]] = {}
         # Queues that are being deleted, whose handles are to be closed when they are gone.
         self._deleted: Final[set[Queue]] = set()
 
@@ -161,7 +161,7 @@ class OpenedQueues:
                 cursor = self._manager.open_cursor(handle)
                 if cursor is None:
                     raise failure(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
-                self._cursors[identifier] = Place(handle, cursor)
+                self._cursors[identifier] = OpenedCursor(handle, cursor)
 
         if handle is UNSET:
             access = AccessType.RECEIVE_ADMIN if outgoing else AccessType.RECEIVE
@@ -170,7 +170,7 @@ class OpenedQueues:
             place(call, self.exclusive(handle, text))
         return identifier
 
-    def cursor(self, identifier: str) -> Place:
+    def cursor(self, identifier: str) -> OpenedCursor:
         place = self._cursors.get(identifier)
         if place is None:
             raise InvalidHandle("the cursor is not open")

@@ -62,7 +62,7 @@ from waypost.api.operations import (
     ShowQueue,
 )
 from waypost.clock import Now
-from waypost.node.bulk import BulkReading
+from waypost.node.bulk import BulkReadingCalls
 from waypost.node.bulk_writing import BulkWriting
 from waypost.node.damage_calls import DamageCalls
 from waypost.node.explain_calls import ExplainCalls
@@ -127,7 +127,7 @@ class Handlers:
         self._on(Explain, ExplainCalls(node).explain)
         self._on(ListDamaged, damage.list_damaged)
         self._on(ForgetDamaged, damage.forget)
-        bulk_reading, writing = BulkReading(node), BulkWriting(node)
+        bulk_reading, writing = BulkReadingCalls(node), BulkWriting(node)
         self._on(ListBulkQueues, bulk_reading.list_queues)
         self._on(ShowBulkQueue, bulk_reading.show)
         self._on(ShowBulkQueues, bulk_reading.show_some)

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace as changed
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -12,7 +11,7 @@ from waypost.api.excerpt import excerpt
 from waypost.api.names import format_name, path_name, short_name
 from waypost.api.operations import CreateQueue, DeleteQueue, ListQueues, PauseQueue, ResumeQueue, SetQueue, ShowQueue
 from waypost.api.properties import QueueInfo, QueueList, QueueProperties
-from waypost.api.queue_attributes import ignored, queue_attributes
+from waypost.api.queue_attributes import ignored, queue_attributes, with_attributes
 from waypost.api.queues import Kind
 from waypost.core.queues import OutgoingQueue, Queue, QueueAttributes
 from waypost.errors import InvalidParameter, QueueNotFound
@@ -61,7 +60,7 @@ class QueueCalls:
     def create(self, call: Call, operation: CreateQueue) -> None:
         path = path_name(operation.name, self._computer)
         given, notes = _without_ignored(self._name(operation.name), operation)
-        attributes = QueueAttributes(path, transactional=operation.transactional, **given)
+        attributes = with_attributes(QueueAttributes(path, transactional=operation.transactional), given)
         self._node.kernel.check_room()
         with self._node.kernel.operation(call.now):
             self._manager.create_queue(attributes, call.now)
@@ -74,7 +73,7 @@ class QueueCalls:
         queue = queue_named(self._manager, name)
         self._node.kernel.check_store()
         with self._node.kernel.operation(call.now):
-            self._manager.modify_queue(queue, changed(queue.attributes, **given), call.now)
+            self._manager.modify_queue(queue, with_attributes(queue.attributes, given), call.now)
             self._node.kernel.reply(call.request, replace(self._info(name), notes=notes))
 
     def pause(self, call: Call, operation: PauseQueue) -> None:
@@ -136,7 +135,7 @@ class QueueCalls:
         return format_name(text, self._computer)
 
 
-def _without_ignored(name: FormatName, properties: QueueProperties) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _without_ignored(name: FormatName, properties: QueueProperties) -> tuple[dict[str, object], tuple[str, ...]]:
     """The attributes that are given, without what changes nothing, and a sentence for that."""
     attributes = queue_attributes(properties)
     sentence = ignored(name, properties)

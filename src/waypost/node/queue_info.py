@@ -24,6 +24,7 @@ def queue_named(manager: QueueManager, name: FormatName) -> Queue:
 
 def queue_info(queue: Queue, name: FormatName, queue_manager: bytes, *, damaged_count: int = 0) -> QueueInfo:
     journal, number = queue.journal, queue.private_queue_number
+    properties: dict[str, Any] = shown(queue.attributes)
     return QueueInfo(
         path=f"{queue.pathname};journal" if queue.is_journal else str(queue.pathname),
         format_name=str(name),
@@ -39,7 +40,7 @@ def queue_info(queue: Queue, name: FormatName, queue_manager: bytes, *, damaged_
         modified=datetime.fromtimestamp(queue.modify_time, UTC),
         **(_outgoing(queue) if isinstance(queue, OutgoingQueue) else {}),
         damaged_count=damaged_count,
-        **shown(queue.attributes),
+        **properties,
     )
 
 

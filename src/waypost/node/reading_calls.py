@@ -55,6 +55,11 @@ class ReadingCalls:
         self._transactions: Final = transactions
 
     def receive(self, call: Call, operation: Receive) -> None:
+        if operation.lease_s is not UNSET or operation.acknowledge:
+            raise InvalidParameter(
+                "lease_s and acknowledge are for a daemon; here a lease is a transaction with a time limit: "
+                "`queue.lease()`, or `transaction` with `begin_s`"
+            )
         found = _place(operation)
         transaction = self._transactions.joined(call, operation.transaction, operation.begin_s)
         request = ReadRequest(milliseconds(operation.timeout_s), None, call.request, transaction)
@@ -76,7 +81,7 @@ class ReadingCalls:
         """Receive the first message, or that at the cursor."""
         self._check_can_take(request)
         with self._kernel.operation(call.now):
-            self._answer(call, self._reading.dequeue_message(handle, request, call.now))
+            self._answer(call, request, self._reading.dequeue_message(handle, request, call.now))
 
     def receive_messages(self, call: Call, handle: OpenQueueDescriptor, count: int, request: ReadRequest) -> None:
         """Receive up to `count` messages that are there, or wait for one and take what has come with it."""
@@ -93,7 +98,7 @@ class ReadingCalls:
                 others = self._reading.dequeue_messages(handle, count - 1, request) if count > 1 else ()
                 return Received([message, *others])
 
-            self._answer(call, self._reading.dequeue_message(handle, request, call.now), with_others)
+            self._answer(call, request, self._reading.dequeue_message(handle, request, call.now), with_others)
 
     def receive_found_message(
         self, call: Call, handle: OpenQueueDescriptor, found: tuple[int, MessageSeekAction], request: ReadRequest
@@ -101,7 +106,7 @@ class ReadingCalls:
         """Receive the message that the action finds from the LookupIdentifier. Nothing waits here."""
         self._check_can_take(request)
         with self._kernel.operation(call.now):
-            self._answer(call, self._reading.read_message_by_lookup_identifier(handle, *found, request))
+            self._answer(call, request, self._reading.read_message_by_lookup_identifier(handle, *found, request))
 
     def peek(self, call: Call, operation: Peek) -> None:
         found = _place(operation)
@@ -121,13 +126,13 @@ class ReadingCalls:
     def peek_message(self, call: Call, handle: OpenQueueDescriptor, request: ReadRequest) -> None:
         """Show the first message, or that at the cursor."""
         with self._kernel.operation(call.now):
-            self._answer(call, self._reading.peek_message(handle, request, call.now))
+            self._answer(call, request, self._reading.peek_message(handle, request, call.now))
 
     def peek_found_message(
         self, call: Call, handle: OpenQueueDescriptor, found: tuple[int, MessageSeekAction]
     ) -> None:  # fmt: skip
         with self._kernel.operation(call.now):
-            self._answer(call, self._reading.read_message_by_lookup_identifier(handle, *found, None))
+            self._answer(call, None, self._reading.read_message_by_lookup_identifier(handle, *found, None))
 
     def browse(self, call: Call, operation: Browse) -> None:
         """A page of what can be peeked at behind a LookupIdentifier, which need not be in the queue any more."""
@@ -207,7 +212,7 @@ class ReadingCalls:
     def cursor_next(self, call: Call, operation: CursorNext) -> None:
         handle, request = self._at(call, operation)
         with self._kernel.operation(call.now):
-            self._answer(call, self._reading.peek_next_message(handle, request, call.now))
+            self._answer(call, request, self._reading.peek_next_message(handle, request, call.now))
 
     def cursor_receive(self, call: Call, operation: CursorReceive) -> None:
         self.receive_message(call, *self._at(call, operation))
@@ -227,11 +232,14 @@ class ReadingCalls:
     def _answer(
         self,
         call: Call,
+        request: ReadRequest | None,
         read: reading.Read | Waiting,
         form: Callable[[Message], Received] = lambda message: Received([message]),
     ) -> None:
         if type(read) is Waiting:
-            self._kernel.await_read(call.request, read.wait_id, form)
+            transaction = None if request is None else request.transaction
+            used = self._transactions.used
+            self._kernel.await_read(call.request, read.wait_id, form, lambda now: used(transaction, now))
             return
         assert type(read) is reading.Read
         if read.status is not HResult.MQ_OK:

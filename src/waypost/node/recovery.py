@@ -32,8 +32,8 @@ from waypost.store import keys
 from waypost.store.descriptions import describe
 from waypost.store.keys import Counter
 from waypost.store.port import Item, Reader, Table, after
-from waypost.store.queue_records import QueueManagerRecord, QueueRecord, TotalsRecord
-from waypost.store.records import EXPIRES, PURGE_PENDING, PositionRecord, TransactionRecord
+from waypost.store.queue_records import QueueManagerRecord, QueueRecord
+from waypost.store.records import EXPIRES, PURGE_PENDING, PositionRecord, TotalsRecord, TransactionRecord
 from waypost.timers import Timers
 from waypost.transfer.settings import TransferSettings
 from waypost.wire.message_class import MessageClass

@@ -16,11 +16,12 @@ from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import is_numbered, set_sequence
 from waypost.errors import ResetUnderWay, StoreDamaged
 from waypost.limits import MAX_SCAN_BYTES, RENUMBERED_PART
-from waypost.node import transfer_store
+from waypost.node import scans
 from waypost.node.kernel import Kernel
 from waypost.node.network.network import Network
-from waypost.node.sequences import BEFORE_TRANSACTIONAL, Sequences
-from waypost.store.port import Reader
+from waypost.node.sequences import BEFORE_TRANSACTIONAL, Sequences, outgoing_sequence
+from waypost.store import keys
+from waypost.store.port import Reader, Table
 from waypost.store.sequence_records import RenumberingRecord
 from waypost.transfer.sequences import OutgoingSequence
 
@@ -87,7 +88,7 @@ class Renumberings:
         self._sequences: Final = sequences
         self._network: Final = network
         self._works: Final[dict[int, Renumbering]] = {}
-        for number, (sequence, lookup_id, end) in transfer_store.read_renumberings(reader).items():
+        for number, (sequence, lookup_id, end) in _read(reader).items():
             queue = manager.collection.by_number.get(number)
             if not isinstance(queue, OutgoingQueue):
                 raise StoreDamaged(f"the sequence of queue {number} is being reset, and it is not an outgoing queue")
@@ -156,7 +157,7 @@ class Renumberings:
         queue = work.queue
         del self._works[queue.number]
         queue.awaits_numbers = False
-        transfer_store.delete_renumbering(self._kernel.messages.batch, queue.number)
+        self._kernel.messages.batch.delete(Table.COUNTERS, keys.renumbering_key(queue.number))
         if self._network is not None:
             self._network.departures.want(queue)
         self._kernel.notice("sequence reset", queue=str(queue), renumbered=work.count)
@@ -167,4 +168,15 @@ class Renumberings:
         record = RenumberingRecord(
             work.sequence.sequence_id.value, work.sequence.next_number, work.lookup_id, work.end
         )  # fmt: skip
-        transfer_store.write_renumbering(self._kernel.messages.batch, work.queue.number, record)
+        self._kernel.messages.batch.put(Table.COUNTERS, keys.renumbering_key(work.queue.number), record.encode())
+
+
+def _read(reader: Reader) -> dict[int, tuple[OutgoingSequence, int, int]]:
+    """Resets under way, by the numbers of the queues: the new sequence, and between which positions they go on."""
+    found: dict[int, tuple[OutgoingSequence, int, int]] = {}
+    for key, value in scans.items(reader, Table.COUNTERS, *keys.renumbering_range()):
+        # All of COUNTERS was decoded before.
+        record = RenumberingRecord.decode(value)
+        sequence = outgoing_sequence(record.sequence_identifier, record.next_number)
+        found[keys.renumbering_queue_of(key)] = sequence, record.lookup_id, record.end
+    return found

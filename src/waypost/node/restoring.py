@@ -22,7 +22,7 @@ from waypost.node import manager_store, scans
 from waypost.node.message_records import message_of, value_of
 from waypost.node.renumbering import give_number
 from waypost.node.reserves import stored_end
-from waypost.node.transfer_store import last_time_stamp, write_last_time_stamp, write_outgoing
+from waypost.node.sequences import last_time_stamp, write_last_time_stamp, write_outgoing
 from waypost.store import keys
 from waypost.store.keys import Counter
 from waypost.store.port import Batch, Item, Store, Table, after

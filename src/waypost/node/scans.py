@@ -11,6 +11,7 @@ from waypost.errors import DecodeError, RecordDamaged, StoreDamaged, StoreError,
 from waypost.store.descriptions import describe
 from waypost.store.keys import message_range
 from waypost.store.port import Item, Reader, Table, after
+from waypost.store.whole import whole_pages
 
 _PAGE: Final = 10_000
 _Record = TypeVar("_Record")
@@ -72,22 +73,8 @@ def keys(reader: Reader, table: Table) -> Iterator[bytes]:
 
 def whole_items(reader: Reader, table: Table, start: bytes, stop: bytes) -> Iterator[Item]:
     """The records of a range that are not damaged, for those who need not have all."""
-    while True:
-        try:
-            page = reader.scan(table, start, stop, _PAGE)
-        except RecordDamaged as damage:
-            start = after(damage.key)
-            continue
-        if not page:
-            return
+    for page in whole_pages(reader, table, start, stop, _PAGE):
         yield from page
-        start = after(page[-1][0])
-
-
-def range_items(reader: Reader, table: Table, start: bytes, stop: bytes) -> Iterator[Item]:
-    while page := reader.scan(table, start, stop, _PAGE):
-        yield from page
-        start = after(page[-1][0])
 
 
 def messages_and_damage(reader: Reader, queue: int) -> Iterator[tuple[Sequence[Item], RecordDamaged | None]]:

@@ -26,6 +26,7 @@ from waypost.transfer.incoming import IncomingSequences
 from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.sequences import TxOutgoingSequence
 from waypost.wire.format_names import FormatName
+from waypost.wire.identifiers import TxSequenceId
 
 _GUID_SIZE: Final = len(NULL_GUID)
 _SOME: Final = 100
@@ -102,7 +103,7 @@ class SequenceAdmin:
                     "refused",
                     by_number[each.queue],
                     each.source,
-                    each.time_stamp << 32,
+                    TxSequenceId(0, each.time_stamp).value,
                     0,
                     (each.address,),
                     each.last_time,

@@ -26,6 +26,7 @@ from waypost.node.node import Node
 from waypost.node.sequence_admin import Line, Page, Reset, SequenceAdmin, Wanted
 from waypost.peers import peer_of
 from waypost.wire.format_names import FormatName
+from waypost.wire.identifiers import TxSequenceId
 from waypost.wire.ip_addresses import plain_address
 
 _SOME: Final = 3
@@ -117,7 +118,7 @@ class SequenceCalls:
             if not node.destinations.revoke(guid, address):
                 raise InvalidParameter(f"{address} was not admitted for {guid_text(guid)}")
             if node.network is not None:
-                node.network.judging.revoked(guid, address)
+                node.network.ack_judging.revoked(guid, address)
             node.kernel.reply(call.request)
 
     def admitted(self, call: Call, _: ListAdmitted) -> None:
@@ -147,15 +148,15 @@ class SequenceCalls:
         return SequencePage(tuple(self._info(line, now) for line in page.lines), page.next.hex())
 
     def _info(self, line: Line, now: Now) -> SequenceInfo:
-        time_stamp, ordinal = divmod(line.sequence_id, 1 << 32)
+        identifier = TxSequenceId.of(line.sequence_id)
         assert line.direction in DIRECTIONS
         return SequenceInfo(
             line.direction,
             self._name(line.queue),
             guid_text(line.source),
             line.addresses,
-            datetime.fromtimestamp(time_stamp, UTC),
-            ordinal,
+            datetime.fromtimestamp(identifier.time_stamp, UTC),
+            identifier.ordinal,
             line.number,
             datetime.fromtimestamp(line.last_time, UTC) if line.last_time else None,
             line.rejected,

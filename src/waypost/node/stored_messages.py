@@ -18,12 +18,11 @@ from waypost.limits import MAX_SCAN_BYTES
 from waypost.node.damaged import DamagedMessages, size_of
 from waypost.node.message_records import head_of, message_of, unchecked_message_of, value_of
 from waypost.store import keys
-from waypost.store.checksums import seal
 from waypost.store.descriptions import describe
 from waypost.store.keys import message_key
 from waypost.store.port import Action, Batch, Reader, Table
-from waypost.store.queue_records import TotalsRecord
-from waypost.store.records import EXPIRES, PURGE_PENDING, PositionRecord
+from waypost.store.records import EXPIRES, PURGE_PENDING, PositionRecord, TotalsRecord
+from waypost.store.sealed_tables import seal
 from waypost.wire.codec import INFINITE
 
 _Key = tuple[int, int]

@@ -1,4 +1,7 @@
-"""The operations on transactions of applications, which are known by their GUIDs."""
+"""The operations on transactions of applications, which are known by their GUIDs.
+
+One that begins with a time limit is aborted when nobody has used it for that long. A read that waits in it uses it.
+"""
 
 from contextlib import suppress
 from typing import Final
@@ -12,6 +15,7 @@ from waypost.clock import Now
 from waypost.errors import DecodeError, InvalidParameter, WaypostError
 from waypost.guid import guid_text, parse_guid
 from waypost.hresult import HResult
+from waypost.limits import MAX_HTTP_LEASE_SECONDS
 from waypost.node.failures import failure
 from waypost.node.kernel import Call
 from waypost.node.node import Node
@@ -20,19 +24,22 @@ from waypost.node.node import Node
 class TransactionCalls:
     """Those on one node."""
 
-    __slots__ = ("_kernel", "_new_guid", "_open", "_transactions")
+    __slots__ = ("_kernel", "_limits", "_new_guid", "_open", "_reading", "_transactions")
 
     def __init__(self, node: Node) -> None:
         self._kernel: Final = node.kernel
         self._new_guid: Final = node.new_guid
         self._transactions: Final = node.manager.transactions
+        self._reading: Final = node.manager.reading
         # Those that were begun here and have not ended.
         self._open: Final[dict[str, bytes]] = {}
+        # Seconds that each may rest, of those that have a limit.
+        self._limits: Final[dict[bytes, float]] = {}
 
     def begin(self, call: Call, operation: BeginTransaction) -> None:
         identifier = self._new_guid() if operation.id is UNSET else _identifier(operation.id)
         with self._kernel.operation(call.now):
-            self._begin(identifier)
+            self._begin(identifier, 0.0 if operation.timeout_s is UNSET else operation.timeout_s, call.now)
             # Whoever leases it to others knows when it ends.
             self._kernel.reply(call.request, TransactionObject(guid_text(identifier), ""))
 
@@ -44,11 +51,11 @@ class TransactionCalls:
             self._end(call, self._transactions.transaction_commit(identifier, call.now.wall))
             # A queue that was deleted meanwhile may have left nothing to be written here.
             self._kernel.await_everything()
-        self._open.pop(operation.identifier, None)
+        self._forget(identifier)
 
     def abort(self, call: Call, operation: AbortTransaction) -> None:
         identifier = self._identifier(operation.identifier)
-        self._open.pop(operation.identifier, None)
+        self._forget(identifier)
         self._abort(call, identifier)
 
     def joined(self, call: Call, transaction: str | UnsetType, begin_s: float | UnsetType) -> bytes | None:
@@ -60,13 +67,21 @@ class TransactionCalls:
         identifier = self._identifier(transaction)
         if begin_s is not UNSET and identifier not in self._transactions.collection:
             with self._kernel.operation(call.now):
-                self._begin(identifier)
+                self._begin(identifier, begin_s, call.now)
+        else:
+            self.used(identifier, call.now)
         return identifier
+
+    def used(self, identifier: bytes | None, now: Now) -> None:
+        """Let the time limit of a transaction begin again, if it has one."""
+        if identifier in self._limits:
+            self._start_limit(identifier, now)
 
     def stop(self, now: Now) -> None:
         """Abort what is under way, because the queue manager ends."""
         while self._open:
-            _, identifier = self._open.popitem()
+            identifier = next(iter(self._open.values()))
+            self._forget(identifier)
             with suppress(WaypostError):
                 self._abort(Call(0, now), identifier)
 
@@ -86,9 +101,33 @@ class TransactionCalls:
             raise failure(status)
         self._kernel.reply(call.request)
 
-    def _begin(self, identifier: bytes) -> None:
+    def _begin(self, identifier: bytes, limit_s: float, now: Now) -> None:
+        """`limit_s` is 0 without a limit."""
         self._transactions.create_transaction(identifier)
         self._open[guid_text(identifier)] = identifier
+        if limit_s:
+            self._limits[identifier] = min(limit_s, MAX_HTTP_LEASE_SECONDS)
+            self._start_limit(identifier, now)
+
+    def _forget(self, identifier: bytes) -> None:
+        self._open.pop(guid_text(identifier), None)
+        if self._limits.pop(identifier, None) is not None:
+            self._kernel.timers.stop((TransactionCalls, identifier))
+
+    def _start_limit(self, identifier: bytes, now: Now) -> None:
+        """It begins, or begins again."""
+        deadline = now.monotonic + self._limits[identifier]
+        self._kernel.timers.start(
+            (TransactionCalls, identifier), deadline, lambda now: self._limit_ended(identifier, now)
+        )
+
+    def _limit_ended(self, identifier: bytes, now: Now) -> None:
+        if self._reading.waits_in(identifier):
+            self._start_limit(identifier, now)
+            return
+        self._forget(identifier)
+        # The queue manager may have ended it.
+        self._transactions.transaction_abort(identifier)
 
     def _identifier(self, text: str) -> bytes:
         return self._open.get(text) or _identifier(text)

@@ -1,11 +1,12 @@
-"""What remote readers may open, and which queue decides: MS-MQRR 3.1.4.2 and MS-MQMP 3.1.4.2."""
+"""Access checks for remote readers, and the queue that decides: MS-MQRR 3.1.4.2 and MS-MQMP 3.1.4.2."""
 
 from dataclasses import replace
 from typing import Final
 
 from waypost.core.queues import AccessType, Queue, ShareMode
-from waypost.errors import QueueNotFound
+from waypost.errors import AccessDenied, QueueNotFound
 from waypost.remote.context import RemoteHost
+from waypost.rpc.authentication import Caller
 from waypost.wire.format_names import DirectFormatName, FormatName, Suffix
 
 # dwAccess and dwShareMode of 3.1.4.2. Others are refused (readings MQRR 3.14).
@@ -22,9 +23,10 @@ def find_guard(host: RemoteHost, name: FormatName) -> Queue | None:
     return queue
 
 
-def guard_of(host: RemoteHost, name: FormatName) -> Queue:
-    """The same for a name that stands for something. Raises QueueNotFound."""
-    queue = find_guard(host, name)
-    if queue is None:
-        raise QueueNotFound(f"{name} is no queue of this computer")
-    return queue
+def check_access(host: RemoteHost, caller: Caller, name: FormatName, access: AccessType) -> None:
+    """Whether the caller may open what the name stands for. Raises QueueNotFound and AccessDenied."""
+    guard = find_guard(host, name)
+    if guard is None:
+        raise QueueNotFound(f"{name} is not a queue of this computer")
+    if not host.may(caller, guard, access):
+        raise AccessDenied(f"{guard} is not for this caller")

@@ -1,8 +1,8 @@
-"""What the servers of remote reading need of the queue manager around them: MS-MQRR 3.1 and MS-MQQP 3.1.
+"""The ports of the servers of remote reading to the queue manager: MS-MQRR 3.1 and MS-MQQP 3.1.
 
 A handler runs inside an operation of the queue manager. It works on the core and answers its call; the answer leaves
-when what was done is durable, which is the host's concern. What goes on later comes back through callbacks, inside an
-operation of its own.
+when what was done is durable, which is the host's concern. Later events come back through callbacks, inside a
+separate operation.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ ReadThen: TypeAlias = Callable[[Read, Now], None]
 
 @dataclass(frozen=True, slots=True)
 class RemoteSettings:
-    """How remote reading is served.
+    """Settings of the servers of remote reading.
 
     `pending_request_timeout_s` is how long a message that was given out waits for its end (MS-MQRR 3.1.2.2, product
     note 11); it is never 0. `transaction_timeout_s` is how long a transaction that a remote reader began may take until

@@ -20,7 +20,7 @@ SEEKS: Final[dict[int, MessageSeekAction]] = {
 
 
 def seek_of(action: int, lookup_id: int) -> MessageSeekAction:
-    """Which message one of the lookup actions means."""
+    """The message that a lookup action means."""
     seek = SEEKS[action]
     if seek is MessageSeekAction.SEEK_NEXT and lookup_id == FIRST:
         return MessageSeekAction.SEEK_FIRST

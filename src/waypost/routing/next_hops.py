@@ -1,13 +1,18 @@
 """MS-MQBR 3.1.5: the queue managers that can be the next hop on the way to another one, best first.
 
 Where the algorithm takes one of several routing servers or site gates, all of them are given: the first is the one to
-take, and the others are there for when it cannot be reached. Nobody is a next hop of itself.
+take, and the others are for when it is unreachable. No host is a next hop of itself.
+
+The RoutingTable (3.1.1.2, 3.1.3.1) says over which neighbour the least-cost path to another site leads. It is made from
+the directory when it is asked for, so it is never older than that and needs no timer. Of paths with the same cost, the
+one whose first site has the lowest identifier is taken, everywhere and always.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
 
-from waypost.routing.routing_table import routing_table
-from waypost.routing.topology import Machine, RoutingDirectory
+from waypost.routing.topology import Machine, RoutingDirectory, RoutingLink, Site
 
 
 def get_next_hops(source_id: bytes, destination_id: bytes, directory: RoutingDirectory) -> list[bytes]:
@@ -64,3 +69,35 @@ def _site_gates(sites: tuple[bytes, ...], directory: RoutingDirectory) -> Iterat
     for site in directory.sites():
         if site.identifier in sites:
             yield from site.site_gate_identifiers
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the RoutingTable, with the cost that it was chosen for."""
+
+    cost: int
+    next_hop_site_id: bytes
+
+
+def routing_table(own_sites: Iterable[bytes], sites: Iterable[Site], links: Iterable[RoutingLink]) -> dict[bytes, Row]:
+    """The rows by DestinationSiteID, without one's own sites and those that no path leads to."""
+    known = {site.identifier for site in sites}
+    neighbours: dict[bytes, list[tuple[bytes, int]]] = {site: [] for site in known}
+    for link in links:
+        ends = link.site1_identifier, link.site2_identifier
+        if known.issuperset(ends):
+            neighbours[ends[0]].append((ends[1], link.actual_cost))
+            neighbours[ends[1]].append((ends[0], link.actual_cost))
+    roots = known.intersection(own_sites)
+    table: dict[bytes, Row] = {}
+    # Dijkstra's algorithm: cost, the first site of the path, its last one.
+    paths = [(cost, site, site) for root in roots for site, cost in neighbours[root]]
+    paths.sort()
+    while paths:
+        cost, first, last = heappop(paths)
+        if last in table or last in roots:
+            continue
+        table[last] = Row(cost, first)
+        for site, more in neighbours[last]:
+            heappush(paths, (cost + more, first, site))
+    return table

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
 
+from waypost.errors import UnsupportedFormatName
 from waypost.guid import NULL_GUID
-from waypost.routing.destinations import get_destination_info
 from waypost.routing.next_hops import get_next_hops
 from waypost.routing.routes import Route
 from waypost.routing.topology import RoutingDirectory
-from waypost.wire.format_names import Destination, FormatName
+from waypost.wire.direct_names import DEFAULT_PORTS
+from waypost.wire.format_names import ConnectorFormatName, Destination, DirectFormatName, FormatName, PublicFormatName
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +49,26 @@ class Routing:
         self._routes: Final = {route.queue_manager: route for route in routes}
 
     def destination(self, name: FormatName) -> Destination | None:
-        """MS-MQQB 3.1.7.4. None if it fails."""
-        return get_destination_info(name, self._directory)
+        """MS-MQQB 3.1.7.4. None if the directory does not know the queue, or no session leads there.
+
+        The text takes host and GUID from the Queue object that the directory has of a public queue, where neither is:
+        they are those of its queue manager. No session leads to the host in the name of an HTTP queue or of a group.
+        """
+        match name:
+            case PublicFormatName(guid) | ConnectorFormatName(guid):
+                return None if self._directory is None else self._directory.destination_of_queue(guid)
+            case DirectFormatName(protocol) if protocol in DEFAULT_PORTS:
+                return None
+        try:
+            return name.destination()
+        except UnsupportedFormatName:
+            return None
 
     def next_hops(self, destination: Destination) -> list[Hop]:
-        """The hops to try, in this order; none if there is no way.
+        """The hops to try, in this order; none without a route.
 
-        readings MQQB 3.11: the host in a direct name is the one hop to it. Without a directory there are no routing
-        servers either, and a queue manager without a route is reached at once.
+        readings MQQB 3.11: the host in a direct name is the one hop to it. Without a directory nobody knows
+        routing servers, and a queue manager without a route is one hop away.
         """
         route = self._routes.get(destination.queue_manager)
         if route is not None:
@@ -73,7 +86,7 @@ class Routing:
         return bool(wanted) and any(wanted in (name.casefold(), _short(name)) for name in names if name)
 
     def host_of(self, queue_manager: bytes) -> str:
-        """The name of its host, as a route or the directory tells it; "" if neither does."""
+        """The name of its host, as a route or the directory gives it; "" if neither does."""
         route = self._routes.get(queue_manager)
         if route is not None and route.host:
             return route.host

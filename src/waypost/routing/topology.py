@@ -1,4 +1,4 @@
-"""What routing knows of the enterprise, and how it asks: the data elements of MS-MQBR 3.1.1.1 as far as they matter."""
+"""The enterprise as routing knows it: the data elements of MS-MQBR 3.1.1.1 that it needs, and their reads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class RoutingLink:
 
 
 class RoutingDirectory(Protocol):
-    """The reads of MS-MQBR 3.1.5.9 and MS-MQQB 3.1.7.4. What cannot be read is not there; the order never changes."""
+    """The reads of MS-MQBR 3.1.5.9 and MS-MQQB 3.1.7.4. Unreadable objects are missing; the order never changes."""
 
     def queue_manager(self, identifier: bytes, /) -> Machine | None: ...
 

@@ -8,7 +8,7 @@ behind the port, outside this layer.
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias, get_args
 
 from waypost.errors import AuthenticationFailed
 from waypost.hresult import HResult
@@ -48,9 +48,14 @@ class AuthLevel(IntEnum):
         return cls(number) if cls.NONE <= number <= cls.PRIVACY else None
 
 
+# The words for the levels that a program or a configuration can ask for.
+Level: TypeAlias = Literal["none", "connect", "integrity", "privacy"]
+LEVELS: Final[dict[str, AuthLevel]] = {word: AuthLevel[word.upper()] for word in get_args(Level)}
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls: `name` is DOMAIN\\user or a principal, and None for somebody who did not say."""
+    """A caller: `name` is DOMAIN\\user or a principal, and None for an anonymous one."""
 
     level: AuthLevel
     name: str | None
@@ -91,13 +96,13 @@ class SecurityContext(Protocol):
 
     @property
     def principal(self) -> str | None:
-        """Who the initiator is, once an acceptor is complete."""
+        """The initiator, once an acceptor is complete."""
 
     def step(self, token: bytes | None) -> bytes | None:
         """Takes a token of the other side (None: begin); the token that answers it, or None if there is none."""
 
     def signature_size(self, level: AuthLevel) -> int:
-        """How long the token of a fragment is that is protected at this level."""
+        """Size of the token of a fragment at this level of protection."""
 
     def protect(self, parts: Parts, level: AuthLevel) -> tuple[bytes, bytes]:
         """The body as it goes on the wire, and the token."""

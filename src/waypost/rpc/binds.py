@@ -1,8 +1,8 @@
 """The PDUs that begin a connection: C706 12.6.3.1, 12.6.4.2 to 12.6.4.5; MS-RPCE 2.2.2.4, 2.2.2.5, 2.2.2.9 to 2.2.2.15.
 
 bind and alter_context offer presentation contexts, each an interface with the transfer syntaxes that the client speaks;
-bind_ack and alter_context_resp answer each of them in its place. The counts of the lists follow from the lists. What a
-PDU has behind its last field is kept in `rest`.
+bind_ack and alter_context_resp answer each of them in its place. The counts of the lists follow from the lists. Bytes
+after the last field of a PDU are kept in `rest`.
 """
 
 import struct
@@ -293,7 +293,7 @@ class BindNak:
 
 @dataclass(slots=True)
 class Auth3:
-    """MS-RPCE 2.2.2.10: the last token of three. What its body holds means nothing."""
+    """MS-RPCE 2.2.2.10: the last token of three. Its body is ignored."""
 
     packet_type: ClassVar[PacketType] = PacketType.AUTH3
 

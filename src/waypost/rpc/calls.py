@@ -37,7 +37,7 @@ STUB_STEP: Final = 16
 
 
 class FaultStatus(IntEnum):
-    """What a fault says: Win32 codes that MS-RPCE names, and C706 Appendix N.2. A fault may have any other number."""
+    """Status of a fault: Win32 codes that MS-RPCE names, and C706 Appendix N.2. A fault may have any other number."""
 
     ACCESS_DENIED = 0x0000_0005
     BAD_STUB_DATA = 0x0000_06F7
@@ -90,7 +90,7 @@ class Request:
         return self.head(self.alloc_hint) + self.stub_data
 
     def head(self, alloc_hint: int) -> bytes:
-        """What stands before the stub data, of a fragment with this alloc_hint."""
+        """The bytes before the stub data of a fragment with this alloc_hint."""
         fixed = _REQUEST.pack(alloc_hint, self.context_id, self.opnum)
         return fixed + exactly(OBJECT_SIZE, self.object, REQUEST, "object") if self.object else fixed
 
@@ -125,7 +125,7 @@ class Response:
         return self.head(self.alloc_hint) + self.stub_data
 
     def head(self, alloc_hint: int) -> bytes:
-        """What stands before the stub data, of a fragment with this alloc_hint."""
+        """The bytes before the stub data of a fragment with this alloc_hint."""
         return _RESPONSE.pack(alloc_hint, self.context_id, self.cancel_count, self.reserved)
 
     @property
@@ -165,7 +165,7 @@ Call = TypeVar("Call", Request, Response)
 
 
 def stub_offset(header: Header) -> int:
-    """How many bytes of the body of a request or a response stand before its stub data."""
+    """Number of bytes before the stub data in the body of a request or a response."""
     return _REQUEST.size + (OBJECT_SIZE if header.ptype == PacketType.REQUEST and header.has_object else 0)
 
 

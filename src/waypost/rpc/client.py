@@ -2,8 +2,8 @@
 
 Bytes go in and out, and calls come to results. Calls that are made before the server has accepted the connection wait
 for that; several are open at a time if the server can do that, else they go one after the other. Each call has exactly
-one result: the reply, RpcFault, or another WaypostError. What breaks the protocol ends the connection and all its
-calls; an answer that cannot be read ends its call alone, with a DecodeError.
+one result: the reply, RpcFault, or another WaypostError. A break of the protocol ends the connection and all its
+calls; a malformed answer ends its call alone, with a DecodeError.
 """
 
 from collections import deque
@@ -107,7 +107,7 @@ class ClientConnection:
     # --- Events of the transport
 
     def start(self) -> None:
-        """The transport is connected. Raises AuthenticationFailed if there are no credentials to begin with."""
+        """The transport is connected. Raises AuthenticationFailed without credentials to begin with."""
         self._output.append(self._binding.first())
 
     def feed(self, data: bytes) -> None:

@@ -1,8 +1,8 @@
-"""How a client agrees with a server on a connection: C706 12.6.4.3 to 12.6.4.5; MS-RPCE 3.3.1.5.2, .3 and .6.
+"""Binding of a client to a server: C706 12.6.4.3 to 12.6.4.5; MS-RPCE 3.3.1.5.2, .3 and .6.
 
-A bind offers each interface with each transfer syntax under a number of its own, and at its end features of MS-RPCE.
+A bind offers each interface with each transfer syntax under a separate number, and at its end features of MS-RPCE.
 With security the bind carries the first token; the others follow in alter_contexts, and the last one of a package whose
-legs are odd in an rpc_auth_3. Whatever the server answers, the binding comes to an end after a few legs or fails.
+legs are odd in an rpc_auth_3. The binding ends after a few legs or fails, with any answers of the server.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ from waypost.wire.ndr import NdrSyntax
 
 SYNTAXES: Final = {NDR20: NdrSyntax.NDR20, NDR64: NdrSyntax.NDR64}
 
-# What Windows offers.
+# The features that Windows offers.
 MAX_FRAGMENT: Final = 5840
 
 # Unique on the connection, which has no other security context.
@@ -111,7 +111,7 @@ class ClientBinding:
         self._legs = 0
         proposals = [(interface, transfer) for interface in interfaces for transfer in SYNTAXES]
         self._offers: Final = [Offer(number, *proposal) for number, proposal in enumerate(proposals)]
-        # What was accepted for each interface, or why nothing was.
+        # The accepted context of each interface, or the reason of its refusal.
         self._agreed: Final[dict[bytes, Offer | InterfaceRefused]] = {}
 
     def first(self) -> bytes:

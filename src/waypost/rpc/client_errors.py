@@ -1,4 +1,4 @@
-"""How the calls of a client end without an answer of their method, besides RpcFault."""
+"""Errors of a client's calls that end without an answer, besides RpcFault."""
 
 from waypost.errors import ProtocolError, WaypostError
 from waypost.hresult import HResult

@@ -1,8 +1,8 @@
 """Context handles on the server: C706 5.1.6, MS-RPCE 2.2.1.1.4 and 3.3.1.4.1.
 
 A context handle belongs to the association that made it, to the interface (MS-RPCE 3.1.1.5.3.2.2.2, strict) and to the
-caller: an instance of ContextHandles holds those of one such triple, so what comes from elsewhere is not found. What a
-handle stands for is any object of the handler; when the last connection of the association goes, each handle that is
+caller: an instance of ContextHandles holds those of one such triple, so a handle from elsewhere is not found. A handle
+stands for any object of the handler; when the last connection of the association goes, each handle that is
 still open runs down.
 """
 
@@ -22,7 +22,7 @@ State = TypeVar("State")
 # Without slots: with them HandleKind[Queue](...) fails in Python 3.11.
 @dataclass(frozen=True)
 class HandleKind(Generic[State]):
-    """What handles of one kind have in common. Kinds of a lower `order` run down first, such as reads before queues."""
+    """A kind of handles. Kinds of a lower `order` run down first, such as reads before queues."""
 
     name: str
     rundown: Callable[[State, Now], None]
@@ -49,7 +49,7 @@ class ContextHandles:
         return handle
 
     def find(self, handle: ContextHandle, kind: HandleKind[State]) -> State:
-        """What the handle stands for. One that is unknown, closed or of another kind ends the call with a fault."""
+        """The object behind the handle. One that is unknown, closed or of another kind ends the call with a fault."""
         entry = self._open.get(handle)
         if entry is None or entry[0] != kind:
             raise RpcFault(FaultStatus.NCA_FAULT_CONTEXT_MISMATCH)

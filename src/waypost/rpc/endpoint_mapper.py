@@ -1,7 +1,7 @@
 """The endpoint mapper: C706 2.2.4 and appendix O, MS-RPCE 2.2.1.2 and 3.1.3.5.3.
 
-It says on which port of this computer an interface is served. What is registered is fixed when the server starts;
-nothing can be inserted or deleted over the network. It answers everybody, since nobody can authenticate before knowing
+It says on which port of this computer an interface is served. Registrations are fixed when the server starts;
+nobody inserts or deletes any over the network. It answers everybody, since nobody can authenticate before knowing
 where.
 """
 
@@ -37,10 +37,10 @@ Found = TypeVar("Found", Tower, EndpointEntry)
 
 
 def _forget(_found: Sequence[object], _now: Now) -> None:
-    """What a search has found needs no closing."""
+    """Do nothing: a search holds nothing open."""
 
 
-# What a search has found and not yet returned.
+# Entries that a search found and has not returned yet.
 MAPPING: Final[HandleKind[list[Tower]]] = HandleKind("ept_map", _forget)
 LOOKUP: Final[HandleKind[list[EndpointEntry]]] = HandleKind("ept_lookup", _forget)
 
@@ -105,7 +105,7 @@ class EndpointMapper:
 
 
 def _left(call: Call, handle: ContextHandle, kind: HandleKind[list[Found]]) -> list[Found] | None:
-    """What an earlier call has left, and None for a new search. The handle is good for one call."""
+    """The rest of an earlier call, or None for a new search. The handle is good for one call."""
     if handle.is_null:
         return None
     left = call.handles.find(handle, kind)

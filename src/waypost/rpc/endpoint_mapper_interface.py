@@ -76,13 +76,13 @@ class Floor:
 
     @property
     def protocol(self) -> int:
-        """Zero, which is no protocol's, for an empty left-hand side."""
+        """Zero, an unused number, for an empty left-hand side."""
         return self.lhs[0] if self.lhs else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What a tower of RPC over TCP says. A tower that asks has the port 0 and the address 0.0.0.0."""
+    """A tower of RPC over TCP. A tower of a question has the port 0 and the address 0.0.0.0."""
 
     interface: SyntaxId
     transfer: SyntaxId
@@ -222,7 +222,7 @@ class EndpointEntry:
 
     def write(self, writer: NdrWriter) -> None:
         if len(self.annotation) >= MAX_ANNOTATION or b"\0" in self.annotation:
-            raise EncodeError(ENTRIES, "annotation", f"{self.annotation!r} is no text of up to 63 bytes")
+            raise EncodeError(ENTRIES, "annotation", f"{self.annotation!r} is not a text of up to 63 bytes")
         with writer.structure(writer.syntax):
             writer.guid(self.object, "object")
             writer.pointer(partial(self.tower.write, writer))
@@ -242,7 +242,7 @@ def _read_tower(reader: NdrReader, tower: Tower) -> None:
 
 
 def _read_counts(reader: NdrReader, field: str) -> tuple[int, int]:
-    """How many elements there are, and how many there might have been: a number and the counts of the array."""
+    """The number of elements, and the most that were wanted: a number and the counts of the array."""
     count = dword(field, 0, MAX_TOWERS).read(reader)
     at = reader.offset
     maximum, first, actual = (reader.integer(reader.syntax.width, field) for _ in range(3))

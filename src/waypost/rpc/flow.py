@@ -1,4 +1,4 @@
-"""What waits on one connection of an RPC server, in both directions, and when it is too much."""
+"""Waiting bytes on one connection of an RPC server, in both directions, and their limits."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -72,7 +72,7 @@ class Flow:
 
     @property
     def waits(self) -> int:
-        """How many fragments were not looked at."""
+        """Number of fragments that wait."""
         return len(self._fragments)
 
     @property

@@ -9,7 +9,7 @@ annotation of each has the Parameter that carries it, with the IDL's word for it
         cursor: Annotated[int, dword("hCursor")]
 
 A record whose fields do not go one by one, such as a structure with pointers, has its own `read` and `write`. The
-binding handle of a method is never in a stub. Whatever the bytes of a stub, decoding gives a record or a DecodeError,
+binding handle of a method is never in a stub. Any bytes of a stub decode to a record or a DecodeError,
 which a server answers with the fault RPC_X_BAD_STUB_DATA (0x6F7).
 """
 
@@ -40,7 +40,7 @@ class StubReader(NdrReader):
 
     @property
     def left(self) -> int:
-        """How many bytes are not read yet."""
+        """Number of bytes that are not read yet."""
         return len(self._data) - self._at
 
     def finish(self) -> None:
@@ -50,7 +50,7 @@ class StubReader(NdrReader):
 
 
 class Parameters(Protocol):
-    """What goes in one direction of a call."""
+    """Parameters of one direction of a call."""
 
     @classmethod
     def read(cls, reader: StubReader) -> Self: ...
@@ -69,7 +69,7 @@ class Structure(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Parameter(ABC):
-    """How one parameter is carried. `name` is the IDL's. What it leaves deferred is flushed behind it."""
+    """Codec of one parameter. `name` is the IDL's. Deferred parts are flushed after it."""
 
     name: str
 
@@ -155,7 +155,7 @@ class InPlace(Parameter):
 
 @dataclass(frozen=True, slots=True)
 class Nullable(Parameter):
-    """What stands behind a unique or full pointer; None for NULL. Full pointers to one thing do not share it."""
+    """The referent of a unique or full pointer; None for NULL. Full pointers to one thing do not share it."""
 
     pointee: Parameter
 
@@ -239,7 +239,7 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What a client binds to. `version` is major and minor; an opnum without a method is not used on the wire."""
+    """An interface to bind to. `version` is major and minor; an opnum without a method is not used on the wire."""
 
     name: str
     uuid: bytes

@@ -1,8 +1,8 @@
 """The frame of connection-oriented PDUs: C706 12.6.1 and 12.6.3.1, MS-RPCE 2.2.2.1, 2.2.2.3 and 2.2.2.11.
 
 A PDU travels as one or more fragments. A fragment is a common header of 16 bytes, a body that depends on the packet
-type, and, when it is authenticated, a sec_trailer of 8 bytes with an authentication token behind it. What is in the
-body is the matter of `binds` and `calls`; how requests and responses are signed and sealed is that of `protection`.
+type, and, when it is authenticated, a sec_trailer of 8 bytes with an authentication token behind it. The body
+is in `binds` and `calls`, the signing and sealing of requests and responses in `protection`.
 
 Only integers in little-endian order are read, as every Windows computer sends them. frag_length and auth_length follow
 from the parts of a fragment and are computed when it is encoded.
@@ -22,7 +22,6 @@ TRAILER: Final = "MS-RPCE 2.2.2.11"
 
 HEADER_SIZE: Final = 16
 TRAILER_SIZE: Final = 8
-MAX_FRAG_LENGTH: Final = 0xFFFF
 
 # C706 12.6.3.1 pfc_flags. MS-RPCE 2.2.2.3: 0x04 announces header signing in the PDUs that build a security context, and
 # a cancel that was pending in all others.
@@ -32,7 +31,6 @@ PFC_PENDING_CANCEL: Final = 0x04
 PFC_SUPPORT_HEADER_SIGN: Final = 0x04
 PFC_CONC_MPX: Final = 0x10
 PFC_DID_NOT_EXECUTE: Final = 0x20
-PFC_MAYBE: Final = 0x40
 PFC_OBJECT_UUID: Final = 0x80
 
 WHOLE: Final = PFC_FIRST_FRAG | PFC_LAST_FRAG
@@ -111,7 +109,7 @@ class Header:
         try:
             header.ptype = PacketType(header.ptype)
         except ValueError:
-            raise DecodeError(HEADER, "PTYPE", at + 2, f"{header.ptype} is no PDU of a connection") from None
+            raise DecodeError(HEADER, "PTYPE", at + 2, f"{header.ptype} is not a PDU of a connection") from None
         return header, at + HEADER_SIZE
 
     def _check_lengths(self, at: int) -> None:
@@ -256,7 +254,7 @@ class FragmentReader:
 
     @property
     def pending(self) -> int:
-        """How many bytes of an unfinished fragment are held."""
+        """Number of bytes of an unfinished fragment."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> list[Fragment]:

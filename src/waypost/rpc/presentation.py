@@ -32,7 +32,7 @@ FEATURES: Final = SECURITY_CONTEXT_MULTIPLEXING | KEEP_CONNECTION_ON_ORPHAN
 
 @dataclass(frozen=True, slots=True)
 class PresentationContext:
-    """What was agreed on under a number."""
+    """A presentation context that both sides agreed on."""
 
     service: Service
     abstract: SyntaxId

@@ -32,7 +32,7 @@ class Protection:
         return self.level >= AuthLevel.PACKET
 
     def room(self, max_frag: int, header: Header) -> int:
-        """How many bytes of stub data fit into a fragment of `max_frag` bytes that has this header."""
+        """Number of bytes of stub data that fit into a fragment of `max_frag` bytes with this header."""
         room = stub_room(max_frag, header)
         if not self.is_protecting:
             return room
@@ -87,5 +87,5 @@ class Protection:
 
 
 def stub_room(max_frag: int, header: Header) -> int:
-    """How many bytes of stub data fit into a fragment of `max_frag` bytes without protection."""
+    """Number of bytes of stub data that fit into a fragment of `max_frag` bytes without protection."""
     return max_frag - HEADER_SIZE - stub_offset(header)

@@ -1,7 +1,7 @@
 """The RPC server of a queue manager: all its listeners and connections, without I/O. C706 and MS-RPCE 3.3.3.
 
-Bytes go in by `received` and come out by `take_output`, in order. Calls that wait cost an entry in a table. What the
-handlers do happens inside `received` and `closed`, or whenever they answer a call later.
+Bytes go in by `received` and come out by `take_output`, in order. Calls that wait cost an entry in a table. Handlers
+act inside `received` and `closed`, or when they answer a call later.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -65,7 +65,7 @@ class RpcServer:
     def received(self, connection: int, data: bytes, now: Now, most: int = ALL) -> tuple[int, int]:
         """Bytes of a connection. Those that come after its end are ignored.
 
-        At most so many fragments are looked at. How many were, and how many wait for a call without data.
+        Handles at most this number of fragments. Returns the number handled, and the number that waits.
         """
         served = self._connections.get(connection)
         if served is None:
@@ -112,7 +112,7 @@ class RpcServer:
             self._touch(connection, served)
 
     def _touch(self, connection: int, served: ServerConnection) -> None:
-        """What waits for its turn, and not for the client, is not looked at here."""
+        """Count only fragments that wait for the client, not those that wait for their turn."""
         if served.is_ended or (connection in self._held and served.flow.can_go_on):
             self._touched[connection] = served
 
@@ -139,7 +139,7 @@ class RpcServer:
             served.lost(now)
 
     def take_output(self) -> list[tuple[int, bytes | None]]:
-        """What to write on which connection, in order; None is to close it."""
+        """The bytes to write on each connection, in order; None means to close it."""
         if self._unfinished.unsent > MAX_RPC_UNSENT_OF_ALL:
             self._cut_off_the_slowest()
         output, self._output = self._output, []

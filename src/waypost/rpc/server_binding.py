@@ -1,4 +1,4 @@
-"""How a connection of an RPC server begins: C706 12.6.4.1 to 12.6.4.5, MS-RPCE 3.3.1.5.2 to 3.3.1.5.8.
+"""Binding, the begin of a connection of an RPC server: C706 12.6.4.1 to 12.6.4.5, MS-RPCE 3.3.1.5.2 to 3.3.1.5.8.
 
 A bind joins the connection to an association and offers presentation contexts; alter_context offers more. Both may
 carry a token that builds a security context, and so does rpc_auth_3, which has no answer.
@@ -64,7 +64,7 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What the connections of one listener share. `name` is the port in decimal, which a bind_ack repeats."""
+    """A listener, shared by its connections. `name` is the port in decimal, which a bind_ack repeats."""
 
     name: str
     services: Sequence[Service]
@@ -79,7 +79,7 @@ class Endpoint:
 
 
 class ServerBinding:
-    """What one connection has agreed on with its client. Before the bind there is no `association`."""
+    """The agreements of one connection with its client. `association` is missing before the bind."""
 
     __slots__ = (
         "_address",
@@ -137,8 +137,8 @@ class ServerBinding:
             with self._endpoint.statistics.authenticating():
                 self.security.step_on(fragment.trailer, fragment.auth_value)
         except AuthenticationFailed:
-            # MS-RPCE 3.3.1.5.2.1: this has no answer, but the first request finds no security context. There is no
-            # second try on this connection.
+            # MS-RPCE 3.3.1.5.2.1: this has no answer, but the first request finds no security context. A
+            # second try needs another connection.
             self._has_failed = True
 
     def leave(self, now: Now) -> None:

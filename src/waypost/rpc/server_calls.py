@@ -1,4 +1,4 @@
-"""What a method's handler sees of a server: the Service that it is part of, and a Call to answer, now or later."""
+"""The view of a method's handler on a server: the Service that it is part of, and a Call to answer, now or later."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ class Call:
     """One call of a method, to be answered by exactly one of `reply` and `fault`.
 
     `handles` are the context handles that the caller has on this interface. A call that is not deliverable needs no
-    answer, and one that it gets is dropped: its client has gone. `result` tells how it ended, once it has.
+    answer, and one that it gets is dropped: its client has gone. `result` says how it ended, once it has.
     """
 
     service: Service

@@ -1,8 +1,8 @@
 """The calls of one connection of an RPC server: C706 11.1 and 12.6, MS-RPCE 3.3.3.
 
 Requests are joined from their fragments one at a time (MS-RPCE 3.3.1.5.8), while any number of calls that are whole
-wait for their answers. What breaks the protocol or the authentication is answered once and ends the connection; what
-is wrong with one call alone ends that call with a fault. A client that asks for more than it takes has to wait, and one
+wait for their answers. A break of the protocol or the authentication is answered once and ends the connection; a
+fault in one call ends that call alone. A client that asks for more than it takes has to wait, and one
 whose answers pile up all the same, because they were waited for, is cut off.
 """
 
@@ -74,7 +74,7 @@ class _Ready:
 
 @dataclass(slots=True)
 class _Outlet:
-    """How the answer to a call is put on the wire."""
+    """Format of the answer to a call on the wire."""
 
     connection: "ServerConnection"
     call_id: int
@@ -105,12 +105,12 @@ class ServerConnection:
         self.is_ended = False
 
     def received(self, data: bytes, now: Now, most: int) -> int:
-        """Bytes have come. How many fragments were looked at: not more than `most`."""
+        """Take bytes. Handles at most `most` fragments, and returns their number."""
         if data and self._reader.error is None:
             try:
                 self.flow.came(self._reader.feed(data))
             except DecodeError as error:
-                # What came before is answered first.
+                # Earlier requests are answered first.
                 if not self.flow.waits:
                     self._break_off(error)
                     return 0
@@ -170,7 +170,7 @@ class ServerConnection:
             # MS-RPCE 3.3.3.5.7.
             self._end(Fault(FaultStatus.NCA_PROTO_ERROR), header.call_id)
             return
-        # What a handler raises is not what the client has done wrong.
+        # An exception of a handler is not a mistake of the client.
         if ready is not None:
             self._dispatch(ready, header.call_id, now)
         elif header.ptype == PacketType.CO_CANCEL:
@@ -238,7 +238,7 @@ class ServerConnection:
             raise DecodeError(HEADER, "call_id", 12, f"the call {header.call_id} has no first fragment")
 
     def _admit(self, first: Request, call_id: int, protection: Protection | None) -> _Incoming:
-        """What the first fragment of a request asks for, if it may be asked."""
+        """The call that the first fragment of a request asks for, if it is allowed."""
         if call_id in self._calls:
             raise DecodeError(HEADER, "call_id", 12, f"the call {call_id} is open")
         self._last_call_id = max(self._last_call_id, call_id)
@@ -383,7 +383,7 @@ class ServerConnection:
         self._assembly = Assembly(Request, MAX_RPC_REQUEST)
 
     def _break_off(self, error: DecodeError) -> None:
-        """The bytes are no PDUs any more, or of another version or data representation (MS-RPCE 3.3.1.5.1)."""
+        """End a connection: not PDUs, or another version or data representation (MS-RPCE 3.3.1.5.1)."""
         header = error.header if isinstance(error, UnsupportedHeader) else Header()
         if header.ptype == PacketType.BIND:
             self._end(BindNak(RejectReason.PROTOCOL_VERSION_NOT_SUPPORTED), header.call_id)

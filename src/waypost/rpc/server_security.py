@@ -33,7 +33,7 @@ class SecurityContexts:
         return self.step_on(trailer, token)
 
     def step_on(self, trailer: SecurityTrailer, token: bytes) -> bytes:
-        """The same with a token that cannot be the first. A security context that fails is forgotten."""
+        """The same with a token that is not the first. A security context that fails is forgotten."""
         protection = self._by_id.get(trailer.auth_context_id)
         if protection is None or protection.context.is_complete or not _is_about(trailer, protection):
             raise AuthenticationFailed(f"the security context {trailer.auth_context_id} is not being built so")
@@ -52,7 +52,7 @@ class SecurityContexts:
         return any(protection.context.is_complete for protection in self._by_id.values())
 
     def protection(self, trailer: SecurityTrailer | None) -> Protection | None:
-        """What protects a request with this sec_trailer; None for one of nobody.
+        """The security context of a request with this sec_trailer; None without one.
 
         MS-RPCE 3.3.1.5.4: at the level CONNECT, a request of the only security context may leave the sec_trailer out.
         """

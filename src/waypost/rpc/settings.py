@@ -1,4 +1,4 @@
-"""What the owner of an RPC server may choose. The bounds against abuse are in limits.py."""
+"""Settings of an RPC server. The bounds against abuse are in limits.py."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,6 +7,8 @@ from waypost.rpc.authentication import AuthLevel
 
 # C706 12.6.3.1 MustRecvFragSize: every peer takes fragments of this size, whatever it says.
 MUST_RECV_FRAG_SIZE: Final = 1432
+# MS-RPCE 2.1.1.1: where the endpoint mapper of a host is.
+MAPPER_PORT: Final = 135
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the RPC server of a queue manager counts from its start, for metrics."""
+"""Counters of the RPC server of a queue manager since its start, for metrics."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -11,9 +11,7 @@ from waypost.hresult import HResult
 
 
 class CallResult(Enum):
-    """How a call ended: with an answer that says MQ_OK or nothing, with another one, with a fault, or with nobody left
-    to tell it to.
-    """
+    """Outcome of a call: an answer with MQ_OK or without a code, another answer, a fault, or a client that has gone."""
 
     OK = "ok"
     ERROR = "error"

@@ -40,7 +40,7 @@ class VerificationFailed(ProtocolError):
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """What a trailer can be about, as one side of the connection knows it."""
+    """The facts that a trailer verifies, as one side of the connection knows them."""
 
     call_id: int
     context_id: int

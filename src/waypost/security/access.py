@@ -1,12 +1,12 @@
-"""Who may do what with a queue, by its security descriptor and the rules of MS-DTYP 2.5.3.2.
+"""Access checks on a queue, by its security descriptor and the rules of MS-DTYP 2.5.3.2.
 
 MS-MQQB 3.1.5.8.3 asks that of the sender of a message, MS-MQRR 3.1.4.2 and MS-MQQP 5 of a remote reader. A message that
 names no sender comes from Everyone and from the anonymous user (readings MQQB 3.26), so that leaving the SecurityHeader
 out opens no queue; and so does a caller that has not authenticated. A SID in a message that nobody has verified is a
-claim: it is granted nothing, and denied what the SID is denied. The account of another caller has a name, and what
-SID belongs to it cannot be looked up: it is one of the authenticated users who come over the network, and an ACE that
-denies an account or a group of a domain denies it, because it may be that account or in that group. Whatever cannot be
-understood denies: a descriptor, an identity, a kind of ACE.
+claim: it is granted nothing, and denied what the SID is denied. The account of another caller has a name without a
+known SID: it is one of the authenticated users of the network, and an ACE that denies an account or a group of a domain
+denies it, because it may be that account or in that group. A descriptor, an identity or a kind of ACE that is not
+understood denies.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ _DENYING: Final = (ACCESS_DENIED_ACE_TYPE, ACCESS_DENIED_OBJECT_ACE_TYPE)
 _NT_AUTHORITY: Final = 5
 _ACCOUNTS: Final = 21
 
-# The SIDs of the groups that an account is in, or None if there is no such account or it cannot be looked up.
+# The SIDs of the groups that an account is in, or None if the account does not exist or the lookup failed.
 GroupsOf: TypeAlias = Callable[[Sid], frozenset[Sid] | None]
 
 
@@ -67,7 +67,7 @@ UNKNOWN: Final = Sender(frozenset())
 
 
 def sender_of(header: SecurityHeader | None, groups_of: GroupsOf | None) -> Sender:
-    """Who a message says that it is from. Without `groups_of` nobody has verified it, so that anybody is anonymous."""
+    """The sender that a message names. Without `groups_of` it is not verified, and everybody is anonymous."""
     sender_type = NO_SENDER if header is None else header.sender_type
     if header is None or sender_type == NO_SENDER:
         return UNNAMED
@@ -83,7 +83,7 @@ def sender_of(header: SecurityHeader | None, groups_of: GroupsOf | None) -> Send
 
 
 def caller_of(name: str | None) -> Sender:
-    """Who calls over RPC; None is somebody who has not authenticated."""
+    """The caller over RPC; None has not authenticated."""
     return UNNAMED if name is None else AUTHENTICATED
 
 

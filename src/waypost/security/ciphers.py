@@ -58,7 +58,7 @@ _ALGORITHMS: Final = frozenset(SessionKeyAlgorithm)
 
 @dataclass(frozen=True, slots=True)
 class BodyEncryption:
-    """How a body is encrypted: everything but the key."""
+    """The encryption of a body, without the key."""
 
     privacy_level: PrivacyLevel
     algorithm: SessionKeyAlgorithm
@@ -74,7 +74,7 @@ class BodyEncryption:
 
 
 def body_encryption(message: UserMessage) -> BodyEncryption | None:
-    """How a received body is encrypted: None if it is clear, DecryptionFailed if the fields break the rules."""
+    """The encryption of a received body: None if it is clear, DecryptionFailed if the fields break the rules."""
     if message.security is None or not message.security.is_body_encrypted:
         return None
     level, algorithm = message.properties.privacy_level, message.properties.encryption_algorithm
@@ -111,7 +111,7 @@ def open_body(message: UserMessage, key: bytes) -> None:
         return
     properties = message.properties
     body = decrypt_body(encryption, key, properties.allocated_body)
-    # A sender may have put the size of the ciphertext into MessageSize; the padding then tells that of the body.
+    # A sender may have put the size of the ciphertext into MessageSize; the padding then gives that of the body.
     properties.message_body, properties.allocation_remainder = body[: len(properties.message_body)], b""
     message.security.flags &= ~security_header.EB
 
@@ -125,11 +125,11 @@ def encrypt_body(encryption: BodyEncryption, key: bytes, body: bytes) -> bytes:
         encryptor = cipher.encryptor()
         return encryptor.update(body) + encryptor.finalize()
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise InvalidParameter(f"the body cannot be encrypted: {error}") from error
+        raise InvalidParameter(f"cannot encrypt the body: {error}") from error
 
 
 def decrypt_body(encryption: BodyEncryption, key: bytes, body: bytes) -> bytes:
-    """Nothing tells a wrong key of RC4; one of a block cipher is most often told by the padding."""
+    """Decrypt. A wrong key of RC4 goes unnoticed; the padding of a block cipher shows most wrong keys."""
     try:
         cipher, padding = _cipher(encryption, key)
         decryptor = cipher.decryptor()
@@ -139,7 +139,7 @@ def decrypt_body(encryption: BodyEncryption, key: bytes, body: bytes) -> bytes:
         unpadder = padding.unpadder()
         return unpadder.update(body) + unpadder.finalize()
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise DecryptionFailed(f"the body cannot be decrypted: {error}") from error
+        raise DecryptionFailed(f"cannot decrypt the body: {error}") from error
 
 
 def _provider_key(encryption: BodyEncryption, key: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """MS-MQDMPR 3.1.7.1.3.1: the security descriptor that a new queue gets.
 
-What the caller supplied holds: a DACL or SACL is taken over with its control bits, and the default DACL is only for a
-queue that came without one. readings MQDMPR 3.AA: the owner, which the text computes and then forgets, is part of the
+The caller's descriptor wins: its DACL or SACL is kept with its control bits, and the default DACL is only for a queue
+without one. readings MQDMPR 3.AA: the owner, which the text computes and then forgets, is part of the
 result. A group is not. No queue gets an ACE with other rights than those of a queue.
 
 Whether a SID is that of a domain user is for the directory to say. Without one nobody is, so every queue belongs to the
@@ -27,7 +27,7 @@ DOMAIN_USER_RID_GUEST: Final = 0x1F5
 
 @dataclass(frozen=True, slots=True)
 class QueueCreation:
-    """What is known when a queue is created. `supplied` is Queue.Security as the caller gave it, empty for none."""
+    """The facts about a queue to create. `supplied` is Queue.Security as the caller gave it, empty for none."""
 
     caller: Sid
     is_domain_user: Callable[[Sid], bool]
@@ -39,8 +39,8 @@ class QueueCreation:
 def machine_sid(pathname: PathName, object_sid: Callable[[str], Sid | None] | None) -> Sid | None:
     """The SID of the computer that a queue is on.
 
-    `object_sid` looks up the objectSid of a computer in the directory, and has None if that fails. In workgroup mode
-    there is no directory to ask.
+    `object_sid` looks up the objectSid of a computer in the directory, and has None if that fails. Workgroup
+    mode has no directory to ask.
     """
     return None if object_sid is None else object_sid(pathname.computer)
 

@@ -1,4 +1,4 @@
-"""Which rights the ACEs of an object's security descriptor may speak of: MS-MQMQ 2.2.23 to 2.2.27."""
+"""The rights that the ACEs of an object's security descriptor may hold: MS-MQMQ 2.2.23 to 2.2.27."""
 
 from waypost.errors import IllegalSecurityDescriptor
 from waypost.wire.security_descriptor import Acl, OpaqueAce, SecurityDescriptor
@@ -15,4 +15,4 @@ def check_rights(descriptor: SecurityDescriptor | None, rights: int) -> None:
             # The complement of an IntFlag has only the bits that it names.
             foreign = ace.mask & ~int(rights)
             if foreign:
-                raise IllegalSecurityDescriptor(f"0x{foreign:08X} is no right on an object of this type")
+                raise IllegalSecurityDescriptor(f"0x{foreign:08X} is not a right on an object of this type")

@@ -49,7 +49,7 @@ _PRIVACY_LEVELS: Final = frozenset(PrivacyLevel)
 
 @dataclass(frozen=True, slots=True)
 class ClaimedSignature:
-    """What a received message brings to be verified. `versions` are the types to try, in this order."""
+    """The signature of a received message, not verified yet. `versions` are the types to try, in this order."""
 
     signature: bytes
     versions: tuple[SignatureVersion, ...]

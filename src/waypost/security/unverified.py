@@ -1,7 +1,7 @@
 """Messages that say they are signed or encrypted: MS-MQQB 3.1.5.8.3.
 
 Nothing here verifies a signature or decrypts a body yet, so such a message is refused like one whose signature does not
-match or whose body cannot be decrypted. A SecurityHeader that only names a sender is no protection: its SID is a claim
+match or whose body does not decrypt. A SecurityHeader that only names a sender does not protect: its SID is a claim
 (waypost.security.access).
 """
 
@@ -10,7 +10,7 @@ from waypost.wire.user_message import UserMessage
 
 
 def unverified(packet: UserMessage) -> MessageClass | None:
-    """Why the protection of a message is not to be believed, or None if it has none.
+    """The reason why the protection of a message is not trusted, or None if it has none.
 
     It is decrypted before it is verified (readings MQQB 3.10), so encryption fails first.
     """

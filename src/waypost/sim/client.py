@@ -3,45 +3,31 @@
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from enum import Enum
-from random import Random
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import fields
 
 from waypost.api.messages import Received, Sent
 from waypost.api.opened import Handle
-from waypost.api.operations import Operation
 from waypost.core.message import Message
 from waypost.hresult import HResult
+from waypost.sim.operations import Asked
 from waypost.sim.violation import Violation
 
+if TYPE_CHECKING:
+    from waypost.sim.host import Host
 
-@dataclass(slots=True)
+
+@dataclass(frozen=True, slots=True)
 class Ask:
-    """`do` an operation, or another of waypost.sim.operations by its name.
+    """One who does not wait for the answer is told the number of the request."""
 
-    One who does not wait is told the number of the request.
-    """
-
-    name: str
-    arguments: tuple[object, ...] = ()
+    operation: Asked
     waits: bool = True
 
-    @property
-    def operation(self) -> Operation[Any] | None:
-        """What is to be done, if that is a record."""
-        return self.arguments[0] if self.name == "do" else None  # type: ignore[return-value]  # see `do`
-
     def __str__(self) -> str:
-        if self.operation is not None:
-            return _text(self.operation)
-        return f"{self.name}({', '.join(map(_text, self.arguments))})"
-
-
-def do(operation: Operation[Any], *, waits: bool = True) -> Ask:
-    """An operation as a record, as every surface hands it to the engine."""
-    return Ask("do", (operation,), waits=waits)
+        return _text(self.operation)
 
 
 @dataclass(slots=True)
@@ -88,22 +74,7 @@ class Asker(Protocol):
     def answered(self, result: Result, /) -> None: ...
 
 
-class Workplace(Protocol):
-    """A host as its clients know it."""
-
-    @property
-    def rng(self) -> Random: ...
-
-    def think(self) -> float: ...
-
-    def later(self, delay: float, action: Callable[[], None], /) -> None: ...
-
-    def perform(self, client: "Client[Any]", ask: Ask, /) -> Result | None: ...
-
-    def script_ended(self, client: "Client[Any]", /) -> None: ...
-
-
-M = TypeVar("M", bound=Workplace)
+M = TypeVar("M", bound="Host[Any]")
 
 
 class Client(Generic[M]):

@@ -13,7 +13,7 @@ from waypost.sim.faults import Faults
 from waypost.sim.network import Endpoint, Surroundings
 from waypost.sim.violation import Violation
 from waypost.sim.wires import Wires
-from waypost.transfer.settings import PING_PORT
+from waypost.wire.ping import PING_PORT
 
 # An address of the right form where nobody lives.
 NOWHERE: Final = "192.0.2.1"

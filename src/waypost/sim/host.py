@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, assert_never
 
 from waypost.clock import Now
 from waypost.directory.effects import FindDirectoryServers, SendChangeNotification
+from waypost.errors import StoreError, WaypostError
 from waypost.hresult import HResult
 from waypost.node.effects import (
     Close,
@@ -28,17 +29,20 @@ from waypost.node.effects import (
 )
 from waypost.node.kernel import Call
 from waypost.node.node import Node
+from waypost.node.recovery import Settings
 from waypost.sim.client import Ask, Asker, Client, Result
 from waypost.sim.clock import Clock
 from waypost.sim.disk import Disk
-from waypost.sim.faults import HostFaults
+from waypost.sim.operations import Surface
 from waypost.sim.violation import Violation
 from waypost.store.port import Batch
 
 if TYPE_CHECKING:
     from random import Random
 
+    from waypost.sim.faults import HostFaults
     from waypost.sim.simulation import Simulation
+    from waypost.sim.swarm import Swarm
 
 # Timers fire a little late, as they do; and never twice at the same time.
 _LATE: Final = 0.001
@@ -54,11 +58,13 @@ class Host(ABC, Generic[S_co]):
     """
 
     node: Node
+    _surface: Surface
 
-    def __init__(self, name: str, simulation: S_co, faults: HostFaults, clock: Clock) -> None:
+    def __init__(self, name: str, simulation: S_co, clock: Clock) -> None:
         self.name: Final = name
         self.simulation: Final = simulation
-        self.faults: Final = faults
+        self.swarm: Final[Swarm] = simulation.swarm
+        self.faults: Final[HostFaults] = self.swarm.faults
         self.rng: Final[Random] = simulation.rng
         self.clock: Final = clock
         self.disk: Final = Disk(self)
@@ -119,6 +125,19 @@ class Host(ABC, Generic[S_co]):
         for client in self.clients:
             client.start()
 
+    def _open_node(self, now: Now) -> None:
+        """Make the node on what is durable."""
+        self._starting()
+        try:
+            self.node = Node(self.disk.store, self._settings(), self._new_guid, now)
+        except StoreError as error:
+            raise Violation(f"{self.name} does not start on its own store: {error}") from error
+        self._surface = Surface(self.node)
+        self._started(now)
+
+    def _new_guid(self) -> bytes:
+        return self.rng.randbytes(16)
+
     def crash(self, why: str) -> None:
         self.note(0, self.name, "crashes", why)
         if self.disk.store.pending:
@@ -177,6 +196,15 @@ class Host(ABC, Generic[S_co]):
         self._asked(ask, Result(request, status))
         self._end_turn(now)
         return None if is_ok and ask.waits else Result(request, status)
+
+    def _ask(self, client: Asker, ask: Ask, call: Call) -> HResult:
+        """How the operation ended, or MQ_OK if it is under way."""
+        try:
+            self._surface.start(call, ask.operation)
+        except WaypostError as error:
+            self.note(error.hresult, client.name, call.request, "is refused:", error)
+            return error.hresult
+        return HResult.MQ_OK
 
     def tell(self, fact: Callable[[Now], object]) -> None:
         """A fact for the node, such as bytes that have come."""
@@ -309,12 +337,8 @@ class Host(ABC, Generic[S_co]):
     # What is different with the kind of simulation, and what its checkers are told.
 
     @abstractmethod
-    def _open_node(self, now: Now) -> None:
-        """Make the node on what is durable."""
-
-    @abstractmethod
-    def _ask(self, client: Asker, ask: Ask, call: Call) -> HResult:
-        """How the operation ended, or MQ_OK if it is under way."""
+    def _settings(self) -> Settings:
+        """Those of the node that starts now."""
 
     @abstractmethod
     def _carry(self, effect: Connect | Write | Close | HoldReading | Resolve | SendDatagram | Notice) -> None:
@@ -348,6 +372,10 @@ class Host(ABC, Generic[S_co]):
         return request
 
     def _tell_coordinator(self, effect: ToCoordinator) -> None: ...
+
+    def _starting(self) -> None: ...
+
+    def _started(self, now: Now) -> None: ...
 
     def _asked(self, ask: Ask, result: Result) -> None: ...
 

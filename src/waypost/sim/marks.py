@@ -1,9 +1,64 @@
 """`sometimes`: rare branches that many seeds together must reach, or the simulation proves less than it seems to."""
 
-from collections.abc import Iterable
 from typing import Final
 
-REMOTE_SOMETIMES: Final = (
+from waypost.sim.net.hostility import SWITCHED_ON, Fault
+
+_EVERYWHERE: Final = (
+    "a crash between durable and reported",
+    "a crash with batches that are not durable",
+    "a crash right after an answer",
+    "a clean stop",
+    "a disk full with pending batches",
+    "a dead-letter message of a transaction",
+    "a wall clock that went back",
+)
+
+_ONE_HOST: Final = (
+    "an answer held back for a read of a pending message",
+    "an answer that waited for its batch",
+    "a crash while clients wait",
+    "an operation refused because the disk is full",
+    "an operation refused because the disk is nearly full",
+    "a purge of a locked message",
+    "a purged message that its lock kept over a restart",
+    "a purge in parts",
+    "expired messages that are taken away in parts",
+    "a queue deleted with messages in transactions",
+    "a queue deleted under a waiting reader",
+    "a transaction recovered in doubt",
+    "a transaction in doubt committed",
+    "a transaction in doubt aborted",
+    "a coordinator that asks again",
+    "a commit over several queues",
+    "an abort that returns a message",
+    "an abort that serves a waiting reader",
+    "a message that expires in its queue",
+    "a message that expires while it is locked",
+    "a message that expires while the host is down",
+    "a quota of a queue reached",
+    "the quota of the host reached",
+    "a copy in a journal",
+    "a copy that no journal has room for",
+    "a copy in the source journal",
+    "a dead-letter message",
+    "a positive acknowledgment",
+    "a negative acknowledgment",
+    "a peek and a receive served by one message",
+    "a wait that ends with its transaction gone",
+    "a wait that times out",
+    "a wait that is cancelled",
+    "a cursor on a message that is gone",
+    "a cursor that waits at the end",
+    "a locked message shown to a peek",
+    "a message moved in a transaction",
+    "a subqueue that is only looked into",
+    "a move to a queue that was deleted",
+    "a two-phase read taken back",
+    "several messages sent in one go",
+    "several messages received in one go",
+    "several messages for one who has waited",
+    # Remote readers.
     "a message that a remote reader ends",
     "a message that a remote reader gives back",
     "a message that a remote reader did not end in time",
@@ -26,9 +81,7 @@ REMOTE_SOMETIMES: Final = (
     "a second connection of a remote reader",
     "a queue of qmcomm that nobody begins to read",
     "a transaction of a remote reader that takes too long",
-)
-
-BULK_SOMETIMES: Final = (
+    # Bulk clients.
     "a stable number that something holds back",
     "a reader who is told what holds messages back",
     "a range that is read in several frames",
@@ -57,69 +110,84 @@ BULK_SOMETIMES: Final = (
     "a batch that is written to another destination too",
 )
 
-SOMETIMES: Final = (
-    "an answer held back for a read of a pending message",
-    "an answer that waited for its batch",
-    "a crash between durable and reported",
-    "a crash with batches that are not durable",
-    "a crash right after an answer",
-    "a crash while clients wait",
-    "a clean stop",
-    "a disk full with pending batches",
-    "an operation refused because the disk is full",
-    "an operation refused because the disk is nearly full",
-    "a purge of a locked message",
-    "a purged message that its lock kept over a restart",
-    "a purge in parts",
-    "expired messages that are taken away in parts",
-    "a queue deleted with messages in transactions",
-    "a queue deleted under a waiting reader",
-    "a transaction recovered in doubt",
-    "a transaction in doubt committed",
-    "a transaction in doubt aborted",
-    "a coordinator that asks again",
-    "a commit over several queues",
-    "an abort that returns a message",
-    "an abort that serves a waiting reader",
-    "a message that expires in its queue",
-    "a message that expires while it is locked",
-    "a message that expires while the host is down",
-    "a quota of a queue reached",
-    "the quota of the host reached",
-    "a copy in a journal",
-    "a copy that no journal has room for",
-    "a copy in the source journal",
-    "a dead-letter message",
-    "a dead-letter message of a transaction",
-    "a positive acknowledgment",
-    "a negative acknowledgment",
-    "a peek and a receive served by one message",
-    "a wait that ends with its transaction gone",
-    "a wait that times out",
-    "a wait that is cancelled",
-    "a cursor on a message that is gone",
-    "a cursor that waits at the end",
-    "a locked message shown to a peek",
-    "a message moved in a transaction",
-    "a subqueue that is only looked into",
-    "a move to a queue that was deleted",
-    "a two-phase read taken back",
-    "a wall clock that went back",
-    "several messages sent in one go",
-    "several messages received in one go",
-    "several messages for one who has waited",
-    *REMOTE_SOMETIMES,
-    *BULK_SOMETIMES,
+_SEVERAL_HOSTS: Final = (
+    "a damaged message set aside",
+    "a window that is full",
+    "a peer beyond the window",
+    "connections that take turns",
+    "a session closed because nothing was acknowledged",
+    "a session closed because it was idle",
+    "a session that was not set up in time",
+    "a session recycled",
+    "a session refused because there is no room",
+    "a ping that was not answered",
+    "a connection that failed",
+    "a second next hop that worked",
+    "an acknowledgment that rode on a message",
+    "a message on the wire again",
+    "a duplicate discarded",
+    "a duplicate that nobody could know",
+    "a transactional message that came out of order",
+    "a gap bridged",
+    "messages of transactions sent again",
+    "messages of transactions sent again after the second wait",
+    "a sequence that ended",
+    "an OrderAck lost in a crash",
+    "a FinalAck after its sender had started again",
+    "a message through a third queue manager",
+    "a transactional message through a third queue manager",
+    "a message that expired on its way",
+    "a message that expired at its source and arrived",
+    "a message that was rejected",
+    "a positive acknowledgment over the network",
+    "a negative acknowledgment over the network",
+    "a queue that was paused",
+    "an express message lost in a restart",
+    "a receive lost in a crash",
 )
+
+# Marks of strangers, and of what befalls honest hosts.
+FAULT_MARKS: Final[dict[Fault, tuple[str, ...]]] = {
+    Fault.FORGED_ACKS: (
+        "an OrderAck of a stranger for a message that was sent",
+        "an OrderAck of a stranger for a message that was not sent",
+        "a FinalAck of a stranger for a message that was sent",
+        "a FinalAck of a stranger for a message that was not sent",
+        "an acknowledgment of a stranger for no message",
+    ),
+    Fault.INSIDERS: ("a FinalAck of an admitted stranger for a message that was not sent",),
+    Fault.REFLECTED_ACKS: ("a message of a stranger in the sequence of a host",),
+    Fault.FAR_SEQUENCES: ("a sequence of a stranger years ahead",),
+    Fault.NEAR_SEQUENCES: ("a sequence of a stranger a minute ahead",),
+    Fault.NEW_SEQUENCES: ("a new sequence of a stranger",),
+    Fault.IDENTIFIERS: ("a flood of many messages",),
+    Fault.FLOODS: ("a flood of one message",),
+    Fault.ADMINISTRATION: ("an administration queue of a stranger",),
+    Fault.THEFT: ("a stranger that waits for what is owed to others",),
+    Fault.TURNS: ("a host that goes on from its other address",),
+    Fault.MOVES: ("a host that has moved",),
+    Fault.REROUTES: ("a way that has changed",),
+}
+
+# Reasons of the log that are marks.
+ENDS: Final = {
+    "the other side does not acknowledge what was sent": "a session closed because nothing was acknowledged",
+    "the session was idle": "a session closed because it was idle",
+    "the session was not set up in time": "a session that was not set up in time",
+    "the numbers of the session are used up": "a session recycled",
+    "there is no room for its messages": "a session refused because there is no room",
+    "the host does not answer a ping, or would refuse a session": "a ping that was not answered",
+}
 
 
 class Marks:
-    """How often each was reached."""
+    """How often each was reached in simulations of so many hosts."""
 
     __slots__ = ("counts",)
 
-    def __init__(self, names: Iterable[str] = SOMETIMES) -> None:
-        self.counts: Final = dict.fromkeys(names, 0)
+    def __init__(self, nodes: int = 1) -> None:
+        marks = _ONE_HOST if nodes == 1 else _SEVERAL_HOSTS + _of_faults()
+        self.counts: Final = dict.fromkeys(_EVERYWHERE + marks, 0)
 
     def sometimes(self, name: str) -> None:
         self.counts[name] += 1
@@ -127,3 +195,8 @@ class Marks:
     @property
     def missing(self) -> list[str]:
         return [name for name, count in self.counts.items() if not count]
+
+
+def _of_faults() -> tuple[str, ...]:
+    """Those of the faults that simulations may have."""
+    return tuple(mark for fault, marks in FAULT_MARKS.items() if SWITCHED_ON[fault] for mark in marks)

@@ -1,40 +1,8 @@
-"""The seam for what happens between hosts: every effect that a host cannot carry out alone goes here."""
+"""The seam between a simulated network and what is at the ends of its connections."""
 
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Protocol, TypeVar
-
-from waypost.sim.violation import Violation
-
-if TYPE_CHECKING:
-    from waypost.sim.local.host import LocalHost
-
-
-class Network(Protocol):
-    def carry(self, host: "LocalHost", effect: object, /) -> None:
-        """An effect of the host's node that reaches for another host."""
-
-    def stopping(self) -> None:
-        """The host is about to stop as it should."""
-
-    def went_down(self) -> None:
-        """Its process is gone."""
-
-    def heal(self) -> None:
-        """From now on nothing fails, and nobody but the healer wants anything."""
-
-
-class NoNetwork:
-    """There is one host, and it has nobody to talk to."""
-
-    def carry(self, host: "LocalHost", effect: object, /) -> None:
-        raise Violation(f"{host.name} wants {effect!r} of a network that is not there")
-
-    def stopping(self) -> None: ...
-
-    def went_down(self) -> None: ...
-
-    def heal(self) -> None: ...
+from typing import Protocol, TypeVar
 
 
 class Endpoint(Protocol):

@@ -1,6 +1,8 @@
-"""Everything that can be asked of a node in one place, with one form: the Call, then the rest."""
+"""Everything that can be asked of a node: an operation, or one of the two records that no surface has."""
 
-from typing import Final
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
 
 from waypost.api.operations import Operation
 from waypost.node.kernel import Call
@@ -8,41 +10,76 @@ from waypost.node.node import Node
 from waypost.node.operation_handlers import Handlers
 
 
-class Operations:
-    """What waypost.drive.driver can ask of it, and what a coordinator can, who is answered with ToCoordinator."""
+class Phase(Enum):
+    """A phase of an external transaction. The last two are for one that was in doubt at a start."""
+
+    ENLIST = "enlist"
+    PREPARE = "prepare"
+    COMMIT = "commit"
+    ABORT = "abort"
+    COMMIT_IN_DOUBT = "commit in doubt"
+    ABORT_IN_DOUBT = "abort in doubt"
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """What an outside coordinator wants of a transaction. It is answered with ToCoordinator, in doubt not at all."""
+
+    phase: Phase
+    identifier: bytes
+
+    @property
+    def is_in_doubt(self) -> bool:
+        return self.phase in (Phase.COMMIT_IN_DOUBT, Phase.ABORT_IN_DOUBT)
+
+    def __str__(self) -> str:
+        return f"{self.phase.value} {self.identifier.hex()[:8]}"
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRead:
+    """End the read with this number, if it waits, as waypost.drive.driver does for a caller that has gone."""
+
+    request: int
+    read: Operation[Any]
+
+    def __str__(self) -> str:
+        return f"cancel {self.request}"
+
+
+Asked = Operation[Any] | Coordinate | CancelRead
+
+
+class Surface:
+    """One surface of a node that takes every record."""
 
     def __init__(self, node: Node) -> None:
         self._node: Final = node
-        self._external: Final = node.external
         self._handlers: Final = Handlers(node)
 
-    def do(self, call: Call, operation: Operation[object]) -> None:
-        self._handlers.start(call, operation)
+    def start(self, call: Call, asked: Asked) -> None:
+        """Raises what is refused."""
+        match asked:
+            case Coordinate(phase, identifier):
+                with self._node.kernel.operation(call.now):
+                    self._coordinate(phase, identifier, call.now.wall)
+            case CancelRead(request, read):
+                self._handlers.cancel(call.now, request, read)
+            case _:
+                self._handlers.start(call, asked)
 
-    def cancel_read(self, call: Call, request: int, operation: Operation[object]) -> None:
-        """End the read with this number, if it waits."""
-        self._handlers.cancel(call.now, request, operation)
-
-    def enlist(self, call: Call, identifier: bytes) -> None:
-        with self._node.kernel.operation(call.now):
-            self._external.enlist(identifier)
-
-    def prepare(self, call: Call, identifier: bytes) -> None:
-        with self._node.kernel.operation(call.now):
-            self._external.dtc_transaction_prepare(identifier, 0, call.now.wall)
-
-    def commit_prepared(self, call: Call, identifier: bytes) -> None:
-        with self._node.kernel.operation(call.now):
-            self._external.dtc_transaction_commit(identifier, call.now.wall)
-
-    def abort_prepared(self, call: Call, identifier: bytes) -> None:
-        with self._node.kernel.operation(call.now):
-            self._external.dtc_transaction_abort(identifier)
-
-    def commit_in_doubt(self, call: Call, identifier: bytes) -> None:
-        with self._node.kernel.operation(call.now):
-            self._external.dtc_reenlistment_commit(identifier, call.now.wall)
-
-    def abort_in_doubt(self, call: Call, identifier: bytes) -> None:
-        with self._node.kernel.operation(call.now):
-            self._external.dtc_reenlistment_abort(identifier)
+    def _coordinate(self, phase: Phase, identifier: bytes, wall: float) -> None:
+        external = self._node.external
+        match phase:
+            case Phase.ENLIST:
+                external.enlist(identifier)
+            case Phase.PREPARE:
+                external.dtc_transaction_prepare(identifier, 0, wall)
+            case Phase.COMMIT:
+                external.dtc_transaction_commit(identifier, wall)
+            case Phase.ABORT:
+                external.dtc_transaction_abort(identifier)
+            case Phase.COMMIT_IN_DOUBT:
+                external.dtc_reenlistment_commit(identifier, wall)
+            case Phase.ABORT_IN_DOUBT:
+                external.dtc_reenlistment_abort(identifier)

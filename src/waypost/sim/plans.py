@@ -1,6 +1,7 @@
 """Queues and messages as scripts plan them, and the operations and records that are made of that."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
@@ -8,11 +9,12 @@ from typing import Final
 
 from msgspec import UNSET
 
-from waypost.api.operations import AbortTransaction, BeginTransaction, CommitTransaction, CreateQueue, Send, SetQueue
+from waypost.api.operations import AbortTransaction, BeginTransaction, CommitTransaction, CreateQueue, SetQueue
 from waypost.api.properties import ACKNOWLEDGE, MessageProperties
-from waypost.core.queues import UNLIMITED
 from waypost.guid import guid_text
 from waypost.wire.codec import INFINITE
+from waypost.wire.path_names import PathName, QueueKind
+from waypost.wire.property_values import UNLIMITED
 
 # What is found in the body of a message and in no other.
 MARK: Final = re.compile(rb"<uid (\d{6})>")
@@ -20,13 +22,28 @@ MARK: Final = re.compile(rb"<uid (\d{6})>")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a queue is to be. Quotas are in kilobytes."""
+    """What a queue of a host is to be. Quotas are in kilobytes.
+
+    One that is doomed is purged, deleted and made again; one that is not made is only sent to.
+    """
 
     key: str
     journaling: bool = False
     transactional: bool = False
     quota: int = UNLIMITED
     journal_quota: int = UNLIMITED
+    host: str = ""
+    is_made: bool = True
+    is_doomed: bool = False
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether everything that fits it gets into it, and is in it until it is received."""
+        return self.is_made and not self.is_doomed and self.quota == UNLIMITED
+
+    @property
+    def path(self) -> PathName:
+        return PathName(self.host, QueueKind.PRIVATE, self.key)
 
     @classmethod
     def of(cls, created: CreateQueue) -> "Plan":
@@ -55,6 +72,8 @@ class Plan:
         )
 
     def __str__(self) -> str:
+        if self.host:
+            return f"{self.host}\\{self.key}"
         words = [self.key, "journaling" * self.journaling, "transactional" * self.transactional]
         words += [f"quota {self.quota} KB" * (self.quota != UNLIMITED)]
         words += [f"journal quota {self.journal_quota} KB" * (self.journal_quota != UNLIMITED)]
@@ -116,9 +135,9 @@ class PlannedMessage:
         return bool(self.properties.dead_letter)
 
 
-def uids_of(send: Send) -> list[int]:
-    """The messages that it sends, in order."""
-    return [int(found[1]) for found in map(MARK.match, send.bodies) if found is not None]
+def uids_of(bodies: Iterable[bytes]) -> list[int]:
+    """The messages that have these bodies, in order."""
+    return [int(found[1]) for found in map(MARK.match, bodies) if found is not None]
 
 
 def begin(identifier: bytes) -> BeginTransaction:

@@ -5,7 +5,6 @@ from typing import Final
 
 from waypost.sim.local.simulation import LocalSimulation
 from waypost.sim.marks import Marks
-from waypost.sim.net.marks import net_sometimes
 from waypost.sim.net.simulation import NetworkSimulation
 from waypost.sim.patches import Patch, patched
 from waypost.sim.trace import Trace
@@ -40,7 +39,7 @@ def run_seed(
     """
     simulation = LocalSimulation(seed, marks, interval) if nodes == 1 else NetworkSimulation(seed, marks, nodes)
     violation: str | None = None
-    with patched(*simulation.limits(), *patches):
+    with patched(*simulation.patches(), *patches):
         try:
             simulation.run()
         except Violation as found:
@@ -49,8 +48,3 @@ def run_seed(
             violation = f"the engine broke down with {type(error).__name__}: {error}"
     starts = sum(host.starts for host in simulation.hosts)
     return Outcome(seed, simulation.operations, starts, violation, simulation.trace)
-
-
-def new_marks(nodes: int) -> Marks:
-    """What simulations of so many hosts have to reach."""
-    return Marks() if nodes == 1 else Marks(net_sometimes())

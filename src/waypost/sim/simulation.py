@@ -4,19 +4,26 @@ One Random decides everything, and nothing is taken from a set, so the same seed
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
 from random import Random
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from waypost.sim.client import Client, Script
 from waypost.sim.host import Host
 from waypost.sim.marks import Marks
 from waypost.sim.patches import Patch
+from waypost.sim.swarm import Swarm
 from waypost.sim.trace import Trace
 from waypost.sim.violation import Violation
 
 # When all applications wait for something that does not come, the healing reports it.
 _MAX_TIME: Final = 300.0
+
+# How long healing may take, in simulated seconds: a connection that fell silent is found out by twice the time for
+# acknowledgments of direct names, two times, and what had to wait for it may meet another one.
+_MAX_HEALING: Final = 400.0
+_MAX_EVENTS: Final = 200_000
 
 
 class Living(Protocol):
@@ -34,6 +41,11 @@ Event = tuple[float, int, Living, int, Callable[[], None]]
 
 class Simulation(ABC, Generic[H]):
     """First safety under faults, for a number of operations; then everything heals, and must come to its end."""
+
+    # All that may be drawn, with `setup` and `healer`; and how often healing is looked at, as that may take long.
+    scripts: Mapping[str, Callable[[Client[H]], Script]]
+    look_s: float
+    swarm: Swarm
 
     def __init__(self, seed: int, marks: Marks) -> None:
         self.rng: Final = Random(seed)
@@ -62,8 +74,12 @@ class Simulation(ABC, Generic[H]):
 
     def run(self) -> None:
         """Raises Violation."""
-        operations = self._set_up()
-        while self.operations < operations and self.time < _MAX_TIME:
+        self.trace.note(0.0, 0, self.swarm)
+        self._set_up()
+        for number, (name, script) in enumerate(self.swarm.scripts, 1):
+            host = self.host(name)
+            host.add_client(self.new_client(host, script, str(number)))
+        while self.operations < self.swarm.operations and self.time < _MAX_TIME:
             before = self.operations
             self.step()
             if self.operations > before:
@@ -72,6 +88,31 @@ class Simulation(ABC, Generic[H]):
         self.is_healing = True
         self.trace.note(self.time, 0, "healing begins")
         self._heal()
+
+    def host(self, name: str) -> H:
+        return next(host for host in self.hosts if host.name == name)
+
+    def new_client(self, host: H, script: str, number: str = "") -> Client[H]:
+        prefix = f"{host.name}." if len(self.hosts) > 1 else ""
+        return Client(f"{prefix}{script}{number}", host, self.scripts[script])
+
+    def _heal(self) -> None:
+        """Go on until everything has come to its end, and check that it is as it must be."""
+        for host in self.hosts:
+            host.heal(self.new_client(host, "healer"))
+        end, look = self.time + _MAX_HEALING, self.time + self.look_s
+        for _ in range(_MAX_EVENTS):
+            if self.time >= look:
+                look = self.time + self.look_s
+                stuck = self._stuck()
+                if not stuck:
+                    break
+                if self.time > end or not self._events:
+                    raise Violation(f"healing does not come to an end: {stuck}")
+            self.step()
+        else:
+            raise Violation(f"healing does not come to an end: {self._stuck()}")
+        self._check_healed()
 
     def step(self) -> None:
         """The next event."""
@@ -97,17 +138,20 @@ class Simulation(ABC, Generic[H]):
         else:
             host.jump()
 
-    @abstractmethod
-    def limits(self) -> tuple[Patch, ...]:
-        """The limits of the engine, as small as this seed wants them."""
+    def patches(self) -> tuple[Patch, ...]:
+        """Other values in the engine for this seed."""
+        return self.swarm.patches()
 
     @abstractmethod
-    def _set_up(self) -> int:
-        """Hosts and their applications. How many operations there are to be before everything heals."""
+    def _set_up(self) -> None:
+        """Start the hosts, and let them make their queues."""
 
     def _strike_network(self) -> None:
         """With each operation, perhaps, something happens between hosts."""
 
     @abstractmethod
-    def _heal(self) -> None:
-        """Go on until everything has come to its end, and check that it is as it must be."""
+    def _stuck(self) -> str:
+        """What has not come to its end yet, when everything heals."""
+
+    @abstractmethod
+    def _check_healed(self) -> None: ...

@@ -64,7 +64,7 @@ class BatchReader(Shipped, DataSourceReader):
         return self._options, self._shape, self._bounds
 
     def partitions(self) -> list[InputPartition]:
-        with closing(open_origin(self._options.place)) as origin:
+        with closing(open_origin(self._options.endpoint)) as origin:
             return list(self._plan(origin))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -90,7 +90,7 @@ class BatchReader(Shipped, DataSourceReader):
         up_to = [] if bounds.up_to is None else [bounds.up_to]
         start = place_of(origin, queue, options.start, "startingOffsets")
         end = place_of(origin, queue, options.end, "endingOffsets")
-        newest = stable(queue, options.place)
+        newest = stable(queue, options.endpoint)
         after.append(newest if start is None else start)
         up_to.append(newest if end is None else end)
         if bounds.since is not None:

@@ -56,7 +56,7 @@ _KEPT_NAMES: Final = (";journal", *_SYSTEM.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Endpoint:
     """Where the messages are: the URL of a daemon, the name of an MSMQ host, or the folder of a store."""
 
     kind: Literal["daemon", "host", "store"]
@@ -104,7 +104,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    place: Place
+    endpoint: Endpoint
     queue_type: QueueType
     # Names, or else a pattern.
     queues: tuple[str, ...]
@@ -121,7 +121,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    place: Place
+    endpoint: Endpoint
     # None if a column names the queue of each message.
     queue: str | None
     delivery: Delivery
@@ -145,11 +145,11 @@ def read_options(given: Mapping[str, str], token: str | None = None) -> ReadOpti
     queue_type, queues, pattern = _selection(options)
     mode = cast("Mode", options.word("mode", ("peek", "drain", "claim"), "peek"))
     start = _position(options, "startingOffsets", "startingTimestamp", "earliest")
-    place = _place(options, token)
+    endpoint = _endpoint(options, token)
     if mode != "peek":
-        _check_consumes(mode, start, place)
+        _check_consumes(mode, start, endpoint)
     return ReadOptions(
-        place=place,
+        endpoint=endpoint,
         queue_type=queue_type,
         queues=queues,
         pattern=pattern,
@@ -172,18 +172,18 @@ def read_options(given: Mapping[str, str], token: str | None = None) -> ReadOpti
 def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOptions:
     """The same for writing."""
     options = _given(given)
-    place = _place(options, token)
-    if place.kind != "daemon":
+    endpoint = _endpoint(options, token)
+    if endpoint.kind != "daemon":
         raise InvalidParameter(
             f"messages are written through a daemon, which carries them on to any host: give the option server "
-            f"instead of {'store' if place.kind == 'store' else 'msmqHost'}"
+            f"instead of {'store' if endpoint.kind == 'store' else 'msmqHost'}"
         )
     for name in ("queues", "queuePattern"):
         if options.text(name) is not None:
             raise InvalidParameter(f"the option {name} is for reading; to write, give queue or the column dest_queue")
     words = ("exactly-once", "at-least-once")
     return WriteOptions(
-        place=place,
+        endpoint=endpoint,
         queue=options.text("queue"),
         delivery=cast("Delivery", options.word("delivery", words, "exactly-once")),
         transaction=options.text("txnId") or str(uuid4()),
@@ -207,7 +207,7 @@ def _given(given: Mapping[str, str]) -> Given:
     return Given({name: value for name, value in options.items() if name not in _OF_SPARK})
 
 
-def _place(options: Given, token: str | None) -> Place:
+def _endpoint(options: Given, token: str | None) -> Endpoint:
     named = [name for name in _PLACES if options.text(name) is not None]
     if len(named) > 1:
         raise InvalidParameter(f"the options {named[0]} and {named[1]} both say where the messages are; give one")
@@ -215,14 +215,14 @@ def _place(options: Given, token: str | None) -> Place:
     locked = cast("Locked", options.word("lockedMessages", ("wait", "skip"), "wait"))
     store, host = options.text("store"), options.text("msmqHost")
     if store is not None:
-        return Place("store", store, timeout_s=timeout_s, locked=locked)
+        return Endpoint("store", store, timeout_s=timeout_s, locked=locked)
     if host is not None:
         password = options.secret("passwordFile", os.environ.get("WAYPOST_PASSWORD"))
-        return Place("host", host, options.text("user"), password, timeout_s, locked)
+        return Endpoint("host", host, options.text("user"), password, timeout_s, locked)
     url = _url(options)
     secret = options.secret("tokenFile", token or os.environ.get("WAYPOST_TOKEN"))
     Address.parse(url, secret, timeout_s)
-    return Place(
+    return Endpoint(
         kind="daemon",
         address=url,
         secret=secret,
@@ -292,13 +292,13 @@ def _position(options: Given, name: str, time_name: str, default: Literal["earli
     return values.positions(name, found)
 
 
-def _check_consumes(mode: str, start: Position, place: Place) -> None:
+def _check_consumes(mode: str, start: Position, endpoint: Endpoint) -> None:
     """What a stream takes out of a queue it has to have read."""
     if start != "earliest":
         raise InvalidParameter(f"the mode {mode} reads all there is: it goes with startingOffsets earliest only")
-    if place.locked == "skip" and mode == "drain":
+    if endpoint.locked == "skip" and mode == "drain":
         raise InvalidParameter("the mode drain would lose locked messages that come back: leave lockedMessages at wait")
-    if place.kind == "store":
+    if endpoint.kind == "store":
         raise InvalidParameter(f"a store is only read, so the mode is peek, not {mode}; give the option server instead")
 
 

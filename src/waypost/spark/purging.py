@@ -21,8 +21,8 @@ def purge(queue: str, upto: int, *, epoch: str = "", **options: str) -> int:
     """
     if not isinstance(upto, int) or upto < 0:
         raise InvalidParameter(f"upto is the arrival number (seq) of the last message to remove, not {upto!r}")
-    place = read_options({"queue": queue, **options}).place
-    if place.kind == "store":
+    endpoint = read_options({"queue": queue, **options}).endpoint
+    if endpoint.kind == "store":
         raise InvalidParameter("a store is only read; give the option server to remove messages")
-    with closing(open_origin(place)) as origin:
+    with closing(open_origin(endpoint)) as origin:
         return origin.remove(RemoveRange(name=queue, up_to=upto, epoch=epoch))

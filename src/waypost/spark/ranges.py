@@ -14,7 +14,7 @@ from waypost.api.names import short_name
 from waypost.arrow.packets import Packets
 from waypost.errors import InvalidParameter, MessageNotFound, QueueDeleted, QueueNotFound
 from waypost.spark.offsets import UNKNOWN, Stretch
-from waypost.spark.options import Place, Position, ReadOptions, Split
+from waypost.spark.options import Endpoint, Position, ReadOptions, Split
 from waypost.spark.origin import Origin
 from waypost.spark.origins import open_origin
 from waypost.wire.format_names import FormatName
@@ -46,7 +46,7 @@ def chosen(origin: Origin, options: ReadOptions) -> list[BulkQueue]:
     if not found:
         raise QueueNotFound(
             f"no queue of the type {options.queue_type} matches the queuePattern {excerpt(options.pattern)} "
-            f"at {options.place}"
+            f"at {options.endpoint}"
         )
     return found
 
@@ -66,8 +66,8 @@ def place_of(origin: Origin, queue: BulkQueue, position: Position, option: str) 
     raise InvalidParameter(f"the option {option} has no place for the queue {queue.format_name}")
 
 
-def stable(queue: BulkQueue, place: Place) -> int:
-    return queue.committed if place.locked == "skip" else queue.stable
+def stable(queue: BulkQueue, endpoint: Endpoint) -> int:
+    return queue.committed if endpoint.locked == "skip" else queue.stable
 
 
 def ends_short(name: str, plan: PlannedRange) -> str:
@@ -112,7 +112,7 @@ def packets(options: ReadOptions, stretch: Stretch) -> Iterator[Packets]:
     """What a task reads. Raises MessageNotFound if messages that were planned are gone and that matters."""
     wanted = ReadRange(name=stretch.queue, after=stretch.after, up_to=stretch.up_to, epoch=stretch.epoch)
     count = 0
-    with closing(open_origin(options.place)) as origin:
+    with closing(open_origin(options.endpoint)) as origin:
         for page in origin.read(wanted):
             count += len(page)
             yield page

@@ -23,7 +23,7 @@ from waypost.client.connecting import connect
 from waypost.client.manager import Manager
 from waypost.errors import InvalidParameter, MessageNotFound, QueueNotFound, TransactionUsage, WaypostError
 from waypost.spark.option_values import is_guid
-from waypost.spark.options import Place, WriteOptions
+from waypost.spark.options import Endpoint, WriteOptions
 from waypost.spark.shipping import Shipped
 from waypost.spark.sink_columns import Group, frames, groups
 from waypost.wire.format_names import DirectFormatName
@@ -126,7 +126,7 @@ def check_destination(options: WriteOptions) -> None:
     """Raises WaypostError if the queue that all messages go to cannot take them."""
     if options.queue is None:
         return
-    with _manager(options.place) as manager, BulkClient(*_address(options.place)) as client:
+    with _manager(options.endpoint) as manager, BulkClient(*_address(options.endpoint)) as client:
         name = format_name(options.queue, manager.name)
         try:
             queue = client.queue(options.queue)
@@ -157,12 +157,12 @@ def staged(messages: Iterable[Group]) -> list[StagedMessages]:
 
 def _write(options: WriteOptions, batches: Iterator[Any], name: Name) -> Written:
     if options.delivery == "at-least-once":
-        with _manager(options.place) as manager:
+        with _manager(options.endpoint) as manager:
             for frame in _frames(batches):
                 _send(manager, groups(frame, options.queue))
         return Written(name)
     found: list[Staged] = []
-    with BulkClient(*_address(options.place)) as client:
+    with BulkClient(*_address(options.endpoint)) as client:
         try:
             for frame in _frames(batches):
                 messages = staged(groups(frame, options.queue))
@@ -196,7 +196,7 @@ def _commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None
     if not stages and not any(each.is_committed for each in written):
         return
     name = written[0].name
-    with BulkClient(*_address(options.place)) as client:
+    with BulkClient(*_address(options.endpoint)) as client:
         committed = client.commit(name.query, name.batch, stages, destination=options.destination, run=name.run)
     expected = sum(each.count for each in written)
     if committed.is_repeated:
@@ -227,7 +227,7 @@ def _drop(options: WriteOptions, stages: list[str], name: Name | None) -> None:
     batch = None
     if name is not None:
         batch = BatchOfQuery(query=name.query, batch=name.batch, destination=options.destination, run=name.run)
-    with suppress(WaypostError), BulkClient(*_address(options.place)) as client:
+    with suppress(WaypostError), BulkClient(*_address(options.endpoint)) as client:
         client.drop(stages, batch)
 
 
@@ -250,9 +250,9 @@ def _like(group: Group) -> MessageProperties:
     return MessageProperties(**group.properties)
 
 
-def _manager(place: Place) -> Manager:
-    return connect(place.address, token=place.secret, timeout=place.timeout_s)
+def _manager(endpoint: Endpoint) -> Manager:
+    return connect(endpoint.address, token=endpoint.secret, timeout=endpoint.timeout_s)
 
 
-def _address(place: Place) -> tuple[str, str | None, float]:
-    return place.address, place.secret, place.timeout_s
+def _address(endpoint: Endpoint) -> tuple[str, str | None, float]:
+    return endpoint.address, endpoint.secret, endpoint.timeout_s

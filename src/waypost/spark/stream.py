@@ -79,7 +79,7 @@ class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
     @property
     def _origin(self) -> Origin:
         if self._opened is None:
-            self._opened = open_origin(self._options.place)
+            self._opened = open_origin(self._options.endpoint)
         return self._opened
 
     def _limits(self, limit: ReadLimit) -> Limits:
@@ -105,5 +105,5 @@ class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
 def check_for_stream(options: ReadOptions) -> None:
     if options.end != "latest":
         raise InvalidParameter("the options endingOffsets and endingTimestamp are for batch reads: a stream has no end")
-    if options.mode == "claim" and options.place.kind != "daemon":
+    if options.mode == "claim" and options.endpoint.kind != "daemon":
         raise InvalidParameter("the mode claim needs a Waypost daemon: give the option server, or read in another mode")

@@ -100,7 +100,7 @@ class ClaimStream(MessageStream):
 
     def _packets(self, partition: ClaimedPart) -> Iterator[Packets]:
         part, count = partition.wanted, 0
-        with closing(open_origin(self._options.place)) as origin:
+        with closing(open_origin(self._options.endpoint)) as origin:
             try:
                 for page in origin.read_claim(part):
                     count += len(page)

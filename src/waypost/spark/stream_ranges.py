@@ -54,14 +54,14 @@ class RangeStream(MessageStream):
             self._named = chosen(self._origin, self._options)
             for queue in self._named:
                 place = place_of(self._origin, queue, self._options.start, "startingOffsets")
-                seq = stable(queue, self._options.place) if place is None else place
+                seq = stable(queue, self._options.endpoint) if place is None else place
                 places[queue.format_name] = RangePlace(seq, queue.epoch, first=seq, kept=seq)
             self._initial = json_of(places)
         return self._initial
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802, the name is Spark's
         queues = chosen(self._origin, self._options)
-        self._ends = {queue.format_name: stable(queue, self._options.place) for queue in queues}
+        self._ends = {queue.format_name: stable(queue, self._options.endpoint) for queue in queues}
         for queue in queues:
             warn_if_short(self._origin, queue, self._ends[queue.format_name])
 

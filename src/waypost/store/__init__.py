@@ -1,1 +1,1 @@
-"""What outlives the process: the store port, its records, the LMDB engine and the in-memory twin."""
+"""Durable state: the store port, its records, the LMDB engine and the in-memory twin."""

@@ -8,7 +8,7 @@ from struct import Struct
 from typing import Final
 
 from waypost.guid import NULL_GUID
-from waypost.store.codec import VERSION, damaged, decode_text, encode_text, join, split, unpack, unpack_whole
+from waypost.store.records import VERSION, damaged, decode_text, encode_text, join, split, unpack, unpack_whole
 
 _DESTINATION: Final = Struct("<BQI")
 _GUID_SIZE: Final = len(NULL_GUID)

@@ -18,7 +18,7 @@ from typing import Final
 
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_BULK_MESSAGES
-from waypost.store.codec import VERSION, damaged, decode_text, encode_text, unpack
+from waypost.store.records import VERSION, damaged, decode_text, encode_text, unpack
 
 # So that first + count is a number that a LookupIdentifier can be.
 _MAX_LOOKUP_ID: Final = 1 << 63
@@ -44,7 +44,7 @@ class ClaimRecord:
 
     @property
     def count(self) -> int:
-        """How many messages it holds."""
+        """Number of messages that it holds."""
         return sum(map(len, self.spans))
 
     @classmethod
@@ -77,7 +77,7 @@ class RunRecord:
 
 @dataclass(slots=True)
 class StageRecord:
-    """What is staged for a batch of a query: messages in their order.
+    """Staged messages for a batch of a query, in their order.
 
     `destination` is the path that all of them go to, "" if a column says where each goes, or None if that is not known.
     `run` is the GUID of the run of the query, NULL if it is not known.
@@ -92,7 +92,7 @@ class StageRecord:
 
     @property
     def count(self) -> int:
-        """How many messages were staged."""
+        """Number of staged messages."""
         return sum(len(span) for run in self.runs for span in run.spans)
 
     @classmethod
@@ -160,7 +160,7 @@ class CommitRecord:
 class CommitsRecord:
     """The last batches of a query that were committed to a destination, and when the last one was (seconds since 1970).
 
-    Without a destination they are committed to all that there are. Commits are kept as the bytes that they have in the
+    Without a destination they are committed to all destinations. Commits are kept as the bytes that they have in the
     store, ascending by their batches: there may be a million of them in memory.
     """
 

@@ -1,14 +1,14 @@
 """The records of messages that were set aside because their own records are damaged (ADR 30).
 
 They stand in the table DAMAGED under the keys that the messages had. The bytes that were found in place of a message
-are a value of their own beside, so that a start need not read them.
+are a separate value, so that a start need not read them.
 """
 
 from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
-from waypost.store.codec import VERSION, damaged, decode_text, encode_text, join, split, unpack
+from waypost.store.records import VERSION, damaged, decode_text, encode_text, join, split, unpack
 
 _DAMAGED: Final = Struct("<BBI")
 _TEXTS: Final = 3

@@ -12,7 +12,7 @@ _GUID_SIZE: Final = 16
 
 
 def describe(table: Table, key: bytes) -> str:
-    """What lies under this key: `message 7 of queue 3`. A key that cannot be one is shown as it is."""
+    """A description of the record under this key: `message 7 of queue 3`. An invalid key is shown as it is."""
     try:
         return _DESCRIPTIONS[table](key)
     except (ValueError, StoreDamaged):
@@ -86,5 +86,5 @@ _DESCRIPTIONS: Final[dict[Table, Callable[[bytes], str]]] = {
     Table.COUNTERS: _counter,
     Table.DIRECTORY: _directory,
     Table.BULK: _bulk,
-    Table.DAMAGED: lambda key: f"what is left of {_message(key[: len(keys.message_key(0, 0))])}",
+    Table.DAMAGED: lambda key: f"the remains of {_message(key[: len(keys.message_key(0, 0))])}",
 }

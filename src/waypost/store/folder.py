@@ -30,7 +30,7 @@ UNFINISHED: Final = "waypost.unfinished"
 
 LOCK: Final = "waypost.lock"
 _BACKUP_LOCK: Final = "backup.lock"
-# What may lie in a folder before the data file does; a file system of its own has a lost+found.
+# Files that a folder may hold before the data file; a separate file system has a lost+found.
 _HARMLESS: Final = frozenset({LOCK, READERS, UNFINISHED, NEW_DATA, "lost+found"})
 _PID_SIZE: Final = 16
 # Behind the byte that is locked where locks are on bytes.
@@ -66,7 +66,7 @@ def lock_folder(folder: Path, *, finishes: bool = False) -> int:
 
 
 def hold_folder(folder: Path) -> int | None:
-    """Keep others from the folder of a store that is only read, which may be on a disk that cannot be written to.
+    """Keep others from the folder of a store that is only read, which may be on a read-only disk.
 
     Returns the file that holds the lock, or None if nobody ever had the folder since it was put here: nothing is
     written into it for that.

@@ -1,7 +1,7 @@
 """The pages of an LMDB file that the next transaction can use again, read from the file itself.
 
-LMDB keeps them in a tree by the transaction that freed them, and gives out those that no reader can still see. Nothing
-of its interface tells of them. The file is read between two transactions of the one process that writes to it; bytes
+LMDB keeps them in a tree by the transaction that freed them, and gives out those that no reader can still see. Its
+interface does not show them. The file is read between two transactions of the one process that writes to it; bytes
 that are not as expected count as no free pages, because somebody else looks for damage.
 """
 

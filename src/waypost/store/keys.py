@@ -11,7 +11,7 @@ from itertools import repeat
 from struct import Struct
 from typing import Final
 
-from waypost.store.codec import decode_text, encode_text
+from waypost.store.records import decode_text, encode_text
 
 _QUEUE_KEY: Final = Struct(">Q")
 _MESSAGE_KEY: Final = Struct(">QQ")
@@ -30,7 +30,7 @@ _PLACE: Final = 16
 
 
 class Counter(Enum):
-    """Numbers that outlive the process. What is stored is the end of a block that may have been used up to there."""
+    """Numbers that outlive the process. The stored number is the end of a block of which any part may be used up."""
 
     SEQUENTIAL_ID = b"sequential_id"
     MESSAGE_ID_ORDINAL = b"message_id_ordinal"

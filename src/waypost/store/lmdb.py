@@ -2,7 +2,7 @@
 
 The commit thread owns the write transaction: it takes everything that is pending, writes it, flushes it and opens a
 read transaction on the result. `poll` hands over that snapshot with the tokens, so that reads move exactly with what
-is reported. All else runs in the owner's thread. What the two share is guarded by one condition.
+is reported. All else runs in the owner's thread. One condition guards what the two share.
 
 LMDB can only change its map while no transaction of the process is active. When the map is full, the commit thread
 therefore asks, and the owner's next `poll` closes the snapshots, grows the map and opens them again.
@@ -27,7 +27,7 @@ import lmdb
 
 from waypost.errors import OutcomeUnknown, StoreError, StoreFull
 from waypost.limits import MAX_COMMIT_BYTES, MAX_STORE_SIZE
-from waypost.store import cursors
+from waypost.store import sealed_tables
 from waypost.store.folder import DATA, NEW_DATA, READERS, flush_folder, lock_folder, write_holder
 from waypost.store.lmdb_reading import FORMAT, MARK, LmdbReader, format_of, name_of, not_a_store, store_error
 from waypost.store.port import Batch, Operation, Store, Table
@@ -39,7 +39,7 @@ from waypost.store.upgrade import needs_upgrade, remove_leftovers, upgrade
 _FIRST_MAP: Final = 1 << 26
 _READERS_SIZE: Final = 1 << 13
 _RETRY_SECONDS: Final = 0.25
-# How often the disk is looked at while there is nothing to write.
+# Interval of checks of the disk without writes.
 _LOOK_SECONDS: Final = 1.0
 # A key that no record has: it is written and deleted to have a transaction.
 _NOBODY: Final = b"\0nobody"
@@ -95,7 +95,7 @@ class LmdbStore(LmdbReader, Store):
         except (OSError, lmdb.Error) as error:
             raise store_error(error, self._folder) from error
         self._unreported = 0
-        # How long it took to flush something small the last time, and when that was.
+        # Duration of the last small flush, and its time.
         self._flush_seconds = inf
         self._flushed_at = 0.0
         self._pending: SimpleQueue[tuple[Batch, int] | None] = SimpleQueue()
@@ -134,7 +134,7 @@ class LmdbStore(LmdbReader, Store):
     def commit_if_quick(self, batch: Batch) -> bool:
         """Make a batch durable here and now, and let reads see it, if that does not take long.
 
-        False if that cannot be expected, or something stands in the way: then it is to be submitted.
+        False if it would take long, or something else is pending: then submit it.
         """
         if self._unreported or batch.size > _SMALL or self.trouble is not None:
             return False
@@ -371,7 +371,7 @@ class LmdbStore(LmdbReader, Store):
     def _apply(self, operations: list[Operation], size: int) -> None:
         """In whichever of the two threads it is called, the other one does not write. `size` is that of the values."""
         with self._env.begin(write=True) as transaction:
-            cursors.apply(transaction, self._tables, operations)
+            sealed_tables.apply(transaction, self._tables, operations)
             begun = time.monotonic()
             transaction.commit()
         if size <= _SMALL:
@@ -381,7 +381,7 @@ class LmdbStore(LmdbReader, Store):
     def _ask_for_map(self) -> bool:
         """Have the owner grow the map. False if it is as large as it may be."""
         if self._env.reader_check():
-            # What a lost reader held may be room enough.
+            # The pages of a lost reader may be room enough.
             return True
         size = self._env.info()["map_size"]
         if size >= self._max_size:

@@ -1,7 +1,7 @@
 """The reading half of the LMDB engine, and stores that are only read.
 
-A StoreSnapshot shows a store as it was when it was opened, whoever writes to it meanwhile: LMDB keeps what a snapshot
-shows, so the file grows for as long as one is open. What is written to it is forgotten.
+A StoreSnapshot shows a store as it was when it was opened, while others write to it: LMDB keeps what a snapshot
+shows, so the file grows for as long as one is open. Writes to the snapshot are forgotten.
 """
 
 import errno
@@ -23,17 +23,17 @@ from waypost.errors import (
     StoreTooNew,
     StoreTooOld,
 )
-from waypost.store import cursors
-from waypost.store.checksums import CHECKSUM_SIZE, checksum
+from waypost.store import sealed_tables
 from waypost.store.folder import DATA, require_store
 from waypost.store.port import Item, Reader, Table
+from waypost.store.sealed_tables import CHECKSUM_SIZE, checksum
 from waypost.store.space import disk_of, reserve_of
 
 R = TypeVar("R")
 
 FORMAT_VERSION: Final = 2
 
-# The database that tells a store of Waypost from others, and its one value.
+# The database that marks a store of Waypost, and its one value.
 MARK: Final = b"store"
 _FORMAT: Final = Struct("<I")
 FORMAT: Final = _FORMAT.pack(FORMAT_VERSION)
@@ -66,26 +66,26 @@ class LmdbReader(Reader):
         try:
             sealed = self._snapshot.get(key, None, self._tables[table])
         except _DAMAGE:
-            raise cursors.damaged(table, key, None) from None
+            raise sealed_tables.damaged(table, key, None) from None
         except lmdb.Error as error:
             raise self._error(error) from error
         if sealed is None:
             return None
         value = sealed[:-CHECKSUM_SIZE]
         if sealed[-CHECKSUM_SIZE:] != checksum(table, key, value):
-            raise cursors.damaged(table, key, sealed)
+            raise sealed_tables.damaged(table, key, sealed)
         return value
 
     def values(self, table: Table, keys: Sequence[bytes]) -> list[bytes]:
         try:
-            return cursors.values(self._cursor(table), table, keys)
+            return sealed_tables.values(self._cursor(table), table, keys)
         except _DAMAGE:
             return self._values_up_to_damage(table, keys)
         except lmdb.Error as error:
             raise self._error(error) from error
 
     def _values_up_to_damage(self, table: Table, keys: Sequence[bytes]) -> list[bytes]:
-        """A page cannot be read: one after the other tells which record is the first on it."""
+        """Find the first record on an unreadable page, one after the other."""
         found: list[bytes] = []
         for key in keys:
             try:
@@ -100,13 +100,13 @@ class LmdbReader(Reader):
         return found
 
     def scan(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
-        return self._read(lambda: cursors.scan(self._cursor(table), table, start, stop, limit))
+        return self._read(lambda: sealed_tables.scan(self._cursor(table), table, start, stop, limit))
 
     def scan_back(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
-        return self._read(lambda: cursors.scan_back(self._cursor(table), table, start, stop, limit))
+        return self._read(lambda: sealed_tables.scan_back(self._cursor(table), table, start, stop, limit))
 
     def keys(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[bytes]:
-        return self._read(lambda: cursors.keys(self._cursor(table), start, stop, limit))
+        return self._read(lambda: sealed_tables.keys(self._cursor(table), start, stop, limit))
 
     def count(self, table: Table) -> int:
         return self._read(lambda: self._snapshot.stat(self._tables[table]))["entries"]
@@ -171,7 +171,7 @@ class StoreSnapshot(LmdbReader):
 
     @property
     def bytes_in_use(self) -> int:
-        """What a copy of the store takes, without the pages that are free."""
+        """Size of a copy of the store, without the free pages."""
         stats = [self._env.stat(), *(self._snapshot.stat(table) for table in self._tables)]
         pages = sum(stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats)
         return (pages + _META_PAGES) * int(stats[0]["psize"])
@@ -240,7 +240,7 @@ def not_a_store(folder: Path) -> NotAStore:
 
 
 def store_error(error: Exception, folder: Path) -> StoreError:
-    """What an error of LMDB or the operating system means to the one who opened the folder."""
+    """The error for the caller who opened the folder, from one of LMDB or the operating system."""
     code = error.errno if isinstance(error, OSError) else getattr(error, "code", 0)
     # LMDB puts the folder before the words of the system.
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error).removeprefix(f"{folder}: ")
@@ -250,10 +250,10 @@ def store_error(error: Exception, folder: Path) -> StoreError:
     if code in _FULL or (code == errno.EIO and disk_usage(folder).free < _LITTLE):
         return StoreFull(f"{folder}: the disk is full")
     if code in _READ_ONLY or isinstance(error, lmdb.ReadonlyError):
-        return StoreReadOnly(f"{folder} cannot be written to: {reason}")
+        return StoreReadOnly(f"cannot write to {folder}: {reason}")
     if isinstance(error, lmdb.VersionMismatchError):
         return StoreTooNew(f"{folder} was written by another release of LMDB: {error}")
     # After a page that it cannot use LMDB lets nothing more be read from that moment.
     if isinstance(error, (*_DAMAGE, lmdb.BadTxnError)):
         return StoreDamaged(f"{folder} is damaged: {reason}")
-    return StoreError(f"{folder} cannot be used: {reason}")
+    return StoreError(f"cannot use {folder}: {reason}")

@@ -13,10 +13,8 @@ from typing import Final
 
 from waypost.errors import OutcomeUnknown, StoreError, StoreFull
 from waypost.limits import MAX_SCAN_BYTES
-from waypost.store.checksums import seal
-from waypost.store.cursors import damaged
-from waypost.store.port import MAX_KEY, Action, Batch, Item, Store, Table
-from waypost.store.room import PLENTY, Room
+from waypost.store.port import MAX_KEY, PLENTY, Action, Batch, Item, Room, Store, Table
+from waypost.store.sealed_tables import damaged, seal
 
 _LOW: Final = Room("the simulated disk", 0, 0, 0, is_low=True)
 
@@ -39,7 +37,7 @@ class MemoryStore(Store):
 
     @property
     def pending(self) -> int:
-        """How many batches would be lost in a crash."""
+        """Number of batches that a crash would lose."""
         return len(self._pending)
 
     def complete(self, count: int | None = None) -> int:
@@ -84,7 +82,7 @@ class MemoryStore(Store):
         return tokens
 
     def damage(self, table: Table, key: bytes) -> bool:
-        """A reader of the record hears of damage, until it is written again. False if there is no such record."""
+        """Damage a record: reads of it fail until it is written again. False if the record does not exist."""
         found = self._tables[table]
         if key in found.values:
             found.damaged.add(key)
@@ -136,7 +134,7 @@ class MemoryStore(Store):
 
 
 def _flipped(value: bytes) -> bytes:
-    """What a reader finds in place of a value: one bit is another, and the checksum is that of before."""
+    """A damaged value: one bit differs, with the checksum of the whole one."""
     sealed = bytearray(seal(Table.MESSAGES, b"", value))
     sealed[len(value) // 2] ^= 1
     return bytes(sealed)

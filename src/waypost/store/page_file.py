@@ -58,7 +58,7 @@ class PageFile:
         try:
             data = self._pread(size, start)
         except OSError as error:
-            raise PageDamaged(number, f"cannot be read: {error.strerror}") from error
+            raise PageDamaged(number, f"is unreadable: {error.strerror}") from error
         if len(data) < size:
             raise PageDamaged(number, "lies behind the end of the file")
         return data

@@ -55,7 +55,7 @@ TABLE: Final = 0x02
 
 # Flags of a database: its keys are numbers.
 INTEGER_KEYS: Final = 0x08
-# In the record of the free pages are flags of the environment too: the file was made without a folder of its own.
+# The record of the free pages also has flags of the environment: the file was made without a folder.
 _NO_FOLDER: Final = 0x4000
 
 _MAGIC: Final = 0xBEEFC0DE
@@ -82,11 +82,11 @@ class PageSource(Protocol):
     """The file, page by page."""
 
     page_size: int
-    # How many whole pages there are.
+    # Number of whole pages.
     count: int
 
     def page(self, number: int) -> bytes:
-        """Raises PageDamaged if the page lies behind the end of the file or cannot be read."""
+        """Raises PageDamaged if the page is behind the end of the file or unreadable."""
 
     def read(self, number: int, size: int) -> bytes:
         """So many bytes from the beginning of a page on. The same errors."""
@@ -215,7 +215,7 @@ def leaf_nodes(number: int, page: bytes) -> list[Node]:
         else:
             taken, at = NODE_SIZE + key_size + size, start
         if offset + taken > end or flags & ~(BIG | TABLE) or not 0 < key_size <= MAX_KEY:
-            raise PageDamaged(number, "has an entry that cannot be one")
+            raise PageDamaged(number, "has an invalid entry")
         room -= taken + (taken & 1)
         nodes.append(new((key, flags, at, size)))
     if room:
@@ -233,7 +233,7 @@ def branch_children(number: int, page: bytes) -> list[Child]:
         low, high, top, key_size = _NODE.unpack_from(page, offset)
         end = offset + NODE_SIZE + key_size
         if end > len(page) or key_size > MAX_KEY:
-            raise PageDamaged(number, "has an entry that cannot be one")
+            raise PageDamaged(number, "has an invalid entry")
         key = page[offset + NODE_SIZE : end] if children else b""
         room -= NODE_SIZE + key_size + (key_size & 1)
         children.append(Child(key, low | high << 16 | top << 32))
@@ -243,7 +243,7 @@ def branch_children(number: int, page: bytes) -> list[Child]:
 
 
 def loose_nodes(page: bytes) -> list[Node]:
-    """Whatever looks like entries of a leaf in a page that may be damaged. Only a checksum shows which of them are."""
+    """Bytes that look like entries of a leaf in a page that may be damaged. Only a checksum shows which are whole."""
     if len(page) < HEADER_SIZE:
         return []
     _, _, _, lower, _ = _HEADER.unpack_from(page)
@@ -263,12 +263,12 @@ def loose_nodes(page: bytes) -> list[Node]:
 
 
 def run_length(size: int, page_size: int) -> int:
-    """How many overflow pages a value of this size needs."""
+    """Number of overflow pages for a value of this size."""
     return (HEADER_SIZE - 1 + size) // page_size + 1
 
 
 def run_pages(number: int, header: bytes, pages: int) -> int:
-    """How many overflow pages begin here, by the header of the first: at least so many.
+    """Number of overflow pages that begin here, by the header of the first.
 
     A value that has become shorter in the transaction that wrote it has more than it needs.
     """

@@ -1,4 +1,4 @@
-"""How long work on a store tells how far it is."""
+"""Progress reports of long work on a store."""
 
 from collections.abc import Callable
 

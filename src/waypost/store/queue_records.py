@@ -7,11 +7,12 @@ from struct import Struct
 from typing import Final
 
 from waypost.guid import NULL_GUID
-from waypost.store.codec import VERSION, damaged, decode_text, encode_text, join, split, unpack, unpack_whole
+from waypost.store.records import VERSION, damaged, decode_text, encode_text, join, split, unpack
+from waypost.wire.property_values import DEFAULT_QUOTA, INITIALIZATION_RETRY_SECONDS, UNLIMITED
 
 
 class QueueKind(IntEnum):
-    """What a queue is to the queue manager: a QueueType of MS-MQDMPR 3.1.1.2, or what stands beside another queue."""
+    """Kind of queue: a QueueType of MS-MQDMPR 3.1.1.2, or a companion of another queue."""
 
     PRIVATE = 0
     PUBLIC = 1
@@ -46,8 +47,8 @@ class QueueRecord:
     flags: int = 0
     base_priority: int = 0
     private_queue_number: int = 0
-    quota: int = 0xFFFF_FFFF
-    journal_quota: int = 0xFFFF_FFFF
+    quota: int = UNLIMITED
+    journal_quota: int = UNLIMITED
     create_time: int = 0
     modify_time: int = 0
     parent: int = 0
@@ -83,23 +84,6 @@ class QueueRecord:
 
 
 _queue_values: Final = attrgetter(*(each.name for each in fields(QueueRecord)))
-_TOTALS_VALUE: Final = Struct("<BQQ")
-
-
-@dataclass(slots=True)
-class TotalsRecord:
-    """How many recoverable messages a queue holds and how many bytes they have, so that a start needs no scan."""
-
-    message_count: int = 0
-    total_bytes: int = 0
-
-    @classmethod
-    def decode(cls, value: bytes) -> "TotalsRecord":
-        return cls(*unpack_whole(_TOTALS_VALUE, value, "totals"))
-
-    def encode(self) -> bytes:
-        return _TOTALS_VALUE.pack(VERSION, self.message_count, self.total_bytes)
-
 
 # QueueManagerRecord.flags.
 DIRECTORY_INTEGRATED: Final = 0x01
@@ -120,9 +104,9 @@ class QueueManagerRecord:
     flags: int = 0
     create_time: int = 0
     modify_time: int = 0
-    queue_manager_quota: int = 0x0010_0000
-    journal_quota: int = 0xFFFF_FFFF
-    initialization_retry_timer_duration: int = 120
+    queue_manager_quota: int = DEFAULT_QUOTA
+    journal_quota: int = UNLIMITED
+    initialization_retry_timer_duration: int = INITIALIZATION_RETRY_SECONDS
     identifier: bytes = NULL_GUID
     last_domain: bytes = NULL_GUID
     computer_name: str = ""

@@ -28,10 +28,10 @@
 
 waypost.store.keys makes the keys. The queue id is the store's own number for a queue of any kind (also a subqueue, a
 journal, an outgoing queue) and never given twice. The totals of a queue change with every message, and therefore are
-not a part of its record. QueueRecord, TotalsRecord and QueueManagerRecord are in waypost.store.queue_records,
-RestoredRecord in waypost.store.restored,
-DestinationRecord, KeptAckRecord and AdmittedRecord in waypost.store.ack_records, IncomingRecord, AddressRecord and
-RenumberingRecord in waypost.store.sequence_records, DamagedRecord in waypost.store.damaged_records.
+not a part of its record. QueueRecord and QueueManagerRecord are in waypost.store.queue_records, RestoredRecord in
+waypost.store.restored, DestinationRecord, KeptAckRecord and AdmittedRecord in waypost.store.ack_records,
+IncomingRecord, AddressRecord and RenumberingRecord in waypost.store.sequence_records, DamagedRecord in
+waypost.store.damaged_records. The common parts are here: the version byte, texts, parts with their lengths.
 
 Every value starts with a format version. `decode(value)` gives the record, StoreTooNew if a newer Waypost wrote it, and
 StoreDamaged for all bytes that `encode()` cannot have made; what it gives encodes to the same bytes.
@@ -44,16 +44,18 @@ from enum import IntEnum
 from functools import lru_cache
 from operator import itemgetter
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
+from waypost.errors import StoreDamaged, StoreError, StoreTooNew
 from waypost.guid import NULL_GUID
-from waypost.store.codec import VERSION, bad, damaged, decode_text, encode_text, unpack, unpack_whole
 
+VERSION: Final = 1
+_LENGTH: Final = Struct("<I")
 _MESSAGE: Final = Struct("<BBBIIII")
 _MESSAGE_SIZE: Final = _MESSAGE.size
 _DETAILS: Final = Struct("<?16s16sIIIII")
 _DETAILS_END: Final = _MESSAGE_SIZE + _DETAILS.size
-# How long the address and the texts are, at the end of the fixed part of the details.
+# Lengths of the address and the texts, at the end of the fixed part of the details.
 _LENGTHS: Final = Struct("<IIII")
 _LENGTHS_AT: Final = _DETAILS_END - _LENGTHS.size
 
@@ -63,9 +65,61 @@ ASKS_FOR_NOTHING: Final = 0x02
 _HAS_DETAILS: Final = 0x80
 
 
+def unpack(layout: Struct, value: bytes, what: str, version: int = VERSION) -> list[Any]:
+    """The fixed fields behind the version; `version` is the newest that this kind of record has."""
+    if len(value) < layout.size or value[0] != version:
+        raise bad(value, what, version)
+    return list(layout.unpack_from(value)[1:])
+
+
+def unpack_whole(layout: Struct, value: bytes, what: str) -> list[Any]:
+    """The same, of a record that has no others."""
+    if len(value) > layout.size:
+        raise bad(value, what)
+    return unpack(layout, value, what)
+
+
+def join(parts: list[bytes]) -> bytes:
+    return b"".join(_LENGTH.pack(len(part)) + part for part in parts)
+
+
+def split(value: bytes, at: int, what: str) -> list[bytes]:
+    """Split what `join` joined, to the end of the value."""
+    parts = []
+    while at < len(value):
+        start = at + _LENGTH.size
+        at = start + int.from_bytes(value[at:start], "little")
+        if at > len(value):
+            raise damaged(what)
+        parts.append(value[start:at])
+    return parts
+
+
+def encode_text(text: str) -> bytes:
+    """Names come from packets, which can hold lone surrogates."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def decode_text(data: bytes, what: str) -> str:
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        raise damaged(what) from None
+
+
+def bad(value: bytes, what: str, newest: int = VERSION) -> StoreError:
+    if value and value[0] > newest:
+        return StoreTooNew(f"a {what} record has format {value[0]}, and this Waypost knows formats up to {newest}")
+    return damaged(what)
+
+
+def damaged(what: str) -> StoreDamaged:
+    return StoreDamaged(f"a {what} record of the store is damaged")
+
+
 @dataclass(frozen=True, slots=True)
 class MessageDetails:
-    """What not all messages have: attributes of MS-MQDMPR 3.1.1.12 and MS-MQRR 2.2.5 that are in no packet.
+    """Optional details of a message: attributes of MS-MQDMPR 3.1.1.12 and MS-MQRR 2.2.5 that are in no packet.
 
     `origin_queue_manager` is where the packet came from, None for a message of this computer; then the address, of 0, 4
     or 16 bytes, and its scope mean nothing.
@@ -145,7 +199,7 @@ _details_part: Final = itemgetter(slice(_MESSAGE_SIZE, _DETAILS_END))
 def split_messages(values: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
     """The fields before the packets of MessageRecords, 19 bytes each as if none had details, and the packets.
 
-    The same errors. Whoever reads in bulk wants nothing of a single message, so little is done for each.
+    The same errors. Bulk reads need nothing of a single message, so little is done for each.
     """
     heads = b"".join(map(_head, values))
     versions, flags = heads[::_MESSAGE_SIZE], heads[1::_MESSAGE_SIZE]
@@ -236,7 +290,7 @@ EXPIRES: Final = 0x02
 
 @dataclass(slots=True)
 class PositionRecord:
-    """What a start has to know of a position without reading its message. Most positions have no such record.
+    """Facts that a start needs of a position without reading its message. Most positions have no such record.
 
     With EXPIRES, `expiry` is when TimeToBeReceived is over, in seconds since 1970.
     """
@@ -257,7 +311,7 @@ _SEQUENCE: Final = Struct("<BQIII")
 
 @dataclass(slots=True)
 class SequenceRecord:
-    """How far a sequence of transactional messages has come: MS-MQQB 3.1.1.3.1, MS-MQDMPR 3.1.1.5.
+    """State of a sequence of transactional messages: MS-MQQB 3.1.1.3.1, MS-MQDMPR 3.1.1.5.
 
     Incoming: the last message that was accepted. Outgoing: the number that the next message gets; the last two are 0.
     """
@@ -394,3 +448,21 @@ class CounterRecord:
 
     def encode(self) -> bytes:
         return _COUNTER.pack(VERSION, self.value)
+
+
+_TOTALS_VALUE: Final = Struct("<BQQ")
+
+
+@dataclass(slots=True)
+class TotalsRecord:
+    """Number and bytes of the recoverable messages of a queue, so that a start needs no scan."""
+
+    message_count: int = 0
+    total_bytes: int = 0
+
+    @classmethod
+    def decode(cls, value: bytes) -> "TotalsRecord":
+        return cls(*unpack_whole(_TOTALS_VALUE, value, "totals"))
+
+    def encode(self) -> bytes:
+        return _TOTALS_VALUE.pack(VERSION, self.message_count, self.total_bytes)

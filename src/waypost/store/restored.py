@@ -11,8 +11,8 @@ from typing import Final
 
 from waypost.errors import StoreError
 from waypost.store import keys
-from waypost.store.codec import VERSION, unpack_whole
 from waypost.store.port import Batch, Reader, Store, Table
+from waypost.store.records import VERSION, unpack_whole
 from waypost.store.sequence_records import TAKES_ANY, IncomingRecord
 from waypost.store.whole import whole_pages
 
@@ -45,8 +45,8 @@ class RestoredRecord:
 def mark_restored(store: Store) -> None:
     """Mark a store that no queue manager has open. It is durable when this comes back.
 
-    A record of an incoming sequence that is damaged, or cannot be decoded, stays as it is: nothing of its source is
-    taken (ADR 30).
+    A record of an incoming sequence that is damaged or malformed stays as it is: messages of its source are refused
+    (ADR 30).
     """
     for page in whole_pages(store, Table.SEQUENCES, *keys.all_incoming_sequences()):
         batch = Batch()

@@ -9,8 +9,7 @@ from struct import Struct
 from typing import Final
 
 from waypost.errors import StoreError, StoreTooNew
-from waypost.store.codec import VERSION, damaged, unpack_whole
-from waypost.store.records import SequenceRecord
+from waypost.store.records import VERSION, SequenceRecord, damaged, unpack_whole
 
 _FORMAT: Final = 2
 _HEAD: Final = Struct("<BBBB")
@@ -59,7 +58,7 @@ class RenumberingRecord:
 
 @dataclass(slots=True)
 class IncomingRecord:
-    """What is known of one source queue manager that sends to one queue under one name."""
+    """Facts about one source queue manager that sends to one queue under one name."""
 
     flags: int = 0
     lines: list[SequenceRecord] = field(default_factory=list)
@@ -124,7 +123,7 @@ _ADDRESS: Final = Struct("<BII")
 
 @dataclass(slots=True)
 class AddressRecord:
-    """How many sources of a queue were met at an address, and of how many of them only one message was taken."""
+    """Number of sources of a queue at an address, and of those with only one accepted message."""
 
     sources: int = 0
     single: int = 0

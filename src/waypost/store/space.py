@@ -1,11 +1,11 @@
 """The space that the file of a store has, and the part of it that is kept for receiving messages (ADR 33).
 
-LMDB changes nothing in place: to delete a message it writes pages anew, and the old ones can be used again two
+LMDB changes nothing in place: to delete a message it writes new pages, and the old ones can be used again two
 transactions later. So the reserve is space behind the last page that is used, which the file is given before it is
 needed: another program that fills the disk cannot take it. A transaction takes free pages first, then those behind.
 
-Space is measured after every transaction, and while there is nothing to write and not much room, because others fill
-the disk and clear it. The list of free pages is read only when little is left behind the end.
+Space is measured after every transaction, and also without writes when room is short, because others fill the disk
+and clear it. The list of free pages is read only when little is left behind the end.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ import lmdb
 from waypost.limits import MAX_RESERVE, MIN_RESERVE
 from waypost.store.folder import DATA
 from waypost.store.free_pages import free_pages
-from waypost.store.room import Room, megabytes
+from waypost.store.port import Room, megabytes
 
 # The reserve is a part of the disk, and of what is used.
 _PART_OF_DISK: Final = 8
@@ -41,7 +41,7 @@ _MEASURE_SECONDS: Final = 0.1
 _PATIENCE: Final = 20
 # Pages that a removal may touch: its table, the totals of its queue, the tables' root, the list of free pages.
 _PAGES_OF_REMOVAL: Final = 8
-# How Linux is asked to leave the size of the file as it is, and says that a file system cannot do it.
+# Flag of Linux to leave the size of the file as it is, and its error of a file system that cannot do so.
 _KEEP_SIZE: Final = 0x01
 _UNABLE: Final = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 _PIECE: Final = 1 << 20
@@ -61,14 +61,14 @@ class Space:
         self._wanted: Final = reserve
         self._page: Final[int] = env.stat()["psize"]
         self._fallocate = _find_fallocate()
-        # How far the file has space, as far as is known.
+        # End of the space that the file is known to have.
         self._end = 0
         self._last = 0, 0
-        # What the list of free pages showed, how much was written since, and when it is read again.
+        # Result of the last read of the free pages, bytes written since, and the time of the next read.
         self._runs: Mapping[int, int] = {}
         self._written = 0
         self._look_at = 0.0
-        # How much was written since anything was measured, and until when that is not needed.
+        # Bytes written since the last measurement, and the time until which none is needed.
         self._unmeasured = 0
         self._measure_at = 0.0
         # Pages that were freed, and that readers still see.
@@ -96,7 +96,7 @@ class Space:
         return self.room.free > _MUCH * self.room.reserve
 
     def measure(self, written: int = 0) -> Room:
-        """What there is now, after values of so many bytes were written. On a disk with much room, what there was."""
+        """The room now, after values of this many bytes were written. With much room, that of the last measurement."""
         self._written += written
         self._unmeasured += written
         now = time.monotonic()

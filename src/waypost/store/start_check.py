@@ -1,8 +1,8 @@
-"""What a store's file is looked at for before LMDB opens it: after an unclean end, all its branch and leaf pages.
+"""The check of a store's file before LMDB opens it: after an unclean end, all its branch and leaf pages.
 
 LMDB believes its pages. One that is not what it wrote ends the process by an assertion or a signal, at every start
-again. The walk is Waypost's own and reads the file without LMDB, so that it cannot be ended like that, needs no process
-of its own, and says what is wrong in a sentence.
+again. The walk is Waypost's own and reads the file without LMDB, so that it survives such pages, needs no separate
+process, and says what is wrong in a sentence.
 """
 
 from contextlib import suppress
@@ -41,7 +41,7 @@ def check_before_opening(folder: Path, lock: int, progress: Progress) -> None:
 
 
 def damage_of(file: PageFile, progress: Progress = unheard) -> list[Damage]:
-    """What is wrong with the pages of a file that nobody writes to, if it is a store of Waypost."""
+    """Faults in the pages of a file that nobody writes to, if it is a store of Waypost."""
     found = check_metas(file, file.metas, file.damaged_metas)
     if found or file.newest is None:
         return found
@@ -65,7 +65,7 @@ def damaged(folder: Path, found: list[Damage]) -> StoreDamaged:
 def leave_clean(folder: Path, lock: int) -> None:
     """The store was closed, and everything is on disk: the next start need not look at its pages.
 
-    Where there is no room for the mark, the next start looks at them.
+    Without room for the mark, the next start looks at them.
     """
     with suppress(OSError), PageFile(folder / DATA) as file:
         newest = file.newest

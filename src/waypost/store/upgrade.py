@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Final
 import lmdb
 
 from waypost.errors import StoreDamaged, StoreFull
-from waypost.store.checksums import CHECKSUM_SIZE, seal_all
 from waypost.store.folder import DATA, READERS, flush_folder
 from waypost.store.lmdb_reading import FORMAT, FORMAT_VERSION, MARK, format_of, name_of
 from waypost.store.port import Item, Table
 from waypost.store.progress import Progress
+from waypost.store.sealed_tables import CHECKSUM_SIZE, seal_all
 
 if TYPE_CHECKING:
     from lmdb import _Database
 
 _COPY: Final = "data.mdb.upgrade"
-# What is copied in one transaction: up to so many records, and the one that brings it to so many bytes.
+# Limits of one transaction of the copy: records, and bytes including the record that reaches the limit.
 _PART: Final = 16_384
 _PART_BYTES: Final = 1 << 24
 # Room for the pages that a file has besides its records.

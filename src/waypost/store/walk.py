@@ -40,10 +40,10 @@ from waypost.store.progress import Progress, unheard
 MAIN: Final = "tables"
 FREE_PAGES: Final = "free pages"
 
-# What a page is.
+# Kinds of pages.
 UNKNOWN, USED, FREE = 0, 1, 2
 
-# How often somebody is told of the progress, in pages.
+# Pages between two reports of progress.
 _STEP: Final = 1024
 
 # Gets the table, the number of a leaf, the page and its entries.
@@ -52,7 +52,7 @@ Visit = Callable[[str, int, bytes, list[Node]], None]
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What is wrong with a page of a table."""
+    """A fault in a page of a table."""
 
     table: str
     page: int
@@ -83,7 +83,7 @@ class Walked:
     """The result. Without damage, `unused` is 0: LMDB loses no page."""
 
     damage: list[Damage] = field(default_factory=list)
-    # What each page of the file is.
+    # Kind of each page of the file.
     pages: bytearray = field(default_factory=bytearray)
     entries: dict[str, int] = field(default_factory=dict)
     tables: dict[str, Database] = field(default_factory=dict)
@@ -227,7 +227,7 @@ class Walker:
         return self._source.page(number)
 
     def _take_run(self, tree: _Tree, node: Node) -> None:
-        """The overflow pages of a value. What is wrong with them loses this value alone."""
+        """The overflow pages of a value. A fault in them loses this value alone."""
         try:
             needed = run_length(node.size, self._source.page_size)
             if node.at + needed > self._end:
@@ -256,7 +256,7 @@ class Walker:
             if not node.flags & TABLE:
                 self._result.has_others = True
             elif node.flags != TABLE or node.size != DATABASE_SIZE:
-                raise PageDamaged(number, "has a record of a table that cannot be one")
+                raise PageDamaged(number, "has an invalid record of a table")
             else:
                 self._result.tables[node.key.decode("ascii", "backslashreplace")] = decode_database(page, node.at)
 
@@ -264,7 +264,7 @@ class Walker:
         for node in nodes:
             transaction, pages = number_of(node.key), page_list(value_of(self._source, node, page))
             if transaction is None or not 0 < transaction <= self._meta.transaction or pages is None:
-                raise PageDamaged(number, "has a list of free pages that cannot be one")
+                raise PageDamaged(number, "has an invalid list of free pages")
             for each in pages:
                 self._set_free(each, number)
 
@@ -299,7 +299,7 @@ def _ordered(tree: _Tree, number: int, keys: list[Any], low: Any, high: Any) -> 
     if tree.order is not None:
         keys = list(map(tree.order, keys))
         if None in keys:
-            raise PageDamaged(number, "has a key that cannot be one")
+            raise PageDamaged(number, "has an invalid key")
     if not all(map(lt, keys, keys[1:])):
         raise PageDamaged(number, "has keys that do not ascend")
     if (low is not None and keys[0] < low) or (high is not None and keys[-1] >= high):
@@ -327,7 +327,7 @@ def newest_free(source: PageSource, meta: Meta) -> int:
 
 
 def check_metas(source: PageSource, metas: dict[int, Meta], damaged: Iterable[PageDamaged]) -> list[Damage]:
-    """What is wrong with the two meta pages. LMDB opens the one with the higher transaction, whatever it holds.
+    """Faults in the two meta pages. LMDB opens the one with the higher transaction, without a check.
 
     Two transactions follow each other, and every one gives back the pages that it has replaced, but for the first.
     """

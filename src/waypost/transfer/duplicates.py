@@ -16,13 +16,24 @@ messages of its address as the share, that one is of no use any more.
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
 from typing import Final
 
+from waypost.clock import Now
 from waypost.limits import MAX_REMEMBERED, MAX_REMEMBERED_PEERS
+from waypost.peers import peer_of
+from waypost.transfer.session import Session
+from waypost.wire import base_header, user_header
+from waypost.wire.queue_names import DirectQueueFormatName
+from waypost.wire.user_message import UserMessage
 
 # A message identifier (MS-MQMQ 2.2.18.1.3), and eight bytes for its destination: a message to several queues has one
 # identifier.
 IDENTIFIER_SIZE: Final = 28
+# SourceQueueManager and MessageID stand here in a packet: together they are the identifier of a message.
+_SOURCE: Final = slice(base_header.SIZE, base_header.SIZE + 16)
+_MESSAGE_ID: Final = slice(base_header.SIZE + 40, base_header.SIZE + 44)
 MAX_SIZE: Final = 0x1_0000_0000
 
 # The share of a relay is as large as this many others.
@@ -313,3 +324,55 @@ class MessageHistory:
         number, count, _ = share.blocks.popleft()
         share.in_blocks -= count
         self.obsolete.append(number)
+
+
+class KnownMessages:
+    """What came on sessions, by the addresses that brought it: MS-MQQB 3.1.5.8.1 and 3.1.5.8.2."""
+
+    __slots__ = ("_relay_guids", "add_new", "history")
+
+    def __init__(self, history: MessageHistory, relay_guids: frozenset[bytes]) -> None:
+        self._relay_guids: Final = relay_guids
+        self.history: Final = history
+        self.add_new: Final = history.add_new
+
+    def is_duplicate(self, session: Session, packet: UserMessage, data: bytes, now: Now) -> bool:
+        return self.history.is_duplicate(
+            identifier(data, destination(packet)),
+            peer_of(session.remote_qm_address),
+            now.monotonic,
+            recoverable=packet.user.delivery == user_header.RECOVERABLE,
+        )
+
+    def has_place_for(self, session: Session, now: Now) -> bool:
+        """Whether messages from this address can be remembered."""
+        peer = peer_of(session.remote_qm_address)
+        if session.remote_qm_guid in self._relay_guids:
+            self.history.note_relay(session.remote_qm_guid, peer)
+        return self.history.has_place_for(peer, now.monotonic)
+
+    def add(self, packet: UserMessage, identifier: bytes, peer: str, now: Now) -> None:
+        """The message is known from now on."""
+        if packet.user.delivery == user_header.RECOVERABLE:
+            self.history.add_recoverable(identifier, peer, now.monotonic)
+        else:
+            self.history.add(identifier, peer, now.monotonic)
+
+
+def identifier(data: bytes, destination: bytes) -> bytes:
+    """What a message is known by."""
+    return data[_SOURCE] + data[_MESSAGE_ID] + destination
+
+
+def destination(packet: UserMessage) -> bytes:
+    """What tells copies of one message to several queues apart, which have the same identifier."""
+    name = packet.user.destination_queue
+    if isinstance(name, DirectQueueFormatName):
+        return digest(name.direct_format_name)
+    return digest(repr(name))
+
+
+@lru_cache(maxsize=1024)
+def digest(name: str) -> bytes:
+    """The same of a direct name."""
+    return blake2b(name.lower().encode("utf-16-le", "surrogatepass"), digest_size=8).digest()

@@ -20,12 +20,11 @@ from typing import Final
 
 from waypost.limits import MAX_ENDED_SEQUENCES, MAX_SEQUENCE_ADDRESSES, SILENT_SECONDS
 from waypost.transfer.sequences import IncomingSequence
+from waypost.wire.identifiers import TIME_STAMP_SHIFT
 from waypost.wire.transaction_header import TransactionHeader
 
 # The address of a record that was kept without one: it is of the first address that needs it.
 ANY_ADDRESS: Final = ""
-
-_SHIFT: Final = 32
 
 
 class Verdict(Enum):
@@ -52,7 +51,7 @@ class Verdict(Enum):
 
 
 @dataclass(slots=True)
-class Place:
+class AddressPlace:
     """Where an address is: its line, when it was heard last (seconds since 1970), and the lines that ended with it."""
 
     time_stamp: int
@@ -70,7 +69,7 @@ class IncomingSequences:
     """
 
     lines: dict[int, IncomingSequence] = field(default_factory=dict)
-    places: dict[str, Place] = field(default_factory=dict)
+    places: dict[str, AddressPlace] = field(default_factory=dict)
     takes_any: bool = False
     went_on: bool = False
     unguarded: int = field(default=0, compare=False)
@@ -78,13 +77,13 @@ class IncomingSequences:
     is_damaged: bool = False
 
     def line_of(self, header: TransactionHeader) -> IncomingSequence | None:
-        return self.lines.get(header.tx_sequence_id >> _SHIFT)
+        return self.lines.get(header.tx_sequence_id >> TIME_STAMP_SHIFT)
 
     def judge(self, address: str, header: TransactionHeader, wall: float) -> Verdict:
         """What the message is, without taking it."""
         if self.is_damaged:
             return Verdict.DAMAGED
-        time_stamp = header.tx_sequence_id >> _SHIFT
+        time_stamp = header.tx_sequence_id >> TIME_STAMP_SHIFT
         line = self.lines.get(time_stamp)
         if line is not None:
             is_taken = line.is_later(header) if self.takes_any else line.is_next(header)
@@ -107,7 +106,7 @@ class IncomingSequences:
 
     def take(self, address: str, header: TransactionHeader, wall: float) -> IncomingSequence:
         """Take a message that was judged as NEXT or NEW. Returns its line."""
-        time_stamp = header.tx_sequence_id >> _SHIFT
+        time_stamp = header.tx_sequence_id >> TIME_STAMP_SHIFT
         self.went_on = bool(self.lines)
         line = self.lines.get(time_stamp)
         if line is None:
@@ -140,7 +139,7 @@ class IncomingSequences:
             if len(self.places) >= MAX_SEQUENCE_ADDRESSES and not self._make_room(time_stamp, wall):
                 # Others are at the line: that is enough to know it.
                 return
-            place = self.places[address] = Place(time_stamp)
+            place = self.places[address] = AddressPlace(time_stamp)
         place.last_access_time = int(wall)
         left = place.time_stamp
         if time_stamp > left:
@@ -149,7 +148,7 @@ class IncomingSequences:
                 del self.lines[left]
                 self._note_end(place, left)
 
-    def _note_end(self, place: Place, time_stamp: int) -> None:
+    def _note_end(self, place: AddressPlace, time_stamp: int) -> None:
         """A line has ended with an address, which forgets the first of those that ended with it."""
         place.ended.append(time_stamp)
         if len(place.ended) > MAX_ENDED_SEQUENCES:
@@ -187,7 +186,7 @@ class IncomingSequences:
 
     def is_at(self, address: str, header: TransactionHeader) -> bool:
         """Whether the address has brought messages of this line, and none of a later one."""
-        return self._is_at(address, header.tx_sequence_id >> _SHIFT)
+        return self._is_at(address, header.tx_sequence_id >> TIME_STAMP_SHIFT)
 
     def _is_anybody_at(self, time_stamp: int) -> bool:
         return any(place.time_stamp == time_stamp for place in self.places.values())

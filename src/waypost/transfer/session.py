@@ -10,8 +10,10 @@ and still knows what is in flight. Of a peer that has sent more than the window,
 own, nothing more is looked at, and nothing is sent to it, until the acknowledgment was taken from the output.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from waypost.clock import Now
 from waypost.errors import DecodeError, ProtocolError
@@ -19,22 +21,12 @@ from waypost.guid import NULL_GUID
 from waypost.timers import Timers
 from waypost.transfer import handshake
 from waypost.transfer.handshake import Initiator, PingUse
-from waypost.transfer.in_flight import InFlight, Sent
-from waypost.transfer.inlet import (
-    ALL,
-    Incoming,
-    Inlet,
-    MessagePacket,
-    Received,
-    decode_received,
-    without_session_header,
-)
-from waypost.transfer.session_acks import ACK_FLAGS, SessionCounts, with_session_header
+from waypost.transfer.session_acks import ACK_FLAGS, InFlight, Sent, SessionCounts, with_session_header
 from waypost.transfer.session_states import TABLES, Role, SessionState
 from waypost.transfer.session_timers import Expired, SessionTimer, SessionTimers
 from waypost.transfer.settings import TransferSettings
 from waypost.transfer.statistics import Statistics
-from waypost.wire import user_header
+from waypost.wire import base_header, user_header
 from waypost.wire.internal_packets import (
     ESTABLISH_SIZE,
     ConnectionParameters,
@@ -42,11 +34,19 @@ from waypost.wire.internal_packets import (
     SessionAck,
     encode_session_ack,
 )
+from waypost.wire.packets import Packet, Splitter, decode_packet
 from waypost.wire.session_header import SessionHeader
+from waypost.wire.transaction_header import IllegalSequenceNumber
 from waypost.wire.transactional_acks import FinalAck, OrderAck
 from waypost.wire.user_message import UserMessage
 
-__all__ = ["Incoming", "Received", "Role", "Sent", "Session", "SessionState", "SessionTimer"]
+__all__ = ["ALL", "Incoming", "Inlet", "Received", "Role", "Sent", "Session", "SessionState", "SessionTimer"]
+
+# Each of them counts as a UserMessage.
+MessagePacket = UserMessage | OrderAck | FinalAck
+
+# More packets than any data have.
+ALL: Final = 1 << 62
 
 # readings MQQB 3.27: a session ends before its counters do, after whole acknowledgments of 32 messages.
 LAST_NUMBER: Final = 0xFFE0
@@ -54,6 +54,104 @@ LAST_NUMBER: Final = 0xFFE0
 _OPEN: Final = SessionState.OPEN
 _CLOSED: Final = SessionState.CLOSED
 _RECOVERABLE: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
+
+
+class Inlet:
+    """Packets come out in their order, as many as are wanted, and none while it is held.
+
+    It is held while the other side has sent more than the window, and unread while the owner does not read from the
+    connection. While it is either, the other side is not to blame that nothing comes: the Ack Wait Timer stands still.
+    """
+
+    __slots__ = ("_splitter", "_timers", "is_held", "is_unread", "packets", "unfinished_bytes")
+
+    def __init__(self, timers: SessionTimers) -> None:
+        self._timers: Final = timers
+        self._splitter: Final = Splitter()
+        # Those that wait.
+        self.packets: Final[deque[bytes]] = deque()
+        self.is_held = False
+        self.is_unread = False
+        # Of a packet that has come in part, even after `clear`, so that an owner who adds them up can.
+        self.unfinished_bytes = 0
+
+    @property
+    def is_shut(self) -> bool:
+        return self.is_held or self.is_unread
+
+    def hold(self, now: Now) -> None:
+        self.is_held = True
+        self._mind_ack_wait(now)
+
+    def release(self, now: Now) -> bool:
+        """Whether it was held until now."""
+        was_held, self.is_held = self.is_held, False
+        if was_held:
+            self._mind_ack_wait(now)
+        return was_held
+
+    def set_unread(self, now: Now, *, is_unread: bool) -> None:
+        """The owner does not read from the connection for now, or reads again."""
+        self.is_unread = is_unread
+        self._mind_ack_wait(now)
+
+    def _mind_ack_wait(self, now: Now) -> None:
+        if self.is_shut:
+            self._timers.stop_ack_wait_clock(now)
+        else:
+            self._timers.start_ack_wait_clock(now)
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes. Where the stream breaks it ends: see `check`."""
+        if data and self._splitter.error is None:
+            try:
+                self.packets.extend(self._splitter.feed(data))
+            except DecodeError:
+                # What came before the break is looked at first.
+                if not self.packets:
+                    raise
+            finally:
+                self.unfinished_bytes = self._splitter.pending
+
+    def take(self, most: int) -> Iterator[bytes]:
+        """The next packets, which wait no longer."""
+        packets = self.packets
+        for _ in range(0 if self.is_held else min(most, len(packets))):
+            yield packets.popleft()
+
+    def check(self) -> None:
+        """Raise DecodeError if the stream is broken and everything before the break was taken."""
+        if not self.packets and self._splitter.error is not None:
+            raise self._splitter.error
+
+    def clear(self) -> None:
+        self.packets.clear()
+
+
+class Incoming(NamedTuple):
+    """A message that has come.
+
+    `data` are its bytes without the SessionHeader of the session it came over. `recoverable_number` is to be told to
+    `Session.stored`; it is 0 for an express message.
+    """
+
+    packet: MessagePacket
+    data: bytes
+    recoverable_number: int
+
+
+@dataclass(slots=True)
+class Received:
+    """What came out of some bytes: messages, in order, and what they acknowledge of that which was sent.
+
+    `packets` is how many were looked at, messages or not. `has_header`: a SessionHeader came, so that the window may
+    have room.
+    """
+
+    messages: list[Incoming] = field(default_factory=list)
+    acknowledged: list[Sent] = field(default_factory=list)
+    packets: int = 0
+    has_header: bool = False
 
 
 class Session:
@@ -307,6 +405,7 @@ class Session:
     def _session_header_received(self, header: SessionHeader, received: Received, now: Now) -> None:
         """MS-MQQB 3.1.5.5."""
         self._statistics.session_acks_received += 1
+        received.has_header = True
         self.counts.check_acknowledged(header)
         received.acknowledged += self._unacknowledged.acknowledge(header)
         self.counts.check_received(header)
@@ -408,3 +507,22 @@ class Session:
         if self.counts.is_ack_owed:
             self._send_ack(self.window_size)
             self._timers.start_ack_send(now)
+
+
+def decode_received(data: bytes) -> Packet:
+    """A packet that came on a session.
+
+    A relay that passes on a message with an illegal sequence number sends it on every session: to close each of them
+    would stop the link. So it is counted and acknowledged like any other message, and discarded behind that.
+    """
+    try:
+        return decode_packet(data)
+    except IllegalSequenceNumber:
+        return UserMessage.decode(data)
+
+
+def without_session_header(message: UserMessage, data: bytes) -> bytes:
+    """Take the SessionHeader off a message that has one; `data` are its bytes."""
+    message.session = None
+    message.base.flags &= ~base_header.SH
+    return b"".join((data[:2], message.base.flags.to_bytes(2, "little"), data[4 : message.base.packet_size]))

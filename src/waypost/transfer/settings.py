@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from waypost.wire.session_header import DEFAULT_WINDOW_SIZE
-
-SESSION_PORT = 1801
-PING_PORT = 3527
+from waypost.wire.ping import PING_PORT
+from waypost.wire.session_header import DEFAULT_WINDOW_SIZE, SESSION_PORT
 
 # The words of `ack_hosts` that are not hosts.
 ACK_HOSTS_ANY = "any"

@@ -4,7 +4,7 @@
     Splitter().feed(data)       a byte stream -> whole packets
     FormatName.parse(text)      a format name of any kind; str(name) prints it
 
-Whatever the bytes, the answer is a record or a DecodeError that names section, field, offset and reason.
+Any bytes give a record or a DecodeError that names section, field, offset and reason.
 """
 
 from waypost.wire.format_names import FormatName

@@ -20,7 +20,7 @@ HEADER: Final = Struct("<HH")
 
 
 class AddressType(IntEnum):
-    """What the Address field holds."""
+    """Kind of address in the Address field."""
 
     IP = 0x0001
     IP_RAS = 0x0002

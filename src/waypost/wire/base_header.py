@@ -27,7 +27,7 @@ LAYOUT: Final = Struct("<BBHIII")
 
 @dataclass(slots=True)
 class BaseHeader:
-    """Who follows, how long the packet is, and how long it has to reach its queue."""
+    """The headers that follow, the size of the packet, and the time it has to reach its queue."""
 
     version_number: int = VERSION
     reserved: int = 0
@@ -69,7 +69,7 @@ class BaseHeader:
 
     @property
     def total_size(self) -> int:
-        """How long the packet is in a stream: behind a UserMessage Packet, PacketSize leaves out the SessionHeader."""
+        """Size of the packet in a stream: PacketSize of a UserMessage Packet leaves out the SessionHeader."""
         return self.packet_size + 16 if self.flags & (IN | SH) == SH else self.packet_size
 
     @property
@@ -96,7 +96,7 @@ class BaseHeader:
 def has_expired(sent_time: int, time_limit: int, now: float) -> bool:
     """Whether TimeToReachQueue, or TimeToBeReceived of MS-MQMQ 2.2.19.2, is over. Times are seconds since 1970 UTC.
 
-    At the very end of its time a message has not expired yet, nor has one whose SentTime is still to come. What MS-MQRR
-    returns has the end itself in TimeToReachQueue, which is not asked here.
+    At the very end of its time a message has not expired yet, nor has one whose SentTime is in the future.
+    A packet of MS-MQRR has the end itself in TimeToReachQueue and is not for this function.
     """
     return time_limit != INFINITE and now - sent_time > time_limit

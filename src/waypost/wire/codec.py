@@ -1,4 +1,4 @@
-"""What all records of this package share: the shape, the padding, the strings.
+"""Common parts of all records of this package: the shape, the padding, the strings.
 
 A record is a slotted dataclass whose fields stand in the order of the specification. `decode(buf, at)` reads it from
 `buf` at offset `at` and returns the record with the offset of the byte behind it; `encode()` returns its bytes. A fixed

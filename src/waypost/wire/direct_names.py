@@ -18,7 +18,7 @@ ADDRESS: Final = "ProtocolAddressSpecification"
 
 
 class Protocol(Enum):
-    """How the computer is reached. Waypost does not speak IPX: a name with it is legal, and its queue is not opened."""
+    """Protocol to reach the computer. Waypost does not speak IPX: such a name is legal, but does not open."""
 
     TCP = "TCP"
     OS = "OS"
@@ -38,7 +38,7 @@ _IPX_ADDRESS: Final = re.compile(r"[0-9A-F]{1,8}:[0-9A-F]{1,12}", re.ASCII | re.
 
 
 def separators_of(protocol: Protocol) -> tuple[str, ...]:
-    """What may stand behind the address and PRIVATE$, the printed form first: slashes in HTTP (readings MQMQ 3.26)."""
+    """Separators after the address and PRIVATE$, the printed form first: slashes in HTTP (readings MQMQ 3.26)."""
     return ("/", "\\") if protocol in DEFAULT_PORTS else ("\\",)
 
 

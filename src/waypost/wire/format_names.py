@@ -91,7 +91,7 @@ class FormatName(ABC):
         for part in parts:
             element = _parse_single(part, at)
             if element.is_read_only:
-                raise IllegalFormatName(ELEMENTS_SECTION, "FormatName", at, "a read-only queue cannot be an element")
+                raise IllegalFormatName(ELEMENTS_SECTION, "FormatName", at, "a read-only queue is not a legal element")
             elements.append(element)
             at += len(part) + 1
         return MultipleElementFormatName(tuple(elements))
@@ -169,7 +169,7 @@ class DirectFormatName(FormatName):
 
     def destination(self) -> Destination:
         if self.protocol is Protocol.IPX:
-            raise UnsupportedFormatName(f"{self} names a host that cannot be reached: IPX is not offered")
+            raise UnsupportedFormatName(f"{self} names a host over IPX, which Waypost does not speak")
         return Destination(self.address, NULL_GUID)
 
 

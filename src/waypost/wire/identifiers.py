@@ -20,6 +20,9 @@ TX_SEQUENCE_ID: Final = Struct("<II")
 SEQUENCE_INFO: Final = Struct("<qII")
 XACT_UOW_SIZE: Final = 16
 
+# Where TimeStamp begins in a TxSequenceID that is one number of 64 bits, as headers have it. Ordinal is below.
+TIME_STAMP_SHIFT: Final = 32
+
 # ASCII digits without leading zeros.
 _DECIMAL: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
@@ -87,6 +90,12 @@ class TxSequenceId:
             raise cut_short("MS-MQMQ 2.2.18.1.2", "TxSequenceID", at, len(buf))
         return cls(*TX_SEQUENCE_ID.unpack_from(buf, at)), at + TX_SEQUENCE_ID.size
 
+    @classmethod
+    def of(cls, value: int) -> "TxSequenceId":
+        """The reverse of `value`."""
+        time_stamp, ordinal = divmod(value, 1 << TIME_STAMP_SHIFT)
+        return cls(ordinal, time_stamp)
+
     @encodes("MS-MQMQ 2.2.18.1.2", "TxSequenceID")
     def encode(self) -> bytes:
         return TX_SEQUENCE_ID.pack(self.ordinal, self.time_stamp)
@@ -94,7 +103,7 @@ class TxSequenceId:
     @property
     def value(self) -> int:
         """One unsigned 64-bit number, TimeStamp above Ordinal."""
-        return self.time_stamp << 32 | self.ordinal
+        return self.time_stamp << TIME_STAMP_SHIFT | self.ordinal
 
     def __lt__(self, other: "TxSequenceId") -> bool:
         return self.value < other.value

@@ -1,4 +1,4 @@
-"""IP addresses as text: the one form by which they are compared, and who has which."""
+"""IP addresses as text: whether it is one, the one form by which they are compared, and with a port."""
 
 from ipaddress import IPv6Address, ip_address
 from typing import Final
@@ -19,9 +19,14 @@ def plain_address(text: str) -> str:
     return str(address)
 
 
-def network_of(address: str) -> str:
-    """What the owner of this address has: of IPv6 a network of 64 bits."""
-    found = ip_address(address)
-    if isinstance(found, IPv6Address):
-        return str(IPv6Address(int(found) >> 64 << 64))
-    return address
+def is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def with_port(address: str, port: int) -> str:
+    """ADDRESS:PORT, with brackets around an address of IPv6."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -111,7 +111,7 @@ class PublicKeyBlob:
 
 @dataclass(frozen=True, slots=True)
 class SimpleBlob:
-    """MS-MQQB 2.4.2 SIMPLEBLOB: a session key, encrypted. It fills its field, and has no length of its own.
+    """MS-MQQB 2.4.2 SIMPLEBLOB: a session key, encrypted. It fills its field and has no length field.
 
     `encrypted_key` is as long as the modulus of the receiver's key (readings MQQB 3.23; the figure shows 256 bytes).
     """

@@ -1,7 +1,7 @@
-"""MS-MQMQ 2.3.11 and 2.3.12: what a queue manager tells an administrator about itself and about its queues.
+"""MS-MQMQ 2.3.11 and 2.3.12: the facts that a queue manager gives an administrator about itself and its queues.
 
 A snapshot is filled by the engine and turned into properties here; which value belongs to which property follows
-MS-MQMR 3.1.4.1. What does not apply to the object, such as the next hops of a queue that is not outgoing, is VT_NULL.
+MS-MQMR 3.1.4.1. A value that does not apply to the object, such as the next hops of a local queue, is VT_NULL.
 A count or time that its variant type cannot hold is reported as the largest one that it can.
 """
 
@@ -139,7 +139,7 @@ class EodState:
 
 @dataclass(slots=True)
 class QueueManagement:
-    """MS-MQMQ 2.3.12: a queue at one moment. `possible_hops` are the candidates while there is no connection."""
+    """MS-MQMQ 2.3.12: a queue at one moment. `possible_hops` are the candidates without a connection."""
 
     pathname: str
     format_name: str

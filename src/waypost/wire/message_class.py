@@ -98,7 +98,7 @@ def is_valid_custom_class(message_class: int) -> bool:
 
 
 def meaning(message_class: int) -> str:
-    """What the class says, in half a sentence."""
+    """The meaning of the class, in half a sentence."""
     try:
         return _MEANINGS[MessageClass(message_class)]
     except ValueError:

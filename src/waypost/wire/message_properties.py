@@ -100,7 +100,7 @@ class MessagePropertiesHeader:
             encryption_algorithm,
         )
         if label_length:
-            # What decode_text does, in line: most messages have a label.
+            # decode_text, in line: most messages have a label.
             units, used = utf_16_le_decode(buf[label_at:extension_at], "surrogatepass")
             header.label, null, rest = units.partition("\0")
             if rest or not null or used != label_length * 2:
@@ -123,7 +123,7 @@ class MessagePropertiesHeader:
     def encode_into(self, parts: list[bytes]) -> int:
         label = b""
         if self.label is not None:
-            # What encode_text does, in line: most messages have a label.
+            # encode_text, in line: most messages have a label.
             if "\0" in self.label:
                 raise EncodeError(SECTION, "Label", "it has a null before its end")
             label = utf_16_le_encode(self.label + "\0", "surrogatepass")[0]
@@ -168,7 +168,7 @@ class MessagePropertiesHeader:
 
     @property
     def allocated_body(self) -> bytes:
-        """What stands in the packet in the place of the body: of an encrypted message, the ciphertext."""
+        """The bytes in the packet at the place of the body: the ciphertext of an encrypted message."""
         return self.message_body + self.allocation_remainder
 
 

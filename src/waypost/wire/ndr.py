@@ -6,8 +6,8 @@ pointees of a construct follow it from left to right, and the pointees of a poin
 Reading mirrors this, so a record with pointers is whole only after `flush()`. Reference pointers at the top level carry
 nothing and need no call.
 
-The reader checks each count against the bytes that are left before it uses it. Two things on the wire are no part of a
-record: the content of alignment gaps (MS-RPCE 3.1.1.5.3.2.2.6) and the number of a referent. Encoding makes both anew.
+The reader checks each count against the bytes that are left before it uses it. A record lacks two things of the
+wire: the content of alignment gaps (MS-RPCE 3.1.1.5.3.2.2.6) and the number of a referent. Encoding makes both again.
 """
 
 import struct
@@ -65,7 +65,7 @@ class NdrSyntax(IntEnum):
 
 
 class _Stream(ABC):
-    """What both directions share: the syntax, the deferred pointees, and where structures begin and end."""
+    """Common to both directions: the syntax, the deferred pointees, and where structures begin and end."""
 
     __slots__ = ("_deferred", "syntax")
 
@@ -134,20 +134,11 @@ class NdrWriter(_Stream):
     def u16(self, value: int, field: str) -> None:
         self.integer(U16, value, field)
 
-    def i16(self, value: int, field: str) -> None:
-        self.integer(I16, value, field)
-
     def u32(self, value: int, field: str) -> None:
         self.integer(U32, value, field)
 
-    def i32(self, value: int, field: str) -> None:
-        self.integer(I32, value, field)
-
     def u64(self, value: int, field: str) -> None:
         self.integer(U64, value, field)
-
-    def i64(self, value: int, field: str) -> None:
-        self.integer(I64, value, field)
 
     def enum(self, value: int, field: str) -> None:
         self.integer(self.syntax.enum, value, field)
@@ -163,7 +154,7 @@ class NdrWriter(_Stream):
         self._out += value
 
     def max_count(self, count: int, field: str) -> None:
-        """What stands before the elements of a conformant array."""
+        """The count before the elements of a conformant array."""
         self.integer(self.syntax.width, count, field)
 
     def wide_string(self, text: str, field: str) -> None:
@@ -190,7 +181,7 @@ class NdrWriter(_Stream):
 
 
 class NdrReader(_Stream):
-    """Reads one stream. Whatever is wrong with it is a DecodeError whose offset counts from its start."""
+    """Reader of one stream. Any fault in it is a DecodeError whose offset counts from its start."""
 
     __slots__ = ("_at", "_data")
 
@@ -226,20 +217,11 @@ class NdrReader(_Stream):
     def u16(self, field: str) -> int:
         return self.integer(U16, field)
 
-    def i16(self, field: str) -> int:
-        return self.integer(I16, field)
-
     def u32(self, field: str) -> int:
         return self.integer(U32, field)
 
-    def i32(self, field: str) -> int:
-        return self.integer(I32, field)
-
     def u64(self, field: str) -> int:
         return self.integer(U64, field)
-
-    def i64(self, field: str) -> int:
-        return self.integer(I64, field)
 
     def enum(self, field: str) -> int:
         return self.integer(self.syntax.enum, field)
@@ -255,7 +237,7 @@ class NdrReader(_Stream):
     def max_count(self, count: int, element_size: int, field: str) -> None:
         """MS-RPCE 3.1.1.5.3.2.1.1: a conformant array has as many elements as the field that dictates its size says.
 
-        `element_size` is the least that one element takes, so that a count which cannot be true fails here.
+        `element_size` is the least that one element takes, so that an impossible count fails here.
         """
         found = self.integer(self.syntax.width, field)
         at = self._at - self.syntax

@@ -1,4 +1,4 @@
-"""What MS-MQMQ demands of whoever makes a UserMessage Packet, beyond what every receiver checks.
+"""The rules of MS-MQMQ for the maker of a UserMessage Packet, beyond those that every receiver checks.
 
 Receivers are told to be lenient about most of it, and a relay passes on what it got; a queue manager checks the
 messages that it makes itself.
@@ -50,7 +50,7 @@ def _check_base(message: UserMessage) -> None:
     if flags & base_header.PR and message.transaction is not None:
         raise _base_flags("PR is not 0 although the message is transactional")
     if flags & base_header.TR and message.debug is None:
-        raise _base_flags("TR is set, but there is no DebugHeader")
+        raise _base_flags("TR is set, but the DebugHeader is missing")
 
 
 def _check_user(message: UserMessage) -> None:
@@ -65,7 +65,7 @@ def _check_user(message: UserMessage) -> None:
     if user.delivery > user_header.RECOVERABLE:
         raise _user_flags("DM is not 0 or 1")
     if user.delivery != user_header.RECOVERABLE and message.transaction is not None:
-        raise _user_flags("a transactional message cannot be express")
+        raise _user_flags("a transactional message must be recoverable, not express")
     if not _address_fits(user):
         reason = "it is the GUID of the destination for a public or private queue and null for a direct name"
         raise EncodeError(user_header.SECTION, "QueueManagerAddress", reason)

@@ -3,8 +3,8 @@
 A packet leaves out what its other fields say: the private queue number of AQ 2 belongs to SourceQueueManager, that of
 AQ 3 to QueueManagerAddress. Here the names are made whole again.
 
-MS-MQMQ 2.2.19.2 gives names a layout and leaves their text to applications. So a text that is no direct name is no
-error of the packet: it is an UnknownFormatName, and so is a number whose queue manager nothing tells (RQ 4).
+MS-MQMQ 2.2.19.2 gives names a layout and leaves their text to applications. So a text that is not a direct
+name is not an error of the packet: it is an UnknownFormatName, and so is a number without a queue manager (RQ 4).
 """
 
 from functools import lru_cache
@@ -76,7 +76,7 @@ def _format_name(name: QueueName | None, host: bytes) -> FormatName | None:
 # Most messages name few queues, and to parse a name takes longer than all else that is done with it.
 @lru_cache(maxsize=1024)
 def direct_format_name(text: str) -> DirectFormatName | UnknownFormatName:
-    """What a packet says of a queue by the address of its computer."""
+    """The name of a queue that a packet gives by the address of its computer."""
     try:
         return DirectFormatName.parse_direct(text)
     except IllegalFormatName:
@@ -84,7 +84,7 @@ def direct_format_name(text: str) -> DirectFormatName | UnknownFormatName:
 
 
 def _on_admin_host(header: UserHeader) -> FormatName | None:
-    """RQ 4. Only a private administration queue tells its queue manager."""
+    """RQ 4. Only a private administration queue names its queue manager."""
     admin, name = admin_format_name(header), header.response_queue
     if isinstance(name, PrivateQueueFormatNameId) and not isinstance(admin, PrivateFormatName):
         return UnknownFormatName("", name.private_queue_identifier)

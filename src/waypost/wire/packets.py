@@ -65,7 +65,7 @@ class Splitter:
         self.error: DecodeError | None = None
         self._buffer = bytearray()
         self._wanted = base_header.SIZE
-        # How many bytes of an unfinished packet are held.
+        # Number of bytes of an unfinished packet.
         self.pending = 0
 
     def feed(self, data: bytes) -> list[bytes]:

@@ -30,7 +30,7 @@ class MsmqVersion(IntEnum):
 
 
 class QueueKind(Enum):
-    """What the type marker before the queue name says; a public queue has none."""
+    """Kind of queue, by the type marker before its name; a public queue has no marker."""
 
     PUBLIC = "public"
     PRIVATE = "private"
@@ -59,7 +59,7 @@ def check_computer_name(text: str, offset: int) -> None:
 
 
 def check_queue_name(text: str, offset: int, version: MsmqVersion = MsmqVersion.V6) -> None:
-    """The same for a QueueName without its subqueue. A bare type marker is no name: HOST\\private$ names no queue."""
+    """The same for a QueueName without its subqueue. A bare type marker is not a name: HOST\\private$ names nothing."""
     _check(text, offset, _QUEUE_OF_MSMQ_1 if version is MsmqVersion.V1 else _QUEUE)
     if text.lower() in (PRIVATE_MARKER, SYSTEM_MARKER):
         raise IllegalPathName(SECTION, "QueueName", offset, f"{text} is a type marker and not a name")

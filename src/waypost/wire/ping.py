@@ -11,6 +11,8 @@ from waypost.wire.codec import encodes, exactly
 SECTION: Final = "MS-MQQB 2.2.7"
 SIZE: Final = 24
 SIGNATURE: Final = 0x5548
+# MS-MQQB 2.1.2.
+PING_PORT: Final = 3527
 
 RC: Final = 0x0001
 RF: Final = 0x0002
@@ -22,7 +24,7 @@ LAYOUT: Final = Struct("<HHI16s")
 class Ping:
     """A request, or the response that repeats its RC and Cookie.
 
-    RC: the initiator is no server; RF: the acceptor would refuse a session.
+    RC: the initiator is not a server; RF: the acceptor would refuse a session.
     """
 
     flags: int = 0

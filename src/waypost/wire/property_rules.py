@@ -46,6 +46,8 @@ from waypost.wire.property_checks import (
     utf16_units,
 )
 from waypost.wire.property_values import (
+    DEFAULT_QUOTA,
+    UNLIMITED,
     Authenticate,
     DeletedObject,
     Journal,
@@ -76,24 +78,19 @@ from waypost.wire.propvariant import PropVariant, Value
 from waypost.wire.sid import Sid
 from waypost.wire.variant_types import VT_VECTOR, VarType
 
-# A quota that is not set: only the disk and the quota of the computer limit the queue (MS-MQMQ 2.3.1.5).
-UNLIMITED: Final = 0xFFFF_FFFF
-# MS-MQDMPR 3.1.1.1, in kilobytes (readings MQDMPR 3.F).
-DEFAULT_MACHINE_QUOTA: Final = 0x0010_0000
-
 SETTINGS_NAME: Final = "MSMQ Settings"
 DEFAULT_CSP_NAME: Final = "Microsoft Enhanced RSA and AES Cryptographic Provider"
 
 
 class Operation(Enum):
-    """What the caller does to the object that has the properties."""
+    """Operation of the caller on the object that has the properties."""
 
     CREATE = "created"
     SET = "set"
 
 
 class Treatment(Enum):
-    """What to do with a property that passed its check."""
+    """Treatment of a property that passed its check."""
 
     STORE = "store"
     STORE_IF_PUBLIC = "store if the queue is public, else ignore"
@@ -112,7 +109,7 @@ NEVER: Final[frozenset[Operation]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What section 2.3 says about one property."""
+    """The rule of section 2.3 for one property."""
 
     check: Check = anything
     default: Value = None
@@ -166,7 +163,7 @@ RULES: Final[dict[ObjectKind, dict[Property, Rule]]] = {
         MachineProperty.PROPID_QM_ADDRESS: Rule(is_address_array),
         MachineProperty.PROPID_QM_SERVICE: Rule(flags_of(Service)),
         MachineProperty.PROPID_QM_HASHKEY: RESERVED,
-        MachineProperty.PROPID_QM_QUOTA: Rule(Between(0, UNLIMITED), default=DEFAULT_MACHINE_QUOTA),
+        MachineProperty.PROPID_QM_QUOTA: Rule(Between(0, UNLIMITED), default=DEFAULT_QUOTA),
         MachineProperty.PROPID_QM_JOURNAL_QUOTA: QUOTA,
         MachineProperty.PROPID_QM_MACHINE_TYPE: Rule(default=""),
         MachineProperty.PROPID_QM_FOREIGN: BOOLEAN,
@@ -264,14 +261,14 @@ def rule_of(kind: ObjectKind, prop: Property) -> Rule:
 
 
 def check_value(kind: ObjectKind, propid: int, value: PropVariant) -> Treatment:
-    """What to do with a value, whoever gives it and when. Raises if its type or the value itself is not legal."""
+    """The treatment of a value in any operation. Raises if its type or the value itself is not legal."""
     prop = find_property(kind, propid)
     rule = rule_of(kind, prop)
     if value.vt != prop.vt:
         raise IllegalPropertyType(f"{prop.name} has variant type {type_name(prop.vt)} and not {type_name(value.vt)}")
     if rule.treatment is not Treatment.IGNORE and not _is_legal(prop, rule, value):
-        legal = f", only {rule.check.lowest} to {rule.check.highest}" if isinstance(rule.check, Between) else ""
-        raise IllegalPropertyValue(f"{prop.name} cannot be {value.value!r:.200}{legal} (MS-MQMQ {prop.section})")
+        legal = f"; must be {rule.check.lowest} to {rule.check.highest}" if isinstance(rule.check, Between) else ""
+        raise IllegalPropertyValue(f"invalid {prop.name} {value.value!r:.200}{legal} (MS-MQMQ {prop.section})")
     return rule.treatment
 
 
@@ -300,10 +297,10 @@ def _is_legal(prop: Property, rule: Rule, variant: PropVariant) -> bool:
 
 
 def check_property(kind: ObjectKind, propid: int, value: PropVariant, operation: Operation) -> Treatment:
-    """What to do with a property that a caller gives in `operation`."""
+    """The treatment of a property that a caller gives in `operation`."""
     prop = find_property(kind, propid)
     if operation not in rule_of(kind, prop).given:
-        raise PropertyNotAllowed(f"{prop.name} cannot be given when a {kind.value} is {operation.value}")
+        raise PropertyNotAllowed(f"{prop.name} is not allowed when a {kind.value} is {operation.value}")
     return check_value(kind, propid, value)
 
 

@@ -1,6 +1,14 @@
 """MS-MQMQ 2.3: the closed sets of values that properties have, under the specification's names where it has any."""
 
 from enum import IntEnum, IntFlag
+from typing import Final
+
+# A quota that is not set: only the disk and the quota of the computer limit the queue (MS-MQMQ 2.3.1.5).
+UNLIMITED: Final = 0xFFFF_FFFF
+# That of all queues of a computer (MS-MQDMPR 3.1.1.1), in kilobytes (readings MQDMPR 3.F).
+DEFAULT_QUOTA: Final = 0x0010_0000
+# InitializationRetryTimerDuration of a new queue manager (MS-MQDMPR 3.1.1.1).
+INITIALIZATION_RETRY_SECONDS: Final = 120
 
 
 class Journal(IntEnum):

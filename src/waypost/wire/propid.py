@@ -13,7 +13,7 @@ from waypost.wire.variant_types import VT_VECTOR, VarType
 
 
 class ObjectKind(Enum):
-    """What a property belongs to."""
+    """Kind of object that has a property."""
 
     QUEUE = "queue"
     MACHINE = "machine"
@@ -243,7 +243,7 @@ class ComputerProperty(Property):
 
 
 class ManagementMachineProperty(Property):
-    """MS-MQMQ 2.3.11. What a queue manager tells about itself."""
+    """MS-MQMQ 2.3.11. Facts of a queue manager."""
 
     PROPID_MGMT_MSMQ_ACTIVEQUEUES = 1, VarType.VT_LPWSTR | VT_VECTOR, "2.3.11.1"
     PROPID_MGMT_MSMQ_PRIVATEQ = 2, VarType.VT_LPWSTR | VT_VECTOR, "2.3.11.2"
@@ -254,7 +254,7 @@ class ManagementMachineProperty(Property):
 
 
 class ManagementQueueProperty(Property):
-    """MS-MQMQ 2.3.12. What a queue manager tells about one of its queues."""
+    """MS-MQMQ 2.3.12. Facts of one queue of a queue manager."""
 
     PROPID_MGMT_QUEUE_PATHNAME = 1, VarType.VT_LPWSTR, "2.3.12.1"
     PROPID_MGMT_QUEUE_FORMATNAME = 2, VarType.VT_LPWSTR, "2.3.12.2"
@@ -320,5 +320,5 @@ def find_property(kind: ObjectKind, propid: int) -> Property:
     """The property with this number; IllegalPropertyId if the kind has none."""
     prop = _BY_NUMBER[kind].get(propid)
     if prop is None:
-        raise IllegalPropertyId(f"{propid} is no {kind.value} property (MS-MQMQ 2.3)")
+        raise IllegalPropertyId(f"{propid} is not a {kind.value} property (MS-MQMQ 2.3)")
     return prop

@@ -1,6 +1,6 @@
 """MS-MQMQ 2.2.12 to 2.2.16: PROPVARIANT, its counted arrays and BLOB, in NDR and NDR64.
 
-What a value is in Python follows from `vt`:
+The Python type of a value follows from `vt`:
 
     VT_EMPTY, VT_NULL                           None
     VT_I1 to VT_UI8                             int
@@ -108,7 +108,7 @@ class PropVariant:
         with reader.structure(ALIGNMENT):
             record = cls(reader.u16("vt"))
             if record.vt not in TYPES:
-                raise DecodeError(SECTION, "vt", reader.offset - 2, f"0x{record.vt:04X} is no type of the union")
+                raise DecodeError(SECTION, "vt", reader.offset - 2, f"0x{record.vt:04X} is not a type of the union")
             record.w_reserved1 = reader.u8("wReserved1")
             record.w_reserved2 = reader.u8("wReserved2")
             record.w_reserved3 = reader.u32("wReserved3")

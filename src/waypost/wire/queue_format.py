@@ -1,7 +1,7 @@
 """MS-MQMQ 2.2.6, 2.2.7: QUEUE_FORMAT, the form in which RPC calls name a queue, in NDR and NDR64.
 
-The record holds what was on the wire; a suffix that does not fit, or a text that is no direct name, is found when the
-record is turned into a FormatName. The arm follows from `m_qft`: 16 bytes for PUBLIC, MACHINE and CONNECTOR, a str
+The record holds what was on the wire; a suffix that does not fit, or a text that is not a direct name, is an error
+when the record becomes a FormatName. The arm follows from `m_qft`: 16 bytes for PUBLIC, MACHINE and CONNECTOR, a str
 without DIRECT= for DIRECT and SUBQUEUE (None for the NULL pointer), ObjectId, DlId or MulticastId for PRIVATE, DL and
 MULTICAST, None for UNKNOWN. An empty domain of a DL_ID is the NULL pointer.
 """

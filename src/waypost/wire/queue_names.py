@@ -58,7 +58,7 @@ class DirectQueueFormatName:
         after = end + (at - end & 3)
         if after > len(buf):
             raise cut_short(_DIRECT, "DirectFormatName", start, len(buf))
-        # What decode_text does, in line: every message has a destination.
+        # decode_text, in line: every message has a destination.
         units, used = utf_16_le_decode(buf[start:end], "surrogatepass")
         text, null, rest = units.partition("\0")
         if rest or not null or used != count:
@@ -74,7 +74,7 @@ class DirectQueueFormatName:
         return b"".join(parts)
 
     def encode_into(self, parts: list[bytes]) -> int:
-        # What encode_text does, in line: every message has a destination.
+        # encode_text, in line: every message has a destination.
         name = self.direct_format_name
         if "\0" in name:
             raise EncodeError(_DIRECT, "DirectFormatName", "it has a null before its end")

@@ -1,4 +1,4 @@
-"""What R_StartReceive and R_StartTransactionalReceive return: MS-MQRR 3.1.4.7 and 3.1.4.13, alike for both."""
+"""The result of R_StartReceive and R_StartTransactionalReceive, the same for both: MS-MQRR 3.1.4.7 and 3.1.4.13."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ from waypost.wire.section_buffer import SectionBuffer, read_sections, write_sect
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """How many bytes of a body a reader wants: dwMaxBodySize, dwMaxCompoundMessageSize for a message over HTTP."""
+    """Most bytes of a body that a reader wants: dwMaxBodySize, dwMaxCompoundMessageSize for a message over HTTP."""
 
     max_body_size: int
     max_compound_message_size: int

@@ -2,7 +2,7 @@
 
 The packet is the UserMessage as it was received and headers behind it. For a direct destination the sender's address is
 laid over UserHeader.QueueManagerAddress; when the sections are cut, TimeToReachQueue becomes a moment instead of a
-duration. Flags.AH tells a message that came over HTTP. The message is patched, never encoded anew.
+duration. Flags.AH marks a message that came over HTTP. The message is patched, never encoded again.
 
 PacketSize is written without the headers behind the UserMessage (readings MQRR 3.30), but a reader cannot rely on it:
 tests/vectors/srmp-user-message.bin counts its ExtensionHeader. The end of the UserMessage is found by walking.

@@ -1,7 +1,7 @@
 """MS-MQRR 2.2.5.2 to 2.2.5.5: the headers that follow the UserMessage in a packet for a remote reader, and the sender's
 address that MS-MQRR 2.2.5.1 lays over UserHeader.QueueManagerAddress.
 
-Each record is one header. Which of them a packet has, and how long they are together, is RemotePacket's business.
+Each record is one header. RemotePacket knows which of them a packet has and their total length.
 """
 
 from dataclasses import dataclass, field
@@ -239,7 +239,7 @@ def _address_type(number: int, section: str, at: int) -> HostAddressType:
 
 
 def _cut_at_null(data: bytes) -> tuple[str, bytes]:
-    """UTF-16 text up to its null, and the bytes behind the null; all of it and nothing if there is no null."""
+    """UTF-16 text up to its null, and the bytes behind the null; the whole text and no bytes without a null."""
     text, _, tail = data.decode("utf-16-le", "surrogatepass").partition("\0")
     return text, tail.encode("utf-16-le", "surrogatepass")
 

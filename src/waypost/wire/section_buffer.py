@@ -56,7 +56,7 @@ class SectionBuffer:
 
     @property
     def left_out(self) -> int:
-        """How many bytes of the body were not transferred."""
+        """Number of bytes of the body that were not transferred."""
         return self.section_size_alloc - self.section_size
 
     @classmethod
@@ -66,7 +66,7 @@ class SectionBuffer:
             number = reader.enum("SectionBufferType")
             if number not in TYPES:
                 at = reader.offset - reader.syntax.enum.size
-                raise DecodeError("MS-MQRR 2.2.7", "SectionBufferType", at, f"{number} is no SectionType")
+                raise DecodeError("MS-MQRR 2.2.7", "SectionBufferType", at, f"{number} is not a SectionType")
             record = cls(SectionType(number), reader.u32("SectionSizeAlloc"), reader.u32("SectionSize"), b"")
             if not reader.pointer("pSectionBuffer", partial(record._read_data, reader)):
                 raise DecodeError(SECTION, "pSectionBuffer", reader.offset - reader.syntax, "it is NULL")
@@ -132,7 +132,7 @@ def _write_array(writer: NdrWriter, sections: Sequence[SectionBuffer]) -> None:
 
 
 def _fault_of(sections: Sequence[SectionBuffer]) -> str:
-    """What is wrong with the sections of a packet; empty if nothing is."""
+    """The fault in the sections of a packet; empty without one."""
     types = tuple(section.section_buffer_type for section in sections)
     if types not in SEQUENCES:
         return f"a packet has no sections {[section_type.name for section_type in types]}"

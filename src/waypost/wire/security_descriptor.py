@@ -2,7 +2,7 @@
 
 The parts of a descriptor may stand in any order, with gaps, even on top of each other. So a decoded descriptor keeps
 its bytes and encodes to them. It is frozen, as are its parts: the only way to change one is `dataclasses.replace`, and
-that makes a descriptor without kept bytes, which is laid out anew. Bits that say which parts are present, in the
+that makes a descriptor without kept bytes, which gets a new layout. Bits that say which parts are present, in the
 control word and in the flags of an ACE, always agree with the parts.
 """
 
@@ -260,7 +260,7 @@ class NullAcl(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SecurityDescriptor:
-    """Who owns an object, who may use it, and whose use is audited. A part that is not there is None."""
+    """Owner, rights and audit rules of an object. A missing part is None."""
 
     sbz1: int = 0
     control: int = SE_SELF_RELATIVE

@@ -143,7 +143,7 @@ def _check(header: SecurityHeader, at: int) -> None:
         raise DecodeError(SECTION, "Flags", at, f"ST is {sender_type} and must be 0, 1 or 2")
     if sender_type == NO_SENDER and id_size:
         raise DecodeError(
-            SECTION, "SenderIdSize", at + 2, f"it is {id_size} although ST says that there is no SecurityID"
+            SECTION, "SenderIdSize", at + 2, f"it is {id_size} although ST says that SecurityID is missing"
         )
     if sender_type == SENDER_QUEUE_MANAGER and id_size != 16:
         raise DecodeError(

@@ -12,6 +12,8 @@ from waypost.wire.codec import cut_short, encodes
 SECTION: Final = "MS-MQMQ 2.2.20.4"
 SIZE: Final = 16
 DEFAULT_WINDOW_SIZE: Final = 0x0040
+# MS-MQQB 2.1.1: TCP port of sessions.
+SESSION_PORT: Final = 1801
 
 LAYOUT: Final = Struct("<HHIHHHH")
 

@@ -119,7 +119,7 @@ class CompoundMessageHeader:
 
 @dataclass(slots=True)
 class _TextPart:
-    """What SoapHeader has twice and SrmpEnvelopeHeader once: the length counts UTF-16 units with the null."""
+    """A text, twice in SoapHeader and once in SrmpEnvelopeHeader: the length counts UTF-16 units with the null."""
 
     identifier: int
     reserved: int

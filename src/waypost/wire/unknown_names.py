@@ -5,13 +5,13 @@ from typing import Final
 
 from waypost.wire.format_names import FormatName
 
-# How their text begins, which is no format name.
+# Prefix of their text, which is not a format name.
 UNKNOWN: Final = "UNKNOWN="
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnknownFormatName(FormatName):
-    """What a packet has instead of a name. It is carried and shown, and leads nowhere.
+    """A text that a packet has instead of a name. It is carried and shown, and leads nowhere.
 
     It is the text of a direct name, or the number of a private queue whose computer the packet does not tell.
     """

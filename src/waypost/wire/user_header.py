@@ -107,7 +107,7 @@ def _refuse(bits: str, code: int, _buf: bytes, _at: int) -> tuple[None, int]:
 
 
 def _decoders(bits: str, kinds: tuple[_Kind, ...]) -> tuple[Callable[[bytes, int], tuple[QueueName | None, int]], ...]:
-    """What reads the name for each code."""
+    """The decoder of the name for each code."""
     return tuple(
         partial(_refuse, bits, code) if kind is None else _decode_nothing if issubclass(kind, NoneType) else kind.decode
         for code, kind in enumerate(kinds)
@@ -169,7 +169,7 @@ class UserHeader:
         return b"".join(parts)
 
     def encode_into(self, parts: list[bytes], flags: int) -> int:
-        """Append the header with `flags` in the place of its own, DQ, AQ, RQ and CQ made to fit; return its size."""
+        """Append the header with these flags, adjusted in DQ, AQ, RQ and CQ, and return its size."""
         destination = self.destination_queue
         if type(destination) is not DESTINATION_KINDS[flags >> DQ_SHIFT & 7]:
             flags = flags & ~DQ | _code(destination, DESTINATION_KINDS) << DQ_SHIFT
@@ -200,7 +200,7 @@ class UserHeader:
         return size
 
     def _encode_optional(self, flags: int) -> tuple[int, bytes]:
-        """What follows DestinationQueue, and the flags that tell of it."""
+        """The fields after DestinationQueue, and the flags that announce them."""
         data = b""
         if type(self.admin_queue) is not ADMIN_KINDS[flags >> AQ_SHIFT & 7]:
             flags = flags & ~AQ | _code(self.admin_queue, ADMIN_KINDS) << AQ_SHIFT

@@ -33,7 +33,7 @@ SECTION: Final = "MS-MQMQ 2.2.20"
 
 _EXTENSION: Final = Struct("<II")
 
-# Set in few messages: what announces a header behind MessagePropertiesHeader, or cannot be set at all.
+# Set in few messages: flags that announce a header after MessagePropertiesHeader, or that are never set.
 _BASE_RARE: Final = base_header.IN | base_header.SH | base_header.DH | base_header.TR
 _USER_RARE: Final = user_header.MQ | user_header.AH | user_header.HH
 
@@ -82,7 +82,7 @@ class UserMessage:
 
     @classmethod
     def decode_behind(cls, base: BaseHeader, buf: bytes, at: int) -> "UserMessage":
-        """The rest of a packet whose BaseHeader has been read. What may follow it in `buf` is not looked at."""
+        """The rest of a packet whose BaseHeader has been read. Bytes after it in `buf` are ignored."""
         user, at = _decode_user(buf, at)
         flags = user.flags
         rare = base.flags & _BASE_RARE or flags & _SHAPE not in _USUAL_SHAPES

@@ -17,7 +17,7 @@ from waypost.core.queues import Queue
 from waypost.core.ranges import Arrivals
 from waypost.core.transaction_records import OperationType, Run
 from waypost.node import bulk, claims, stages
-from waypost.node.bulk import BulkReading
+from waypost.node.bulk import BulkReadingCalls
 from waypost.node.claims import Claims
 from waypost.node.committed_batches import CommittedBatches, Key
 from waypost.node.kernel import Kernel
@@ -68,14 +68,14 @@ def _staged_seen_after_restart(restore: Any) -> Callable[[LastingTransactions, b
 
 
 def _stable_is_the_last(_up_to: Any) -> Callable[..., int]:
-    def hasty(reading: BulkReading, queue: Queue, wanted: PlanRange, *_: object) -> int:
+    def hasty(reading: BulkReadingCalls, queue: Queue, wanted: PlanRange, *_: object) -> int:
         return reading._node.manager.positions.sequential_id if wanted.up_to is UNSET else wanted.up_to
 
     return hasty
 
 
 def _stable_ignores_uncommitted(up_to: Any) -> Callable[..., int]:
-    def hasty(reading: BulkReading, queue: Queue, wanted: PlanRange, uncommitted: Sequence[range]) -> int:
+    def hasty(reading: BulkReadingCalls, queue: Queue, wanted: PlanRange, uncommitted: Sequence[range]) -> int:
         if wanted.up_to is not UNSET or wanted.locked == "skip":
             end: int = up_to(reading, queue, wanted, uncommitted)
             return end
@@ -237,12 +237,12 @@ BULK_MUTANTS: Final = (
     Mutant(
         "stable-is-the-last",
         "takes the last number for stable, whatever is held",
-        instead(BulkReading, "_up_to", _stable_is_the_last),
+        instead(BulkReadingCalls, "_up_to", _stable_is_the_last),
     ),
     Mutant(
         "stable-ignores-uncommitted",
         "takes numbers for stable below which something is not committed",
-        instead(BulkReading, "_up_to", _stable_ignores_uncommitted),
+        instead(BulkReadingCalls, "_up_to", _stable_ignores_uncommitted),
     ),
     Mutant(
         "uncommitted-in-ranges",
@@ -257,7 +257,7 @@ BULK_MUTANTS: Final = (
     Mutant(
         "short-read-in-silence",
         "does not say what holds messages back from readers",
-        instead(BulkReading, "_held_back", _nothing_held),
+        instead(BulkReadingCalls, "_held_back", _nothing_held),
     ),
     Mutant("removed-in-plans", "counts messages that are gone", instead(Arrivals, "count", _removed_counted)),
     Mutant(

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from tests.sim.mutants.planting import Mutant
-from waypost.sim.run import Outcome, new_marks, run_seed
+from waypost.sim.marks import Marks
+from waypost.sim.run import Outcome, run_seed
 
 # What an engine says whose method has another form than the mutant believes: that proves nothing.
 _MISFITS: Final = ("TypeError", "AttributeError", "NameError")
@@ -12,7 +13,7 @@ _MISFITS: Final = ("TypeError", "AttributeError", "NameError")
 
 def hunt(mutant: Mutant, seeds: Iterable[int]) -> Outcome | None:
     """The first seed that finds the mutant. A seed with a violation on the sound engine too does not count."""
-    marks, nodes = new_marks(mutant.nodes), mutant.nodes
+    marks, nodes = Marks(mutant.nodes), mutant.nodes
     for seed in seeds:
         outcome = run_seed(seed, marks, nodes=nodes, patches=mutant.patches)
         if outcome.violation is not None and any(f"with {name}:" in outcome.violation for name in _MISFITS):

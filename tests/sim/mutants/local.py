@@ -26,8 +26,7 @@ from waypost.node.node import Node
 from waypost.node.reserves import Reserve
 from waypost.node.stored_messages import StoredMessages
 from waypost.store import keys
-from waypost.store.port import Action, Batch, Table
-from waypost.store.room import PLENTY
+from waypost.store.port import PLENTY, Action, Batch, Table
 from waypost.timers import Handler, Timers
 
 

@@ -13,17 +13,17 @@ from waypost.core.final_acks import FinalAcks
 from waypost.core.message import Message
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.source_journal import SourceJournal
-from waypost.node import transfer_store
+from waypost.node import incoming_store, sequences
 from waypost.node.damaged import DamagedMessages
 from waypost.node.incoming_store import IncomingStore
 from waypost.node.kept_acks import Acknowledgment
 from waypost.node.kernel import Kernel
-from waypost.node.network import admission, arrivals, known_messages
+from waypost.node.network import admission, arrivals, runs
+from waypost.node.network.ack_judging import AckJudging
 from waypost.node.network.admission import Admission
 from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting
 from waypost.node.network.departures import Departures
-from waypost.node.network.judging import Judging
 from waypost.node.network.known_hosts import KnownHosts
 from waypost.node.network.order_acking import OrderAcking
 from waypost.node.network.sessions import Sessions
@@ -31,17 +31,15 @@ from waypost.node.stored_messages import StoredMessages
 from waypost.node.transactional_acks import TransactionalAcks
 from waypost.node.turns import Turns
 from waypost.sim.patches import Patch, patched
-from waypost.transfer import believing
+from waypost.transfer import believing, duplicates
 from waypost.transfer.believing import APPLY, Verdict, Written
 from waypost.transfer.duplicates import MessageHistory
-from waypost.transfer.in_flight import InFlight, Sent
-from waypost.transfer.inlet import ALL, Inlet
 from waypost.transfer.links import Link
 from waypost.transfer.order_acks import OrderAcks
 from waypost.transfer.outbox import Outbox
 from waypost.transfer.sequences import IncomingSequence, OutgoingSequence, SentEntry, TxOutgoingSequence
-from waypost.transfer.session import Session
-from waypost.transfer.session_acks import SessionCounts
+from waypost.transfer.session import ALL, Inlet, Session
+from waypost.transfer.session_acks import InFlight, Sent, SessionCounts
 from waypost.transfer.session_timers import SessionTimers
 from waypost.wire.identifiers import TxSequenceId
 from waypost.wire.message_class import MessageClass
@@ -112,8 +110,8 @@ def _of_any_sequence(order_acknowledged: Any) -> Callable[[TxOutgoingSequence, i
     return careless
 
 
-def _about_the_present(subject: Any) -> Callable[[Judging, Acknowledgment], Any]:
-    def careless(judging: Judging, ack: Acknowledgment) -> Any:
+def _about_the_present(subject: Any) -> Callable[[AckJudging, Acknowledgment], Any]:
+    def careless(judging: AckJudging, ack: Acknowledgment) -> Any:
         queue = judging._sequences.queue_of(ack.tx_sequence_id)
         link: Link | None = None if queue is None else queue.link
         if ack.is_order_ack and link is not None:
@@ -304,7 +302,7 @@ NETWORK_MUTANTS: Final = (
     _mutant(
         "duplicates-not-kept",
         "forgets in a restart what it has received",
-        instead(transfer_store, "write_history", nothing),
+        instead(sequences, "write_history", nothing),
     ),
     _mutant(
         "advanced-on-reject",
@@ -319,12 +317,12 @@ NETWORK_MUTANTS: Final = (
     _mutant(
         "incoming-not-written",
         "does not write how far an incoming sequence is",
-        instead(transfer_store, "write_incoming", nothing),
+        instead(incoming_store, "write_incoming", nothing),
     ),
     _slow(
         "outgoing-not-written",
         "does not write how far an outgoing sequence is",
-        instead(transfer_store, "write_outgoing", nothing),
+        instead(sequences, "write_outgoing", nothing),
     ),
     _mutant(
         "numbers-given-again",
@@ -353,7 +351,7 @@ NETWORK_MUTANTS: Final = (
         "order-ack-of-another",
         "takes the OrderAck of an earlier sequence for that of the present one",
         (
-            *instead(Judging, "_subject", _about_the_present),
+            *instead(AckJudging, "_subject", _about_the_present),
             *instead(TxOutgoingSequence, "order_acknowledged", _of_any_sequence),
         ),
         # A message has to get lost in the moment in which an earlier sequence is acknowledged once more.
@@ -403,7 +401,7 @@ NETWORK_MUTANTS: Final = (
     _mutant(
         "acks-of-unsent-messages",
         "believes acknowledgments of messages that were never written to a session",
-        instead(Judging, "_written", _as_written),
+        instead(AckJudging, "_written", _as_written),
     ),
     _mutant(
         "sequences-forgotten",
@@ -419,7 +417,11 @@ NETWORK_MUTANTS: Final = (
     _mutant(
         "duplicates-of-one-address",
         "forgets the messages of one address for those of another",
-        (*instead(arrivals, "peer_of", _of_one), *instead(known_messages, "peer_of", _of_one)),
+        (
+            *instead(arrivals, "peer_of", _of_one),
+            *instead(runs, "peer_of", _of_one),
+            *instead(duplicates, "peer_of", _of_one),
+        ),
     ),
     _mutant(
         "waiting-acks-dropped",

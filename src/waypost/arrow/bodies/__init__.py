@@ -17,7 +17,6 @@ Time and memory are linear in the bodies, whatever is in them.
 """
 
 from waypost.api.framework_headers import headers_of
-from waypost.arrow.bodies.decode import decode_bodies
-from waypost.arrow.bodies.headers import extension_headers
+from waypost.arrow.bodies.decode import decode_bodies, extension_headers
 
 __all__ = ["decode_bodies", "extension_headers", "headers_of"]

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from waypost.api.bodies import BYTES, Reading
+from waypost.api.framework_headers import headers_of
 from waypost.arrow.bodies.columns import Columns, nulls
 from waypost.arrow.bodies.net_binary import root_type
 from waypost.arrow.bodies.strings import STRINGS, read_strings
@@ -23,6 +24,7 @@ VT_STORED_OBJECT: Final = 69
 NET_BINARY: Final = 0x300
 
 _JSON: Final = "application/json"
+_HEADERS: Final = pa.map_(pa.string(), pa.string())
 
 
 def decode_bodies(
@@ -90,3 +92,9 @@ _READERS: Final[dict[int, Callable[[pa.BinaryArray, int], Columns]]] = {
     NET_BINARY: _net_binary,
 }
 _KNOWN: Final = np.array(sorted(_READERS))
+
+
+def extension_headers(extension: pa.Array) -> pa.Array:
+    """The headers of NServiceBus and Rebus in each extension field, null where it has none."""
+    found = map(headers_of, extension.to_pylist())
+    return pa.array((None if headers is None else list(headers.items()) for headers in found), _HEADERS)

@@ -12,12 +12,14 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from waypost.captures.inputs import PING_PORT, TRANSFER_PORT, Kind, Ports, detect, findings
+from waypost.captures.inputs import Kind, Ports, detect, findings
 from waypost.captures.source import InputError
 from waypost.cli.decode.entries import Tally, make_entry
 from waypost.cli.decode.report import Detail, JsonReport, Report, TextReport
 from waypost.cli.decode.source import failure_of, open_source
 from waypost.cli.program import Output
+from waypost.wire.ping import PING_PORT
+from waypost.wire.session_header import SESSION_PORT
 
 BIG: Final = 8 * 1024 * 1024
 
@@ -56,7 +58,7 @@ def decode(
     if brief and body:
         raise typer.BadParameter("it cannot go with --body", param_hint="--brief")
     detail = Detail.BRIEF if brief else Detail.WHOLE if body else Detail.USUAL
-    ports = Ports(frozenset(port or [TRANSFER_PORT]), frozenset(ping_port or [PING_PORT]))
+    ports = Ports(frozenset(port or [SESSION_PORT]), frozenset(ping_port or [PING_PORT]))
     out = Output()
     report: Report
     if as_json:

@@ -22,15 +22,15 @@ from threading import Thread
 from typing import Final
 
 import waypost
+from waypost.api.times import iso_8601
 from waypost.client.backups.container import BackupInfo, BackupWriter
 from waypost.errors import BackupError, StoreDamaged, StoreError
 from waypost.guid import guid_text
 from waypost.store.folder import lock_backup
 from waypost.store.keys import QUEUE_MANAGER_KEY
 from waypost.store.lmdb_reading import StoreSnapshot, store_error
-from waypost.store.port import Table
+from waypost.store.port import Table, megabytes
 from waypost.store.queue_records import QueueManagerRecord
-from waypost.store.room import megabytes
 
 _PART: Final = 1 << 18
 _NICENESS: Final = 10
@@ -164,7 +164,7 @@ def _info_of(snapshot: StoreSnapshot, folder: Path) -> BackupInfo:
     if value is None:
         raise StoreDamaged(f"{folder} does not say whose store it is")
     record = QueueManagerRecord.decode(value)
-    begun = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    begun = iso_8601(datetime.now(UTC), timespec="milliseconds")
     guid, size = guid_text(record.identifier), snapshot.bytes_in_use
     return BackupInfo(record.computer_name, guid, begun, size, waypost.__version__)
 

@@ -12,6 +12,7 @@ from typing import Final, Self
 
 import waypost
 from waypost import errors
+from waypost.api.defaults import BACKUP_SECONDS
 from waypost.errors import BackupError, StoreError
 from waypost.limits import BACKUP_STALL_SECONDS, MAX_STORE_SIZE
 
@@ -25,7 +26,7 @@ class BackupLimits:
     `max_size` and `reserve` are those of the store, in bytes: a backup ends before they make it refuse senders.
     """
 
-    seconds: float = 6 * 3600.0
+    seconds: float = BACKUP_SECONDS
     bytes_per_second: int = 0
     max_size: int = MAX_STORE_SIZE
     reserve: int | None = None

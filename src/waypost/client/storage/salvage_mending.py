@@ -20,8 +20,8 @@ from waypost.node.reserves import BLOCK
 from waypost.store import keys
 from waypost.store.keys import Counter
 from waypost.store.port import Table
-from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord, TotalsRecord
-from waypost.store.records import EXPIRES, CounterRecord, PositionRecord, decode_message
+from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord
+from waypost.store.records import EXPIRES, CounterRecord, PositionRecord, TotalsRecord, decode_message
 from waypost.wire.codec import INFINITE
 
 # Counters whose records are lost go on this far behind everything that is known to have been given.

@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 from waypost.client.storage.salvage_moment import Moment, leaves
 from waypost.errors import StoreError
 from waypost.node import any_record
-from waypost.store.checksums import CHECKSUM_SIZE, is_whole
 from waypost.store.page_file import PageFile
 from waypost.store.pages import BIG, FIRST_PAGE, TABLE, Node, PageDamaged, loose_nodes, run_length, value_of
 from waypost.store.port import Table
 from waypost.store.progress import Progress
+from waypost.store.sealed_tables import CHECKSUM_SIZE, is_whole
 from waypost.store.walk import FREE, FREE_PAGES, MAIN, UNKNOWN, Damage, Hole, Walked, Walker
 
 TABLES: Final = {table.name.lower(): table for table in Table}

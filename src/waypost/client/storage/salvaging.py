@@ -16,7 +16,6 @@ from waypost.client.storage.salvage_report import SalvagedQueue, SalvageReport
 from waypost.client.storage.verifying import format_of, queue_name, verify
 from waypost.errors import InvalidParameter, NotAStore, StoreDamaged
 from waypost.store import keys
-from waypost.store.checksums import is_whole
 from waypost.store.descriptions import describe
 from waypost.store.folder import DATA, hold_folder, release, require_store
 from waypost.store.lmdb import LmdbStore
@@ -26,6 +25,7 @@ from waypost.store.pages import PageDamaged, loose_nodes, value_of
 from waypost.store.port import Batch, Table
 from waypost.store.progress import Progress, unheard
 from waypost.store.restored import mark_restored
+from waypost.store.sealed_tables import is_whole
 
 _MOST: Final = 1000
 _BATCH_BYTES: Final = 1 << 23

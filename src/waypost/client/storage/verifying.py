@@ -20,7 +20,6 @@ from waypost.errors import DecodeError, NotAStore, StoreDamaged, StoreError, Sto
 from waypost.node import any_record
 from waypost.store import keys
 from waypost.store.bulk_records import ClaimRecord
-from waypost.store.checksums import CHECKSUM_SIZE, is_whole
 from waypost.store.descriptions import describe
 from waypost.store.folder import DATA, require_store
 from waypost.store.keys import Counter
@@ -29,8 +28,9 @@ from waypost.store.page_file import PageFile
 from waypost.store.pages import Meta, Node, PageDamaged, value_of
 from waypost.store.port import Table
 from waypost.store.progress import Progress, unheard
-from waypost.store.queue_records import QueueRecord, TotalsRecord
-from waypost.store.records import CounterRecord, MessageRecord
+from waypost.store.queue_records import QueueRecord
+from waypost.store.records import CounterRecord, MessageRecord, TotalsRecord
+from waypost.store.sealed_tables import CHECKSUM_SIZE, is_whole
 from waypost.store.start_check import STORE_TABLE
 from waypost.store.walk import FREE, MAIN, Damage, Walked, Walker, check_metas
 

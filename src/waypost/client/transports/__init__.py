@@ -4,11 +4,14 @@ A transport has one method that asks for an operation and one that ends the read
 waypost.client know nothing else of it.
 """
 
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from waypost.api.events import Events
 from waypost.api.names import Name
 from waypost.api.operations import Operation
+from waypost.core.message import Message
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
@@ -37,6 +40,9 @@ class HasQueues(Protocol):
     def named(self, name: Name, /) -> FormatName:
         """The queue that a name means there."""
 
+    def check(self) -> None:
+        """Raise why nothing can be asked for, if that is known here."""
+
 
 class Known(HasQueues, Protocol):
     """Facts that a transport knows of its queue manager."""
@@ -56,9 +62,6 @@ class Known(HasQueues, Protocol):
     def transaction_s(self) -> float | None:
         """Seconds that a transaction may rest if its program gives no limit; None without a limit."""
 
-    def check(self) -> None:
-        """Raise why nothing can be asked for, if that is so."""
-
 
 class Carrier(HasQueues, Protocol):
     """For threads that use queues and cursors."""
@@ -71,6 +74,9 @@ class Carrier(HasQueues, Protocol):
 
     def cancel(self, name: str, /) -> None:
         """End the reads that wait on the queue of this name, and close what is open there for all."""
+
+    def events(self, wanted: Events, timeout_s: float, /) -> Generator[Message, None, None]:
+        """Follow a queue from this moment on, until no message has come for so long."""
 
     def close(self) -> None: ...
 
@@ -91,6 +97,8 @@ class AioCarrier(HasQueues, Protocol):
     async def start(self, operation: Operation[None], /) -> None: ...
 
     async def cancel(self, name: str, /) -> None: ...
+
+    async def events(self, wanted: Events, timeout_s: float, /) -> AsyncGenerator[Message, None]: ...
 
     async def close(self) -> None: ...
 

@@ -2,10 +2,14 @@
 
 import asyncio
 import time
+from collections.abc import AsyncGenerator, Generator
 from importlib import import_module
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
+from weakref import WeakSet
 
+from waypost.api.events import Events
 from waypost.api.local import CancelReads
 from waypost.api.names import Name, format_name
 from waypost.api.operations import Operation, checked
@@ -13,11 +17,13 @@ from waypost.api.status import STATUS_OPERATIONS, Checks, Doctor, Status
 from waypost.client.doctor import examine_node
 from waypost.client.status import status_of
 from waypost.clock import Now
+from waypost.core.message import Message
 from waypost.drive.driver import Driver
 from waypost.drive.loop import Loop
 from waypost.drive.threads import Threads
 from waypost.errors import InvalidParameter
 from waypost.guid import guid_text
+from waypost.node.following import LOOK_SECONDS, Follower
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
@@ -34,7 +40,7 @@ _OF_SHELL: Final = frozenset(STATUS_OPERATIONS)
 class _Embedded:
     """The part that both sides share."""
 
-    __slots__ = ("_started", "computer", "driver", "guid", "path")
+    __slots__ = ("_followers", "_started", "computer", "driver", "guid", "path")
 
     url: Final = None
     browses_by_cursor: Final = False
@@ -46,6 +52,7 @@ class _Embedded:
         self.driver: Final = driver
         self.path: Final = path
         self._started: Final = time.time()
+        self._followers: Final[WeakSet[Follower]] = WeakSet()
         self.computer: Final = identity.computer_name
         self.guid: Final = guid_text(identity.identifier)
 
@@ -60,6 +67,16 @@ class _Embedded:
 
     def named(self, name: Name) -> FormatName:
         return format_name(name, self.computer)
+
+    def _follower(self, wanted: Events) -> Follower:
+        follower = Follower(self.driver.node, wanted)
+        self._followers.add(follower)
+        return follower
+
+    def _end_followers(self, name: str) -> None:
+        for follower in self._followers:
+            if follower.wanted.name == name:
+                follower.is_cancelled = True
 
     # Only a program that does so waits for what it takes to make a backup or to verify.
 
@@ -92,7 +109,24 @@ class Embedded(_Embedded):
         self.shell.look(_nothing)
 
     def cancel(self, name: str) -> None:
+        self.shell.look(self._end_followers, name)
         self.shell.start(CancelReads(name=name))
+
+    def events(self, wanted: Events, timeout_s: float) -> Generator[Message, None, None]:
+        return self._follow(self.shell.look(self._follower, wanted), timeout_s)
+
+    def _follow(self, follower: Follower, timeout_s: float) -> Generator[Message, None, None]:
+        quiet_since = inf
+        while True:
+            if self.shell.look(follower.has_more):
+                yield from follower.take(self.shell.call(follower.wanted))
+                quiet_since = inf
+                continue
+            quiet_since = min(quiet_since, time.monotonic())
+            left = quiet_since + timeout_s - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, LOOK_SECONDS))
 
     def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":
         self.check()
@@ -127,7 +161,25 @@ class AioEmbedded(_Embedded):
         self.shell.look(_nothing)
 
     async def cancel(self, name: str) -> None:
+        self.shell.look(self._end_followers, name)
         self.shell.start(CancelReads(name=name))
+
+    async def events(self, wanted: Events, timeout_s: float) -> AsyncGenerator[Message, None]:
+        return self._follow(self.shell.look(self._follower, wanted), timeout_s)
+
+    async def _follow(self, follower: Follower, timeout_s: float) -> AsyncGenerator[Message, None]:
+        quiet_since = inf
+        while True:
+            if self.shell.look(follower.has_more):
+                for message in follower.take(await self.shell.call(follower.wanted)):
+                    yield message
+                quiet_since = inf
+                continue
+            quiet_since = min(quiet_since, time.monotonic())
+            left = quiet_since + timeout_s - time.monotonic()
+            if left <= 0:
+                return
+            await asyncio.sleep(min(left, LOOK_SECONDS))
 
     async def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":
         self.check()

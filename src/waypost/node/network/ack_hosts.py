@@ -12,10 +12,11 @@ from typing import Final
 from waypost.clock import Now
 from waypost.guid import guid_text
 from waypost.limits import MAX_MET_HOSTS
-from waypost.node import transfer_store
 from waypost.node.kernel import Kernel
 from waypost.node.network.hop_finder import HopFinder
-from waypost.store.port import Reader
+from waypost.store import keys
+from waypost.store.port import Batch, Reader, Table
+from waypost.store.records import CounterRecord
 from waypost.transfer.settings import ACK_HOSTS_ANY, ACK_HOSTS_KNOWN
 from waypost.wire.format_names import DirectFormatName, FormatName
 
@@ -34,7 +35,7 @@ class AckHosts:
         # The one that was met first is the first.
         self._met: dict[str, None] = {}
         if self._allows_known:
-            self._met = dict.fromkeys(transfer_store.read_met_hosts(reader))
+            self._met = dict.fromkeys(_read_met(reader))
 
     def allow(self, name: FormatName) -> bool:
         """Whether an acknowledgment that a message of others asks for may connect to the host of this queue."""
@@ -56,11 +57,11 @@ class AckHosts:
         batch = self._kernel.messages.batch
         for each in {_host(host), _host(address)} - self._met.keys():
             self._met[each] = None
-            transfer_store.write_met_host(batch, each, now)
+            _write_met(batch, each, now)
             if len(self._met) > MAX_MET_HOSTS:
                 first = next(iter(self._met))
                 del self._met[first]
-                transfer_store.delete_met_host(batch, first)
+                _delete_met(batch, first)
 
     def _hosts_of(self, name: FormatName) -> Iterator[str]:
         destination = self._finder.routing.destination(name)
@@ -78,3 +79,20 @@ def _host(text: str) -> str:
         return str(ip_address(text.strip()))
     except ValueError:
         return text.strip().casefold()
+
+
+def _write_met(batch: Batch, host: str, now: Now) -> None:
+    batch.put(Table.COUNTERS, keys.met_host_key(host), CounterRecord(int(now.wall)).encode())
+
+
+def _delete_met(batch: Batch, host: str) -> None:
+    batch.delete(Table.COUNTERS, keys.met_host_key(host))
+
+
+def _read_met(reader: Reader) -> list[str]:
+    """The one that was met first is the first."""
+    found = [
+        (CounterRecord.decode(value).value, keys.met_host_of(key))
+        for key, value in reader.scan(Table.COUNTERS, *keys.met_host_range(), MAX_MET_HOSTS + 2)
+    ]
+    return [host for _, host in sorted(found)]

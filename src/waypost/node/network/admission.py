@@ -15,7 +15,7 @@ from waypost.buckets import Buckets, Rate
 from waypost.clock import Now
 from waypost.core.position_events import KILOBYTE
 from waypost.core.queue_manager import QueueManager
-from waypost.core.queues import UNLIMITED, Queue
+from waypost.core.queues import Queue
 from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_ENDED_SEQUENCES, MAX_REFUSED_SEQUENCES
 from waypost.node.incoming_store import SOURCE_BYTES
@@ -29,9 +29,10 @@ from waypost.transfer.sequences import IncomingSequence
 from waypost.transfer.session import Session
 from waypost.transfer.settings import TransferSettings
 from waypost.transfer.statistics import Statistics
+from waypost.wire.identifiers import TIME_STAMP_SHIFT
+from waypost.wire.property_values import UNLIMITED
 from waypost.wire.transaction_header import TransactionHeader
 
-_TIME_STAMP_SHIFT: Final = 32
 _NOTHING_YET: Final = IncomingSequences()
 # TimeStamps that were refused, of one address. Whoever tries one after the other to find that of a source may not join
 # a line that others have begun.
@@ -197,7 +198,7 @@ class Admission:
     def _is_ahead(self, header: TransactionHeader, now: Now) -> bool:
         if self._sequences.is_clock_behind(now):
             return False
-        return header.tx_sequence_id >> _TIME_STAMP_SHIFT > now.wall + self._max_sequence_ahead_s
+        return header.tx_sequence_id >> TIME_STAMP_SHIFT > now.wall + self._max_sequence_ahead_s
 
     def _may_begin(self, session: Session, now: Now) -> bool:
         if self._hosts.is_relay(session, now):
@@ -220,7 +221,7 @@ class Admission:
     def _refuse(
         self, key: SequenceKey, session: Session, header: TransactionHeader, verdict: Verdict, *, now: Now
     ) -> None:  # fmt: skip
-        address, time_stamp = peer_of(session.remote_qm_address), header.tx_sequence_id >> _TIME_STAMP_SHIFT
+        address, time_stamp = peer_of(session.remote_qm_address), header.tx_sequence_id >> TIME_STAMP_SHIFT
         sequences = self._incoming.find(key) or _NOTHING_YET
         greatest = max(sequences.lines, default=0)
         at = next((each for each, place in sequences.places.items() if place.time_stamp == greatest), "")

@@ -17,30 +17,30 @@ from waypost.core.position_events import KILOBYTE
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import Queue
 from waypost.core.serialization import received_message
-from waypost.core.stored_message import quiet_message, stored_message
+from waypost.core.stored_message import stored_message
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import DecodeError, WaypostError
 from waypost.guid import NULL_GUID
 from waypost.node.directory import NodeDirectory
 from waypost.node.incoming_store import IncomingStore
 from waypost.node.kernel import Kernel
-from waypost.node.network.acks import Acks
+from waypost.node.network.ack_judging import AckJudging
+from waypost.node.network.ack_queues import OutgoingAckQueues
 from waypost.node.network.admission import Admission
 from waypost.node.network.forwarding import Forwarding
 from waypost.node.network.handed_over import Handed, Outcome
-from waypost.node.network.judging import Judging
-from waypost.node.network.known_messages import KnownMessages, destination, digest, identifier
 from waypost.node.network.order_acking import OrderAcking
 from waypost.node.network.refusals import Arrival, Reason, Refusals, reason_of
 from waypost.node.network.refused_sources import RefusedSources
 from waypost.node.network.routing_loops import Loops
-from waypost.node.network.runs import Key, Run, run_key
+from waypost.node.network.runs import Run, Runs, run_key
 from waypost.node.network.sessions import Sessions
 from waypost.node.network.tracing import Tracing
 from waypost.node.transactional_acks import TransactionalAcks, origin_of
 from waypost.peers import peer_of
 from waypost.security.access import UNNAMED, may_write, sender_of
 from waypost.security.unverified import unverified
+from waypost.transfer.duplicates import KnownMessages, destination, identifier
 from waypost.transfer.incoming import Verdict
 from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.session import Incoming, Session
@@ -48,7 +48,6 @@ from waypost.wire import user_header
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import MessageClass, is_negative_ack, is_positive_ack, meaning
 from waypost.wire.property_values import QueuePrivacy
-from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.unknown_names import UnknownFormatName
 from waypost.wire.user_message import UserMessage
 
@@ -71,14 +70,14 @@ class Arrivals:
     """What other queue managers send to this one."""
 
     __slots__ = (
-        "_acks",
+        "_ack_judging",
+        "_ack_queues",
         "_delivers_unverified",
         "_delivery",
         "_directory",
         "_forwarding",
         "_handed",
         "_incoming",
-        "_judging",
         "_kernel",
         "_known",
         "_local",
@@ -87,6 +86,7 @@ class Arrivals:
         "_order_acking",
         "_refusals",
         "_refused_sources",
+        "_runs",
         "_sessions",
         "_statistics",
         "_tracing",
@@ -108,8 +108,8 @@ class Arrivals:
         order_acking: OrderAcking,
         forwarding: Forwarding,
         loops: Loops,
-        judging: Judging,
-        acks: Acks,
+        ack_judging: AckJudging,
+        ack_queues: OutgoingAckQueues,
         transactional_acks: TransactionalAcks,
         tracing: Tracing,
         handed: Handed,
@@ -129,8 +129,8 @@ class Arrivals:
         self._order_acking: Final = order_acking
         self._forwarding: Final = forwarding
         self._loops: Final = loops
-        self._judging: Final = judging
-        self._acks: Final = acks
+        self._ack_judging: Final = ack_judging
+        self._ack_queues: Final = ack_queues
         self._transactional_acks: Final = transactional_acks
         self._tracing: Final = tracing
         self._handed: Final = handed
@@ -138,6 +138,9 @@ class Arrivals:
         self._refused_sources: Final = refused_sources
         self._delivers_unverified: Final = delivers_unverified
         self._local: Final = (manager.identity.identifier, NULL_GUID)
+        self._runs: Final = Runs(
+            manager, known, self._refusal, admission=admission, order_acking=order_acking, refusals=refusals
+        )
 
     def take(self, session: Session, messages: Sequence[Incoming], now: Now) -> None:
         """All messages that came together."""
@@ -175,18 +178,18 @@ class Arrivals:
                     self._note_outcome(session, packet, now)
                 key = run_key(packet, now.wall)
                 if run is not None:
-                    if key == run.key and self._joins(run, packet, data, now):
+                    if key == run.key and self._runs.join(run, packet, data, now):
                         continue
-                    self._end(run, now)
-                run = None if key is None else self._begin(key, session, packet, data, now)
+                    self._runs.end(run, now)
+                run = None if key is None else self._runs.begin(key, session, packet, data, now)
                 if run is not None:
                     continue
             else:
                 if run is not None:
-                    self._end(run, now)
+                    self._runs.end(run, now)
                     run = None
                 if self._is_for_us(packet.message):
-                    if not self._judging.take(session, packet, now):
+                    if not self._ack_judging.take(session, packet, now):
                         return
                     continue
                 # MS-MQQB 3.1.5.1.1: only the order queue of this computer makes it an acknowledgment.
@@ -194,7 +197,7 @@ class Arrivals:
             if not self._receive(session, packet, data, now):
                 return
         if run is not None:
-            self._end(run, now)
+            self._runs.end(run, now)
         self._statistics.messages_received += len(messages)
         if numbers:
             self._kernel.when_durable(partial(self._stored, session, numbers))
@@ -210,82 +213,9 @@ class Arrivals:
             if (
                 not isinstance(packet, UserMessage)
                 and self._is_for_us(packet.message)
-                and not self._judging.take(session, packet, now)
+                and not self._ack_judging.take(session, packet, now)
             ):
                 return
-
-    def _begin(self, key: Key, session: Session, packet: UserMessage, data: bytes, now: Now) -> Run | None:
-        """Start a run with a message that its queue accepts, and which is the next one. None: it goes alone."""
-        user = packet.user
-        if user.queue_manager_address not in self._local or user.source_queue_manager == self._local[0]:
-            return None
-        assert isinstance(user.destination_queue, DirectQueueFormatName)
-        name = user.destination_queue.direct_format_name
-        queue = self._manager.collection.find_named(name)
-        if queue is None or self._refusal(queue, packet, data) is not None:
-            return None
-        if packet.transaction is None and not self._known.has_place_for(session, now):
-            return None
-        run = Run(
-            key,
-            queue,
-            digest(name),
-            origin_of(session.remote_qm_guid, session.remote_qm_address),
-            peer=peer_of(session.remote_qm_address),
-            is_recoverable=user.flags & user_header.DM == _RECOVERABLE,
-        )
-        run.room = self._manager.writing.sure_room(queue)
-        if packet.transaction is None:
-            has_begun = self._joins(run, packet, data, now)
-        else:
-            has_begun = self._begin_transactional(run, session, packet, data, now=now)
-        return run if has_begun else None
-
-    def _begin_transactional(self, run: Run, session: Session, packet: UserMessage, data: bytes, *, now: Now) -> bool:
-        """The same for a message of a sequence that is known."""
-        assert packet.transaction is not None
-        key = packet.user.source_queue_manager + run.destination, run.queue.number
-        if len(data) > run.room and not self._has_room(run, len(data)):
-            return False
-        if self.admission.judge(key, session, packet.transaction, now) is not Verdict.NEXT:
-            return False
-        run.line = self.admission.take(key, session, packet.transaction, now)
-        self._order_acking.received(key, session, packet, now)
-        run.packets.append(data)
-        run.size = len(data)
-        return True
-
-    def _joins(self, run: Run, packet: UserMessage, data: bytes, now: Now) -> bool:
-        """Add a message to a run if nothing speaks against it. If not, nothing has happened."""
-        size = run.size + len(data)
-        if size > run.room and not self._has_room(run, size):
-            return False
-        header = packet.transaction
-        if header is None:
-            known_by = identifier(data, run.destination)
-            if not self._known.add_new(known_by, run.peer, now.monotonic, recoverable=run.is_recoverable):
-                return False
-        else:
-            line = run.line
-            # The next sequence of the line, or another line, begins another run.
-            if line is None or header.tx_sequence_id != line.sequence_id or not line.is_next(header):
-                return False
-            line.advance(header, now.wall)
-        run.packets.append(data)
-        run.size = size
-        return True
-
-    def _has_room(self, run: Run, size: int) -> bool:
-        manager = self._manager
-        return manager.writing.has_room(size) and manager.positions.fits(run.queue, size)
-
-    def _end(self, run: Run, now: Now) -> None:
-        """Put what is in a run into its queue, which has room: every message was asked for when it joined."""
-        origin = run.origin
-        messages = [quiet_message(data, origin) for data in run.packets]
-        self._manager.writing.put_messages(run.queue, messages, messages[0], now, size=run.size)
-        if self._refusals.records:
-            self._refusals.taken(run.packets)
 
     def _stored(self, session: Session, numbers: Sequence[int], now: Now) -> None:
         session.stored(numbers, now)
@@ -389,7 +319,7 @@ class Arrivals:
         if not writing.has_room(len(message.packet)):
             # The sequence must not move on.
             return False
-        if wants_final_ack(message) and (reason := self._acks.refusal(session, packet)) is not None:
+        if wants_final_ack(message) and (reason := self._ack_queues.refusal(session, packet)) is not None:
             self._refusals.tell("message not taken", Arrival(session, packet, now), Reason.ACKNOWLEDGMENTS, reason)
             return True
         key = _sequence_key(packet, queue)

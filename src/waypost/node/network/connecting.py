@@ -11,20 +11,21 @@ from waypost.core.queue_manager import QueueManager
 from waypost.node.effects import Connect, DialReason, SendDatagram
 from waypost.node.kernel import Kernel
 from waypost.node.network.ack_hosts import AckHosts
+from waypost.node.network.ack_judging import AckJudging
 from waypost.node.network.connection_history import hop_text, record, record_failure
 from waypost.node.network.departures import Departures
 from waypost.node.network.dials import Dials
 from waypost.node.network.hop_finder import HopFinder
-from waypost.node.network.judging import Judging
-from waypost.node.network.known_hosts import KnownHosts, is_address
+from waypost.node.network.known_hosts import KnownHosts
 from waypost.node.network.outgoing_links import OutgoingLinks, queue_of
 from waypost.node.network.patience import OFTEN, delay_after_failure, is_for_strangers
 from waypost.node.network.sessions import Sessions
-from waypost.node.network.waiting import Waiting
+from waypost.node.network.waiting_links import WaitingLinks
 from waypost.transfer.links import Link, LinkEvent, LinkState
 from waypost.transfer.pings import Pings
 from waypost.transfer.session import Role, Session
 from waypost.wire.format_names import DirectFormatName
+from waypost.wire.ip_addresses import is_address
 from waypost.wire.management import ConnectionStatus
 
 _Status = ConnectionStatus
@@ -35,13 +36,13 @@ class Connecting:
 
     __slots__ = (
         "_ack_hosts",
+        "_ack_judging",
         "_carried",
         "_departures",
         "_dials",
         "_established",
         "_finder",
         "_hosts",
-        "_judging",
         "_kernel",
         "_links",
         "_manager",
@@ -64,7 +65,7 @@ class Connecting:
         links: OutgoingLinks,
         departures: Departures,
         dials: Dials,
-        judging: Judging,
+        ack_judging: AckJudging,
         hosts: KnownHosts,
         ack_hosts: AckHosts,
         pings: Pings[Link],
@@ -77,7 +78,7 @@ class Connecting:
         self._links: Final = links
         self._departures: Final = departures
         self._dials: Final = dials
-        self._judging: Final = judging
+        self._ack_judging: Final = ack_judging
         self._hosts: Final = hosts
         self._ack_hosts: Final = ack_hosts
         self._pings: Final = pings
@@ -90,7 +91,7 @@ class Connecting:
         self._carried: dict[Session, dict[Link, None]] = {}
         self._requests: dict[int, Link] = {}
         # The links that have no session and want one, by the hosts that they were last tried with.
-        self._waiting: Final = Waiting()
+        self._waiting: Final = WaitingLinks()
 
     def links_of(self, session: Session) -> Iterable[Link]:
         return self._carried.get(session, ())
@@ -183,7 +184,7 @@ class Connecting:
             return
         hop = link.unresolved.pop(0)
         link.next_hops += hop.at(addresses)
-        self._judging.found(hop.host_name, addresses, now)
+        self._ack_judging.found(hop.host_name, addresses, now)
         self._resolve(link, now)
 
     def pinged(self, link: Link, now: Now, *, answered: bool) -> None:

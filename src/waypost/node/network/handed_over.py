@@ -2,7 +2,7 @@
 
 A queue manager that acknowledges a message to the session has it; whether its queue took it is another question, which
 only acknowledgments answer that a sender asks for. Messages that left in one second for one queue are one entry, with
-a tag of eight bytes for each (waypost.core.message_tags), so that very many can be remembered.
+a tag of eight bytes for each (waypost.core.stored_message), so that very many can be remembered.
 """
 
 from array import array
@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 
 from waypost.clock import Now
 from waypost.core.message import Message
-from waypost.core.message_tags import tag_of_identifier, tags_of
+from waypost.core.stored_message import tag_of_identifier, tags_of
 from waypost.limits import MAX_HANDED_OVER, MAX_HANDED_OVER_ENTRIES, MAX_OUTCOMES, MAX_OUTCOMES_OF_PEER
-from waypost.node.network.recent import Recent
+from waypost.node.network.recent_records import RecentRecords
 from waypost.wire.identifiers import MessageIdentifier
 
 
@@ -57,7 +57,7 @@ class Handed:
         # The last entry of each way, as long as it is remembered.
         self._latest: dict[Way, HandedOver] = {}
         self._count = 0
-        self.outcomes: Final[Recent[Outcome]] = Recent(MAX_OUTCOMES, MAX_OUTCOMES_OF_PEER)
+        self.outcomes: Final[RecentRecords[Outcome]] = RecentRecords(MAX_OUTCOMES, MAX_OUTCOMES_OF_PEER)
 
     def add(self, way: Way, messages: Iterable[Message], now: Now) -> None:
         """These messages have left."""

@@ -7,7 +7,6 @@ what routes and the directory tell. What is not known is found out.
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from ipaddress import ip_address
 from math import inf
 from typing import Final, TypeVar
 
@@ -23,7 +22,7 @@ from waypost.routing.routing import Hop, Routing
 from waypost.transfer.believing import Bringer, Way
 from waypost.transfer.session import Session
 from waypost.wire.format_names import FormatName, PrivateFormatName
-from waypost.wire.ip_addresses import plain_address
+from waypost.wire.ip_addresses import is_address, plain_address
 from waypost.wire.transactional_acks import ORDER_QUEUE_NUMBER
 
 V = TypeVar("V")
@@ -214,14 +213,6 @@ class KnownHosts:
             yield routing.host_of(destination.queue_manager)
             yield from (hop.host_name for hop in routing.next_hops(destination))
             yield from map(routing.host_of, self._relays.guids)
-
-
-def is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _plain(addresses: Iterable[str]) -> Iterator[str]:

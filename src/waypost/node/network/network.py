@@ -21,7 +21,8 @@ from waypost.node.effects import HoldReading, SendDatagram
 from waypost.node.kept_acks import KeptAcks
 from waypost.node.kernel import Kernel
 from waypost.node.network.ack_hosts import AckHosts
-from waypost.node.network.acks import Acks
+from waypost.node.network.ack_judging import AckJudging
+from waypost.node.network.ack_queues import OutgoingAckQueues
 from waypost.node.network.admin_acks import AdminAcks
 from waypost.node.network.admission import Admission
 from waypost.node.network.arrivals import Arrivals
@@ -31,9 +32,7 @@ from waypost.node.network.dials import Dials
 from waypost.node.network.forwarding import Forwarding
 from waypost.node.network.handed_over import Handed
 from waypost.node.network.hop_finder import HopFinder
-from waypost.node.network.judging import Judging
-from waypost.node.network.known_hosts import KnownHosts, is_address
-from waypost.node.network.known_messages import KnownMessages
+from waypost.node.network.known_hosts import KnownHosts
 from waypost.node.network.order_acking import OrderAcking
 from waypost.node.network.outgoing_links import OutgoingLinks, is_sent_here
 from waypost.node.network.refusals import Refusals
@@ -46,14 +45,16 @@ from waypost.node.routing_directory import NodeRoutingDirectory
 from waypost.node.sequences import Sequences
 from waypost.node.transactional_acks import TransactionalAcks
 from waypost.node.turns import Work
+from waypost.peers import peer_of
 from waypost.routing.routing import Routing
 from waypost.store.port import Reader
-from waypost.transfer.inlet import ALL
+from waypost.transfer.duplicates import KnownMessages
 from waypost.transfer.links import Link
 from waypost.transfer.pings import Pings
-from waypost.transfer.session import Received, Session, SessionState
+from waypost.transfer.session import ALL, Received, Session, SessionState
 from waypost.transfer.settings import TransferSettings
 from waypost.transfer.statistics import Statistics
+from waypost.wire.ip_addresses import is_address
 
 
 class Network:
@@ -70,7 +71,8 @@ class Network:
         "_manager",
         "_order_acking",
         "_sessions",
-        "acks",
+        "ack_judging",
+        "ack_queues",
         "admin_acks",
         "arrivals",
         "connecting",
@@ -80,7 +82,6 @@ class Network:
         "dials",
         "handed",
         "hop_finder",
-        "judging",
         "known_hosts",
         "loops",
         "pings",
@@ -134,8 +135,8 @@ class Network:
         self.admin_acks: Final = AdminAcks(kernel, manager, hosts, statistics)
         self.delivery: Final = Delivery(manager, self.admin_acks, send_insecure_nacks=transfer.send_insecure_nacks)
         self._links: Final = OutgoingLinks(manager, sequences, destinations, transfer)
-        self.acks: Final = Acks(manager, self._links, self.hop_finder, statistics)
-        self.transactional_acks: Final = TransactionalAcks(manager, self.acks)
+        self.ack_queues: Final = OutgoingAckQueues(manager, self._links, self.hop_finder, statistics)
+        self.transactional_acks: Final = TransactionalAcks(manager, self.ack_queues)
         # What leaves.
         tracing = Tracing(manager, longest_time_to_reach_queue)
         self.departures: Final = Departures(
@@ -150,7 +151,7 @@ class Network:
             tracing=tracing,
             handed=self.handed,
         )
-        self.judging: Final = Judging(
+        self.ack_judging: Final = AckJudging(
             kernel,
             manager,
             self.known_hosts,
@@ -170,7 +171,7 @@ class Network:
             links=self._links,
             departures=self.departures,
             dials=self.dials,
-            judging=self.judging,
+            ack_judging=self.ack_judging,
             hosts=self.known_hosts,
             ack_hosts=hosts,
             pings=self.pings,
@@ -182,6 +183,10 @@ class Network:
         self._order_acking: Final = OrderAcking(
             kernel, sequences.incoming, self.transactional_acks, transfer, statistics
         )
+        relays = settings.relays
+        history = sequences.history(
+            transfer.duplicate_history_size, transfer.duplicate_history_s, map(peer_of, relays.addresses)
+        )
         self.arrivals: Final = Arrivals(
             kernel,
             manager,
@@ -189,13 +194,13 @@ class Network:
             self.delivery,
             directory=directory,
             incoming=sequences.incoming,
-            known=KnownMessages(sequences, transfer, settings.relays),
+            known=KnownMessages(history, relays.guids),
             admission=Admission(kernel, manager, sequences, self.known_hosts, settings=transfer, statistics=statistics),
             order_acking=self._order_acking,
             forwarding=Forwarding(manager, self.hop_finder, statistics, is_routing_server=transfer.is_routing_server),
             loops=self.loops,
-            judging=self.judging,
-            acks=self.acks,
+            ack_judging=self.ack_judging,
+            ack_queues=self.ack_queues,
             transactional_acks=self.transactional_acks,
             tracing=tracing,
             handed=self.handed,
@@ -219,7 +224,7 @@ class Network:
                     self.departures.want(queue)
                 elif queue.may_send:
                     collection.remove(queue)
-            self.judging.start(now)
+            self.ack_judging.start(now)
 
     def stop(self, now: Now) -> None:
         """MS-MQQB 3.1.4.2."""
@@ -346,7 +351,7 @@ class Network:
     def resolved(self, request: int, addresses: tuple[str, ...], now: Now) -> None:
         """A Resolve came to its end; without an address the host is unknown."""
         with self._kernel.operation(now):
-            if not self.judging.resolved(request, addresses, now):
+            if not self.ack_judging.resolved(request, addresses, now):
                 self.connecting.resolved(request, addresses, now)
 
     def addresses_changed(self, addresses: frozenset[str], now: Now) -> None:
@@ -398,7 +403,7 @@ class Network:
 
         Whoever waits for the queue manager tries again at once: it may be there.
         """
-        believed = self.judging.admitted(guid, address, now)
+        believed = self.ack_judging.admitted(guid, address, now)
         self.connecting.pointed_to(guid, now)
         return believed
 
@@ -432,7 +437,7 @@ class Network:
     # SessionEnds.
 
     def closing(self, session: Session) -> None:
-        self.judging.closed(session)
+        self.ack_judging.closed(session)
         self._held.discard(session)
         self.dials.ended(session)
         self.connecting.closing(session)
@@ -446,7 +451,7 @@ class Network:
         self.connecting.want(link, now)
 
     def sent(self, link: Link, session: Session, now: Now) -> None:
-        self.judging.sent(link, session, now)
+        self.ack_judging.sent(link, session, now)
 
     # How it is done.
 
@@ -459,7 +464,7 @@ class Network:
             self._sessions.opened(session)
             guid = guid_text(session.remote_qm_guid)
             self._kernel.notice("session opened", peer=session.remote_qm_address, guid=guid)
-            self.judging.opened(session, now)
+            self.ack_judging.opened(session, now)
             self.connecting.opened(session, now)
         if received.acknowledged:
             self.departures.acknowledged(received.acknowledged, now)
@@ -472,7 +477,8 @@ class Network:
         if session.inlet.is_held and session not in self._held:
             self._held.add(session)
             self._kernel.emit(HoldReading(session.connection, is_held=True))
-        self.departures.pump(session, now)
+        if received.has_header:
+            self.departures.pump(session, now)
 
     def _flush(self, now: Now) -> None:
         touched, self._sessions.touched = self._sessions.touched, {}

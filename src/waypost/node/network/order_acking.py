@@ -13,12 +13,11 @@ from waypost.transfer.order_acks import LineKey, OrderAcks, SequenceKey
 from waypost.transfer.session import Session
 from waypost.transfer.settings import TransferSettings
 from waypost.transfer.statistics import Statistics
+from waypost.wire.identifiers import TIME_STAMP_SHIFT
 from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.remote_packet import Origin
 from waypost.wire.transactional_acks import OrderAckBody
 from waypost.wire.user_message import UserMessage
-
-_TIME_STAMP_SHIFT: Final = 32
 
 
 class OrderAcking:
@@ -56,7 +55,7 @@ class OrderAcking:
     def received(self, key: SequenceKey, session: Session, packet: UserMessage, now: Now) -> Origin:
         """A message of a known sequence has come, taken or not. Returns where its acknowledgments go."""
         assert packet.transaction is not None
-        line: LineKey = *key, packet.transaction.tx_sequence_id >> _TIME_STAMP_SHIFT
+        line: LineKey = *key, packet.transaction.tx_sequence_id >> TIME_STAMP_SHIFT
         origin = origin_of(session.remote_qm_guid, session.remote_qm_address)
         is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
         self._origins[line] = origin, is_direct

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from waypost.clock import Now
 from waypost.guid import guid_text
 from waypost.limits import MAX_LOGGED_TEXT, MAX_REFUSALS, MAX_REFUSALS_OF_PEER
-from waypost.node.network.recent import Recent
+from waypost.node.network.recent_records import RecentRecords
 from waypost.peers import peer_of
 from waypost.transfer.session import Session
 from waypost.wire import base_header
@@ -105,7 +105,7 @@ class Refusals:
     def __init__(self, notice: Callable[..., None]) -> None:
         self._notice: Final = notice
         self.counts: Final[Counter[Reason]] = Counter()
-        self._recent: Final[Recent[Refusal]] = Recent(MAX_REFUSALS, MAX_REFUSALS_OF_PEER)
+        self._recent: Final[RecentRecords[Refusal]] = RecentRecords(MAX_REFUSALS, MAX_REFUSALS_OF_PEER)
         self.records: Final = self._recent.records
 
     def __len__(self) -> int:

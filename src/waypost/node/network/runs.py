@@ -6,13 +6,27 @@ unusual: then the message goes the long way (waypost.node.network.arrivals). Onl
 to the last name; the others have no other names.
 """
 
+from collections.abc import Callable
 from typing import Final
 
+from waypost.clock import Now
+from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import Queue
+from waypost.core.stored_message import quiet_message
+from waypost.guid import NULL_GUID
+from waypost.node.network.admission import Admission
+from waypost.node.network.order_acking import OrderAcking
+from waypost.node.network.refusals import Refusals
+from waypost.node.transactional_acks import origin_of
+from waypost.peers import peer_of
+from waypost.transfer.duplicates import KnownMessages, digest, identifier
+from waypost.transfer.incoming import Verdict
 from waypost.transfer.sequences import IncomingSequence
+from waypost.transfer.session import Session
 from waypost.wire import base_header, user_header
 from waypost.wire.base_header import has_expired
 from waypost.wire.codec import INFINITE
+from waypost.wire.message_class import MessageClass
 from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.remote_packet import Origin
 from waypost.wire.user_message import UserMessage
@@ -31,6 +45,8 @@ _UNUSUAL: Final = (
 )
 # What may differ within a run: the hop count has no meaning at the destination.
 _ALIKE: Final = 0xFFFF_FFFF & ~user_header.RC
+
+_RECOVERABLE: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
 
 Key = tuple[int, int, int, bytes, bytes, str, bool]
 
@@ -85,3 +101,100 @@ class Run:
         self.packets: list[bytes] = []
         self.size = 0
         self.room = 0.0
+
+
+class Runs:
+    """Begins runs, lets messages join them, and ends them. `refusal` says why a queue does not accept a message."""
+
+    __slots__ = ("_admission", "_known", "_local", "_manager", "_order_acking", "_refusal", "_refusals")
+
+    def __init__(
+        self,
+        manager: QueueManager,
+        known: KnownMessages,
+        refusal: Callable[[Queue, UserMessage, bytes], MessageClass | None],
+        *,
+        admission: Admission,
+        order_acking: OrderAcking,
+        refusals: Refusals,
+    ) -> None:
+        self._manager: Final = manager
+        self._known: Final = known
+        self._refusal: Final = refusal
+        self._admission: Final = admission
+        self._order_acking: Final = order_acking
+        self._refusals: Final = refusals
+        self._local: Final = (manager.identity.identifier, NULL_GUID)
+
+    def begin(self, key: Key, session: Session, packet: UserMessage, data: bytes, now: Now) -> Run | None:
+        """Start a run with a message that its queue accepts, and which is the next one. None: it goes alone."""
+        user = packet.user
+        if user.queue_manager_address not in self._local or user.source_queue_manager == self._local[0]:
+            return None
+        assert isinstance(user.destination_queue, DirectQueueFormatName)
+        name = user.destination_queue.direct_format_name
+        queue = self._manager.collection.find_named(name)
+        if queue is None or self._refusal(queue, packet, data) is not None:
+            return None
+        if packet.transaction is None and not self._known.has_place_for(session, now):
+            return None
+        run = Run(
+            key,
+            queue,
+            digest(name),
+            origin_of(session.remote_qm_guid, session.remote_qm_address),
+            peer=peer_of(session.remote_qm_address),
+            is_recoverable=user.flags & user_header.DM == _RECOVERABLE,
+        )
+        run.room = self._manager.writing.sure_room(queue)
+        if packet.transaction is None:
+            has_begun = self.join(run, packet, data, now)
+        else:
+            has_begun = self._begin_transactional(run, session, packet, data, now=now)
+        return run if has_begun else None
+
+    def _begin_transactional(self, run: Run, session: Session, packet: UserMessage, data: bytes, *, now: Now) -> bool:
+        """The same for a message of a sequence that is known."""
+        assert packet.transaction is not None
+        key = packet.user.source_queue_manager + run.destination, run.queue.number
+        if len(data) > run.room and not self._has_room(run, len(data)):
+            return False
+        if self._admission.judge(key, session, packet.transaction, now) is not Verdict.NEXT:
+            return False
+        run.line = self._admission.take(key, session, packet.transaction, now)
+        self._order_acking.received(key, session, packet, now)
+        run.packets.append(data)
+        run.size = len(data)
+        return True
+
+    def join(self, run: Run, packet: UserMessage, data: bytes, now: Now) -> bool:
+        """Add a message to a run if nothing speaks against it. False if it does not join: then nothing has happened."""
+        size = run.size + len(data)
+        if size > run.room and not self._has_room(run, size):
+            return False
+        header = packet.transaction
+        if header is None:
+            known_by = identifier(data, run.destination)
+            if not self._known.add_new(known_by, run.peer, now.monotonic, recoverable=run.is_recoverable):
+                return False
+        else:
+            line = run.line
+            # The next sequence of the line, or another line, begins another run.
+            if line is None or header.tx_sequence_id != line.sequence_id or not line.is_next(header):
+                return False
+            line.advance(header, now.wall)
+        run.packets.append(data)
+        run.size = size
+        return True
+
+    def _has_room(self, run: Run, size: int) -> bool:
+        manager = self._manager
+        return manager.writing.has_room(size) and manager.positions.fits(run.queue, size)
+
+    def end(self, run: Run, now: Now) -> None:
+        """Put what is in a run into its queue, which has room: every message was asked for when it joined."""
+        origin = run.origin
+        messages = [quiet_message(data, origin) for data in run.packets]
+        self._manager.writing.put_messages(run.queue, messages, messages[0], now, size=run.size)
+        if self._refusals.records:
+            self._refusals.taken(run.packets)

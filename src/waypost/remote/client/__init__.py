@@ -4,6 +4,6 @@
     Qm2QmClient(identity).open(name, access, share)         the same over qm2qm
     open_remote_queue(remote_read, qm2qm, opening)          over the first of the two that the computer has
 
-What `open` returns is a RemoteQueue: read, cancel, purge, cursors, close. Each of them is a Conversation that a shell
+`open` returns a RemoteQueue: read, cancel, purge, cursors, close. Each of them is a Conversation that a shell
 carries, blocking or not (`conversations` says how).
 """

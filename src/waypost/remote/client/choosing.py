@@ -1,4 +1,4 @@
-"""Which of the two protocols reads a queue: MS-MQRR 3.2.4.1."""
+"""The choice between the two protocols to read a queue: MS-MQRR 3.2.4.1."""
 
 from waypost.remote.client.conversations import Conversation
 from waypost.remote.client.qm2qm import Qm2QmClient

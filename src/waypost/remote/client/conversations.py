@@ -1,8 +1,8 @@
-"""What a remote reader asks another computer, and how a shell carries it.
+"""Conversations of a remote reader with another computer, and the way a shell carries them.
 
 A conversation is a generator. It yields an Ask for each RPC call and is sent the record that the server answered, or
 has the error thrown in with which the call ended: RpcFault from the server, BindRefused or ConnectionFailed from the
-connection, DecodeError for an answer that cannot be read. It neither waits nor connects. Several run at a time, so that
+connection, DecodeError for a malformed answer. It neither waits nor connects. Several run at a time, so that
 a read that waits can be cancelled.
 
 Handles live as long as the connections over which they were got: a shell keeps those of the bindings that a client
@@ -59,7 +59,7 @@ Conversation: TypeAlias = Generator[Ask, Any, R]
 
 
 class CallFailed(WaypostError):
-    """The remote queue manager did not do what it was asked. Which failure it was changes nothing for a client."""
+    """The remote queue manager refused. All failures mean the same to a client."""
 
     def __init__(self, method: str, status: int) -> None:
         super().__init__(method, status)
@@ -90,7 +90,7 @@ def success(ask: Ask) -> Conversation[Any]:
 
 
 def port_of(ask: Ask) -> Conversation[int]:
-    """The port that a method names on which an interface listens; 0, or what is no port, is its failure."""
+    """The port that a method names on which an interface listens; 0, or a number that is not a port, is a failure."""
     reply = yield from answer(ask)
     port: int = reply.port
     if not 0 < port <= MAX_PORT:

@@ -1,7 +1,7 @@
 """The reader's side of qm2qm: MS-MQQP 3.2, with what it needs of qmcomm (MS-MQMP 3.2.4 and 4.2).
 
-A queue is opened by name over qmcomm, which hands out three numbers, and then over qm2qm with these numbers. What is
-read with one of them is bound to the port at which the queue was opened.
+A queue is opened by name over qmcomm, which hands out three numbers, and then over qm2qm with these numbers. Reads
+with one of them go to the port at which the queue was opened.
 """
 
 from collections import Counter
@@ -61,7 +61,7 @@ BEFORE_VERSIONS: Final = (0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class RemoteHandle:
-    """What R_QMOpenRemoteQueue hands out: most servers give one number three times."""
+    """The numbers that R_QMOpenRemoteQueue returns: most servers give one number three times."""
 
     queue: int
     dwp_queue: int
@@ -77,13 +77,9 @@ class RemoteOpenQueueEntry:
     port: int
     qmcomm_port: int
 
-    @property
-    def open_queue_descriptor_handle(self) -> int:
-        return self.handle.queue
-
 
 class Qm2QmClient:
-    """What one reader has open on one computer."""
+    """The open queues of one reader on one computer."""
 
     __slots__ = ("_held", "identity", "pending", "queues")
 
@@ -191,7 +187,7 @@ class Qm2QmQueue:
         yield from self._success(4, CloseCursorRequest(self.entry.handle.queue, cursor))
 
     def close(self) -> Conversation[None]:
-        """3.2.4.9. Whatever the server says, the queue is closed here."""
+        """3.2.4.9. The queue is closed here whether or not the server agrees."""
         self._check_open()
         self.is_open = False
         try:

@@ -1,4 +1,4 @@
-"""What both protocols of remote reading share: who reads, what is opened, what is asked of a read and what comes of it.
+"""Records that both protocols of remote reading share: the reader, the opening, the read and its result.
 
 MS-MQRR 3.2.1 and MS-MQQP 3.2.1 keep the reads that are under way; their numbers are unique among all reads of a client,
 whatever the queue.
@@ -55,7 +55,7 @@ class Opening:
     @property
     def desired_access(self) -> int:
         if self.access not in (AccessType.RECEIVE, AccessType.PEEK):
-            raise UnsupportedAccessMode(f"a queue of another computer cannot be opened for {self.access.name}")
+            raise UnsupportedAccessMode(f"a queue of another computer does not open for {self.access.name}")
         return ACCESS[self.access]
 
     @property
@@ -67,7 +67,7 @@ class Opening:
 class Transaction:
     """A transaction in which messages are received or moved.
 
-    `propagation_token` tells the remote queue manager who coordinates it (MS-DTCO 2.2.5.4). Without one it is an
+    `propagation_token` names the coordinator for the remote queue manager (MS-DTCO 2.2.5.4). Without one it is an
     internal transaction for a single message, in which nobody is enlisted (readings MQRR 3.15).
     """
 

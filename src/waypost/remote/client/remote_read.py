@@ -65,7 +65,7 @@ NO_HANDLE: Final = ContextHandle()
 
 
 class RemoteReadClient:
-    """What one reader has open on one computer. `port` is where RemoteRead is there."""
+    """The open queues of one reader on one computer. `port` is that of RemoteRead there."""
 
     __slots__ = ("_enlisted", "_new_guid", "identity", "pending", "port", "queues")
 
@@ -219,7 +219,7 @@ class RemoteReadQueue:
         yield from self._success(10, MoveMessageRequest(context, target.move_context, lookup_id, identifier))
 
     def close(self) -> Conversation[None]:
-        """3.2.4.13. Whatever the server says, the queue is closed here."""
+        """3.2.4.13. The queue is closed here whether or not the server agrees."""
         context = self.context
         self._context = NO_HANDLE
         try:

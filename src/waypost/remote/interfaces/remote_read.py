@@ -161,7 +161,7 @@ class MoveMessageRequest(Stub):
 
 @dataclass(slots=True)
 class OpenQueueForMoveRequest(OpenQueueRequest):
-    """What R_OpenQueue takes."""
+    """Parameters of R_OpenQueue."""
 
 
 @dataclass(slots=True)
@@ -191,7 +191,7 @@ class SetUserAcknowledgementClassRequest(Stub):
 
 @dataclass(slots=True)
 class EndTransactionalReceiveRequest(EndReceiveRequest):
-    """What R_EndReceive takes."""
+    """Parameters of R_EndReceive."""
 
 
 REMOTE_READ: Final = Interface.of(

@@ -1,4 +1,4 @@
-"""Who may call qm2qm and qmcomm, what their callers may open, and where they listen: MS-MQQP 2.1, 3.1.4.8 and 5."""
+"""Access checks and ports of qm2qm and qmcomm: MS-MQQP 2.1, 3.1.4.8 and 5."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from waypost.remote.context import RemoteHost
 from waypost.rpc.authentication import Caller
 from waypost.rpc.faults import RpcFault
 
-# MS-MQQP 3.1.4.8, MS-MQMP 3.1.4.24. There is no SPX.
+# MS-MQQP 3.1.4.8, MS-MQMP 3.1.4.24. SPX is not served.
 IP_HANDSHAKE: Final = 0
 IP_READ: Final = 1
 

@@ -1,6 +1,6 @@
 """The part of qmcomm that readers of qm2qm need: MS-MQMP 3.1.4.2, 3.1.4.3, 3.1.4.4, 3.1.4.24 and 3.1.7.2.
 
-Whoever opens a queue needs the right to it; from then on the handle carries what was granted (MS-MQQP 5). A failed
+Opening a queue needs the right to it; from then on the handle carries the granted rights (MS-MQQP 5). A failed
 R_QMOpenRemoteQueue returns its HRESULT.
 """
 
@@ -11,7 +11,7 @@ from waypost.clock import Now
 from waypost.core.cursors import Cursor
 from waypost.core.queues import OpenQueueDescriptor
 from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, LimitReached, QueueNotAvailable, WaypostError
-from waypost.remote.access import ACCESSES, SHARES, guard_of
+from waypost.remote.access import ACCESSES, SHARES, check_access
 from waypost.remote.context import RemoteHost
 from waypost.remote.cursors import MAX_HANDLE
 from waypost.remote.interfaces import qmcomm as table
@@ -29,7 +29,7 @@ Do: TypeAlias = Callable[[Call, Any, Now], Parameters]
 
 
 class QmcommServer:
-    """Handler of QMCOMM. What it opens is in `queues`, for the server of qm2qm."""
+    """Handler of QMCOMM. Open queues are in `queues`, for the server of qm2qm."""
 
     __slots__ = ("_host", "_kind", "_methods", "_queues")
 
@@ -79,9 +79,7 @@ class QmcommServer:
         access, share = ACCESSES.get(request.desired_access), SHARES.get(request.share_mode)
         if access is None or share is None:
             raise InvalidParameter("dwDesiredAccess or dwShareMode has no meaning")
-        guard = guard_of(self._host, name)
-        if not self._host.may(call.caller, guard, access):
-            raise AccessDenied(f"{guard} is not for this caller")
+        check_access(self._host, call.caller, name, access)
         descriptor = self._host.manager.open_queue(name, access, share, now)
         if descriptor.handle > MAX_HANDLE:
             self._host.manager.close_queue(descriptor)
@@ -109,7 +107,7 @@ class QmcommServer:
         self._check(call)
         remote = self._queues.find(handle, call)
         if remote is None:
-            raise InvalidHandle(f"{handle} is no queue that this caller has opened")
+            raise InvalidHandle(f"{handle} is not a queue that this caller has opened")
         cursor = self._host.cursors.open(remote.descriptor, call.caller)
         if cursor is None:
             raise QueueNotAvailable(f"{remote.descriptor.format_name} was deleted")

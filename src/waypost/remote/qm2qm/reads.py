@@ -38,7 +38,7 @@ _RECEIVES: Final = frozenset(action for action in ReceiveAction if not action.is
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a read ended, for its caller. The handle is NULL for all but a message that is to be acknowledged."""
+    """The outcome of a read, for its caller. The handle is NULL for all but a message that is to be acknowledged."""
 
     status: HResult
     message: Message | None = None
@@ -66,7 +66,7 @@ class Reads:
         if desc is None:
             call.reply(answer(Outcome(INVALID_HANDLE)))
             return
-        # Whatever a client sends in lpBuffer: it must not be kept as long as the read waits.
+        # Bytes that a client sends in lpBuffer are dropped, not kept as long as the read waits.
         desc.buffer = None
         remote = self._queues.find(desc.remote_queue, call)
         status = _check(desc, remote)

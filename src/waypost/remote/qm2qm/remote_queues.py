@@ -2,7 +2,7 @@
 
 A reader opens a queue with qmcomm and gets the Handle of an OpenQueueDescriptor, which it names in the calls of qm2qm,
 over another connection. Such a number is easily guessed, so it is good only for the caller who got it: an account, or
-an address for callers without one. For everybody else there is no such handle.
+an address for callers without one. For everybody else the handle does not exist.
 
 rOpenQueueEntryCollection and rRemoteReadEntryCollection are kept with the descriptor that their entries belong to.
 """
@@ -67,7 +67,7 @@ class RemoteQueues:
 
     @property
     def given_out(self) -> int:
-        """How many messages are locked for callers that have not said what became of them."""
+        """Number of messages locked for callers that have not ended their reads."""
         return sum(len(remote.descriptor.two_phase_reads) for remote in self._by_handle.values())
 
     def add(self, descriptor: OpenQueueDescriptor, call: Call) -> OpenedQueue:
@@ -112,7 +112,7 @@ class RemoteQueues:
             self._close(remote)
 
     def _close(self, remote: OpenedQueue) -> None:
-        """Close Queue. Locked messages are free again: from now on their reads cannot be ended."""
+        """Close Queue. Locked messages are free again: an end of their reads fails from now on."""
         self._manager.close_queue(remote.descriptor)
         self._by_handle.pop(remote.descriptor.handle, None)
 

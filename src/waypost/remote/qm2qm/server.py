@@ -1,6 +1,6 @@
 """The server of qm2qm: MS-MQQP 3.1.4, opnums 0 to 10, and its context handles (3.1.6).
 
-What comes over the wire is checked in the order of the specification, and the first fault gives the code. A failed
+Parameters are checked in the order of the specification, and the first fault gives the code. A failed
 RemoteQMPurgeQueue is an RPC fault with the HRESULT as its status, as of Windows Server 2003; every other method returns
 it. A context handle that is not NULL and unknown never gets this far: it is a fault of the RPC runtime.
 """
@@ -93,7 +93,7 @@ class Qm2qmServer:
         self._reads.start_by_lookup_id(call, request.lookup_id, desc, partial(_answer2, request))
 
     def _end_receive(self, call: Call, request: table.EndReceiveRequest, _now: Now) -> table.EndReceiveReply:
-        """MS-MQQP 3.1.4.2. Whatever becomes of the message, the handle is gone."""
+        """MS-MQQP 3.1.4.2. The handle is gone, with any outcome for the message."""
         if request.context.is_null:
             return table.EndReceiveReply(hresult=INVALID_HANDLE)
         entry = call.handles.find(request.context, self._reads.kind)
@@ -159,7 +159,7 @@ class Qm2qmServer:
 
 
 def _filled(desc: RemoteReadDesc, outcome: Outcome) -> RemoteReadDesc:
-    """What the caller gets back. The packet is the UserMessage as it is stored (readings MQQP 3.24)."""
+    """The reply to the caller. The packet is the UserMessage as it is stored (readings MQQP 3.24)."""
     message = outcome.message
     if message is None:
         return replace(desc, reserved=RESERVED, buffer=None)
@@ -173,7 +173,7 @@ def _answer(request: table.StartReceiveRequest, outcome: Outcome) -> table.Start
 def _answer2(
     request: table.StartReceive2Request | table.StartReceiveByLookupIdRequest, outcome: Outcome
 ) -> table.StartReceive2Reply:
-    """SequentialId is no LookupId: the priority is cut off (readings MQQP 3.6)."""
+    """SequentialId is not a LookupId: the priority is cut off (readings MQQP 3.6)."""
     desc, message = request.remote_read_desc2.remote_read_desc, outcome.message
     filled = None if desc is None else _filled(desc, outcome)
     sequential_id = 0 if message is None else message.lookup_identifier & SEQUENCE_MASK

@@ -1,15 +1,13 @@
 """The coordinators of MS-MQRR 3.1.4.12: none, which is what a daemon has, and one for this queue manager's own clients.
 
-Without a coordinator nobody can tell this queue manager how a transaction of a remote reader has ended. So none is
-taken part in, and nothing is received in one: a message in it would be away until its time is over, or be gone for good
-though its reader aborts.
+Without a coordinator this queue manager never learns how a transaction of a remote reader ends. So it refuses such
+transactions: a message received in one would be locked until a timeout, or be lost although its reader aborts.
 
-The coordinator that ships with Waypost serves the simulator and whoever brings transactions to their end in the same
-process.
+The coordinator that ships with Waypost serves the simulator and programs that end transactions in the same process.
 A transaction that is under way here is taken by its identifier, whatever the token says. Another one begins with a
 token that `local_token` makes: nobody but a client of Waypost can mean such a transaction, and that client brings it to
-its end with the queue manager. A token of MS-DTCO 2.2.5.4 speaks of a coordinator on another computer that cannot be
-reached from here, and is refused. A client may vanish, so what was begun like this is aborted when it is not prepared
+its end with the queue manager. A token of MS-DTCO 2.2.5.4 names a coordinator on another computer, out of reach,
+and is refused. A client may vanish, so what was begun like this is aborted when it is not prepared
 in time. Only the names of transactions are kept for that: one that has ended is remembered until there are many, and
 with it would be all its messages.
 """
@@ -45,7 +43,7 @@ class NoCoordinator:
 
     __slots__ = ()
 
-    # What is under way.
+    # Transactions under way.
     begun: Final[Mapping[_Name, None]] = {}
 
     def enlist(self, _transaction_id: bytes, _propagation_token: bytes, _now: Now) -> HResult:
@@ -98,7 +96,7 @@ class LocalCoordinator:
         return HResult.MQ_OK
 
     def settle(self) -> None:
-        """What is prepared or over by now has no time to end."""
+        """Stop the timeout of a transaction that is prepared or over."""
         for name in [name for name in self.begun if not self._is_open(name)]:
             del self.begun[name]
             self._timers.stop((LocalCoordinator, name))

@@ -1,4 +1,4 @@
-"""What is done to messages besides reading them: MS-MQRR 3.1.4.6, 3.1.4.10 and 3.1.4.14."""
+"""Operations on messages besides reading: MS-MQRR 3.1.4.6, 3.1.4.10 and 3.1.4.14."""
 
 from typing import Final
 
@@ -41,7 +41,7 @@ class Moving:
         return None
 
     def move_message(self, call: Call, request: MoveMessageRequest, now: Now) -> ResultReply:
-        """3.1.4.10. What the handles are is looked at here, and all else by the core, for every path alike."""
+        """3.1.4.10. The handles are checked here, and the rest in the core, for every path alike."""
         manager = self._host.manager
         source = self._opening.find(call, request.context_from).descriptor
         if source.queue is None:
@@ -64,7 +64,7 @@ class Moving:
     def set_user_acknowledgement_class(
         self, call: Call, request: SetUserAcknowledgementClassRequest, _now: Now
     ) -> ResultReply:
-        """3.1.4.14. What is prepared stays as it was promised."""
+        """3.1.4.14. A prepared transaction stays prepared, as promised."""
         descriptor = self._opening.find(call, request.context).descriptor
         if descriptor.queue is None:
             return ResultReply(HResult.MQ_ERROR_INVALID_HANDLE)

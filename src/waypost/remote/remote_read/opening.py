@@ -1,6 +1,6 @@
 """Queue context handles and cursors: MS-MQRR 3.1.4.2 to 3.1.4.5, 3.1.4.11, 3.1.6.1 and 3.1.6.2.
 
-Whoever opens a queue needs the right to do with it what it opens it for; from then on the handle decides. A subqueue is
+Opening a queue needs the right for that access; from then on the handle decides. A subqueue is
 made when it is opened, so its queue has to be there and to allow it (readings MQRR 3.29). Callers whose calls are not
 protected as they have to be do not learn which queues there are.
 """
@@ -9,9 +9,9 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.core.queues import AccessType, ShareMode
-from waypost.errors import AccessDenied, InvalidParameter, LimitReached, WaypostError
+from waypost.errors import InvalidParameter, LimitReached, WaypostError
 from waypost.hresult import HResult
-from waypost.remote.access import ACCESSES, SHARES, find_guard, guard_of
+from waypost.remote.access import ACCESSES, SHARES, check_access, find_guard
 from waypost.remote.context import RemoteHost
 from waypost.remote.interfaces.remote_read import (
     CloseCursorRequest,
@@ -50,7 +50,7 @@ class Opening:
         self.moves: dict[int, RemoteQueue] = {}
 
     def find(self, call: Call, handle: ContextHandle) -> RemoteQueue:
-        """What the handle of a call stands for. A call that is not protected as that asks for ends with a fault."""
+        """The object behind the handle of a call. A call with less protection than it demands ends with a fault."""
         queue = call.handles.find(handle, self._kind)
         if call.caller.level < queue.min_auth_level:
             raise RpcFault(FaultStatus.ACCESS_DENIED)
@@ -123,9 +123,7 @@ class Opening:
         level = self._min_auth_level(name, request.workgroup)
         if call.caller.level < level:
             raise RpcFault(FaultStatus.ACCESS_DENIED)
-        guard = guard_of(self._host, name)
-        if not self._host.may(call.caller, guard, access):
-            raise AccessDenied(f"{guard} is not for this caller")
+        check_access(self._host, call.caller, name, access)
         descriptor = self._host.manager.open_queue(name, access, share, now)
         assert descriptor.queue is not None
         return RemoteQueue(descriptor, descriptor.queue, call.handles, level)

@@ -15,7 +15,7 @@ from waypost.wire.remote_trailers import DI, DeadLetterHeader, ExtensionHeader, 
 
 
 def receive_reply(manager: QueueManager, queue: Queue, message: Message, limits: BodyLimits) -> ReceiveReply:
-    """What was sent on this computer came from here, without an address."""
+    """A message sent on this computer has no address."""
     origin = message.origin or Origin(manager.identity.identifier)
     packet = RemotePacket.of(packet_of(message), origin)
     packet.subqueue = _subqueue_header(manager, queue, message)

@@ -1,4 +1,4 @@
-"""What a client has open and what it was given: MS-MQRR 3.1.1.2, 3.1.1.3, 3.1.2.2 and 3.1.5.1.
+"""Open queues and pending requests of a client: MS-MQRR 3.1.1.2, 3.1.1.3, 3.1.2.2 and 3.1.5.1.
 
 A queue context handle stands for a RemoteQueue. Its `pending` is the part of the PendingRequestTable that belongs to
 it, so a request is found by the pair of handle and dwRequestId. An entry is made for every receive before it can wait,
@@ -78,7 +78,7 @@ class PendingRequestTable:
         self._last_timer = 0
 
     def __len__(self) -> int:
-        """How many messages are given out."""
+        """Number of messages that are given out."""
         return len(self._given_out)
 
     def add(self, entry: PendingRequestEntry) -> None:
@@ -116,7 +116,7 @@ class PendingRequestTable:
     def fail(self, entry: PendingRequestEntry) -> HResult:
         """2.2.5.3 AbortCounter: the message did not arrive, or nobody said in time that it has. It is for others."""
         transaction = entry.transaction
-        # What is prepared stays as it was promised.
+        # A prepared transaction stays prepared, as promised.
         if transaction is None or self._manager.transactions.is_open(transaction):
             self._note_failure(entry)
         return self.end(entry, delete_message=False)

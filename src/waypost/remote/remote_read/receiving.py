@@ -38,7 +38,7 @@ _ACTIONS: Final = frozenset(ReceiveAction)
 
 
 class Receiving:
-    """The start and end calls of all clients. `find` tells what a handle stands for."""
+    """The start and end calls of all clients. `find` gives the object behind a handle."""
 
     __slots__ = ("_find", "_host", "_pending", "_waiting")
 
@@ -113,7 +113,7 @@ class Receiving:
     def _check(
         self, queue: RemoteQueue, request: StartReceiveRequest, action: ReceiveAction, transaction: bytes | None
     ) -> HResult:
-        """What has to hold before anything is read, in the order of 3.1.4.7 and 3.1.4.13."""
+        """Conditions of a read, in the order of 3.1.4.7 and 3.1.4.13."""
         descriptor = queue.descriptor
         access = descriptor.access_type
         if descriptor.queue is None:

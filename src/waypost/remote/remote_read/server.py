@@ -1,4 +1,4 @@
-"""RemoteRead, opnums 0 to 15: MS-MQRR 3.1.4. Which method is where, and what holds for all of them.
+"""RemoteRead, opnums 0 to 15: MS-MQRR 3.1.4. A table of the methods, and the rules for all of them.
 
 The server is the handler of REMOTE_READ. It asks for no authentication level before it knows the queue, because that is
 what decides (product note 19): its Service says so with `min_level`.
@@ -61,7 +61,7 @@ class RemoteReadServer:
 
     @property
     def given_out(self) -> int:
-        """How many messages are locked for clients that have not said what became of them."""
+        """Number of messages locked for clients that have not ended their reads."""
         return len(self._pending)
 
     @property
@@ -69,7 +69,7 @@ class RemoteReadServer:
         return Service(REMOTE_READ, self, any_level)
 
     def call(self, call: Call, request: Any, now: Now) -> None:
-        # 1.5: who is not Ready serves nobody. R_GetServerPort has a way of its own to say so.
+        # 1.5: a queue manager that is not Ready serves nobody. R_GetServerPort says so in another way.
         if call.opnum and not self._host.manager.answers_rpc:
             raise RpcFault(HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
         reply = self._methods[call.opnum](call, request, now)

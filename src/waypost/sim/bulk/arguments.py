@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
 
-from waypost.api.bulk import CommitStages
+from waypost.api.bulk import BatchOfQuery, CommitStages, Stage, StagedMessages
+from waypost.api.properties import NewMessage
 from waypost.guid import NULL_GUID, guid_text, parse_guid
-from waypost.node import stages
-from waypost.node.stages import Group
-from waypost.sim.local.arguments import Draft, Drafts, format_name, key_of, name_of
+from waypost.sim.local.arguments import Draft, drafts_of, key_of, name_of
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class PlannedBatch:
     """A batch of a query as a run writes it. `to` is the key of a queue, "" for by column, None for any destination."""
 
     query: str
@@ -21,21 +21,26 @@ class Batch:
     to: str | None = None
     run: bytes = NULL_GUID
 
-    def to_engine(self) -> stages.Batch:
-        return stages.Batch(self.query, self.number, format_name(self.to) if self.to else self.to, self.run)
-
     @classmethod
-    def of(cls, commit: CommitStages) -> "Batch":
-        to = None if commit.destination is UNSET else key_of(commit.destination)
-        return cls(commit.query, commit.batch, to, parse_guid(commit.run) if commit.run else NULL_GUID)
+    def of(cls, given: BatchOfQuery) -> "PlannedBatch":
+        to = None if given.destination is UNSET else key_of(given.destination)
+        return cls(given.query, given.batch, to, parse_guid(given.run) if given.run else NULL_GUID)
+
+    def stage(self, groups: list[StagedMessages], lease_s: float) -> Stage:
+        query, batch, to, run = self._given
+        return Stage(query=query, batch=batch, destination=to, run=run, groups=groups, lease_s=lease_s)
 
     def commit(self, identifiers: Sequence[str]) -> CommitStages:
         """The operation that commits these stages of it."""
-        to = UNSET if self.to is None else name_of(self.to)
-        run = guid_text(self.run) if self.run != NULL_GUID else ""
-        return CommitStages(query=self.query, batch=self.number, destination=to, run=run, stages=list(identifiers))
+        query, batch, to, run = self._given
+        return CommitStages(query=query, batch=batch, destination=to, run=run, stages=list(identifiers))
 
-    def matches(self, other: "Batch") -> bool:
+    @property
+    def _given(self) -> tuple[str, int, str | UnsetType, str]:
+        to = UNSET if self.to is None else name_of(self.to)
+        return self.query, self.number, to, guid_text(self.run) if self.run != NULL_GUID else ""
+
+    def matches(self, other: "PlannedBatch") -> bool:
         """Whether both are the same, whichever runs write them."""
         ends = self.to, other.to
         return (self.query, self.number) == (other.query, other.number) and (self.to == other.to or None in ends)
@@ -45,29 +50,35 @@ class Batch:
         return f"{self.query} {self.number}{to} by {self.run.hex()[:4]}"
 
 
-@dataclass(slots=True, eq=False)
-class Staging:
-    """Messages for queues: some that are alike, then others. `stage` is the GUID that the engine gives them."""
-
-    groups: tuple[tuple[str, Drafts | None, tuple[Draft, ...]], ...]
-    stage: bytes = b""
-
-    @property
-    def drafts(self) -> list[tuple[str, Draft]]:
-        """All of them, in their order, with the keys of their queues."""
-        return [
-            (key, draft)
-            for key, alike, others in self.groups
-            for draft in (*(() if alike is None else alike.drafts), *others)
-        ]
-
-    def to_engine(self) -> list[Group]:
-        return [_group(*group) for group in self.groups]
-
-    def __str__(self) -> str:
-        return ", ".join(f"<{draft.uid}> for {key}" for key, draft in self.drafts) or "nothing"
+def group_of(key: str, alike: Sequence[Draft], others: Sequence[Draft]) -> StagedMessages:
+    """Messages for a queue: some that differ in their bodies alone, then others."""
+    return StagedMessages(
+        queue=name_of(key),
+        like=alike[0].properties if alike else UNSET,
+        bodies=[draft.body for draft in alike],
+        messages=[NewMessage(**asdict(draft.properties), body=draft.body) for draft in others],
+    )
 
 
-def _group(key: str, alike: Drafts | None, others: tuple[Draft, ...]) -> Group:
-    like, bodies = (None, []) if alike is None else alike.to_engine()
-    return Group(format_name(key), like, bodies, [draft.to_engine() for draft in others])
+def groups_in(stage: Stage) -> list[tuple[str, list[tuple[Draft, ...]]]]:
+    """The messages of a stage: for each group the key of its queue, and those that are alike together."""
+    return [
+        (
+            key_of(group.queue),
+            [
+                *([drafts_of(group.like, group.bodies)] if group.bodies else []),
+                *(drafts_of(each, [_body(each)]) for each in group.messages),
+            ],
+        )
+        for group in stage.groups
+    ]
+
+
+def drafts_in(stage: Stage) -> list[tuple[str, Draft]]:
+    """The messages of a stage, with the keys of their queues."""
+    return [(key, draft) for key, groups in groups_in(stage) for drafts in groups for draft in drafts]
+
+
+def _body(message: NewMessage) -> bytes:
+    assert isinstance(message.body, bytes)
+    return message.body

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from waypost.node.node import Node
-from waypost.sim.bulk.arguments import Batch
+from waypost.sim.bulk.arguments import PlannedBatch
 from waypost.sim.model.disk import BulkKey, Done, SavedBulk, SavedClaim, SavedStage
 from waypost.sim.violation import Violation
 from waypost.store import keys
@@ -56,7 +56,7 @@ def _saved(key: bytes, value: bytes) -> tuple[BulkKey, SavedBulk]:
     if (identifier := keys.stage_of(key)) is not None:
         stage = StageRecord.decode(value)
         places = [(run.queue_id, lookup_id) for run in stage.runs for span in run.spans for lookup_id in span]
-        batch = Batch(stage.query, stage.batch, _key_of(stage.destination), stage.run)
+        batch = PlannedBatch(stage.query, stage.batch, _key_of(stage.destination), stage.run)
         return BulkKey(0, identifier), SavedStage(stage.lease_s, batch, tuple(places))
     query = keys.committing_query_of(key)
     assert query is not None

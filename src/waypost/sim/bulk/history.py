@@ -6,11 +6,12 @@ staged comes out once if its batch was committed, and never else; what a part ha
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UnsetType
 
 from waypost.api.bulk import (
+    BatchOfQuery,
     BulkQueue,
     Claim,
     Claimed,
@@ -23,35 +24,20 @@ from waypost.api.bulk import (
     Removed,
     RemoveRange,
     ShowBulkQueue,
+    Stage,
     Staged,
 )
 from waypost.api.frames import Frame
 from waypost.guid import guid_text
-from waypost.sim.bulk.arguments import Batch, Staging
+from waypost.sim.bulk.arguments import PlannedBatch, drafts_in
 from waypost.sim.client import Ask, Result
 from waypost.sim.local.arguments import Draft, key_of
 from waypost.sim.model.records import SEQUENCE
 from waypost.sim.model.rows import records
 from waypost.sim.violation import Violation
 
-
-class Promises(Protocol):
-    """What waypost.sim.local.history keeps."""
-
-    def ending(self, uid: int, /) -> None: ...
-
-    def ended(self, uid: int, transaction: bytes | None, /) -> None: ...
-
-    def seen(self, draft: Draft, key: str, /) -> None:
-        """The message has to come out."""
-
-    def unseen(self, uid: int, /) -> None:
-        """The message must never come out."""
-
-    def lost(self, count: int, /) -> None:
-        """So many may be gone without having come out."""
-
-    def uid_in(self, packet: bytes, key: str, /) -> int | None: ...
+if TYPE_CHECKING:
+    from waypost.sim.local.history import History
 
 
 @dataclass(slots=True)
@@ -73,7 +59,7 @@ class Writing:
 
 
 class BulkHistory:
-    def __init__(self, promises: Promises) -> None:
+    def __init__(self, promises: "History") -> None:
         self._promises: Final = promises
         self._parts: Final[dict[tuple[str, int], Part]] = {}
         self._batches: Final[dict[tuple[str, int, str | None], Writing]] = {}
@@ -82,7 +68,7 @@ class BulkHistory:
         self._complete: Final[dict[str, list[tuple[int, int, frozenset[int]]]]] = {}
 
     def answered(self, ask: Ask, result: Result) -> None:
-        match (*ask.arguments, result.value):
+        match ask.operation, result.value:
             case ShowBulkQueue(), BulkQueue() as queue:
                 self._told(queue.epoch, queue.stable)
             case PlanRange(up_to=UnsetType(), locked="wait"), PlannedRange() as plan:
@@ -95,30 +81,31 @@ class BulkHistory:
                 self._claimed(wish, claimed.number, claimed.count)
             case ReadClaim() as wanted, Frame() as frame:
                 self._read_part(self._parts[wanted.claim, wanted.number], key_of(wanted.name), frame)
-            case Batch() as batch, Staging() as staging, _, Staged() as staged:
-                self._hide([draft for _, draft in staging.drafts])
+            case Stage() as stage, Staged() as staged:
+                drafts = drafts_in(stage)
+                self._hide([draft for _, draft in drafts])
                 if staged.stage:
-                    self._writing(batch).stages[staged.stage] = staging.drafts
+                    self._writing(stage).stages[staged.stage] = drafts
                 else:
-                    self._committed(self._writing(batch), (), is_repeated=True)
+                    self._committed(self._writing(stage), (), is_repeated=True)
             case CommitStages() as commit, Committed() as committed:
                 stages = tuple(commit.stages)
-                self._committed(self._writing(Batch.of(commit)), stages, is_repeated=committed.is_repeated)
+                self._committed(self._writing(commit), stages, is_repeated=committed.is_repeated)
 
     def unanswered(self, ask: Ask) -> None:
         """It was under way in a crash, or refused: nobody knows what was done."""
-        match ask.arguments:
-            case (RemoveRange() as wanted,):
+        match ask.operation:
+            case RemoveRange() as wanted:
                 self._promises.lost(wanted.max_messages)
-            case (Claim() as wish,) if (wish.claim, wish.after) in self._parts:
+            case Claim() as wish if (wish.claim, wish.after) in self._parts:
                 part = self._parts[wish.claim, wish.after]
                 for uid in part.uids:
                     self._promises.ending(uid)
                 self._promises.lost(part.count - len(part.read))
-            case _, Staging() as staging, _:
-                self._hide([draft for _, draft in staging.drafts])
-            case (CommitStages() as commit,):
-                writing, stages = self._writing(Batch.of(commit)), tuple(commit.stages)
+            case Stage() as stage:
+                self._hide([draft for _, draft in drafts_in(stage)])
+            case CommitStages() as commit:
+                writing, stages = self._writing(commit), tuple(commit.stages)
                 if not writing.is_done:
                     writing.unanswered.append(stages)
                     for _, draft in _drafts(writing, stages):
@@ -169,8 +156,9 @@ class BulkHistory:
 
     # Stages.
 
-    def _writing(self, batch: Batch) -> Writing:
+    def _writing(self, given: BatchOfQuery) -> Writing:
         """The same for all runs."""
+        batch = PlannedBatch.of(given)
         return self._batches.setdefault((batch.query, batch.number, batch.to), Writing())
 
     def _hide(self, drafts: Sequence[Draft]) -> None:

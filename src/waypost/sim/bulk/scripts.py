@@ -27,15 +27,16 @@ from waypost.api.bulk import (
     ReturnClaim,
     ShowBulkQueue,
     Staged,
+    StagedMessages,
 )
 from waypost.api.frames import Frame
 from waypost.api.operations import DeleteQueue
 from waypost.guid import NULL_GUID, guid_text
 from waypost.hresult import HResult
-from waypost.sim.bulk.arguments import Batch, Staging
+from waypost.sim.bulk.arguments import PlannedBatch, group_of
 from waypost.sim.bulk.checkpoints import Claiming, Query, Stream
-from waypost.sim.client import Ask, Client, Pause, Result, Script, do
-from waypost.sim.local.arguments import Draft, Drafts, name_of
+from waypost.sim.client import Ask, Client, Pause, Result, Script
+from waypost.sim.local.arguments import Draft, name_of
 from waypost.sim.local.host import LocalHost
 from waypost.sim.local.workloads import any_key, new_draft
 from waypost.sim.model.records import SEQUENCE
@@ -59,7 +60,7 @@ Asked = Generator[Ask | Pause, Result, None]
 
 def _ask(operation: OnQueue) -> Ask:
     """Of a queue that has its key for a name."""
-    return do(changed(operation, name=name_of(operation.name)))
+    return Ask(changed(operation, name=name_of(operation.name)))
 
 
 def streamer(client: Client[LocalHost]) -> Script:
@@ -183,7 +184,7 @@ def stager(client: Client[LocalHost]) -> Script:
     if rng.random() < 0.5:
         note.begin_again(rng.randbytes(16))
     for _ in range(rng.randint(2, 5)):
-        batch = Batch(client.name, note.batch, note.to, note.run)
+        batch = PlannedBatch(client.name, note.batch, note.to, note.run)
         if not note.stages or rng.random() < 0.4:
             note.stages = yield from _write(client, batch, keys)
         if rng.random() < 0.3:
@@ -194,10 +195,10 @@ def stager(client: Client[LocalHost]) -> Script:
             yield from _write(client, batch, keys)
         if rng.random() < 0.2:
             plan = rng.choice([plan for plan in host.swarm.plans if plan.transactional])
-            yield do(DeleteQueue(name=plan.key))
+            yield Ask(DeleteQueue(name=plan.key))
             if rng.random() < 0.7:
-                yield do(plan.creation)
-        committed = yield do(batch.commit(note.stages))
+                yield Ask(plan.creation)
+        committed = yield Ask(batch.commit(note.stages))
         if committed.is_ok:
             if rng.random() < 0.3:
                 yield from _repeat(client, batch, keys, note.stages)
@@ -214,60 +215,59 @@ def stager(client: Client[LocalHost]) -> Script:
 
 
 def _write(
-    client: Client[LocalHost], batch: Batch, keys: list[str]
+    client: Client[LocalHost], batch: PlannedBatch, keys: list[str]
 ) -> Generator[Ask | Pause, Result, list[str]]:  # fmt: skip
     """The stages of a batch."""
     rng = client.host.rng
     stages: list[str] = []
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
-        staged = yield Ask("stage", (batch, _staging(client, keys), rng.choice(_LEASES)))
+        staged = yield Ask(batch.stage(_groups(client, keys), rng.choice(_LEASES)))
         if isinstance(staged.value, Staged) and staged.value.stage:
             stages.append(staged.value.stage)
     if stages and rng.random() < 0.2:
         dropped = rng.choice(stages)
-        yield do(DropStages(stages=[dropped]))
+        yield Ask(DropStages(stages=[dropped]))
         if rng.random() < 0.8:
             stages.remove(dropped)
     return stages
 
 
-def _repeat(client: Client[LocalHost], batch: Batch, keys: list[str], stages: list[str]) -> Asked:
+def _repeat(client: Client[LocalHost], batch: PlannedBatch, keys: list[str], stages: list[str]) -> Asked:
     """The same batch again, with the same stages or new ones, or one that is long done."""
     rng = client.host.rng
     run = rng.choice((batch.run, rng.randbytes(16), NULL_GUID))
     again = replace(batch, run=run)
     if rng.random() < 0.5:
         stages = yield from _write(client, again, keys)
-    yield do(again.commit(stages))
-    yield do(ListBatches(query=batch.query))
+    yield Ask(again.commit(stages))
+    yield Ask(ListBatches(query=batch.query))
     if batch.number:
-        yield do(replace(again, number=batch.number - 1).commit(()))
+        yield Ask(replace(again, number=batch.number - 1).commit(()))
 
 
-def _copy(client: Client[LocalHost], batch: Batch, keys: list[str]) -> Asked:
+def _copy(client: Client[LocalHost], batch: PlannedBatch, keys: list[str]) -> Asked:
     """A copy of the query writes the batch to another destination."""
     rng = client.host.rng
     to = rng.choice([each for each in ("", *keys) if each != batch.to])
     copy = replace(batch, to=to, run=rng.randbytes(16))
     stages = yield from _write(client, copy, keys)
-    copied = yield do(copy.commit(stages))
+    copied = yield Ask(copy.commit(stages))
     if isinstance(copied.value, Committed) and copied.value.count:
         client.host.simulation.marks.sometimes("a batch that is written to another destination too")
 
 
-def _staging(client: Client[LocalHost], keys: list[str]) -> Staging:
+def _groups(client: Client[LocalHost], keys: list[str]) -> list[StagedMessages]:
     rng = client.host.rng
     groups = []
     for _ in range(rng.choice((0, 1, 1, 2))):
         key = rng.choice(keys) if rng.random() < 0.95 else rng.choice(client.host.swarm.plans).key
-        alike = None
+        alike: list[Draft] = []
         if rng.random() < 0.6:
             like = new_draft(client)
             uids = [client.host.simulation.new_uid() for _ in range(rng.randint(0, 3))]
-            alike = Drafts((like, *(replace(like, uid=uid) for uid in uids)))
-        others: tuple[Draft, ...] = tuple(new_draft(client) for _ in range(rng.choice((0, 1, 2))))
-        groups.append((key, alike, others))
-    return Staging(tuple(groups))
+            alike = [like, *(replace(like, uid=uid) for uid in uids)]
+        groups.append(group_of(key, alike, [new_draft(client) for _ in range(rng.choice((0, 1, 2)))]))
+    return groups
 
 
 def watcher(client: Client[LocalHost]) -> Script:
@@ -285,17 +285,14 @@ def watcher(client: Client[LocalHost]) -> Script:
 
 
 BULK_SCRIPTS: Final[dict[str, Callable[[Client[LocalHost]], Script]]] = {
-    "streamer": streamer,
-    "claimer": claimer,
-    "stager": stager,
-    "watcher": watcher,
+    script.__name__: script for script in (streamer, claimer, stager, watcher)
 }
 
 
 def end_bulk(client: Client[LocalHost]) -> Asked:
     """Nothing is claimed or staged any more, and every queue is read once more from its start."""
     host, rng = client.host, client.host.rng
-    if host.simulation.bulk is None:
+    if host.swarm.bulk is None:
         return
     bulk, state = host.model.bulk, host.model.state
     for number, name in list(bulk.claims.claims):
@@ -306,8 +303,8 @@ def end_bulk(client: Client[LocalHost]) -> Asked:
         else:
             yield _ask(ReturnClaim(name=key, claim=name))
     for query, note in host.simulation.checkpoints.queries.items():
-        yield do(Batch(query, note.batch, note.to, note.run).commit(note.stages))
-    yield do(DropStages(stages=list(map(guid_text, bulk.stages.stages))))
+        yield Ask(PlannedBatch(query, note.batch, note.to, note.run).commit(note.stages))
+    yield Ask(DropStages(stages=list(map(guid_text, bulk.stages.stages))))
     for key in [queue.key for queue in state.queues.values() if not queue.key.endswith("$")]:
         yield _ask(PlanRange(name=key))
         yield from _read(client, ReadRange(name=key, up_to=SEQUENCE))

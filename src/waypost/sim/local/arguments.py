@@ -1,5 +1,6 @@
 """The queues of the one host by their keys, and its messages: what is planned, and what the engine makes of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -13,7 +14,7 @@ from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.serialization import packet_of
 from waypost.guid import guid_text
-from waypost.node import message_calls
+from waypost.node import bulk_writing, message_calls
 from waypost.sim.patches import Patch
 from waypost.sim.plans import PlannedMessage, uids_of
 from waypost.wire.format_names import FormatName
@@ -67,14 +68,10 @@ class Draft(PlannedMessage):
         assert self.message is not None
         return len(packet_of(self.message))
 
-    def to_engine(self) -> Message:
-        self.message = _like(self.properties, computer=COMPUTER)
-        self.message.body = self.body
-        return self.message
-
     def send_to(self, key: str, *, is_transactional: bool) -> None:
         """Make the message that the node makes of it, as far as its size depends on it."""
-        message = self.to_engine()
+        message = self.message = _like(self.properties, computer=COMPUTER)
+        message.body = self.body
         message.destination_queue_format_name = format_name(key)
         if is_transactional:
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
@@ -98,30 +95,13 @@ def send_of(key: str, drafts: tuple[Draft, ...], transaction: bytes | None) -> S
     )
 
 
-def drafts_of(send: Send) -> tuple[Draft, ...]:
-    """The messages of a Send, in order."""
-    assert isinstance(send.like, MessageProperties)
-    drafts = tuple(Draft(uid, send.like) for uid in uids_of(send))
-    for draft, body in zip(drafts, send.bodies, strict=True):
+def drafts_of(like: object, bodies: Sequence[bytes]) -> tuple[Draft, ...]:
+    """The messages that are sent with these, in order."""
+    assert isinstance(like, MessageProperties)
+    drafts = tuple(Draft(uid, like) for uid in uids_of(bodies))
+    for draft, body in zip(drafts, bodies, strict=True):
         draft.padding = len(body) - len(draft.mark)
     return drafts
-
-
-@dataclass(frozen=True, slots=True)
-class Drafts:
-    """Messages that differ in their bodies alone, which are of one length."""
-
-    drafts: tuple[Draft, ...]
-
-    def to_engine(self) -> tuple[Message, list[bytes]]:
-        """The message that they are like, and their bodies."""
-        like = self.drafts[0].to_engine()
-        for draft in self.drafts:
-            draft.message = like
-        return like, [draft.body for draft in self.drafts]
-
-    def __str__(self) -> str:
-        return f"{self.drafts[0]} and {len(self.drafts) - 1} more"
 
 
 def _like(properties: MessageProperties, *, computer: str) -> Message:
@@ -131,4 +111,4 @@ def _like(properties: MessageProperties, *, computer: str) -> Message:
 
 
 # What the node has to be told of a message beside its properties.
-ATTRIBUTES: Final = Patch(message_calls, "message_like", _like)
+ATTRIBUTES: Final = tuple(Patch(module, "message_like", _like) for module in (message_calls, bulk_writing))

@@ -13,17 +13,14 @@ from waypost.core.queues import Queue
 from waypost.core.serialization import size_in_bytes
 from waypost.node.node import Node
 from waypost.sim.bulk.checks import check_bulk_table
-from waypost.sim.client import Ask
 from waypost.sim.model.model import Model
 from waypost.sim.model.records import BEHIND_ALL, Answer, ModelMessage, ModelQueue, State
-from waypost.sim.model.remote import RemoteCall
 from waypost.sim.violation import Violation
 from waypost.store import keys
 from waypost.store.keys import Counter
 from waypost.store.memory import MemoryStore
 from waypost.store.port import Table
-from waypost.store.queue_records import TotalsRecord
-from waypost.store.records import EXPIRES, PURGE_PENDING, CounterRecord, MessageRecord, PositionRecord
+from waypost.store.records import EXPIRES, PURGE_PENDING, CounterRecord, MessageRecord, PositionRecord, TotalsRecord
 from waypost.wire.format_names import Suffix
 
 _ALL: Final = 1_000_000
@@ -138,14 +135,14 @@ def check_deadline(node: Node, due: float | None, now: Now) -> None:
         )
 
 
-def check_durable(ask: Ask | RemoteCall, answer: Answer, model: Model) -> None:
+def check_durable(ask: object, answer: Answer, model: Model) -> None:
     if answer.needs > model.disk.durable:
         raise Violation(
             f"{ask} was answered before it was durable: batch {answer.needs} of {model.disk.durable} that are"
         )
 
 
-def check_value(ask: Ask, answer: Answer, messages: Sequence[Message]) -> None:
+def check_value(ask: object, answer: Answer, messages: Sequence[Message]) -> None:
     """An answer brings the right messages."""
     if len(messages) != len(answer.messages):
         raise Violation(f"{ask} brought {len(messages)} messages, and {len(answer.messages)} were due")
@@ -153,7 +150,7 @@ def check_value(ask: Ask, answer: Answer, messages: Sequence[Message]) -> None:
         _check_message(ask, due, counts, message)
 
 
-def _check_message(ask: Ask, message: ModelMessage, counts: tuple[int, int], value: Message) -> None:
+def _check_message(ask: object, message: ModelMessage, counts: tuple[int, int], value: Message) -> None:
     if value.lookup_identifier != message.lookup_id:
         raise Violation(f"{ask} brought the message {value.lookup_identifier:#x}, and {message} was due")
     if not message.is_acknowledgment and message.draft.mark not in value.packet:

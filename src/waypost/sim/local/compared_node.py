@@ -5,19 +5,16 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.core.message import Message
-from waypost.errors import StoreError, WaypostError
 from waypost.hresult import HResult, hresult_text
 from waypost.node.kernel import Call
 from waypost.node.node import Node
-from waypost.node.recovery import Settings
 from waypost.node.remote_reading import RemoteReading
 from waypost.sim.bulk.checks import check_bulk
-from waypost.sim.bulk.operations import BulkOperations
 from waypost.sim.client import Ask, Result
 from waypost.sim.local import checks
 from waypost.sim.model.model import Model
 from waypost.sim.model.records import SEQUENCE, Answer, Key, Refused
-from waypost.sim.model.remote import Remote, RemoteCall
+from waypost.sim.model.remote import ModelRemote, RemoteCall
 from waypost.sim.remote.replies import check_reply
 from waypost.sim.violation import Violation
 from waypost.store.memory import MemoryStore
@@ -30,43 +27,31 @@ class ComparedNode:
     """
 
     node: Node
-    _operations: BulkOperations
 
-    def __init__(self, store: MemoryStore, model: Model, settings: Settings, new_guid: Callable[[], bytes]) -> None:
+    def __init__(self, model: Model, interval: int) -> None:
         self.model: Final = model
-        self.interval = 1
-        self._store: Final = store
-        self._settings: Final = settings
-        self._new_guid: Final = new_guid
+        self._interval: Final = interval
         self._told: Final = checks.Counters()
         self._compared = 0
 
-    def start(self, now: Now) -> Node:
-        """After a crash, what the store has is what the model knows to be durable, and both begin with that."""
-        model = self.model
-        checks.check_store(self._store, model)
-        try:
-            self.node = Node(self._store, self._settings, self._new_guid, now)
-        except StoreError as error:
-            raise Violation(f"the queue manager does not start on its own store: {error}") from error
-        self._operations = BulkOperations(self.node)
-        counters = checks.stored_counters(self._store)
+    def start(self, node: Node, store: MemoryStore, now: Now) -> None:
+        """Both begin with what is durable."""
+        self.node, model = node, self.model
+        counters = checks.stored_counters(store)
         self._told.number = model.disk.highest_queue
         checks.check_counters(counters, self._told)
         if model.disk.queues:
-            model.start(counters.sequential_id, counters.number, now)
+            model.bring_back(counters.sequential_id, counters.number, now)
         else:
-            model.start_anew(list(checks.own_queues(self.node)), now)
-        checks.check_all(self.node, model, now)
-        check_bulk(self.node, model)
-        return self.node
+            model.start_anew(list(checks.own_queues(node)), now)
+        checks.check_all(node, model, now)
+        check_bulk(node, model)
 
-    def ask(self, call: Call, ask: Ask) -> HResult:
-        """How the operation ended, or that it is under way."""
-        status, due = self._ask_node(call, ask), self._ask_model(call, ask)
+    def asked(self, call: Call, ask: Ask, status: HResult) -> None:
+        """The node was asked, with this outcome, or MQ_OK if it is under way. Now the model is."""
+        due = self._ask_model(call, ask)
         if status is not due:
             raise Violation(f"{ask} ended with {status.name}, and {due.name} was due")
-        return status
 
     def tick(self, now: Now) -> None:
         works = not self.node.kernel.is_behind
@@ -78,13 +63,13 @@ class ComparedNode:
         checks.check_counts(self.node, self.model)
         deadline = checks.due_with_index(self.node, self.model.next_deadline(now, works=not self.node.kernel.is_behind))
         self._compared += 1
-        if self._compared % self.interval == 0:
+        if self._compared % self._interval == 0:
             checks.check_touched(self.node, self.model)
             check_bulk(self.node, self.model)
             checks.check_deadline(self.node, deadline, now)
         return deadline
 
-    def answered(self, key: Key, ask: Ask, result: Result) -> Answer:
+    def answered(self, key: Key, ask: object, result: Result) -> Answer:
         """The node has answered: that was due, it is the right answer, and what it says is durable."""
         answer = self.model.expected.pop(key)
         if answer.again is not None:
@@ -104,12 +89,12 @@ class ComparedNode:
                 self._tell(message)
         return answer
 
-    # Remote readers.
+    # ModelRemote readers.
 
     def tell(
         self,
         tell_node: Callable[[RemoteReading, Now], object],
-        tell_model: Callable[[Remote], None] | None,
+        tell_model: Callable[[ModelRemote], None] | None,
         now: Now,
     ) -> None:
         assert self.node.remote is not None
@@ -144,17 +129,10 @@ class ComparedNode:
             self._told.sequential_id = max(self._told.sequential_id, message.lookup_id & SEQUENCE)
         return answer
 
-    def _ask_node(self, call: Call, ask: Ask) -> HResult:
-        try:
-            getattr(self._operations, ask.name)(call, *ask.arguments)
-        except WaypostError as error:
-            return error.hresult
-        return HResult.MQ_OK
-
     def _ask_model(self, call: Call, ask: Ask) -> HResult:
         self.model.begin(call.now)
         try:
-            getattr(self.model, ask.name)(call, *ask.arguments)
+            self.model.start(call, ask.operation)
         except Refused as refused:
             return refused.status
         finally:

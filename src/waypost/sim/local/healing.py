@@ -3,10 +3,12 @@
 from waypost.api.local import CancelReads
 from waypost.api.operations import CloseQueue, Receive
 from waypost.sim.bulk.scripts import end_bulk
-from waypost.sim.client import Ask, Client, Pause, Script, do
+from waypost.sim.client import Ask, Client, Pause, Script
 from waypost.sim.local.arguments import name_of
 from waypost.sim.local.host import LocalHost
+from waypost.sim.local.workloads import end_doubt
 from waypost.sim.model.records import ModelQueue
+from waypost.sim.operations import Coordinate, Phase
 from waypost.sim.plans import end_of
 
 
@@ -15,27 +17,26 @@ def healer(client: Client[LocalHost]) -> Script:
     model, rng = host.model, host.simulation.rng
     yield Pause(2.0)
     for identifier in list(model.transactions.in_doubt):
-        committed = identifier in host.simulation.decided
-        yield Ask("commit_in_doubt" if committed else "abort_in_doubt", (identifier,), waits=False)
+        yield end_doubt(identifier, commits=identifier in host.simulation.decided)
     for identifier, transaction in list(model.transactions.transactions.items()):
         commits = rng.random() < 0.5
         if transaction.is_external:
-            outcome = "commit_prepared" if commits and transaction.is_prepared else "abort_prepared"
-            yield Ask(outcome, (identifier,))
+            phase = Phase.COMMIT if commits and transaction.is_prepared else Phase.ABORT
+            yield Ask(Coordinate(phase, identifier))
         else:
-            yield do(end_of(identifier, commits=commits))
+            yield Ask(end_of(identifier, commits=commits))
     for handle in list(model.opened.exclusive):
-        yield do(CloseQueue(identifier=handle))
+        yield Ask(CloseQueue(identifier=handle))
     for key in list(model.opened.shared):
-        yield do(CancelReads(name=name_of(key)))
+        yield Ask(CancelReads(name=name_of(key)))
     yield from end_bulk(client)
     # What is received leads to copies and acknowledgments in the queues that come last.
     for queue in sorted(model.state.queues.values(), key=_turn):
         if not queue.key.endswith("$"):
             name = name_of(queue.key)
-            while (yield do(Receive(name=name))).is_ok:
+            while (yield Ask(Receive(name=name))).is_ok:
                 pass
-            yield do(CancelReads(name=name))
+            yield Ask(CancelReads(name=name))
 
 
 def _turn(queue: ModelQueue) -> int:

@@ -27,7 +27,8 @@ from waypost.guid import parse_guid
 from waypost.sim.bulk.history import BulkHistory
 from waypost.sim.client import Ask, Result
 from waypost.sim.local.arguments import Draft, drafts_of, key_of
-from waypost.sim.plans import MARK
+from waypost.sim.operations import Coordinate, Phase
+from waypost.sim.plans import MARK, uids_of
 from waypost.sim.violation import Violation
 from waypost.wire.codec import INFINITE
 
@@ -57,20 +58,15 @@ class History:
             self._refused(ask)
             return
         self._bulk.answered(ask, result)
-        match ask.name, ask.arguments:
-            case "do", _:
-                self._done(ask, result)
-            case "enlist", (bytes(identifier),):
-                self._external[identifier] = None
-            case "commit_prepared", (bytes(identifier),):
-                self._committed(identifier)
-            case "abort_prepared", (bytes(identifier),):
-                self._take_back(identifier)
-
-    def _done(self, ask: Ask, result: Result) -> None:
         match ask.operation:
+            case Coordinate(Phase.ENLIST, identifier):
+                self._external[identifier] = None
+            case Coordinate(Phase.COMMIT, identifier):
+                self._committed(identifier)
+            case Coordinate(Phase.ABORT, identifier):
+                self._take_back(identifier)
             case Send() as send if not _is_aside(key := key_of(send.name)):
-                for draft in drafts_of(send):
+                for draft in drafts_of(send.like, send.bodies):
                     self._send(draft, key, _transaction(send))
             case Receive() as receive:
                 self._read(key_of(receive.name), result.messages, _transaction(receive))
@@ -124,13 +120,13 @@ class History:
     # What clients of the bulk interface know.
 
     def seen(self, draft: Draft, key: str) -> None:
-        """Its batch is committed."""
+        """Its batch is committed, so it has to come out."""
         self._uncertain.pop(draft.uid, None)
         self._aborted.pop(draft.uid, None)
         self._sent[draft.uid] = draft, key
 
     def unseen(self, uid: int) -> None:
-        """It is staged, or was, and its batch is done without it."""
+        """It is staged, or was, and its batch is done without it: it must never come out."""
         if uid in self._received:
             raise Violation(f"the message <{uid}> was received, and never committed")
         self._uncertain.pop(uid, None)
@@ -200,7 +196,7 @@ class History:
         if isinstance(ask.operation, Claim):
             self._bulk.unanswered(ask)
         elif isinstance(ask.operation, Send):
-            self._refused_sends.update((draft.uid, None) for draft in drafts_of(ask.operation))
+            self._refused_sends.update(dict.fromkeys(uids_of(ask.operation.bodies)))
 
     def _is_cleared(self, key: str) -> bool:
         """Whether somebody cleared the queue, or one to which its messages may have been moved."""

@@ -31,47 +31,51 @@ from waypost.sim.local import checks
 from waypost.sim.local.arguments import COMPUTER
 from waypost.sim.local.compared_node import ComparedNode
 from waypost.sim.local.history import History
-from waypost.sim.local.swarm import Swarm
 from waypost.sim.model.enlistments import ABORTED, TIMED_OUT
 from waypost.sim.model.model import Model
-from waypost.sim.model.remote import Remote, RemoteCall
+from waypost.sim.model.remote import ModelRemote, RemoteCall
+from waypost.sim.operations import Coordinate
 from waypost.sim.violation import Violation
 from waypost.store.port import Batch
 
 if TYPE_CHECKING:
     from waypost.sim.local.simulation import LocalSimulation
 
-# What is not answered by number, but with a promise about a transaction.
-_OF_A_COORDINATOR: Final = ("enlist", "prepare", "commit_prepared", "abort_prepared")
-
 
 class LocalHost(Host["LocalSimulation"]):
-    def __init__(self, name: str, simulation: "LocalSimulation", swarm: Swarm) -> None:
+    def __init__(self, simulation: "LocalSimulation") -> None:
         rng = simulation.rng
         clock = Clock(rng.uniform(0, 1e6), 1.7e9 + rng.uniform(0, 1e6), rng.uniform(0.97, 1.03))
-        super().__init__(name, simulation, swarm, clock)
-        self.swarm: Final = swarm
-        remote = simulation.remote
-        patience = None if remote is None else remote.swarm.patience
-        self.model: Final = Model(
-            simulation.marks, swarm.quota, (swarm.purge_part, swarm.expiry_part), patience, simulation.bulk_limits
-        )
+        super().__init__(COMPUTER, simulation, clock)
+        self._remote: Final = simulation.remote
+        self.model: Final = Model(simulation.marks, self.swarm)
         self.history: Final = History()
         # The transactions that were in doubt at the last start.
         self.reenlisted: list[bytes] = []
-        settings = Settings(COMPUTER, quota=swarm.quota, remote=None if remote is None else remote.serving)
-        self._compared_node: Final = ComparedNode(self.disk.store, self.model, settings, lambda: rng.randbytes(16))
-        self._compared_node.interval = simulation.interval
+        self._compared_node: Final = ComparedNode(self.model, simulation.interval)
         self.start()
 
     def think(self) -> float:
         """Applications leave some time to remote readers, for whom every step is a way there and back."""
-        pace = 1 if self.simulation.remote is None or self.simulation.is_healing else 8
+        pace = 1 if self._remote is None or self.simulation.is_healing else 8
         return super().think() * pace
 
-    def _open_node(self, now: Now) -> None:
+    def _settings(self) -> Settings:
+        serving = None if self._remote is None else self._remote.serving
+        return Settings(COMPUTER, quota=self.swarm.limits.quota, remote=serving)
+
+    def _new_guid(self) -> bytes:
+        """The model is told: a stage is on the disk under its GUID, also if its answer never comes."""
+        guid = self.model.known.last_guid = super()._new_guid()
+        return guid
+
+    def _starting(self) -> None:
+        """What the store has is what the model knows to be durable."""
         self.reenlisted = []
-        self.node = self._compared_node.start(now)
+        checks.check_store(self.disk.store, self.model)
+
+    def _started(self, now: Now) -> None:
+        self._compared_node.start(self.node, self.disk.store, now)
 
     def _crashing(self) -> None:
         if self.model.readers.waits:
@@ -82,10 +86,13 @@ class LocalHost(Host["LocalSimulation"]):
         self.model.crash()
 
     def _went_down(self) -> None:
-        self.simulation.network.went_down()
+        if self._remote is not None:
+            self._remote.went_down()
 
     def _close_connections(self) -> None:
-        self.simulation.network.stopping()
+        """The node says goodbye to everybody."""
+        if self._remote is not None:
+            self._stop_remote()
 
     def sealed(self, batch: Batch) -> None:  # noqa: ARG002
         self.model.disk.seal()
@@ -95,11 +102,15 @@ class LocalHost(Host["LocalSimulation"]):
 
     # Operations and timers.
 
-    def _ask(self, client: Asker, ask: Ask, call: Call) -> HResult:  # noqa: ARG002
-        return self._compared_node.ask(call, ask)
+    def _ask(self, client: Asker, ask: Ask, call: Call) -> HResult:
+        status = super()._ask(client, ask, call)
+        self._compared_node.asked(call, ask, status)
+        return status
 
     def _key(self, ask: Ask, request: int) -> object:
-        return ask.arguments[0] if ask.name in _OF_A_COORDINATOR else request
+        """A coordinator is not answered by number, but with a promise about a transaction."""
+        asked = ask.operation
+        return asked.identifier if isinstance(asked, Coordinate) and not asked.is_in_doubt else request
 
     def _asked(self, ask: Ask, result: Result) -> None:
         if not result.is_ok:
@@ -125,7 +136,9 @@ class LocalHost(Host["LocalSimulation"]):
             raise Violation("something was changed that has to last, and nothing of it is written")
 
     def _carry(self, effect: Connect | Write | Close | HoldReading | Resolve | SendDatagram | Notice) -> None:
-        self.simulation.network.carry(self, effect)
+        if self._remote is None:
+            raise Violation(f"{self.name} wants {effect!r} of a network that is not there")
+        self._remote.carry(self, effect)
 
     def _tell_coordinator(self, effect: ToCoordinator) -> None:
         message = effect.message
@@ -145,7 +158,7 @@ class LocalHost(Host["LocalSimulation"]):
             key = TIMED_OUT, transaction
         if key in expected and expected[key].is_notice:
             self.note(transaction[0], "the coordinator hears", message, "of", transaction.hex()[:8])
-            self._compared_node.answered(key, Ask(message, (transaction,)), Result(0))
+            self._compared_node.answered(key, f"{message} of {transaction.hex()[:8]}", Result(0))
         else:
             self._answered(key, HResult.MQ_OK, message)
 
@@ -158,10 +171,10 @@ class LocalHost(Host["LocalSimulation"]):
         self.history.answered(ask, result)
         return answer.messages
 
-    # Remote readers.
+    # ModelRemote readers.
 
     @property
-    def remote_model(self) -> Remote:
+    def remote_model(self) -> ModelRemote:
         return self.model.remote
 
     def accept_remote(self, port: int, address: str) -> int | None:
@@ -178,7 +191,7 @@ class LocalHost(Host["LocalSimulation"]):
         return accepted[0] if life == self.life else None
 
     def tell_remote(
-        self, tell_node: Callable[[RemoteReading, Now], object], tell_model: Callable[[Remote], None] | None = None
+        self, tell_node: Callable[[RemoteReading, Now], object], tell_model: Callable[[ModelRemote], None] | None = None
     ) -> None:
         """A fact of a connection, to the node and to the model."""
         self.tell(lambda now: self._compared_node.tell(tell_node, tell_model, now))
@@ -191,7 +204,7 @@ class LocalHost(Host["LocalSimulation"]):
             checks.check_states(self.node, self.model)
             checks.check_connections(self.node, self.model)
 
-    def stop_remote(self) -> None:
+    def _stop_remote(self) -> None:
         now = self.now
         self._tick_if_due(now)
         self._compared_node.stop_remote(now)
@@ -216,7 +229,8 @@ class LocalHost(Host["LocalSimulation"]):
     # Healing.
 
     def _healing(self) -> None:
-        self.simulation.network.heal()
+        if self._remote is not None:
+            self._remote.heal()
 
     @property
     def is_healed(self) -> bool:

@@ -29,9 +29,10 @@ from waypost.api.operations import (
 )
 from waypost.guid import guid_text
 from waypost.hresult import HResult
-from waypost.sim.client import Ask, Client, Pause, Result, Script, do
+from waypost.sim.client import Ask, Client, Pause, Result, Script
 from waypost.sim.local.arguments import SYSTEM, Draft, name_of, new_properties, send_of
 from waypost.sim.local.host import LocalHost
+from waypost.sim.operations import CancelRead, Coordinate, Phase
 from waypost.sim.plans import begin, end_of, kilobytes
 
 _SEEK: Final[tuple[Seek, ...]] = ("first", "previous", "current", "next", "last")
@@ -46,7 +47,7 @@ def setup(client: Client[LocalHost]) -> Script:
     """Make the queues, in every life: some may have been deleted."""
     for plan in client.host.swarm.plans:
         if plan.key not in client.host.model.state.queues:
-            yield do(plan.creation)
+            yield Ask(plan.creation)
     while True:
         yield Pause(60.0)
 
@@ -69,17 +70,17 @@ def receiver(client: Client[LocalHost]) -> Script:
     for _ in range(rng.randint(4, 24)):
         if rng.random() < 0.8:
             count = 1 if rng.random() < 0.75 else rng.randint(1, 5)
-            received = yield do(Receive(name=name, handle=handle, count=count, timeout_s=rng.choice(_TIMEOUTS)))
+            received = yield Ask(Receive(name=name, handle=handle, count=count, timeout_s=rng.choice(_TIMEOUTS)))
             if received.status in _AWAY:
                 yield Pause(0.1)
                 break
         else:
             waiting = Receive(name=name, handle=handle, timeout_s=rng.choice((0.3, inf)))
-            started = yield do(waiting, waits=False)
+            started = yield Ask(waiting, waits=False)
             if started.is_ok and rng.random() < 0.5:
                 yield Pause(0.02)
-                yield Ask("cancel_read", (started.request, waiting), waits=False)
-    yield do(CloseQueue(identifier=handle)) if isinstance(handle, str) else _close(key)
+                yield Ask(CancelRead(started.request, waiting), waits=False)
+    yield Ask(CloseQueue(identifier=handle)) if isinstance(handle, str) else _close(key)
 
 
 def transactional(client: Client[LocalHost]) -> Script:
@@ -88,12 +89,12 @@ def transactional(client: Client[LocalHost]) -> Script:
     sends, receives = _choose_both(client)
     for _ in range(rng.randint(2, 6)):
         identifier = rng.randbytes(16)
-        yield do(begin(identifier))
+        yield Ask(begin(identifier))
         for _ in range(rng.randint(1, 6)):
             yield from _work(client, identifier, sends, receives)
         outcome = rng.random()
         if outcome < 0.9:
-            yield do(end_of(identifier, commits=outcome < 0.6))
+            yield Ask(end_of(identifier, commits=outcome < 0.6))
     for key in (*sends, *receives):
         yield _close(key)
 
@@ -110,10 +111,10 @@ def feeder(client: Client[LocalHost]) -> Script:
         identifier = rng.randbytes(16)
         begins = rng.random() < 0.3
         if not begins:
-            yield do(begin(identifier))
+            yield Ask(begin(identifier))
         for _ in range(rng.randint(1, 4)):
-            yield _send(client, key, identifier, begin_s=60.0 if begins else UNSET)
-        yield do(end_of(identifier, commits=True))
+            yield _send(client, key, identifier, begin_s=0.0 if begins else UNSET)
+        yield Ask(end_of(identifier, commits=True))
     yield _close(key)
 
 
@@ -121,16 +122,16 @@ def browser(client: Client[LocalHost]) -> Script:
     """With a cursor."""
     rng = _rng(client)
     key = any_key(client)
-    opened = (yield do(OpenCursor(queue=name_of(key)))) if rng.random() < 0.7 else Result(0, HResult.MQ_ERROR)
+    opened = (yield Ask(OpenCursor(queue=name_of(key)))) if rng.random() < 0.7 else Result(0, HResult.MQ_ERROR)
     if opened.is_ok:
         cursor = opened.identifier
         for _ in range(rng.randint(4, 20)):
             read = rng.choice((CursorPeek, CursorNext, CursorNext, CursorReceive))
-            yield do(read(identifier=cursor, timeout_s=rng.choice((0, 0, 0.02, 0.2))))
+            yield Ask(read(identifier=cursor, timeout_s=rng.choice((0, 0, 0.02, 0.2))))
         if rng.random() < 0.3:
-            yield do(CursorPeek(identifier=cursor, timeout_s=inf), waits=False)
-        yield do(CloseCursor(identifier=cursor))
-    yield do(Peek(name=name_of(key), timeout_s=rng.choice(_TIMEOUTS)))
+            yield Ask(CursorPeek(identifier=cursor, timeout_s=inf), waits=False)
+        yield Ask(CloseCursor(identifier=cursor))
+    yield Ask(Peek(name=name_of(key), timeout_s=rng.choice(_TIMEOUTS)))
     yield _close(key)
 
 
@@ -141,7 +142,7 @@ def seeker(client: Client[LocalHost]) -> Script:
     seen = [0]
     for _ in range(rng.randint(4, 20)):
         read = Peek if rng.random() < 0.75 else Receive
-        result = yield do(read(name=name_of(key), lookup_id=str(rng.choice(seen)), seek=rng.choice(_SEEK)))
+        result = yield Ask(read(name=name_of(key), lookup_id=str(rng.choice(seen)), seek=rng.choice(_SEEK)))
         seen += [message.lookup_identifier for message in result.messages]
     yield _close(key)
 
@@ -156,26 +157,26 @@ def mover(client: Client[LocalHost]) -> Script:
     key, late = plan.key, f"{plan.key};late"
     here, there = rng.choice(((key, late), (key, late), (late, key), (late, key), (key, other)))
     for _ in range(rng.randint(1, 6)):
-        shown = yield do(Peek(name=here, seek=rng.choice(_ENDS)))
+        shown = yield Ask(Peek(name=here, seek=rng.choice(_ENDS)))
         if not shown.messages:
             break
         move = MoveMessage(name=here, lookup_id=str(shown.messages[0].lookup_identifier), to=there)
         if rng.random() < (0.3 if plan.transactional else 0.9):
-            yield do(move)
+            yield Ask(move)
             continue
         identifier = rng.randbytes(16)
-        yield do(begin(identifier))
-        yield do(changed(move, transaction=guid_text(identifier)))
+        yield Ask(begin(identifier))
+        yield Ask(changed(move, transaction=guid_text(identifier)))
         if there == late and rng.random() < 0.2:
-            yield do(DeleteQueue(name=late))
-        yield do(end_of(identifier, commits=rng.random() < 0.67))
+            yield Ask(DeleteQueue(name=late))
+        yield Ask(end_of(identifier, commits=rng.random() < 0.67))
     yield _close(here)
 
 
 def purger(client: Client[LocalHost]) -> Script:
     rng = _rng(client)
     key = any_key(client)
-    yield do(PurgeQueue(name=name_of(key)), waits=rng.random() < 0.5)
+    yield Ask(PurgeQueue(name=name_of(key)), waits=rng.random() < 0.5)
     yield _close(key)
     yield Pause(rng.uniform(0.1, 1.0))
 
@@ -184,19 +185,24 @@ def administrator(client: Client[LocalHost]) -> Script:
     rng = _rng(client)
     plan = rng.choice(client.host.swarm.plans)
     quota = rng.choice((kilobytes(plan.journal_quota), 1))
-    yield do(SetQueue(name=plan.key, journal=rng.random() < 0.5, journal_quota_kb=quota))
+    yield Ask(SetQueue(name=plan.key, journal=rng.random() < 0.5, journal_quota_kb=quota))
     yield Pause(rng.uniform(0.05, 0.5))
     if rng.random() < 0.4:
-        yield do(DeleteQueue(name=plan.key))
+        yield Ask(DeleteQueue(name=plan.key))
         yield Pause(rng.uniform(0.0, 0.1))
-        yield do(plan.creation)
+        yield Ask(plan.creation)
 
 
 def _tell_commit(decided: dict[bytes, bool], identifier: bytes) -> Script:
     """Unless another coordinator has told it by now. If the host ends before it hears, it asks at its next start."""
     if not decided[identifier]:
         decided[identifier] = True
-        yield Ask("commit_prepared", (identifier,))
+        yield Ask(Coordinate(Phase.COMMIT, identifier))
+
+
+def end_doubt(identifier: bytes, *, commits: bool) -> Ask:
+    """It is not answered."""
+    return Ask(Coordinate(Phase.COMMIT_IN_DOUBT if commits else Phase.ABORT_IN_DOUBT, identifier), waits=False)
 
 
 def coordinator(client: Client[LocalHost]) -> Script:
@@ -204,19 +210,19 @@ def coordinator(client: Client[LocalHost]) -> Script:
     rng, host = _rng(client), client.host
     decided = host.simulation.decided
     for identifier in list(host.reenlisted):
-        yield Ask("commit_in_doubt" if identifier in decided else "abort_in_doubt", (identifier,), waits=False)
+        yield end_doubt(identifier, commits=identifier in decided)
     for identifier in [each for each, is_done in decided.items() if not is_done]:
         yield from _tell_commit(decided, identifier)
     sends, receives = _choose_both(client)
     identifier = rng.randbytes(16)
-    enlisted = yield Ask("enlist", (identifier,))
+    enlisted = yield Ask(Coordinate(Phase.ENLIST, identifier))
     if enlisted.is_ok:
         for _ in range(rng.randint(1, 5)):
             yield from _work(client, identifier, sends, receives)
         if rng.random() < 0.9:
-            yield Ask("prepare", (identifier,))
+            yield Ask(Coordinate(Phase.PREPARE, identifier))
             if receives and rng.random() < 0.5:
-                yield do(PurgeQueue(name=name_of(rng.choice(receives))))
+                yield Ask(PurgeQueue(name=name_of(rng.choice(receives))))
             yield Pause(rng.choice((0.0, 0.1, 0.5)))
             if rng.random() < 0.7:
                 decided[identifier] = False
@@ -224,24 +230,16 @@ def coordinator(client: Client[LocalHost]) -> Script:
                 yield Pause(rng.choice((0.0, 0.1, 0.5)))
                 yield from _tell_commit(decided, identifier)
             else:
-                yield Ask("abort_prepared", (identifier,))
+                yield Ask(Coordinate(Phase.ABORT, identifier))
         else:
-            yield Ask("abort_prepared", (identifier,))
+            yield Ask(Coordinate(Phase.ABORT, identifier))
     for key in (*sends, *receives):
         yield _close(key)
 
 
 SCRIPTS: Final[dict[str, Callable[[Client[LocalHost]], Script]]] = {
-    "sender": sender,
-    "receiver": receiver,
-    "transactional": transactional,
-    "feeder": feeder,
-    "browser": browser,
-    "seeker": seeker,
-    "mover": mover,
-    "purger": purger,
-    "administrator": administrator,
-    "coordinator": coordinator,
+    script.__name__: script
+    for script in (sender, receiver, transactional, feeder, browser, seeker, mover, purger, administrator, coordinator)
 }
 
 
@@ -261,7 +259,7 @@ def _work(
         yield _send(client, rng.choice(sends), identifier)
     elif receives:
         waits = rng.random() < 0.9
-        yield do(
+        yield Ask(
             Receive(
                 name=name_of(rng.choice(receives)),
                 count=rng.randint(1, 4) if waits and rng.random() < 0.2 else 1,
@@ -274,13 +272,13 @@ def _work(
 
 def _take_alone(key: str) -> Generator[Ask | Pause, Result, str | UnsetType]:
     """The handle of an exclusive open, if others let the queue."""
-    opened = yield do(OpenQueue(queue=name_of(key)))
+    opened = yield Ask(OpenQueue(queue=name_of(key)))
     return opened.identifier if opened.is_ok else UNSET
 
 
 def _close(key: str) -> Ask:
     """What operations have opened of the queue, for whomever."""
-    return do(CancelReads(name=name_of(key)))
+    return Ask(CancelReads(name=name_of(key)))
 
 
 def any_key(client: Client[LocalHost]) -> str:
@@ -300,17 +298,17 @@ def _send(
     rng = _rng(client)
     others = 0 if rng.random() < 0.9 else rng.randint(1, 4)
     drafts = [draft, *(replace(draft, uid=client.host.simulation.new_uid()) for _ in range(others))]
-    return do(changed(send_of(key, tuple(drafts), transaction), begin_s=begin_s))
+    return Ask(changed(send_of(key, tuple(drafts), transaction), begin_s=begin_s))
 
 
 def new_draft(client: Client[LocalHost]) -> Draft:
-    rng, swarm = _rng(client), client.host.swarm
-    given: dict[str, Any] = {"recoverable": rng.random() >= swarm.express, "priority": rng.choice((3, 3, 0, 7))}
-    if rng.random() < swarm.expiring:
+    rng, shares = _rng(client), client.host.swarm.messages
+    given: dict[str, Any] = {"recoverable": rng.random() >= shares.express, "priority": rng.choice((3, 3, 0, 7))}
+    if rng.random() < shares.expiring:
         given["time_to_be_received"] = rng.choice((0, 1, 2, 5))
-    if rng.random() < swarm.expiring:
+    if rng.random() < shares.expiring:
         given["time_to_reach_queue"] = rng.choice((0, 1))
-    if rng.random() < swarm.asking:
+    if rng.random() < shares.asking:
         acknowledgements = rng.choice((0, 0x0F, 0x0E, 0x05))
         if acknowledgements:
             given |= {"acknowledge": acknowledge_text(acknowledgements), "admin_queue": "admin"}

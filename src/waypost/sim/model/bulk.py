@@ -1,4 +1,4 @@
-"""The bulk interface in the model: the operations of waypost.api.bulk under the names in their rows.
+"""The bulk interface in the model: the operations of waypost.api.bulk by the types of their records.
 
 Every answer rests on all that was done before it. What is claimed is in waypost.sim.model.claims, what is staged in
 waypost.sim.model.stages.
@@ -6,7 +6,7 @@ waypost.sim.model.stages.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -33,6 +33,7 @@ from waypost.api.bulk import (
     Returned,
     SeqAt,
     ShowBulkQueue,
+    Stage,
 )
 from waypost.api.frames import Frame
 from waypost.clock import Now
@@ -40,17 +41,20 @@ from waypost.core.queues import AccessType, ShareMode
 from waypost.guid import guid_text, parse_guid
 from waypost.hresult import HResult
 from waypost.node.kernel import Call
-from waypost.sim.bulk.arguments import Batch, Staging
-from waypost.sim.bulk.limits import BulkLimits
+from waypost.sim.bulk.arguments import PlannedBatch
 from waypost.sim.local.arguments import format_name, key_of
-from waypost.sim.model.claims import Claims
+from waypost.sim.model.claims import ModelClaims
 from waypost.sim.model.disk import SavedClaim, SavedStage
 from waypost.sim.model.records import SEQUENCE, Answer, ModelMessage, ModelQueue, Refused, State
 from waypost.sim.model.rows import check_rows, row_of
-from waypost.sim.model.stages import Stages
+from waypost.sim.model.stages import ModelStages
 from waypost.sim.model.state import ModelState
 from waypost.sim.model.transactions import ModelTransactions
+from waypost.sim.swarm import BulkLimits
 from waypost.sim.violation import Violation
+
+if TYPE_CHECKING:
+    from waypost.sim.operations import Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +70,13 @@ class Openings:
 
 @dataclass(slots=True)
 class Known:
-    """What outlives the process without being on the disk: the limits, and which queue has which epoch, as was told."""
+    """What outlives the process without being on the disk.
+
+    The limits, which queue has which epoch, as was told, and the last GUID that the engine was given.
+    """
 
     limits: BulkLimits
+    last_guid: bytes = b""
     epochs: dict[str, int] = field(default_factory=dict)
 
     def check_epoch(self, queue: int, epoch: str) -> None:
@@ -81,8 +89,24 @@ class Bulk:
         self._state: Final = state
         self._openings: Final = openings
         self._known: Final = known
-        self.claims: Final = Claims(state, transactions, known.limits.claims)
-        self.stages: Final = Stages(state, transactions, known.limits, openings.queue)
+        self.claims: Final = ModelClaims(state, transactions, known.limits.claims)
+        self.stages: Final = ModelStages(state, transactions, known.limits, openings.queue)
+
+        self.handlers: Final[dict[type[Asked], Callable[[Call, Any], None]]] = {
+            ShowBulkQueue: self._show_bulk_queue,
+            PlanRange: self._plan_range,
+            ReadRange: self._read_range,
+            FindSeq: self._find_seq,
+            RemoveRange: self._remove_range,
+            Claim: self._claim,
+            ReadClaim: self._read_claim,
+            ReturnClaim: self._return_claim,
+            ListClaims: self._list_claims,
+            Stage: self._stage,
+            DropStages: self._drop_stages,
+            CommitStages: self._commit_stages,
+            ListBatches: self._list_batches,
+        }
 
     def restore(self) -> None:
         """What is on the disk holds its messages again."""
@@ -108,7 +132,7 @@ class Bulk:
 
     # Ranges.
 
-    def show_bulk_queue(self, call: Call, wanted: ShowBulkQueue) -> None:
+    def _show_bulk_queue(self, call: Call, wanted: ShowBulkQueue) -> None:
         queue = self._queue(wanted.name)
         numbers = _numbers(queue.present())
         held = [message for message in queue.present() if message.state is not State.AVAILABLE]
@@ -130,7 +154,7 @@ class Bulk:
 
         self._answer(call, check, max(due[2], due[3]))
 
-    def plan_range(self, call: Call, wanted: PlanRange) -> None:
+    def _plan_range(self, call: Call, wanted: PlanRange) -> None:
         queue = self._queue(wanted.name, wanted.epoch)
         up_to = wanted.up_to
         if up_to is UNSET:
@@ -150,7 +174,7 @@ class Bulk:
 
         self._answer(call, check, planned[-1] if planned else 0)
 
-    def read_range(self, call: Call, wanted: ReadRange) -> None:
+    def _read_range(self, call: Call, wanted: ReadRange) -> None:
         queue, up_to = self._queue(wanted.name, wanted.epoch), wanted.up_to
         rows = [row_of(message) for message in _seen(queue, wanted.after, up_to, wanted.locked)]
 
@@ -169,7 +193,7 @@ class Bulk:
 
         self._answer(call, check, max((row.lookup_id & SEQUENCE for row in rows), default=0))
 
-    def find_seq(self, call: Call, wanted: FindSeq) -> None:
+    def _find_seq(self, call: Call, wanted: FindSeq) -> None:
         """Before all time, behind all time, or anywhere between, as the clocks were."""
         queue, time = self._queue(wanted.name), wanted.time
         numbers = [0, *_numbers(_seen(queue, 0, SEQUENCE, "wait"))]
@@ -183,7 +207,7 @@ class Bulk:
 
         self._answer(call, check)
 
-    def remove_range(self, call: Call, wanted: RemoveRange) -> None:
+    def _remove_range(self, call: Call, wanted: RemoveRange) -> None:
         self._openings.check_store()
         queue = self._queue(wanted.name, wanted.epoch)
         if any(handle.share is ShareMode.DENY_RECEIVE for handle in queue.handles.values()):
@@ -197,9 +221,9 @@ class Bulk:
             self._state.marks.sometimes("messages removed up to a number")
         self._expect(call, due)
 
-    # Claims.
+    # ModelClaims.
 
-    def claim(self, call: Call, wish: Claim) -> None:
+    def _claim(self, call: Call, wish: Claim) -> None:
         self._openings.check_store()
         self._state.keep(self._openings.queue(key_of(wish.name), AccessType.PEEK))
         queue = self._queue(wish.name, wish.epoch)
@@ -212,7 +236,7 @@ class Bulk:
 
         self._answer(call, check)
 
-    def read_claim(self, call: Call, wanted: ReadClaim) -> None:
+    def _read_claim(self, call: Call, wanted: ReadClaim) -> None:
         queue = self._queue(wanted.name, wanted.epoch)
         rows = self.claims.rows(queue, wanted, call.now)[wanted.start : wanted.stop]
 
@@ -224,30 +248,30 @@ class Bulk:
 
         self._answer(call, check)
 
-    def return_claim(self, call: Call, wanted: ReturnClaim) -> None:
+    def _return_claim(self, call: Call, wanted: ReturnClaim) -> None:
         self._openings.check_store()
         self._expect(call, Returned(self.claims.give_back((self._queue(wanted.name).number, wanted.claim))))
 
-    def list_claims(self, call: Call, wanted: ListClaims) -> None:
+    def _list_claims(self, call: Call, wanted: ListClaims) -> None:
         due = self.claims.held(self._queue(wanted.name), call.now)
         self._answer(call, lambda found: _check_held(found.claims, due))
 
-    # Stages.
+    # ModelStages.
 
-    def stage(self, call: Call, batch: Batch, staging: Staging, lease_s: float) -> None:
+    def _stage(self, call: Call, wanted: Stage) -> None:
         self._openings.check_room()
-        self._expect(call, self.stages.stage(batch, staging, lease_s, call.now))
+        self._expect(call, self.stages.stage(self._known.last_guid, wanted, call.now))
 
-    def drop_stages(self, call: Call, wanted: DropStages) -> None:
+    def _drop_stages(self, call: Call, wanted: DropStages) -> None:
         self._openings.check_store()
         self.stages.drop([parse_guid(each) for each in wanted.stages])
         self._expect(call, None)
 
-    def commit_stages(self, call: Call, wanted: CommitStages) -> None:
+    def _commit_stages(self, call: Call, wanted: CommitStages) -> None:
         self._openings.check_store()
-        self._expect(call, self.stages.commit(Batch.of(wanted), [parse_guid(each) for each in wanted.stages]))
+        self._expect(call, self.stages.commit(PlannedBatch.of(wanted), [parse_guid(each) for each in wanted.stages]))
 
-    def list_batches(self, call: Call, wanted: ListBatches) -> None:
+    def _list_batches(self, call: Call, wanted: ListBatches) -> None:
         self._expect(call, Batches(self.stages.batches_of(wanted.query)))
 
     # How it is done.

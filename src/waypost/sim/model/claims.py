@@ -1,4 +1,4 @@
-"""Claims of the model: messages that are kept for one reader, part by part."""
+"""ModelClaims of the model: messages that are kept for one reader, part by part."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -38,7 +38,7 @@ class Claim:
         return SavedClaim(self.lease_s, self.max_aborts, self.settled, self.given, self.size, self.lookup_ids)
 
 
-class Claims:
+class ModelClaims:
     """`claims` are in the order in which they were asked for last, `limit` how many there may be."""
 
     def __init__(self, state: ModelState, transactions: ModelTransactions, limit: int) -> None:

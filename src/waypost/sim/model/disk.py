@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from waypost.sim.bulk.arguments import Batch
+from waypost.sim.bulk.arguments import PlannedBatch
 from waypost.sim.model.records import ModelMessage
 from waypost.sim.plans import Plan
 from waypost.wire.message_class import MessageClass
@@ -59,7 +59,7 @@ class SavedStage:
     """What is staged for a batch of a query: the places of its messages."""
 
     lease_s: float
-    batch: Batch
+    batch: PlannedBatch
     places: tuple[tuple[int, int], ...]
 
 

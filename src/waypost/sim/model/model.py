@@ -5,7 +5,7 @@ told to it: the ids of handles and cursors, and how far the counters were at a s
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -26,7 +26,6 @@ from waypost.api.operations import (
     MoveMessage,
     OpenCursor,
     OpenQueue,
-    Operation,
     Peek,
     PurgeQueue,
     Read,
@@ -41,8 +40,6 @@ from waypost.core.reading import MessageSeekAction
 from waypost.guid import parse_guid
 from waypost.hresult import HResult
 from waypost.node.kernel import Call
-from waypost.sim.bulk.arguments import Batch, Staging
-from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.local.arguments import Draft, drafts_of, key_of
 from waypost.sim.marks import Marks
 from waypost.sim.model.bulk import Bulk, Known, Openings
@@ -51,47 +48,35 @@ from waypost.sim.model.delivery import ModelDelivery
 from waypost.sim.model.disk import ModelDisk, StepKind
 from waypost.sim.model.enlistments import ABORTED, ENLISTED, Enlistments
 from waypost.sim.model.opened import ModelOpenedQueues
-from waypost.sim.model.qm2qm import FarQueues, Qm2qmServer, QmcommServer
+from waypost.sim.model.qm2qm import FarQueues, ModelQm2qm, ModelQmcomm
 from waypost.sim.model.readers import Readers
-from waypost.sim.model.records import Answer, Handle, Key, ModelMessage, ModelQueue, Refused, State, Wait
+from waypost.sim.model.records import Answer, Key, ModelHandle, ModelMessage, ModelQueue, Refused, State, Wait
 from waypost.sim.model.recovery import bring_back
-from waypost.sim.model.remote import Parts, Remote
-from waypost.sim.model.remote_read import RemoteReadServer
+from waypost.sim.model.remote import ModelRemote, Parts
+from waypost.sim.model.remote_read import ModelRemoteRead
 from waypost.sim.model.state import DELETED, PURGED, ModelState
 from waypost.sim.model.transactions import ModelTransactions, Step
+from waypost.sim.operations import Asked, CancelRead, Coordinate, Phase
 from waypost.sim.plans import Plan
+from waypost.sim.swarm import BulkLimits, ReaderRates, Swarm
 from waypost.wire.codec import INFINITE
 
 PREPARED: Final = "PrepareRequestDone"
 COMMITTED: Final = "CommitRequestDone"
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a message waits for its remote reader to end it, a transaction of one to be prepared, and a connection
-    to be bound; seconds.
-    """
-
-    pending_request: float
-    enlistment: float
-    bind: float
-
-
 class Model:
     """`trouble` says that the disk is full, and `is_low` that it is nearly, as the shell has told the node."""
 
-    def __init__(
-        self, marks: Marks, quota: int, parts: tuple[int, int], patience: Patience | None, limits: BulkLimits
-    ) -> None:  # fmt: skip
-        """`parts` are those of purges and of expired messages. With `patience` there are remote readers."""
+    def __init__(self, marks: Marks, swarm: Swarm) -> None:
         self.marks: Final = marks
-        self._patience: Final = patience
-        self._known: Final = Known(limits)
+        self._patience: Final = swarm.readers
+        self.known: Final = Known(swarm.bulk or BulkLimits())
         self.disk: Final = ModelDisk()
-        self.state: Final = ModelState(self.disk, marks, quota, *parts)
+        self.state: Final = ModelState(self.disk, marks, swarm.limits)
         self.trouble = self.is_low = False
         self._post: Final = ModelDelivery(self.state)
-        self._handlers: Final[dict[type[Operation[Any]], Callable[[Call, Any], None]]] = {
+        self._handlers: Final[dict[type[Asked], Callable[[Call, Any], None]]] = {
             CreateQueue: self._create_queue,
             SetQueue: self._set_queue,
             DeleteQueue: self._delete_queue,
@@ -111,6 +96,8 @@ class Model:
             BeginTransaction: self._begin_transaction,
             CommitTransaction: self._commit_transaction,
             AbortTransaction: self._abort_transaction,
+            Coordinate: self._coordinate,
+            CancelRead: self._cancel_read,
         }
         self._begin()
 
@@ -119,19 +106,19 @@ class Model:
         self.readers = Readers(self.state, self.transactions)
         self.opened = ModelOpenedQueues(self.readers, self._find, self._next_turn)
         openings = Openings(self._openable, self._check_store, self._check_room)
-        self.bulk = Bulk(self.state, self.transactions, openings, self._known)
+        self.bulk = Bulk(self.state, self.transactions, openings, self.known)
         patience = self._patience
-        self.remote = Remote(self.state, 0.0 if patience is None else patience.bind)
+        self.remote = ModelRemote(self.state, 0.0 if patience is None else patience.bind_s)
         if patience is not None:
             self._serve(patience)
 
-    def _serve(self, patience: Patience) -> None:
-        enlistments = Enlistments(self.state, self.transactions, patience.enlistment)
+    def _serve(self, patience: ReaderRates) -> None:
+        enlistments = Enlistments(self.state, self.transactions, patience.enlistment_s)
         remote = self.remote
         parts = Parts(self.state, self.transactions, self.readers, self._find, remote.reply, enlistments)
         queues = FarQueues(parts)
-        remote_read = RemoteReadServer(parts, patience.pending_request)
-        remote.serve(remote_read, QmcommServer(parts, queues), Qm2qmServer(parts, queues), enlistments)
+        remote_read = ModelRemoteRead(parts, patience.pending_request_s)
+        remote.serve(remote_read, ModelQmcomm(parts, queues), ModelQm2qm(parts, queues), enlistments)
 
     @property
     def expected(self) -> dict[Key, Answer]:
@@ -154,7 +141,7 @@ class Model:
             state.save_queue(queue)
         self.end()
 
-    def start(self, sequential_id: int, last_number: int, now: Now) -> None:
+    def bring_back(self, sequential_id: int, last_number: int, now: Now) -> None:
         """Bring back what is on the disk. The numbers are how far those in use may have come."""
         state, disk = self.state, self.disk
         state.sequential_id, state.last_number = sequential_id, last_number
@@ -198,13 +185,10 @@ class Model:
 
     # The operations.
 
-    def do(self, call: Call, operation: Operation[Any]) -> None:
+    def start(self, call: Call, asked: Asked) -> None:
         """Raises Refused."""
-        handler = self._handlers.get(type(operation)) or getattr(self.bulk, operation.row.name)
-        handler(call, operation)
-
-    def stage(self, call: Call, batch: Batch, staging: Staging, lease_s: float) -> None:
-        self.bulk.stage(call, batch, staging, lease_s)
+        handler = self._handlers.get(type(asked)) or self.bulk.handlers[type(asked)]
+        handler(call, asked)
 
     def _next_turn(self) -> None:
         """What follows is another operation of the kernel."""
@@ -248,7 +232,7 @@ class Model:
                 for message in part.messages.values()
                 if message.state in (State.AVAILABLE, State.LATE)
             ]
-            if not queue.is_deleted and len(free) > self.state.purge_part:
+            if not queue.is_deleted and len(free) > self.state.limits.purge_part:
                 purge()
                 return
             if not queue.is_deleted:
@@ -290,7 +274,7 @@ class Model:
     def _openable(self, key: str, access: AccessType) -> ModelQueue:
         """The queue, if it may be opened with this access, while others have it open as they do."""
         queue = self._find(key, access)
-        self.readers.check_sharing(Handle(0, queue, access, ShareMode.DENY_NONE))
+        self.readers.check_sharing(ModelHandle(0, queue, access, ShareMode.DENY_NONE))
         return queue
 
     def _cancel_reads(self, call: Call, operation: CancelReads) -> None:
@@ -309,21 +293,22 @@ class Model:
         self._done(call)
 
     def _purge_queue(self, call: Call, operation: PurgeQueue) -> None:
-        def purge(handle: Handle) -> None:
+        def purge(handle: ModelHandle) -> None:
             self._check_store()
             self.state.purge(self.readers.open_queue(handle), PURGED, lambda: self._done(call))
 
         self.opened.use(key_of(operation.name), AccessType.RECEIVE, purge)
 
     def _send(self, call: Call, operation: Send) -> None:
-        key, transaction, drafts = key_of(operation.name), self._joined(operation), drafts_of(operation)
+        key, transaction = key_of(operation.name), self._joined(operation)
+        drafts = drafts_of(operation.like, operation.bodies)
         if len(drafts) > 1:
             self.marks.sometimes("several messages sent in one go")
         for draft in drafts:
             draft.send_to(key, is_transactional=transaction is not None)
         self.opened.use(key, AccessType.SEND, lambda handle: self._enqueue(call, handle, drafts, transaction))
 
-    def _enqueue(self, call: Call, handle: Handle, drafts: tuple[Draft, ...], transaction: bytes | None) -> None:
+    def _enqueue(self, call: Call, handle: ModelHandle, drafts: tuple[Draft, ...], transaction: bytes | None) -> None:
         draft = drafts[0]
         if draft.recoverable if transaction is None else self.transactions.is_open(transaction):
             self._check_room()
@@ -359,7 +344,7 @@ class Model:
     def _receive(self, call: Call, operation: Receive) -> None:
         transaction = self._joined(operation)
 
-        def receive(handle: Handle) -> None:
+        def receive(handle: ModelHandle) -> None:
             if transaction is None:
                 self._check_store()
             wait = Wait(call.request, handle, takes=True, transaction=transaction)
@@ -374,7 +359,7 @@ class Model:
         self._use(operation, AccessType.RECEIVE, receive)
 
     def _peek(self, call: Call, operation: Peek) -> None:
-        def peek(handle: Handle) -> None:
+        def peek(handle: ModelHandle) -> None:
             wait, found = Wait(call.request, handle, takes=False), _place(operation)
             if found is not None:
                 self.readers.seek(wait, found)
@@ -383,14 +368,14 @@ class Model:
 
         self._use(operation, AccessType.PEEK, peek)
 
-    def _use(self, operation: Read, access: AccessType, work: Callable[[Handle], None]) -> None:
+    def _use(self, operation: Read, access: AccessType, work: Callable[[ModelHandle], None]) -> None:
         if operation.handle is UNSET:
             self.opened.use(key_of(operation.name), access, work)
         else:
             work(self.opened.own(operation.handle))
 
-    def cancel_read(self, _call: Call, request: int, _operation: Operation[Any]) -> None:
-        wait = self.readers.waits.get(request)
+    def _cancel_read(self, _call: Call, cancel: CancelRead) -> None:
+        wait = self.readers.waits.get(cancel.request)
         if wait is not None:
             self.marks.sometimes("a wait that is cancelled")
             self.readers.end(wait, HResult.MQ_ERROR_OPERATION_CANCELLED)
@@ -410,7 +395,7 @@ class Model:
             self.opened.close_handle(target)
 
     def _move(
-        self, call: Call, source: Handle, lookup_id: int, destination: Handle, *, transaction: bytes | None
+        self, call: Call, source: ModelHandle, lookup_id: int, destination: ModelHandle, *, transaction: bytes | None
     ) -> None:
         self._check_room()
         queue, target_queue = self.readers.open_queue(source), self.readers.open_queue(destination)
@@ -433,7 +418,7 @@ class Model:
         self._done(call)
 
     def _open_cursor(self, call: Call, operation: OpenCursor) -> None:
-        def place(handle: Handle) -> None:
+        def place(handle: ModelHandle) -> None:
             pointer = ModelCursor(self.readers.open_queue(handle))
             self._next_turn()
             answer = Answer(learn=lambda opened: self.opened.add_cursor(opened.id, handle, pointer))
@@ -487,41 +472,35 @@ class Model:
 
     # What a coordinator asks.
 
-    def enlist(self, _call: Call, identifier: bytes) -> None:
-        if self.transactions.in_doubt:
-            raise Refused(HResult.MQ_ERROR_TRANSACTION_ENLIST)
-        self.transactions.begin(identifier).is_external = True
-        self.state.answer((ENLISTED, identifier), Answer())
-
-    def prepare(self, _call: Call, identifier: bytes) -> None:
-        transaction = self.transactions.transactions.get(identifier)
-        if transaction is None:
-            self.state.answer((ABORTED, identifier), Answer())
-        else:
-            self.transactions.prepare(transaction)
-            self.state.answer((PREPARED, identifier), Answer())
-
-    def commit_prepared(self, _call: Call, identifier: bytes) -> None:
-        if identifier in self.transactions.transactions:
-            self.transactions.commit(identifier)
-        else:
-            self.marks.sometimes("a coordinator that asks again")
-        self.state.answer((COMMITTED, identifier), Answer())
-
-    def abort_prepared(self, _call: Call, identifier: bytes) -> None:
-        if identifier in self.transactions.transactions:
-            self.transactions.abort(identifier)
-        self.state.answer((ABORTED, identifier), Answer())
-
-    def commit_in_doubt(self, _call: Call, identifier: bytes) -> None:
-        if identifier in self.transactions.in_doubt:
-            self.marks.sometimes("a transaction in doubt committed")
-            self.transactions.commit(identifier)
-
-    def abort_in_doubt(self, _call: Call, identifier: bytes) -> None:
-        if identifier in self.transactions.in_doubt:
-            self.marks.sometimes("a transaction in doubt aborted")
-            self.transactions.abort(identifier)
+    def _coordinate(self, _call: Call, asked: Coordinate) -> None:
+        identifier, transactions = asked.identifier, self.transactions
+        match asked.phase:
+            case Phase.ENLIST:
+                if transactions.in_doubt:
+                    raise Refused(HResult.MQ_ERROR_TRANSACTION_ENLIST)
+                transactions.begin(identifier).is_external = True
+                self.state.answer((ENLISTED, identifier), Answer())
+            case Phase.PREPARE:
+                transaction = transactions.transactions.get(identifier)
+                if transaction is not None:
+                    transactions.prepare(transaction)
+                self.state.answer((ABORTED if transaction is None else PREPARED, identifier), Answer())
+            case Phase.COMMIT:
+                if identifier in transactions.transactions:
+                    transactions.commit(identifier)
+                else:
+                    self.marks.sometimes("a coordinator that asks again")
+                self.state.answer((COMMITTED, identifier), Answer())
+            case Phase.ABORT:
+                if identifier in transactions.transactions:
+                    transactions.abort(identifier)
+                self.state.answer((ABORTED, identifier), Answer())
+            case Phase.COMMIT_IN_DOUBT if identifier in transactions.in_doubt:
+                self.marks.sometimes("a transaction in doubt committed")
+                transactions.commit(identifier)
+            case Phase.ABORT_IN_DOUBT if identifier in transactions.in_doubt:
+                self.marks.sometimes("a transaction in doubt aborted")
+                transactions.abort(identifier)
 
     def _check_store(self) -> None:
         if self.trouble:

@@ -7,7 +7,7 @@ from waypost.core.queues import AccessType, ShareMode
 from waypost.hresult import HResult
 from waypost.sim.model.cursor import ModelCursor
 from waypost.sim.model.readers import Readers
-from waypost.sim.model.records import Handle, ModelQueue, Refused
+from waypost.sim.model.records import ModelHandle, ModelQueue, Refused
 
 # A shared handle with one of these is opened again: there may be another queue under the name.
 _GONE: Final = (HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE, HResult.MQ_ERROR_INVALID_HANDLE)
@@ -23,13 +23,13 @@ class ModelOpenedQueues:
         self._find: Final = find
         self._next_turn: Final = next_turn
         self._opened = 0
-        self.shared: Final[dict[str, dict[AccessType, Handle]]] = {}
-        self.exclusive: Final[dict[str, Handle]] = {}
-        self._cursors: Final[dict[str, Handle]] = {}
+        self.shared: Final[dict[str, dict[AccessType, ModelHandle]]] = {}
+        self.exclusive: Final[dict[str, ModelHandle]] = {}
+        self._cursors: Final[dict[str, ModelHandle]] = {}
         # The queue that was to be deleted last, if its handles are to be closed.
         self._deleted = ""
 
-    def use(self, key: str, access: AccessType, work: Callable[[Handle], None]) -> None:
+    def use(self, key: str, access: AccessType, work: Callable[[ModelHandle], None]) -> None:
         """Do something with a queue through the handle that all share."""
         handle = self.shared.get(key, {}).get(access)
         if handle is not None:
@@ -53,9 +53,9 @@ class ModelOpenedQueues:
                 self._close_shared(key, access)
             raise
 
-    def open(self, key: str, access: AccessType, share: ShareMode = ShareMode.DENY_NONE) -> Handle:
+    def open(self, key: str, access: AccessType, share: ShareMode = ShareMode.DENY_NONE) -> ModelHandle:
         self._opened -= 1
-        handle = Handle(self._opened, self._find(key, access), access, share)
+        handle = ModelHandle(self._opened, self._find(key, access), access, share)
         self._readers.check_sharing(handle)
         self._readers.open_queue(handle).handles[handle.opened_by] = handle
         self._next_turn()
@@ -67,7 +67,7 @@ class ModelOpenedQueues:
             if not (keeps_sending and access is AccessType.SEND):
                 self._close_shared(key, access)
 
-    def close_handle(self, handle: Handle) -> None:
+    def close_handle(self, handle: ModelHandle) -> None:
         for identifier in [key for key, each in self._cursors.items() if each is handle]:
             del self._cursors[identifier]
         handle.is_closed = True
@@ -78,19 +78,19 @@ class ModelOpenedQueues:
         self._close_deleted()
         self._deleted = key
 
-    def own(self, identifier: str) -> Handle:
+    def own(self, identifier: str) -> ModelHandle:
         handle = self.exclusive.get(identifier)
         if handle is None:
             raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
         return handle
 
-    def add_cursor(self, identifier: str, handle: Handle, pointer: ModelCursor) -> None:
+    def add_cursor(self, identifier: str, handle: ModelHandle, pointer: ModelCursor) -> None:
         """The id is known. The handle may have been closed meanwhile."""
         if not handle.is_closed:
             handle.pointers[identifier] = pointer
             self._cursors[identifier] = handle
 
-    def cursor(self, identifier: str) -> tuple[Handle, ModelCursor]:
+    def cursor(self, identifier: str) -> tuple[ModelHandle, ModelCursor]:
         handle = self._cursors.get(identifier)
         if handle is None or identifier not in handle.pointers:
             raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)

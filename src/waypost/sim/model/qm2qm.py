@@ -8,7 +8,7 @@ from waypost.hresult import HResult
 from waypost.remote.interfaces.qm2qm import RemoteReadDesc
 from waypost.remote.interfaces.remote_read import ReceiveAction, RemoteReadAck
 from waypost.sim.model.readers import showing
-from waypost.sim.model.records import Answer, Handle, ModelMessage, Refused, Wait
+from waypost.sim.model.records import Answer, ModelHandle, ModelMessage, Refused, Wait
 from waypost.sim.model.remote import Do, Faulted, Parts, RemoteCall, close, known, make
 from waypost.sim.model.remote_read import LAST, SEEKS
 from waypost.sim.model.state import PURGED
@@ -21,7 +21,7 @@ CANCELED: Final = HResult.MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT
 class FarQueue:
     """A queue by the number that qmcomm gave away, for callers at one address. `reads` wait, or are about to end."""
 
-    handle: Handle
+    handle: ModelHandle
     address: str
     sessions: "dict[Session, None]" = field(default_factory=dict)
     reads: "dict[int, Reading]" = field(default_factory=dict)
@@ -32,7 +32,7 @@ class FarQueue:
 class Reading:
     """One read, and what its handle stands for when it has brought a message to be ended."""
 
-    server: "Qm2qmServer"
+    server: "ModelQm2qm"
     queue: FarQueue
     request_id: int
     takes: bool
@@ -47,7 +47,7 @@ class Reading:
 class Session:
     """The handle of RemoteQMOpenQueue."""
 
-    server: "Qm2qmServer"
+    server: "ModelQm2qm"
     queue: FarQueue
     order: int = 1
 
@@ -59,7 +59,7 @@ class Session:
 class Opened:
     """The handle of R_QMOpenRemoteQueue."""
 
-    server: "QmcommServer"
+    server: "ModelQmcomm"
     queue: FarQueue
     order: int = 0
 
@@ -84,7 +84,7 @@ class FarQueues:
             del self.by_number[number]
 
 
-class QmcommServer:
+class ModelQmcomm:
     def __init__(self, parts: Parts, queues: FarQueues) -> None:
         self._parts: Final = parts
         self._queues: Final = queues
@@ -136,7 +136,7 @@ class QmcommServer:
         return Answer(learn=self._parts.readers.new_pointer(queue.handle))
 
 
-class Qm2qmServer:
+class ModelQm2qm:
     def __init__(self, parts: Parts, queues: FarQueues) -> None:
         self._parts: Final = parts
         self._queues: Final = queues

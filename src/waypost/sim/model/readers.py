@@ -16,7 +16,7 @@ from waypost.sim.model.records import (
     BEFORE_ALL,
     BEHIND_ALL,
     Answer,
-    Handle,
+    ModelHandle,
     ModelMessage,
     ModelQueue,
     Refused,
@@ -34,12 +34,12 @@ class Readers:
         self.waits: dict[int, Wait] = {}
         state.offer = self._offer
 
-    def open_queue(self, handle: Handle) -> ModelQueue:
+    def open_queue(self, handle: ModelHandle) -> ModelQueue:
         if handle.queue is None:
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
         return handle.queue
 
-    def check_sharing(self, handle: Handle) -> None:
+    def check_sharing(self, handle: ModelHandle) -> None:
         """One who denies receiving and one who receives exclude each other."""
         for other in self.open_queue(handle).handles.values():
             denies = ShareMode.DENY_RECEIVE in (other.share, handle.share)
@@ -51,7 +51,7 @@ class Readers:
             if refused:
                 raise Refused(HResult.MQ_ERROR_SHARING_VIOLATION)
 
-    def close(self, handle: Handle) -> None:
+    def close(self, handle: ModelHandle) -> None:
         if handle.queue is None:
             return
         self.end_waits(handle, HResult.MQ_ERROR_OPERATION_CANCELLED)
@@ -66,7 +66,7 @@ class Readers:
             self._state.remove_queue(queue)
         handle.pointers.clear()
 
-    def end_two_phase(self, handle: Handle, message: ModelMessage, *, delete_message: bool) -> None:
+    def end_two_phase(self, handle: ModelHandle, message: ModelMessage, *, delete_message: bool) -> None:
         del handle.two_phase[message.lookup_id]
         if delete_message and message.state is not State.PURGE_PENDING:
             self._state.received(message)
@@ -74,12 +74,12 @@ class Readers:
             self._state.marks.sometimes("a two-phase read taken back")
             self._transactions.release(message, PURGED)
 
-    def new_pointer(self, handle: Handle) -> Callable[[Any], None]:
+    def new_pointer(self, handle: ModelHandle) -> Callable[[Any], None]:
         """A cursor for a remote reader, whose answer has its number."""
         pointer = ModelCursor(self.open_queue(handle))
         return lambda reply: handle.pointers.update({reply.cursor: pointer})
 
-    def close_pointer(self, handle: Handle, cursor: int | str) -> None:
+    def close_pointer(self, handle: ModelHandle, cursor: int | str) -> None:
         self.end_waits(handle, HResult.MQ_ERROR_OPERATION_CANCELLED, handle.pointers.pop(cursor))
 
     def queue_deleted(self, queue: ModelQueue) -> None:
@@ -91,7 +91,7 @@ class Readers:
             handle.queue = None
         queue.handles.clear()
 
-    def end_waits(self, handle: Handle, status: HResult, pointer: ModelCursor | None = None) -> None:
+    def end_waits(self, handle: ModelHandle, status: HResult, pointer: ModelCursor | None = None) -> None:
         for wait in list(handle.waits.values()):
             if pointer is None or wait.pointer is pointer:
                 self.end(wait, status)
@@ -284,7 +284,9 @@ def _can_peek(message: ModelMessage) -> bool:
     return message.state is State.AVAILABLE or message.is_shown
 
 
-def _found(handle: Handle, queue: ModelQueue, found: tuple[int, MessageSeekAction], *, is_peek: bool) -> ModelMessage:
+def _found(
+    handle: ModelHandle, queue: ModelQueue, found: tuple[int, MessageSeekAction], *, is_peek: bool
+) -> ModelMessage:
     lookup_id, action = found
     if action is MessageSeekAction.SEEK_CURRENT:
         return _current(handle, queue, lookup_id, is_peek=is_peek)
@@ -302,7 +304,7 @@ def _found(handle: Handle, queue: ModelQueue, found: tuple[int, MessageSeekActio
     raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
 
 
-def _current(handle: Handle, queue: ModelQueue, lookup_id: int, *, is_peek: bool) -> ModelMessage:
+def _current(handle: ModelHandle, queue: ModelQueue, lookup_id: int, *, is_peek: bool) -> ModelMessage:
     message = queue.messages.get(lookup_id)
     if message is None or message.state is State.LATE:
         is_known = any(pointer.at == lookup_id for pointer in handle.pointers.values())

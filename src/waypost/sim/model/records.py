@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
-from waypost.core.queues import UNLIMITED, AccessType, ShareMode
+from waypost.core.queues import AccessType, ShareMode
 from waypost.hresult import HResult
 from waypost.rpc.calls import FaultStatus
 from waypost.sim.local.arguments import Draft
 from waypost.sim.plans import Plan
 from waypost.wire.message_class import MessageClass
+from waypost.wire.property_values import UNLIMITED
 
 if TYPE_CHECKING:
     from waypost.sim.model.cursor import ModelCursor
@@ -114,8 +115,8 @@ class ModelQueue:
     is_deleted: bool = False
     # A subqueue that is only looked into: it has no number, and goes with its last handle.
     is_provisional: bool = False
-    handles: dict[int, "Handle"] = field(default_factory=dict)
-    waiting: dict[int, "Handle"] = field(default_factory=dict)
+    handles: dict[int, "ModelHandle"] = field(default_factory=dict)
+    waiting: dict[int, "ModelHandle"] = field(default_factory=dict)
 
     @property
     def is_journal(self) -> bool:
@@ -156,7 +157,7 @@ class ModelQueue:
 
 
 @dataclass(slots=True, eq=False)
-class Handle:
+class ModelHandle:
     """`opened_by` is a number for life: the request of the remote reader that opened it, or one that no request has.
 
     A pointer is known by what the engine calls its cursor. `is_closed` is one that is gone, and not only its queue.
@@ -180,7 +181,7 @@ class Wait:
     """
 
     request: int
-    handle: Handle
+    handle: ModelHandle
     takes: bool
     two_phase: bool = False
     transaction: bytes | None = None

@@ -1,4 +1,4 @@
-"""Remote readers in the model: their connections, associations and context handles, and where their calls go.
+"""ModelRemote readers in the model: their connections, associations and context handles, and where their calls go.
 
 A call is what a client said, taken from the client; a handle is known by the answer that gave it away, so that whatever
 is lost or mixed up between the two shows. What arrives together is one operation, as it is in the node.
@@ -21,7 +21,7 @@ from waypost.rpc.interface import Interface
 from waypost.sim.marks import Marks
 from waypost.sim.model.enlistments import Enlistments
 from waypost.sim.model.readers import Readers
-from waypost.sim.model.records import Answer, Handle, ModelQueue
+from waypost.sim.model.records import Answer, ModelHandle, ModelQueue
 from waypost.sim.model.state import ModelState
 from waypost.sim.model.transactions import ModelTransactions
 from waypost.wire.ndr import ContextHandle
@@ -108,10 +108,10 @@ class Parts:
     def marks(self) -> Marks:
         return self.state.marks
 
-    def open(self, request: int, queue_format: QueueFormat, access: int, share: int) -> Handle:
+    def open(self, request: int, queue_format: QueueFormat, access: int, share: int) -> ModelHandle:
         """Raises Refused."""
         queue = self.find(key_of(queue_format), _ACCESS[access])
-        handle = Handle(request, queue, _ACCESS[access], _SHARE[share])
+        handle = ModelHandle(request, queue, _ACCESS[access], _SHARE[share])
         self.readers.check_sharing(handle)
         if handle.share is ShareMode.DENY_RECEIVE:
             self.marks.sometimes("a remote reader that wants a queue for itself")
@@ -157,7 +157,7 @@ def key_of(queue_format: QueueFormat) -> str:
     return name + semicolon + (suffix.lower() if suffix.isupper() else suffix)
 
 
-class Remote:
+class ModelRemote:
     """The connections of all remote readers, each of which has `bind_time` seconds to bind."""
 
     def __init__(self, state: ModelState, bind_time: float) -> None:

@@ -11,7 +11,7 @@ from waypost.hresult import HResult
 from waypost.remote.interfaces.remote_read import ReceiveAction, RemoteReadAck
 from waypost.sim.model.disk import StepKind
 from waypost.sim.model.readers import showing
-from waypost.sim.model.records import Answer, Handle, ModelMessage, ModelQueue, Refused, State, Wait
+from waypost.sim.model.records import Answer, ModelHandle, ModelMessage, ModelQueue, Refused, State, Wait
 from waypost.sim.model.remote import Do, Faulted, Parts, RemoteCall, close, known, make
 from waypost.sim.model.state import PURGED
 from waypost.sim.model.transactions import Step
@@ -50,8 +50,8 @@ class Entry:
 class ReaderQueue:
     """A queue that a reader has open, and which receives it has not ended."""
 
-    server: "RemoteReadServer"
-    handle: Handle
+    server: "ModelRemoteRead"
+    handle: ModelHandle
     entries: dict[int, Entry] = field(default_factory=dict)
     move_context: int = 0
     order: int = 0
@@ -65,7 +65,7 @@ class ReaderQueue:
         return self.handle.queue
 
 
-class RemoteReadServer:
+class ModelRemoteRead:
     def __init__(self, parts: Parts, pending_timeout: float) -> None:
         self._parts: Final = parts
         self._pending_timeout: Final = pending_timeout

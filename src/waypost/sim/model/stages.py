@@ -1,28 +1,28 @@
-"""Stages of the model: messages that nobody sees until their batch is committed, which happens once."""
+"""ModelStages of the model: messages that nobody sees until their batch is committed, which happens once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from waypost.api.bulk import Committed, Staged
+from waypost.api.bulk import Committed, Stage, Staged
 from waypost.clock import Now
 from waypost.core.queues import AccessType
 from waypost.guid import NULL_GUID, guid_text
 from waypost.hresult import HResult
 from waypost.node.committed_batches import digest_of
-from waypost.sim.bulk.arguments import Batch, Staging
-from waypost.sim.bulk.limits import BulkLimits
+from waypost.sim.bulk.arguments import PlannedBatch, groups_in
 from waypost.sim.local.arguments import Draft
 from waypost.sim.model.disk import BulkKey, Done, SavedStage, StepKind
 from waypost.sim.model.records import ModelMessage, ModelQueue, Refused
 from waypost.sim.model.state import ModelState
 from waypost.sim.model.transactions import ModelTransaction, ModelTransactions, Step, mark
+from waypost.sim.swarm import BulkLimits
 from waypost.wire.codec import INFINITE
 
 
 @dataclass(slots=True, eq=False)
-class Stage:
-    batch: Batch
+class ModelStage:
+    batch: PlannedBatch
     lease_s: float
     deadline: float
     transaction: ModelTransaction
@@ -35,7 +35,7 @@ class Stage:
         return [step.message for step in self.transaction.steps if step.is_alive]
 
 
-class Stages:
+class ModelStages:
     """`done` are the batches of each query and destination that are committed, ascending."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Stages:
         self._transactions: Final = transactions
         self._limits: Final = limits
         self._queue: Final = queue
-        self.stages: dict[bytes, Stage] = {}
+        self.stages: dict[bytes, ModelStage] = {}
         self.done: dict[tuple[str, str | None], tuple[Done, ...]] = {}
 
     def restore(self, key: BulkKey, saved: SavedStage) -> None:
@@ -66,7 +66,7 @@ class Stages:
         if transaction.steps:
             self._state.marks.sometimes("a stage that outlives a restart")
         deadline = self._state.now.monotonic + saved.lease_s
-        self.stages[key.name] = Stage(saved.batch, saved.lease_s, deadline, transaction, len(saved.places))
+        self.stages[key.name] = ModelStage(saved.batch, saved.lease_s, deadline, transaction, len(saved.places))
 
     def restore_batches(self, key: BulkKey, done: tuple[Done, ...]) -> None:
         assert isinstance(key.name, tuple)
@@ -75,21 +75,21 @@ class Stages:
     def batches_of(self, query: str) -> list[int]:
         return sorted({each.number for key, done in self.done.items() if key[0] == query for each in done})
 
-    def stage(self, batch: Batch, staging: Staging, lease_s: float, now: Now) -> Staged:
+    def stage(self, identifier: bytes, wanted: Stage, now: Now) -> Staged:
+        """`identifier` is the GUID that the engine gives the stage, if it makes one."""
+        batch = PlannedBatch.of(wanted)
         if self._is_repeated(batch, b""):
             self._state.marks.sometimes("a stage for what another run has committed")
             return Staged("", 0, is_committed=True)
         if len(self.stages) >= self._limits.stages:
             self._state.marks.sometimes("too many stages")
             raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
-        transaction = ModelTransaction(staging.stage)
+        transaction = ModelTransaction(identifier)
         try:
-            for key, alike, others in staging.groups:
+            for key, drafts in groups_in(wanted):
                 queue = self._transactional(key)
-                if alike is not None:
-                    self._send(transaction, queue, alike.drafts, now)
-                for draft in others:
-                    self._send(transaction, queue, (draft,), now)
+                for alike in drafts:
+                    self._send(transaction, queue, alike, now)
         except Refused:
             for step in transaction.steps:
                 self._state.remove(step.message)
@@ -98,10 +98,11 @@ class Stages:
         for step in transaction.steps:
             self._state.publish(step.message)
         count = len(transaction.steps)
-        stage = self.stages[staging.stage] = Stage(batch, lease_s, now.monotonic + lease_s, transaction, count)
+        lease_s = wanted.lease_s
+        self.stages[identifier] = ModelStage(batch, lease_s, now.monotonic + lease_s, transaction, count)
         places = tuple((step.queue.number, step.message.lookup_id) for step in transaction.steps)
-        self._state.disk.write(BulkKey(0, staging.stage), SavedStage(stage.lease_s, batch, places))
-        return Staged(guid_text(staging.stage), count)
+        self._state.disk.write(BulkKey(0, identifier), SavedStage(lease_s, batch, places))
+        return Staged(guid_text(identifier), count)
 
     def drop(self, identifiers: Sequence[bytes]) -> None:
         for identifier in identifiers:
@@ -111,7 +112,7 @@ class Stages:
                     self._state.remove(message)
                 self._forget(identifier)
 
-    def commit(self, batch: Batch, identifiers: Sequence[bytes]) -> Committed:
+    def commit(self, batch: PlannedBatch, identifiers: Sequence[bytes]) -> Committed:
         if self._is_repeated(batch, digest_of(identifiers)):
             self._state.marks.sometimes("a commit that is repeated")
             self._drop_all(batch)
@@ -139,7 +140,7 @@ class Stages:
         self._state.disk.write(BulkKey(0, place), self.done[place])
         return Committed(count, is_repeated=False)
 
-    def _of(self, batch: Batch) -> list[tuple[Done, ...]]:
+    def _of(self, batch: PlannedBatch) -> list[tuple[Done, ...]]:
         """What is done of the query, for its destination."""
         return [
             done
@@ -147,7 +148,7 @@ class Stages:
             if query == batch.query and (to == batch.to or None in (to, batch.to))
         ]
 
-    def _is_repeated(self, batch: Batch, digest: bytes) -> bool:
+    def _is_repeated(self, batch: PlannedBatch, digest: bytes) -> bool:
         """Whether the batch is done, and this is not a second one of its name."""
         found = [each for done in self._of(batch) for each in done if each.number == batch.number]
         if not found:
@@ -157,7 +158,7 @@ class Stages:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         return True
 
-    def _check(self, batch: Batch, identifier: bytes) -> None:
+    def _check(self, batch: PlannedBatch, identifier: bytes) -> None:
         stage = self.stages.get(identifier)
         if stage is None or not stage.batch.matches(batch) or stage.batch.run != batch.run:
             self._state.marks.sometimes("a commit of stages that are gone")
@@ -166,7 +167,7 @@ class Stages:
             self._state.marks.sometimes("a commit into a queue that was deleted")
             raise Refused(HResult.MQ_ERROR_QUEUE_DELETED)
 
-    def _drop_all(self, batch: Batch) -> None:
+    def _drop_all(self, batch: PlannedBatch) -> None:
         """What is staged for a batch that is done is of no use, and hides what comes later."""
         orphans = [identifier for identifier, stage in self.stages.items() if stage.batch.matches(batch)]
         if orphans:
@@ -192,6 +193,8 @@ class Stages:
 
     def _send(self, transaction: ModelTransaction, queue: ModelQueue, drafts: Sequence[Draft], now: Now) -> None:
         """Messages that are alike, all of them or none."""
+        for draft in drafts:
+            draft.send_to(queue.key, is_transactional=True)
         size = drafts[0].size
         if not self._state.has_room(size * len(drafts)) or not queue.has_room(size * len(drafts)):
             self._state.marks.sometimes("a stage that a quota has no room for")
@@ -209,7 +212,7 @@ class Stages:
         self._state.disk.write(BulkKey(0, identifier), None)
 
 
-def _steps(stages: list[Stage]) -> list[Step]:
+def _steps(stages: list[ModelStage]) -> list[Step]:
     """In the order in which the stages were made."""
     steps = [step for stage in stages for step in stage.transaction.steps]
     return sorted(steps, key=lambda step: step.message.lookup_id)

@@ -7,12 +7,13 @@ from heapq import heappop, heappush
 from typing import Final
 
 from waypost.clock import Now
-from waypost.core.queues import UNLIMITED
 from waypost.sim.marks import Marks
 from waypost.sim.model.disk import ModelDisk, SavedMessage, SavedQueue
 from waypost.sim.model.records import BEFORE_ALL, KILOBYTE, SEQUENCE, Answer, Key, ModelMessage, ModelQueue, State
 from waypost.sim.plans import Plan
+from waypost.sim.swarm import Limits
 from waypost.wire.message_class import MessageClass
+from waypost.wire.property_values import UNLIMITED
 
 RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 PURGED: Final = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
@@ -28,7 +29,7 @@ Timer = tuple[int, int, int, int, ModelMessage]
 
 @dataclass(slots=True)
 class Purge:
-    """A purge under way: over what was there, in parts of `Books.purge_part`; `then` is done at its end."""
+    """A purge under way: over what was there, in parts of `Limits.purge_part`; `then` is done at its end."""
 
     queue: ModelQueue
     last_sequential_id: int
@@ -44,12 +45,10 @@ class ModelState:
     message that left its queue for a reason, or arrived, where the reason is None; or whatever else is to be done then.
     """
 
-    def __init__(self, disk: ModelDisk, marks: Marks, quota: int, purge_part: int, expiry_part: int) -> None:
+    def __init__(self, disk: ModelDisk, marks: Marks, limits: Limits) -> None:
         self.disk: Final = disk
         self.marks: Final = marks
-        self.quota: Final = quota
-        self.purge_part: Final = purge_part
-        self.expiry_part: Final = expiry_part
+        self.limits: Final = limits
         self.now = Now(0.0, 0.0)
         self.sequential_id = 0
         self.last_number = 0
@@ -166,7 +165,7 @@ class ModelState:
         self.disk.write(queue.number, None)
 
     def has_room(self, size: int) -> bool:
-        return self.quota == UNLIMITED or self.total_bytes + size <= self.quota * KILOBYTE
+        return self.limits.quota == UNLIMITED or self.total_bytes + size <= self.limits.quota * KILOBYTE
 
     def identify(self, message: ModelMessage) -> None:
         self.sequential_id += 1
@@ -327,8 +326,8 @@ class ModelState:
             part()
 
     def _take_late(self) -> None:
-        """Take away `expiry_part` of those that expired, unless something else did."""
-        for _ in range(min(self.expiry_part, len(self.late))):
+        """Take away `Limits.expiry_part` of those that expired, unless something else did."""
+        for _ in range(min(self.limits.expiry_part, len(self.late))):
             message = self.late.popleft()
             if message.queue is not None and message.state is State.LATE:
                 self.deleted(message, EXPIRED)
@@ -351,7 +350,7 @@ class ModelState:
 
     def _continue_purge(self) -> None:
         purge = self.purges[0]
-        for _ in range(self.purge_part):
+        for _ in range(self.limits.purge_part):
             message = next(iter(purge.queue.following(purge.at)), None)
             if message is None:
                 break

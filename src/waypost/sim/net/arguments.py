@@ -8,34 +8,11 @@ from typing import Final
 from msgspec import UNSET
 
 from waypost.api.operations import Send
-from waypost.core.queues import UNLIMITED
 from waypost.guid import guid_text
 from waypost.sim.plans import Plan, PlannedMessage
 from waypost.wire.format_names import FormatName
-from waypost.wire.path_names import PathName, QueueKind
 
 ADMIN: Final = "admin"
-
-
-@dataclass(frozen=True, slots=True)
-class QueuePlan(Plan):
-    """A queue of an application on a host. One that is doomed is purged, deleted and made again."""
-
-    host: str = ""
-    is_made: bool = True
-    is_doomed: bool = False
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether everything that fits it gets into it, and is in it until it is received."""
-        return self.is_made and not self.is_doomed and self.quota == UNLIMITED
-
-    @property
-    def path(self) -> PathName:
-        return PathName(self.host, QueueKind.PRIVATE, self.key)
-
-    def __str__(self) -> str:
-        return f"{self.host}\\{self.key}"
 
 
 @lru_cache
@@ -57,7 +34,7 @@ class SentMessage(PlannedMessage):
     """
 
     path: tuple[str, ...]
-    plan: QueuePlan
+    plan: Plan
     name: str
     kind: Kind
     lives: tuple[int, ...]

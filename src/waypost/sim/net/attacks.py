@@ -9,10 +9,11 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from waypost.core.queues import AWAITING_FINAL_ACK
-from waypost.sim.net.arguments import QueuePlan, SentMessage, format_name
+from waypost.sim.net.arguments import SentMessage, format_name
 from waypost.sim.net.facts import OUTGOING
 from waypost.sim.net.forgeries import forged_final_ack, forged_order_ack, message, recoverable
 from waypost.sim.net.hostility import Fault
+from waypost.sim.plans import Plan
 from waypost.wire.message_class import MessageClass
 from waypost.wire.user_header import UserHeader
 
@@ -185,7 +186,7 @@ class Attacker:
             message(self._user(self._guid), name, "answer there", administration=queue) for queue in nowhere
         )  # fmt: skip
 
-    def _plan(self, *, is_transactional: bool) -> QueuePlan:
+    def _plan(self, *, is_transactional: bool) -> Plan:
         plans = self._simulation.plans_of(self._host.name)
         return next(plan for plan in plans if plan.transactional == is_transactional and plan.is_sure)
 

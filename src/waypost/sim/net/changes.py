@@ -25,10 +25,10 @@ class Changes:
         drawn = simulation.swarm
         self._kinds: Final = [fault for fault in simulation.hostility.faults if fault in CHANGES]
         self._moves = 0
-        self.via = drawn.via
-        self.relays: Final = [drawn.via] if drawn.via else []
+        self.via = drawn.sessions.via
+        self.relays: Final = [drawn.sessions.via] if drawn.sessions.via else []
         if Fault.REROUTES in self._kinds:
-            others = [name for name in drawn.hosts if name != drawn.via]
+            others = [name for name in drawn.hosts if name != drawn.sessions.via]
             # Somebody is left at both ends.
             count = min(2, len(drawn.hosts) - 2) - len(self.relays)
             self.relays.extend(rng.sample(others, max(count, 0)))

@@ -5,24 +5,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
-from waypost.errors import StoreError, WaypostError
-from waypost.hresult import HResult
 from waypost.node.effects import Close, Connect, HoldReading, Notice, Resolve, SendDatagram, Write
-from waypost.node.kernel import Call
 from waypost.node.network.network import Network
-from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.turns import Work
-from waypost.sim.client import Ask, Asker, Result
+from waypost.sim.client import Ask, Result
 from waypost.sim.clock import Clock
 from waypost.sim.host import Host
+from waypost.sim.marks import ENDS
 from waypost.sim.net import checks
 from waypost.sim.net.inbox import Inbox
-from waypost.sim.net.marks import ENDS
-from waypost.sim.operations import Operations
-from waypost.sim.violation import Violation
 from waypost.store.port import Batch
-from waypost.transfer.settings import PING_PORT
+from waypost.wire.ping import PING_PORT
 
 if TYPE_CHECKING:
     from waypost.sim.net.simulation import NetworkSimulation
@@ -31,11 +25,9 @@ _WALL: Final = 1.7e9
 
 
 class NetworkHost(Host["NetworkSimulation"]):
-    _operations: Operations
     _inbox: Inbox
 
     def __init__(self, number: int, simulation: "NetworkSimulation") -> None:
-        swarm = self.swarm = simulation.swarm
         # Where it can be reached, and from where it connects now.
         self.addresses = simulation.changes.addresses(number)
         self.address = self.addresses[0]
@@ -45,7 +37,7 @@ class NetworkHost(Host["NetworkSimulation"]):
         self.guid: Final = rng.randbytes(16)
         skew, rate = rng.choice(((0.0, 0.0), (3.0, 0.02)))
         clock = Clock(rng.uniform(0, 1e6), _WALL + rng.uniform(-skew, skew), 1 + rng.uniform(-rate, rate))
-        super().__init__(swarm.hosts[number], simulation, swarm, clock)
+        super().__init__(simulation.swarm.hosts[number], simulation, clock)
         # How many messages came over the network, in all lives before this one, and until the last batch.
         self.received_before = 0
         self.received_at_commit = 0
@@ -65,33 +57,30 @@ class NetworkHost(Host["NetworkSimulation"]):
 
     # Lives.
 
-    def _open_node(self, now: Now) -> None:
+    def _settings(self) -> Settings:
         simulation, swarm = self.simulation, self.swarm
-        self._inbox = Inbox(self, swarm.turn, simulation.marks)
-        settings = Settings(
+        return Settings(
             self.name,
             f"{self.name}.example.org",
             frozenset(self.addresses),
-            quota=swarm.quota,
-            transfer=replace(swarm.transfer, ack_addresses=simulation.ack_addresses_of(self)),
+            quota=swarm.limits.quota,
+            transfer=replace(swarm.sessions.transfer, ack_addresses=simulation.ack_addresses_of(self)),
             routes=simulation.routes_of(self),
             relays=simulation.relays_of(self),
         )
-        try:
-            self.node = Node(self.disk.store, settings, self._new_guid, now)
-        except StoreError as error:
-            raise Violation(f"{self.name} does not start on its own store: {error}") from error
-        self._operations = Operations(self.node)
+
+    def _started(self, now: Now) -> None:  # noqa: ARG002
+        self._inbox = Inbox(self, self.swarm.sessions.turn, self.simulation.marks)
         self._strange = 0
         self.received_at_commit = self.received_before
-        checks.check_start(self.node, self.name, simulation.ledger)
+        checks.check_start(self.node, self.name, self.simulation.ledger)
 
     def _new_guid(self) -> bytes:
         """The first one is that of the queue manager, which others know from the start."""
         if self._is_new:
             self._is_new = False
             return self.guid
-        return self.rng.randbytes(16)
+        return super()._new_guid()
 
     def _crashing(self) -> None:
         if checks.holds_acks(self.node):
@@ -108,14 +97,6 @@ class NetworkHost(Host["NetworkSimulation"]):
         self.simulation.fabric.went_down(self)
 
     # Operations.
-
-    def _ask(self, client: Asker, ask: Ask, call: Call) -> HResult:
-        try:
-            getattr(self._operations, ask.name)(call, *ask.arguments)
-        except WaypostError as error:
-            self.note(error.hresult, client.name, call.request, "is refused:", error)
-            return error.hresult
-        return HResult.MQ_OK
 
     def _asked(self, ask: Ask, result: Result) -> None:
         if result.is_ok:

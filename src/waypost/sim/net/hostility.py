@@ -5,11 +5,11 @@ from enum import Enum
 from random import Random
 from typing import Final
 
-from waypost.core.queues import UNLIMITED
 from waypost.node import incoming_store
-from waypost.node.network import acks, admin_acks
-from waypost.sim.net.swarm import NetworkSwarm
+from waypost.node.network import ack_queues, admin_acks
 from waypost.sim.patches import Patch
+from waypost.sim.swarm import Swarm
+from waypost.wire.property_values import UNLIMITED
 
 
 class Fault(Enum):
@@ -32,22 +32,7 @@ class Fault(Enum):
 
 
 # Those that a simulation may have. One that is switched off is one that the engine does not withstand.
-SWITCHED_ON: Final[dict[Fault, bool]] = {
-    Fault.FORGED_ACKS: True,
-    Fault.INSIDERS: True,
-    Fault.REFLECTED_ACKS: True,
-    Fault.FAR_SEQUENCES: True,
-    Fault.NEAR_SEQUENCES: True,
-    Fault.NEW_SEQUENCES: True,
-    Fault.IDENTIFIERS: True,
-    Fault.FLOODS: True,
-    Fault.ADMINISTRATION: True,
-    Fault.THEFT: True,
-    Fault.FEW_WAITING_ACKS: True,
-    Fault.TURNS: True,
-    Fault.MOVES: True,
-    Fault.REROUTES: True,
-}
+SWITCHED_ON: Final = dict.fromkeys(Fault, True)
 
 # What strangers do.
 ATTACKS: Final = (
@@ -87,22 +72,24 @@ class Hostility:
         """How many seconds a turn of a connection takes. Others wait for theirs only if it takes some."""
         return 0.002 if Fault.FLOODS in self.faults else 0.0
 
-    def adapted(self, swarm: NetworkSwarm) -> NetworkSwarm:
+    def adapted(self, swarm: Swarm) -> Swarm:
         """What its settings bound is small enough to be reached.
 
         What is sent again is where a flood does harm, so connections break often in a simulation with floods.
         """
-        faults, transfer = swarm.network, swarm.transfer
+        faults, sessions = swarm.network, swarm.sessions
+        transfer = sessions.transfer
         if Fault.IDENTIFIERS in self.faults:
             faults = replace(faults, reset=max(faults.reset, 0.02))
             size = max(min(transfer.duplicate_history_size, 50), 10)
             transfer = replace(transfer, duplicate_history_size=size)
         if Fault.NEW_SEQUENCES in self.faults:
             transfer = replace(transfer, new_sequences_at_once=4, new_sequences_per_s=2.0)
-        if Fault.FLOODS not in self.faults:
-            return replace(swarm, network=faults, transfer=transfer)
-        # A flood comes in one piece, and takes several turns.
-        return replace(swarm, network=replace(faults, segment=1 << 16), transfer=transfer, turn=min(swarm.turn, 4))
+        turn = sessions.turn
+        if Fault.FLOODS in self.faults:
+            # A flood comes in one piece, and takes several turns.
+            faults, turn = replace(faults, segment=1 << 16), min(turn, 4)
+        return replace(swarm, network=faults, sessions=replace(sessions, transfer=transfer, turn=turn))
 
     def patches(self) -> tuple[Patch, ...]:
         """The limits of the engine that these faults reach, small enough to be reached."""
@@ -114,14 +101,14 @@ class Hostility:
                 Patch(admin_acks, "FEW_QUEUES_FOR_ACKS", 3),
             ),
             Fault.FEW_WAITING_ACKS: (
-                Patch(acks, "MAX_WAITING_ACKS", 2),
-                Patch(acks, "MAX_ACK_QUEUES_AT_ADDRESS", 4),
+                Patch(ack_queues, "MAX_WAITING_ACKS", 2),
+                Patch(ack_queues, "MAX_ACK_QUEUES_AT_ADDRESS", 4),
             ),
         }
         return tuple(patch for fault, patches in limits.items() if fault in self.faults for patch in patches)
 
 
-def draw(rng: Random, swarm: NetworkSwarm) -> Hostility:
+def draw(rng: Random, swarm: Swarm) -> Hostility:
     """A third of the seeds is friendly. Where there is little room for messages, strangers would take all of it."""
     kinds = [fault for fault in Fault if SWITCHED_ON[fault] and rng.random() < 0.5]
     strangers, visits, changes = rng.randint(1, 3), rng.choice((0.05, 0.15)), rng.choice((0.01, 0.03))
@@ -133,7 +120,7 @@ def draw(rng: Random, swarm: NetworkSwarm) -> Hostility:
     if Fault.INSIDERS in kinds and Fault.REFLECTED_ACKS in kinds:
         # What an admitted address has sent is acknowledged to the host that it is admitted for.
         kinds.remove(Fault.REFLECTED_ACKS)
-    if theme < 0.3 or swarm.quota != UNLIMITED:
+    if theme < 0.3 or swarm.limits.quota != UNLIMITED:
         return Hostility()
     if theme < 0.6:
         kinds = [fault for fault in kinds if fault not in CHANGES]

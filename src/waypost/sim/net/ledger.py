@@ -80,7 +80,7 @@ class Ledger:
         """It was begun, and may be done."""
         match ask.operation:
             case Send(transaction=transaction) as send:
-                for uid in uids_of(send):
+                for uid in uids_of(send.bodies):
                     sent = self.messages[uid] = self._planned.pop(uid)
                     sent.ends = self.records[host].ends
                     if transaction is not UNSET:
@@ -99,9 +99,9 @@ class Ledger:
             case _ if not result.is_ok:
                 pass
             case Send(transaction=transaction) as send if transaction is UNSET:
-                for uid in uids_of(send):
+                for uid in uids_of(send.bodies):
                     self._accepted(host, self.messages[uid])
-                for uid, message in zip(uids_of(send), result.messages, strict=True):
+                for uid, message in zip(uids_of(send.bodies), result.messages, strict=True):
                     self._by_identifier[message.identifier] = self.messages[uid]
             case CommitTransaction(identifier=identifier):
                 for sent in self._sends.pop(identifier, ()):

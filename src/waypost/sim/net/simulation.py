@@ -3,14 +3,12 @@
 from random import Random
 from typing import Final
 
-from waypost.core.queues import UNLIMITED
 from waypost.guid import NULL_GUID, guid_text
 from waypost.routing.routes import Relays, Route
-from waypost.sim.client import Client
 from waypost.sim.fabric import Fabric
 from waypost.sim.marks import Marks
-from waypost.sim.net import checks, hostility, swarm
-from waypost.sim.net.arguments import ADMIN, QueuePlan
+from waypost.sim.net import checks, hostility
+from waypost.sim.net.arguments import ADMIN
 from waypost.sim.net.changes import Changes, Damage
 from waypost.sim.net.crowd import Crowd
 from waypost.sim.net.eager import eager_windows
@@ -22,15 +20,11 @@ from waypost.sim.net.verdict import Verdict
 from waypost.sim.net.watch import Watch
 from waypost.sim.net.workloads import SCRIPTS, healer, setup
 from waypost.sim.patches import Patch
+from waypost.sim.plans import Plan
 from waypost.sim.simulation import Simulation
-from waypost.sim.violation import Violation
-from waypost.transfer import session
+from waypost.sim.swarm import draw_several
 from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName
-
-# How long healing may take: a connection that fell silent is found out by twice the time for acknowledgments of direct
-# names, two times, and what had to wait for it may meet another one.
-_MAX_HEALING: Final = 400.0
-_MAX_EVENTS: Final = 200_000
+from waypost.wire.property_values import UNLIMITED
 
 # How long the last acknowledgments may take, and sessions to find that they are idle.
 _REST: Final = 200.0
@@ -44,43 +38,43 @@ Endpoint = NetworkHost | Stranger
 
 
 class NetworkSimulation(Simulation[NetworkHost]):
+    scripts = {"setup": setup, "healer": healer, **SCRIPTS}
+    look_s = 1.0
+
     def __init__(self, seed: int, marks: Marks, nodes: int) -> None:
         super().__init__(seed, marks)
-        drawn = swarm.draw(self.rng, nodes)
+        drawn = draw_several(self.rng, nodes)
         # Strangers have their own chance: a simulation without them is the same as if there were none anywhere.
         chance = Random(f"strangers of {seed}")
         self.hostility: Final = hostility.draw(chance, drawn)
-        self.swarm: Final = self.hostility.adapted(drawn)
-        self.admins: Final = tuple(QueuePlan(ADMIN, host=host) for host in self.swarm.hosts)
+        self.swarm = self.hostility.adapted(drawn)
+        self.admins: Final = tuple(Plan(ADMIN, host=host) for host in self.swarm.hosts)
         self.ledger: Final = Ledger(
             self.swarm.hosts,
             marks,
-            history=self.swarm.transfer.duplicate_history_size,
-            is_quota_limited=self.swarm.quota != UNLIMITED,
+            history=self.swarm.sessions.transfer.duplicate_history_size,
+            is_quota_limited=self.swarm.limits.quota != UNLIMITED,
         )
         self.fabric: Final[Fabric[Endpoint]] = Fabric(self, self.swarm.network)
         self.changes: Final[Changes] = Changes(self, chance)
         self.hosts.extend(NetworkHost(number, self) for number in range(nodes))
         self.watch: Final = Watch({host.name: host.guid for host in self.hosts}, self.ledger, marks)
-        self._by_name: Final = {host.name: host for host in self.hosts}
         self.crowd: Final = Crowd(self, chance)
-        self._fixed_names: Final[dict[tuple[str, QueuePlan], str]] = {}
+        self._fixed_names: Final[dict[tuple[str, Plan], str]] = {}
         self._damage: Final = Damage(self, seed)
+        self._verdict: Final = Verdict(self.ledger, self.hosts, marks)
         self._looks = 0
 
     # What everybody in the simulation knows.
 
-    def host(self, name: str) -> NetworkHost:
-        return self._by_name[name]
-
-    def plans_of(self, host: str) -> list[QueuePlan]:
+    def plans_of(self, host: str) -> list[Plan]:
         return [plan for plan in (*self.swarm.plans, *self.admins) if plan.host == host]
 
-    def own_name(self, plan: QueuePlan) -> str:
+    def own_name(self, plan: Plan) -> str:
         return f"DIRECT=OS:{plan.host}\\PRIVATE$\\{plan.key}"
 
-    def any_name(self, source: str, plan: QueuePlan) -> str:
-        host = self._by_name[plan.host]
+    def any_name(self, source: str, plan: Plan) -> str:
+        host = self.host(plan.host)
         form = self.rng.random()
         queue = host.node.manager.queues.get(plan.path)
         if form < 0.5 and queue is not None and source != plan.host:
@@ -89,7 +83,7 @@ class NetworkSimulation(Simulation[NetworkHost]):
             return f"DIRECT=TCP:{host.addresses[0]}\\PRIVATE$\\{plan.key}"
         return self.own_name(plan)
 
-    def fixed_name(self, source: str, plan: QueuePlan) -> str:
+    def fixed_name(self, source: str, plan: Plan) -> str:
         """Messages of transactions have an order only under one name of their queue."""
         key = source, plan
         if key not in self._fixed_names:
@@ -102,7 +96,7 @@ class NetworkSimulation(Simulation[NetworkHost]):
             return any(host.guid == name.computer_guid for host in self.hosts)
         return isinstance(name, DirectFormatName) and self.fabric.is_known(name.address)
 
-    def path(self, source: str, plan: QueuePlan, name: str) -> tuple[str, ...]:
+    def path(self, source: str, plan: Plan, name: str) -> tuple[str, ...]:
         """The hosts through which a message goes, or may go."""
         if source == plan.host:
             return (source,)
@@ -113,7 +107,7 @@ class NetworkSimulation(Simulation[NetworkHost]):
 
     def routes_of(self, host: NetworkHost) -> tuple[Route, ...]:
         via, relays = self.changes.via, self.changes.relays
-        middle = self._by_name[via].guid if via else NULL_GUID
+        middle = self.host(via).guid if via else NULL_GUID
         routes = []
         for other in self.hosts:
             if other is not host:
@@ -134,40 +128,30 @@ class NetworkSimulation(Simulation[NetworkHost]):
     def relays_of(self, host: NetworkHost) -> Relays:
         """Those by way of which acknowledgments may come though messages go another way."""
         names = [name for name in self.changes.relays if name != host.name] if self.changes.has_reroutes else []
-        return Relays(frozenset(self._by_name[name].guid for name in names))
+        return Relays(frozenset(self.host(name).guid for name in names))
 
     # What happens.
 
-    def limits(self) -> tuple[Patch, ...]:
-        drawn = self.swarm
-        eager = eager_windows(drawn.eager) if drawn.eager else ()
-        return (
-            *drawn.limits(),
-            Patch(session, "LAST_NUMBER", drawn.last_number),
-            *self.hostility.patches(),
-            *eager,
-        )
+    def patches(self) -> tuple[Patch, ...]:
+        eager = self.swarm.sessions.eager
+        return *super().patches(), *self.hostility.patches(), *(eager_windows(eager) if eager else ())
 
-    def _set_up(self) -> int:
-        self.trace.note(0.0, 0, self.swarm, self.hostility)
+    def _set_up(self) -> None:
+        self.trace.note(0.0, 0, self.hostility)
         for host in self.hosts:
             self.fabric.add(host, host.name, f"{host.name}.example.org", addresses=host.addresses)
         for stranger in self.crowd.strangers:
             self.fabric.lodge(stranger)
         self._create_queues()
-        for number, (name, script) in enumerate(self.swarm.workloads):
-            host = self._by_name[name]
-            host.add_client(Client(f"{name}.{script}{number}", host, SCRIPTS[script]))
-        return self.swarm.operations
 
     def _create_queues(self) -> None:
         """Nothing fails before the queues are there on which everybody relies."""
         self.is_healing = True
         for host in self.hosts:
             host.start()
-            host.add_client(Client(f"{host.name}.setup", host, setup))
+            host.add_client(self.new_client(host, "setup"))
         due = [plan for plan in (*self.swarm.plans, *self.admins) if plan.is_made]
-        while any(plan.path not in self._by_name[plan.host].node.manager.queues for plan in due):
+        while any(plan.path not in self.host(plan.host).node.manager.queues for plan in due):
             self.step()
         while any(host.unanswered for host in self.hosts):
             self.step()
@@ -177,7 +161,7 @@ class NetworkSimulation(Simulation[NetworkHost]):
         """After every turn of a host, and closely now and then."""
         self._looks += 1
         if self._looks % _OFTEN == 0:
-            checks.check_sessions(host.node, host.name, self.swarm.eager)
+            checks.check_sessions(host.node, host.name, self.swarm.sessions.eager)
             checks.mark(host.node, self.marks)
             if self._looks % _INTERVAL == 0:
                 checks.check_counts(host.node, host.name)
@@ -190,23 +174,13 @@ class NetworkSimulation(Simulation[NetworkHost]):
 
     def _heal(self) -> None:
         self.crowd.leave()
-        for host in self.hosts:
-            host.heal(Client(f"{host.name}.healer", host, healer))
-        verdict = Verdict(self.ledger, self.hosts, self.marks)
-        end = self.time + _MAX_HEALING
-        look = self.time + 1.0
-        for _ in range(_MAX_EVENTS):
-            if self.time >= look:
-                look = self.time + 1.0
-                stuck = verdict.stuck()
-                if not stuck:
-                    break
-                if self.time > end:
-                    raise Violation(f"healing does not come to an end: {stuck}")
-            self.step()
-        else:
-            raise Violation(f"healing does not come to an end: {verdict.stuck()}")
-        verdict.check(is_quiet=self._rest())
+        super()._heal()
+
+    def _stuck(self) -> str:
+        return self._verdict.stuck()
+
+    def _check_healed(self) -> None:
+        self._verdict.check(is_quiet=self._rest())
 
     def _rest(self) -> bool:
         """Nobody wants anything any more. Whether it was quiet then for so long that sessions have to be closed."""
@@ -220,6 +194,6 @@ class NetworkSimulation(Simulation[NetworkHost]):
                 look = self.time + 1.0
                 if any(checks.outgoing_messages(host) for host in self.hosts):
                     busy = self.time
-                elif self.time - busy > 3 * self.swarm.transfer.idle_timeout_s:
+                elif self.time - busy > 3 * self.swarm.sessions.transfer.idle_timeout_s:
                     return True
         return not self._events

@@ -13,7 +13,7 @@ from waypost.sim.net.attacks import Attacker
 from waypost.sim.net.forgeries import hello
 from waypost.sim.net.hostility import ANYTIME, Fault
 from waypost.sim.net.visit import Visit
-from waypost.transfer.settings import SESSION_PORT
+from waypost.wire.session_header import SESSION_PORT
 
 if TYPE_CHECKING:
     from waypost.sim.net.host import NetworkHost

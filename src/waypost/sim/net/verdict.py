@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from waypost.core.positions import PositionState
-from waypost.core.queues import UNLIMITED
 from waypost.errors import RecordDamaged
 from waypost.sim.marks import Marks
 from waypost.sim.net import checks
@@ -15,6 +14,7 @@ from waypost.sim.net.ledger import Ledger
 from waypost.sim.plans import MARK
 from waypost.sim.violation import Violation
 from waypost.wire.message_class import MessageClass
+from waypost.wire.property_values import UNLIMITED
 
 _ARRIVED: Final = MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
 _RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE
@@ -114,7 +114,7 @@ class Verdict:
             self._marks.sometimes("an express message lost in a restart")
         elif not sent.received and not self._is_lost(sent):
             raise Violation(f"{sent} was accepted, and nobody received it")
-        history = self._hosts[0].swarm.transfer.duplicate_history_size
+        history = self._hosts[0].swarm.sessions.transfer.duplicate_history_size
         target = self._hosts[names.index(sent.plan.host)]
         if sent.received > 1 and not is_restarted and target.messages_received < history:
             raise Violation(f"{sent} was received {sent.received} times")
@@ -124,14 +124,14 @@ class Verdict:
         return self._ledger.records[sent.plan.host].lost_receives > 0
 
     def _check_journal(self, sent: SentMessage) -> None:
-        if self._hosts[0].swarm.quota != UNLIMITED or sent.source == sent.plan.host:
+        if self._hosts[0].swarm.limits.quota != UNLIMITED or sent.source == sent.plan.host:
             return
         is_delivered = sent.received if sent.is_transactional else sent.reached
         if sent.positive_journaling and is_delivered and not sent.journaled:
             raise Violation(f"{sent} was delivered, and is not in the journal of its source")
 
     def _check_acks(self, sent: SentMessage) -> None:
-        if not sent.administration or self._hosts[0].swarm.quota != UNLIMITED:
+        if not sent.administration or self._hosts[0].swarm.limits.quota != UNLIMITED:
             return
         acks = sent.acks.values()
         if sent.acknowledgements & _ASKS_ARRIVAL and _ARRIVED not in acks:

@@ -19,10 +19,10 @@ from waypost.api.properties import MessageProperties
 from waypost.core.queues import OutgoingQueueState
 from waypost.guid import guid_text
 from waypost.hresult import HResult
-from waypost.sim.client import Ask, Client, Pause, Script, do
-from waypost.sim.net.arguments import ADMIN, Kind, QueuePlan, SentMessage
+from waypost.sim.client import Ask, Client, Pause, Script
+from waypost.sim.net.arguments import ADMIN, Kind, SentMessage
 from waypost.sim.net.host import NetworkHost
-from waypost.sim.plans import begin, end_of
+from waypost.sim.plans import Plan, begin, end_of
 
 _ACKS: Final = (0x0F, 0x0E, 0x05, 0x02)
 _SYSTEM: Final = ("system$;journal", "system$;deadletter", "system$;deadxact")
@@ -33,18 +33,18 @@ def setup(client: Client[NetworkHost]) -> Script:
     host = client.host
     for plan in host.simulation.plans_of(host.name):
         if plan.is_made and plan.path not in host.node.manager.queues:
-            yield do(plan.creation)
+            yield Ask(plan.creation)
     while True:
         yield Pause(60.0)
 
 
 def sender(client: Client[NetworkHost]) -> Script:
     host, rng = client.host, client.host.rng
-    plan = _target(client, is_transactional=rng.random() < host.swarm.odd)
+    plan = _target(client, is_transactional=rng.random() < host.swarm.messages.odd)
     name = host.simulation.any_name(host.name, plan)
     for _ in range(rng.randint(2, 20)):
-        kind = Kind.EXPRESS if rng.random() < host.swarm.express else Kind.RECOVERABLE
-        sent = yield do(_message(client, plan, name, kind).sending())
+        kind = Kind.EXPRESS if rng.random() < host.swarm.messages.express else Kind.RECOVERABLE
+        sent = yield Ask(_message(client, plan, name, kind).sending())
         if sent.status is HResult.MQ_ERROR_QUEUE_NOT_FOUND:
             yield Pause(0.1)
             return
@@ -56,15 +56,15 @@ def committer(client: Client[NetworkHost]) -> Script:
     host, rng = client.host, client.host.rng
     targets = []
     for _ in range(rng.choice((1, 1, 2))):
-        plan = _target(client, is_transactional=rng.random() >= host.swarm.odd)
+        plan = _target(client, is_transactional=rng.random() >= host.swarm.messages.odd)
         targets.append((plan, host.simulation.fixed_name(host.name, plan)))
     for _ in range(rng.randint(1, 6)):
         identifier = rng.randbytes(16)
-        yield do(begin(identifier))
+        yield Ask(begin(identifier))
         for _ in range(rng.randint(1, 4)):
             plan, name = rng.choice(targets)
-            yield do(_message(client, plan, name, Kind.TRANSACTIONAL).sending(identifier))
-        yield do(end_of(identifier, commits=rng.random() < 0.8))
+            yield Ask(_message(client, plan, name, Kind.TRANSACTIONAL).sending(identifier))
+        yield Ask(end_of(identifier, commits=rng.random() < 0.8))
     for _, name in targets:
         yield _close(name)
 
@@ -77,10 +77,10 @@ def forwarder(client: Client[NetworkHost]) -> Script:
     own = host.simulation.own_name(_own_plan(client))
     for _ in range(rng.randint(1, 5)):
         identifier = rng.randbytes(16)
-        yield do(begin(identifier))
-        yield do(Receive(name=own, timeout_s=rng.choice((0, 0.1)), transaction=guid_text(identifier)))
-        yield do(_message(client, plan, name, Kind.TRANSACTIONAL).sending(identifier))
-        yield do(end_of(identifier, commits=rng.random() < 0.7))
+        yield Ask(begin(identifier))
+        yield Ask(Receive(name=own, timeout_s=rng.choice((0, 0.1)), transaction=guid_text(identifier)))
+        yield Ask(_message(client, plan, name, Kind.TRANSACTIONAL).sending(identifier))
+        yield Ask(end_of(identifier, commits=rng.random() < 0.7))
     yield _close(own)
     yield _close(name)
 
@@ -91,10 +91,10 @@ def receiver(client: Client[NetworkHost]) -> Script:
     for _ in range(rng.randint(2, 10)):
         timeout_s = rng.choice((0, 0.05, 0.5, 3))
         if rng.random() < 0.2:
-            read = yield do(Peek(name=name, timeout_s=timeout_s))
+            read = yield Ask(Peek(name=name, timeout_s=timeout_s))
         else:
             count = rng.randint(1, 5) if rng.random() < 0.3 else 1
-            read = yield do(Receive(name=name, count=count, timeout_s=timeout_s))
+            read = yield Ask(Receive(name=name, count=count, timeout_s=timeout_s))
         if read.status is HResult.MQ_ERROR_QUEUE_NOT_FOUND:
             yield Pause(0.1)
             return
@@ -106,11 +106,11 @@ def pauser(client: Client[NetworkHost]) -> Script:
     names = [str(name) for name in host.node.manager.collection.outgoing]
     if names:
         name = rng.choice(names)
-        paused = yield do(PauseQueue(name=name))
+        paused = yield Ask(PauseQueue(name=name))
         if paused.is_ok:
             host.simulation.marks.sometimes("a queue that was paused")
         yield Pause(rng.uniform(0.01, 2.0))
-        yield do(ResumeQueue(name=name))
+        yield Ask(ResumeQueue(name=name))
     yield Pause(rng.uniform(0.5, 5.0))
 
 
@@ -120,12 +120,12 @@ def purger(client: Client[NetworkHost]) -> Script:
     for plan in host.simulation.plans_of(host.name):
         name = host.simulation.own_name(plan)
         if plan.is_doomed and rng.random() < 0.5:
-            yield do(PurgeQueue(name=name))
+            yield Ask(PurgeQueue(name=name))
             yield _close(name)
         elif plan.is_doomed:
-            yield do(DeleteQueue(name=name))
+            yield Ask(DeleteQueue(name=name))
             yield Pause(rng.uniform(0.0, 1.0))
-            yield do(plan.creation)
+            yield Ask(plan.creation)
     yield Pause(rng.uniform(0.5, 5.0))
 
 
@@ -133,71 +133,66 @@ def healer(client: Client[NetworkHost]) -> Script:
     """Nothing fails any more: take everything that comes, for as long as something comes."""
     host = client.host
     for identifier in list(host.node.manager.transactions.collection):
-        yield do(AbortTransaction(identifier=guid_text(identifier)))
+        yield Ask(AbortTransaction(identifier=guid_text(identifier)))
     for name, queue in list(host.node.manager.collection.outgoing.items()):
         if queue.state is OutgoingQueueState.ON_HOLD:
-            yield do(ResumeQueue(name=str(name)))
+            yield Ask(ResumeQueue(name=str(name)))
     for other in host.simulation.hosts:
         if other is not host and host.simulation.changes.has_moves:
             # The addresses that it had, too: what is owed to it there goes where it is now.
             for address in (*other.former, other.address):
-                yield do(AdmitAddress(guid=guid_text(other.guid), address=address))
+                yield Ask(AdmitAddress(guid=guid_text(other.guid), address=address))
     plans = [plan for plan in host.simulation.plans_of(host.name) if plan.is_made]
     for plan in plans:
         if plan.path not in host.node.manager.queues:
-            yield do(plan.creation)
+            yield Ask(plan.creation)
     while True:
         for plan in plans:
             while len(host.node.manager.queues[plan.path].positions):
-                received = yield do(Receive(name=plan.key, count=20))
+                received = yield Ask(Receive(name=plan.key, count=20))
                 if not received.is_ok:
                     break
         # Make room: nobody looks at journals and dead-letter messages here.
         for copies in (*_SYSTEM, *(f"{plan.key};journal" for plan in plans)):
-            yield do(PurgeQueue(name=copies))
+            yield Ask(PurgeQueue(name=copies))
         yield Pause(1.0)
 
 
 SCRIPTS: Final[dict[str, Callable[[Client[NetworkHost]], Script]]] = {
-    "sender": sender,
-    "committer": committer,
-    "forwarder": forwarder,
-    "receiver": receiver,
-    "pauser": pauser,
-    "purger": purger,
+    script.__name__: script for script in (sender, committer, forwarder, receiver, pauser, purger)
 }
 
 
-def _own_plan(client: Client[NetworkHost]) -> QueuePlan:
+def _own_plan(client: Client[NetworkHost]) -> Plan:
     host = client.host
     return host.rng.choice([each for each in host.simulation.plans_of(host.name) if each.is_made])
 
 
 def _close(name: str) -> Ask:
     """What operations have opened of the queue, for whomever."""
-    return do(CancelReads(name=name))
+    return Ask(CancelReads(name=name))
 
 
-def _target(client: Client[NetworkHost], *, is_transactional: bool) -> QueuePlan:
+def _target(client: Client[NetworkHost], *, is_transactional: bool) -> Plan:
     """Mostly a queue of another host, and mostly one on which one can rely."""
     host, rng = client.host, client.host.rng
     plans = [plan for plan in host.swarm.plans if plan.transactional == is_transactional and plan.key != ADMIN]
     return rng.choice([plan for plan in plans if plan.host != host.name] if rng.random() < 0.9 else plans)
 
 
-def _message(client: Client[NetworkHost], plan: QueuePlan, name: str, kind: Kind) -> SentMessage:
+def _message(client: Client[NetworkHost], plan: Plan, name: str, kind: Kind) -> SentMessage:
     host, rng, simulation = client.host, client.host.rng, client.host.simulation
-    swarm = host.swarm
+    shares = host.swarm.messages
     given: dict[str, Any] = {"recoverable": kind is not Kind.EXPRESS, "priority": rng.choice((3, 3, 0, 7))}
     padding = rng.choice((0, 10, 200))
-    if rng.random() < swarm.expiring:
+    if rng.random() < shares.expiring:
         given["time_to_reach_queue"] = rng.choice((0, 1, 3))
-    if rng.random() < swarm.expiring:
+    if rng.random() < shares.expiring:
         given["time_to_be_received"] = rng.choice((0, 2, 5))
-    if rng.random() < swarm.asking:
+    if rng.random() < shares.asking:
         given["acknowledge"] = acknowledge_text(rng.choice(_ACKS))
         given["admin_queue"] = simulation.own_name(rng.choice(simulation.admins))
-    if rng.random() < swarm.asking:
+    if rng.random() < shares.asking:
         given["journal"] = rng.random() < 0.6
         given["dead_letter"] = rng.random() < 0.6
     message = SentMessage(

@@ -115,7 +115,7 @@ class Reader(Terminal):
         return self.rr.open(opening) if self.rng.random() < 0.6 else self.qp.open(opening)
 
     def _go_on_later(self, sent: object, delay: float | None = None) -> None:
-        think = self.rng.random() * self.remote.host.swarm.think
+        think = self.rng.random() * self.remote.host.faults.think
         self.later(think if delay is None else delay, lambda: self._go_on(sent))
 
     def _go_on(self, sent: Any) -> None:
@@ -200,15 +200,15 @@ class Reader(Terminal):
 
     def _think_about(self, task: Task, ask: Ask) -> None:
         """There is a message: at once or in a while the reader says what becomes of it."""
-        swarm, chance = self.remote.swarm, self.rng.random()
+        drawn, chance = self.remote.drawn, self.rng.random()
         ending = Ending.ACK
         if task.ending is not None:
             ending = task.ending
-        elif chance < swarm.death:
+        elif chance < drawn.death:
             ending = Ending.DIE
-        elif chance < swarm.death + swarm.neglect:
+        elif chance < drawn.death + drawn.neglect:
             ending = Ending.NEGLECT
-        elif chance < swarm.death + swarm.neglect + swarm.nack:
+        elif chance < drawn.death + drawn.neglect + drawn.nack:
             ending = Ending.NACK
         delay = self.rng.random() * _LONG if self.rng.random() < 0.3 else 0.0
         self.later(delay, lambda: self._end(task, ask, ending))
@@ -228,7 +228,7 @@ class Reader(Terminal):
                 self._ask(task, ask)
 
     def _ask(self, task: Task, ask: Ask) -> None:
-        timeout = ask.timeout_s if self.remote.swarm.call_timeout is None else self.remote.swarm.call_timeout
+        timeout = ask.timeout_s if self.remote.drawn.call_timeout is None else self.remote.drawn.call_timeout
         deadline = None if timeout is None else self.simulation.time + timeout
         port = ask.port or (QM2QM_PORT if ask.interface is QM2QM else REMOTE_READ_PORT)
         link = self._link(port, task.lane)

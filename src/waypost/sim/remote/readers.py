@@ -13,13 +13,13 @@ from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT, RemoteSettings
 from waypost.rpc.authentication import AuthLevel
 from waypost.rpc.interface import decode_reply
 from waypost.rpc.settings import RpcSettings
-from waypost.sim.model.remote import Remote, RemoteCall
+from waypost.sim.model.remote import ModelRemote, RemoteCall
 from waypost.sim.remote.links import Link
 from waypost.sim.remote.pdus import Kind, Pdu, take_pdus
 from waypost.sim.remote.reader import Reader
 from waypost.sim.remote.scripts import SCRIPTS
-from waypost.sim.remote.swarm import RemoteSwarm
 from waypost.sim.remote.terminal import Port, Terminal
+from waypost.sim.swarm import ReaderRates
 from waypost.sim.violation import Violation
 from waypost.sim.wires import Wires
 
@@ -40,38 +40,37 @@ class Served:
 
 
 class RemoteReaders:
-    """Network of waypost.sim.network for a simulation with remote readers."""
+    """All that is between the node and its remote readers."""
 
     host: "LocalHost"
 
-    def __init__(self, simulation: "LocalSimulation", swarm: RemoteSwarm) -> None:
+    def __init__(self, simulation: "LocalSimulation", drawn: ReaderRates) -> None:
         self.simulation: Final = simulation
-        self.swarm: Final = swarm
+        self.drawn: Final = drawn
         self.readers: Final[list[Reader]] = []
         self._terminals: Final[dict[str, Terminal]] = {}
         self._served: Final[dict[int, Served]] = {}
         self.wires: Final[Wires[Terminal]] = Wires(
-            simulation, swarm.faults, self._terminals.get, lambda _one, _other: 0.0
+            simulation, simulation.swarm.network, self._terminals.get, lambda _one, _other: 0.0
         )
 
     @property
     def serving(self) -> RemoteServing:
         """How the node is to serve them: whoever comes, without a name, and the simulation is their coordinator."""
-        patience = self.swarm.patience
         settings = RemoteSettings(
-            pending_request_timeout_s=patience.pending_request,
-            transaction_timeout_s=patience.enlistment,
+            pending_request_timeout_s=self.drawn.pending_request_s,
+            transaction_timeout_s=self.drawn.enlistment_s,
             min_auth_level=AuthLevel.NONE,
             allows_nonauthenticated_rpc=True,
         )
-        return RemoteServing(settings, RpcSettings(AuthLevel.NONE, self.swarm.max_fragment), has_coordinator=True)
+        return RemoteServing(settings, RpcSettings(AuthLevel.NONE, self.drawn.max_fragment), has_coordinator=True)
 
     def open(self, host: "LocalHost") -> None:
         self.host = host
         for number in (REMOTE_READ_PORT, QM2QM_PORT):
             port = Port(self, host, number)
             self._terminals[port.address] = port
-        for number, name in enumerate(self.swarm.readers, 1):
+        for number, name in enumerate(self.drawn.scripts, 1):
             reader = Reader(self, f"remote {name}{number}", f"10.0.0.{number}", SCRIPTS[name])
             self.readers.append(reader)
             # There are no queues yet.
@@ -100,10 +99,6 @@ class RemoteReaders:
                 pass
             case _:
                 raise Violation(f"{host.name} wants {effect!r}, which is nothing for remote readers")
-
-    def stopping(self) -> None:
-        """The node says goodbye to everybody."""
-        self.host.stop_remote()
 
     def went_down(self) -> None:
         self._served.clear()
@@ -166,7 +161,7 @@ class RemoteReaders:
         pdus = list(take_pdus(served.incoming))
         calls = {pdu.call_id: self._call(connection, served, link, pdu) for pdu in pdus if _is_request(pdu)}
 
-        def tell(model: Remote) -> None:
+        def tell(model: ModelRemote) -> None:
             if not model.is_open(connection):
                 # Its time to bind has just ended.
                 return
@@ -206,7 +201,7 @@ class RemoteReaders:
     def _keep_alive(self) -> None:
         """Both sides look for dead connections now and then, as TCP does."""
         self.wires.find_dead()
-        self.simulation.schedule(self.swarm.keep_alive, self._keep_alive, _ALWAYS)
+        self.simulation.schedule(self.drawn.keep_alive, self._keep_alive, _ALWAYS)
 
 
 class _Always:

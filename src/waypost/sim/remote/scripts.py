@@ -13,9 +13,10 @@ from waypost.remote.interfaces import qm2qm, remote_read
 from waypost.remote.interfaces.qm2qm import QM2QM
 from waypost.remote.interfaces.remote_read import REMOTE_READ, ReceiveAction
 from waypost.remote.remote_read.coordinator import local_token
-from waypost.sim.client import Ask, Pause, Result, do
+from waypost.sim.client import Ask, Pause, Result
 from waypost.sim.local.arguments import SYSTEM, format_name
 from waypost.sim.model.remote_read import LAST
+from waypost.sim.operations import Coordinate, Phase
 from waypost.sim.plans import begin, end_of
 from waypost.sim.remote.reader import Reader
 from waypost.sim.remote.tasks import Await, Begin, Die, Do, Ending, GiveUp, Local, Script, Step, Task
@@ -94,7 +95,7 @@ def rude(reader: Reader) -> Script:
     yield Await(tasks[0][0])
     yield Do(Task(_close_rudely(queue)))
     if transaction is not None:
-        yield Local(Ask("abort_prepared", (transaction.identifier,)))
+        yield Local(Ask(Coordinate(Phase.ABORT, transaction.identifier)))
     for task, _ in tasks:
         yield Await(task)
 
@@ -233,12 +234,12 @@ def transactional(reader: Reader) -> Script:
             continue
         transaction = _transaction(reader)
         if kind < 0.5:
-            yield Local(do(begin(transaction.identifier)))
+            yield Local(Ask(begin(transaction.identifier)))
         else:
             reader.remote.host.history.enlists(transaction.identifier)
         is_good = yield from _receive_in(reader, queue, key, transaction)
         if kind < 0.5:
-            yield Local(do(end_of(transaction.identifier, commits=is_good and rng.random() < 0.8)))
+            yield Local(Ask(end_of(transaction.identifier, commits=is_good and rng.random() < 0.8)))
         else:
             yield from _conclude(reader, transaction, is_good=is_good)
         reader.rr.transaction_ended(transaction)
@@ -270,29 +271,21 @@ def _conclude(reader: Reader, transaction: Transaction, *, is_good: bool) -> Gen
     if rng.random() < 0.1:
         return
     if not is_good or rng.random() < 0.2:
-        yield Local(Ask("abort_prepared", (identifier,)))
+        yield Local(Ask(Coordinate(Phase.ABORT, identifier)))
         return
-    prepared: Result = yield Local(Ask("prepare", (identifier,)))
+    prepared: Result = yield Local(Ask(Coordinate(Phase.PREPARE, identifier)))
     if prepared.value != "PrepareRequestDone":
         return
     yield Pause(rng.choice((0.0, 0.1)))
     if rng.random() < 0.8:
         decided[identifier] = True
-        yield Local(Ask("commit_prepared", (identifier,)))
+        yield Local(Ask(Coordinate(Phase.COMMIT, identifier)))
     else:
-        yield Local(Ask("abort_prepared", (identifier,)))
+        yield Local(Ask(Coordinate(Phase.ABORT, identifier)))
 
 
 SCRIPTS: Final[dict[str, Callable[[Reader], Script]]] = {
-    "receiver": receiver,
-    "waiter": waiter,
-    "rude": rude,
-    "browser": browser,
-    "seeker": seeker,
-    "mover": mover,
-    "purger": purger,
-    "transactional": transactional,
-    "owner": owner,
+    script.__name__: script for script in (receiver, waiter, rude, browser, seeker, mover, purger, transactional, owner)
 }
 
 

@@ -4,33 +4,35 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Final
 
-from waypost.spark.options import Place
+from waypost.spark.options import Endpoint
 from waypost.spark.origin import Origin
 
 
-def open_origin(place: Place) -> Origin:
+def open_origin(endpoint: Endpoint) -> Origin:
     """Close it when it is not needed any more. Raises WaypostError if nothing answers there."""
-    return _OPENERS[place.kind](place)
+    return _OPENERS[endpoint.kind](endpoint)
 
 
-def _daemon(place: Place) -> Origin:
-    client = import_module("waypost.client.bulk.client").BulkClient(place.address, place.secret, place.timeout_s)
-    opened: Origin = import_module("waypost.spark.origins.daemon").DaemonOrigin(client, place)
+def _daemon(endpoint: Endpoint) -> Origin:
+    client = import_module("waypost.client.bulk.client").BulkClient(
+        endpoint.address, endpoint.secret, endpoint.timeout_s
+    )
+    opened: Origin = import_module("waypost.spark.origins.daemon").DaemonOrigin(client, endpoint)
     return opened
 
 
-def _host(place: Place) -> Origin:
+def _host(endpoint: Endpoint) -> Origin:
     host = import_module("waypost.client.host").msmq(
-        place.address, timeout=place.timeout_s, user=place.user, password=place.secret
+        endpoint.address, timeout=endpoint.timeout_s, user=endpoint.user, password=endpoint.secret
     )
     opened: Origin = import_module("waypost.spark.origins.host").HostOrigin(host)
     return opened
 
 
-def _store(place: Place) -> Origin:
-    folder = import_module("waypost.client.bulk.folder").FolderReader(place.address)
-    opened: Origin = import_module("waypost.spark.origins.store").StoreOrigin(folder, place.locked)
+def _store(endpoint: Endpoint) -> Origin:
+    folder = import_module("waypost.client.bulk.folder").FolderReader(endpoint.address)
+    opened: Origin = import_module("waypost.spark.origins.store").StoreOrigin(folder, endpoint.locked)
     return opened
 
 
-_OPENERS: Final[dict[str, Callable[[Place], Origin]]] = {"daemon": _daemon, "host": _host, "store": _store}
+_OPENERS: Final[dict[str, Callable[[Endpoint], Origin]]] = {"daemon": _daemon, "host": _host, "store": _store}

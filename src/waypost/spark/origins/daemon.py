@@ -8,16 +8,16 @@ from msgspec.structs import replace
 from waypost.api.bulk import Claim, Claimed, ReadClaim, RemoveRange
 from waypost.arrow.packets import Packets
 from waypost.client.bulk.client import BulkClient
-from waypost.spark.options import Place
+from waypost.spark.options import Endpoint
 from waypost.spark.origins.reading import RangeReading
 
 
 class DaemonOrigin(RangeReading[BulkClient]):
     """See waypost.spark.origin.Origin."""
 
-    def __init__(self, client: BulkClient, place: Place) -> None:
-        super().__init__(client, place.locked)
-        self._place: Final = place
+    def __init__(self, client: BulkClient, endpoint: Endpoint) -> None:
+        super().__init__(client, endpoint.locked)
+        self._endpoint: Final = endpoint
 
     def remove(self, wanted: RemoveRange) -> int:
         count = 0
@@ -29,7 +29,7 @@ class DaemonOrigin(RangeReading[BulkClient]):
                 return count
 
     def claim(self, wish: Claim) -> Claimed:
-        return self._client.claim(replace(wish, lease_s=self._place.lease_s, max_aborts=self._place.max_aborts))
+        return self._client.claim(replace(wish, lease_s=self._endpoint.lease_s, max_aborts=self._endpoint.max_aborts))
 
     def settle(self, name: str, claim: str, after: int, *, epoch: str) -> None:
         if after:

@@ -44,8 +44,6 @@ from waypost.spark.pipelines.manifest import (
 
 FORMATS: Final = ("parquet", "delta", "iceberg")
 CHECKPOINTS: Final = "_checkpoints"
-# What a batch is at most: a few hundred MiB of files, and as many messages to hold back from a purge.
-MESSAGES_PER_BATCH: Final = 1_000_000
 
 
 class Table(Protocol):

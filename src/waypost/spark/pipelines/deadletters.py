@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 
 from waypost.arrow import schema
 from waypost.errors import InvalidParameter
+from waypost.guid import GUID_PATTERN
 from waypost.spark.pipelines.expressions import message_id_text
 from waypost.spark.pipelines.sending import like
 from waypost.wire.message_class import NEGATIVE, MessageClass
@@ -33,8 +34,7 @@ REASONS: Final = {
 _CLASS: Final = re.compile(r"0x[0-9a-fA-F]{1,4}")
 # What is asked for of letters.
 COLUMNS: Final = (*schema.DEFAULT.names, "body_kind")
-# What makes labels of one kind differ.
-_GUID: Final = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+# What makes labels of one kind differ, besides GUIDs.
 _NUMBER: Final = r"[0-9]+"
 
 
@@ -94,7 +94,7 @@ def triage(letters: DataFrame) -> DataFrame:
     label as it is.
     """
     kind = sf.col("body_kind") if "body_kind" in letters.columns else sf.format_string("0x%04X", "body_type")
-    form = sf.regexp_replace(sf.regexp_replace("label", _GUID, "#"), _NUMBER, "#")
+    form = sf.regexp_replace(sf.regexp_replace("label", GUID_PATTERN, "#"), _NUMBER, "#")
     return (
         letters.groupBy(
             reason().alias("reason"), "message_class", "dest_queue", form.alias("label_form"), kind.alias("body_kind")

@@ -7,6 +7,8 @@ from enum import StrEnum
 from html import escape
 from typing import Final
 
+from waypost.api.excerpt import printable
+
 _BYTE_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 _TIME_UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _MARKUP: Final = re.compile(r"[\\`*_\[\]<>|&~#$@]|(?<=[A-Za-z]):(?=//)|(?<=www)\.", re.IGNORECASE)
@@ -50,10 +52,10 @@ def shown(value: object, kind: Kind = Kind.TEXT) -> str:
         case bytes() | bytearray():
             return value.hex()
         case str():
-            return clean(value.strip("{}")[:8] if kind is Kind.GUID else value)
+            return printable(value.strip("{}")[:8] if kind is Kind.GUID else value)
         case Sequence():
             return ", ".join(shown(each, kind) for each in value)
-    return clean(str(value))
+    return printable(str(value))
 
 
 def in_utc(value: datetime) -> datetime:
@@ -94,18 +96,9 @@ def _seconds(value: float) -> str:
     return f"{whole // size} {unit} {rest} {smaller}" if rest else f"{whole // size} {unit}"
 
 
-def clean(text: str) -> str:
-    """The text with everything that is no visible letter written as an escape, bidirectional marks too."""
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape", "surrogatepass").decode() for letter in text
-    )
-
-
 def short(text: str, length: int) -> str:
     """The text with its middle left out if it is too long."""
-    text = clean(text)
+    text = printable(text)
     if len(text) <= length:
         return text
     tail = (length - 1) // 2
@@ -113,12 +106,12 @@ def short(text: str, length: int) -> str:
 
 
 def html(text: str) -> str:
-    return escape(clean(text), quote=True)
+    return escape(printable(text), quote=True)
 
 
 def markdown(text: str) -> str:
     """In running text or in the cell of a table: no markup, no link, no new line."""
-    return _MARKUP.sub(r"\\\g<0>", clean(text))
+    return _MARKUP.sub(r"\\\g<0>", printable(text))
 
 
 def csv_cell(value: object) -> str:
@@ -136,5 +129,5 @@ def csv_cell(value: object) -> str:
             return str(value.total_seconds())
         case bytes() | bytearray():
             return value.hex()
-    text = clean(value) if isinstance(value, str) else shown(value)
+    text = printable(value) if isinstance(value, str) else shown(value)
     return f"'{text}" if text.startswith(_FORMULA) else text

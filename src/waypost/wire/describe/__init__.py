@@ -142,7 +142,7 @@ class _Chain:
         self.at = end
 
     def _ack_body(self, packet: Packet | None) -> None:
-        """The body of a transactional acknowledgment has fields of its own, which stand inside MessageBody."""
+        """The body of a transactional acknowledgment has fields, which are inside MessageBody."""
         if isinstance(packet, OrderAck):
             self._body("OrderAck Body", "MS-MQQB 2.2.4.1", tables.ORDER_ACK_BODY)
         elif isinstance(packet, FinalAck):

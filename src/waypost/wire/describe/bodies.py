@@ -1,4 +1,4 @@
-"""A message body as people read it: the value that its BodyType tells, or text where bytes are text.
+"""A message body as people read it: the value by its BodyType, or text where bytes are text.
 
 BodyType uses the whole space of variant types, of which MS-MQMQ 2.2.12 names a part; the others are those that the
 formatters of Windows write.
@@ -29,7 +29,7 @@ _NAMES: Final = {**_OTHER_NAMES, **{member.value: member.name for member in VarT
 _WIDE: Final = frozenset((VT_BSTR, VarType.VT_LPWSTR))
 _TEXT: Final = _WIDE | {VarType.VT_EMPTY, VT_LPSTR, VT_VECTOR | VarType.VT_UI1, VT_ARRAY | VarType.VT_UI1}
 
-# How the meaning of bytes that are text begins.
+# Prefix of the meaning of bytes that are text.
 TEXT_MARK: Final = "text ("
 
 _LINE_BREAKS: Final = str.maketrans("", "", "\t\r\n")
@@ -41,7 +41,7 @@ def variant(raw: int) -> tuple[Value, str]:
 
 
 def body_text(body: bytes, body_type: int) -> str:
-    """What the body says, if its type tells how to read it and it can be read so."""
+    """The text of a body whose type is a text type; empty if it does not decode."""
     if body_type in _TEXT:
         return _text(body, body_type)
     # VARIANT_BOOL has two bytes, but not every sender writes both.
@@ -60,7 +60,7 @@ def _text(body: bytes, body_type: int) -> str:
             text = body.decode(encoding).removeprefix("\ufeff").rstrip("\0")
         except UnicodeDecodeError:
             continue
-        # Any two bytes are some letter of UTF-16, most of them Chinese.
+        # Any two bytes are a character of UTF-16, most of them Chinese.
         is_guess = encoding == "utf-16-le" and not is_wide
         if text and text.translate(_LINE_BREAKS).isprintable() and not (is_guess and _is_mostly_foreign(text)):
             return f"{TEXT_MARK}{encoding}): {text}"
@@ -73,7 +73,7 @@ def _is_mostly_foreign(text: str) -> bool:
 
 def _date(days: float) -> str:
     """VT_DATE counts days from 1899-12-30; before it, the fraction still counts forward from midnight."""
-    # What is nearly 0 or beyond all calendars is a number of another kind.
+    # A number near 0 or beyond all calendars is not a date.
     if not 1e-6 < abs(days) < 2_958_466:
         return ""
     return _moment(datetime(1899, 12, 30, tzinfo=UTC), timedelta(days=int(days) + abs(days - int(days))))

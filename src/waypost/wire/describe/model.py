@@ -1,4 +1,4 @@
-"""What a description consists of, and the machine that makes it from tables.
+"""The parts of a description, and the machine that makes it from tables.
 
 A table names the fields of one fixed run in the order of its `struct.Struct`, which gives their offsets and sizes; a
 field may have a table of its bits. Nothing here knows a header.
@@ -21,7 +21,7 @@ Show = Callable[[Any], tuple[Value, str]]
 class FieldText:
     """A field. Its value is a number, a text (in hexadecimal for flags and codes) or bytes.
 
-    Bits of a word are fields of their own, named Word.BITS, with the offset and the size of the word.
+    Bits of a word are separate fields, named Word.BITS, with the offset and the size of the word.
     """
 
     name: str

@@ -113,7 +113,7 @@ ESTABLISH_CONNECTION: Final = Run(
         (
             Bits("RE", internal_packets.RE, "reserved, always 16"),
             Bits("SE", internal_packets.SE, {0: "a ping was sent before", 1: "no ping was sent before"}),
-            Bits("OS", internal_packets.OS, {0: "initiator is no server system", 1: "initiator is a server system"}),
+            Bits("OS", internal_packets.OS, {0: "initiator is not a server system", 1: "initiator is a server system"}),
             flag("QS", internal_packets.QS, "the transport supports guaranteed quality of service"),
         ),
     ),
@@ -146,7 +146,7 @@ PING: Final = Run(
         "Flags",
         as_it_is,
         (
-            Bits("RC", ping.RC, {0: "initiator is a server system", 1: "initiator is no server system"}),
+            Bits("RC", ping.RC, {0: "initiator is a server system", 1: "initiator is not a server system"}),
             flag("RF", ping.RF, "the acceptor would refuse a session"),
         ),
     ),

@@ -1,4 +1,4 @@
-"""How single values are shown: numbers, codes, GUIDs, times, texts, names of queues."""
+"""Display of single values: numbers, codes, GUIDs, times, texts, names of queues."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from waypost.wire.base_header import SIGNATURE
 from waypost.wire.codec import INFINITE
 from waypost.wire.describe.model import Show, Value
 from waypost.wire.format_names import DistributionListFormatName, PrivateFormatName, PublicFormatName
-from waypost.wire.identifiers import MessageIdentifier
+from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.message_class import MessageClass, meaning
 from waypost.wire.multi_queue import MqfDirectQueueFormatName, MqfDistributionQueueFormatName, MqfName
 from waypost.wire.queue_names import DirectQueueFormatName, PrivateQueueFormatName, PublicQueueFormatName
@@ -64,7 +64,8 @@ def signature(raw: int) -> tuple[Value, str]:
 
 
 def sequence_id(raw: int) -> tuple[Value, str]:
-    return raw, f"TimeStamp {raw >> 32}, Ordinal {raw & 0xFFFF_FFFF}"
+    identifier = TxSequenceId.of(raw)
+    return raw, f"TimeStamp {identifier.time_stamp}, Ordinal {identifier.ordinal}"
 
 
 def ack_bits(raw: int) -> tuple[Value, str]:

@@ -52,9 +52,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-# How long a transaction may rest before the daemon aborts it, if nothing else is said.
-TRANSACTION_SECONDS: Final = 60.0
-
 _sent_ids: Final = Decoder(SentIds)
 _packets: Final = Decoder(Packets)
 _greeting: Final = Decoder(Greeting)

@@ -9,6 +9,7 @@ import socket
 import ssl
 import sys
 import time
+from collections.abc import Generator
 from contextlib import suppress
 from importlib import import_module
 from math import ceil
@@ -16,24 +17,25 @@ from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from waypost.api.names import Name, format_name
+from waypost.api.events import Events
 from waypost.api.operations import CloseQueue, CursorRead, Operation, Read, checked
 from waypost.api.status import ShowVerification, StartVerification
 from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
 from waypost.client.transports.http.asking import (
     LOOK_SECONDS,
-    TRANSACTION_SECONDS,
     Asking,
     Wait,
     greeting,
     report_of,
 )
+from waypost.client.transports.http.events import EventReader, events_request
 from waypost.client.transports.http.exchanges import Conversation, Exchange
 from waypost.client.transports.http.http11 import Response, ResponseParser
-from waypost.errors import CannotConnect, ServiceNotAvailable, WaypostError
+from waypost.client.transports.http.shell import Shell
+from waypost.core.message import Message
+from waypost.errors import CannotConnect, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure
-from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from waypost.api.status import StoreReport
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-_MAX_IDLE: Final = 64
 # A connection that has rested longer is looked at before it is used: the daemon may have closed it.
 _RESTED_SECONDS: Final = 0.5
 _SHORT: Final = 16_384
@@ -51,53 +52,22 @@ _TIMEVAL: Final = Struct("@ll")
 _HAS_TIMEVAL: Final = sys.platform != "win32"
 
 
-class Http:
+class Http(Shell["_Link"]):
     """A transport for threads."""
 
-    __slots__ = ("_address", "_asking", "_closing", "_idle", "_is_closed", "_process", "_waiting", "url")
-
-    path: Final = None
-    transaction_s: Final = TRANSACTION_SECONDS
-    browses_by_cursor: Final = False
-    without_transactions: Final = ""
+    __slots__ = ("_closing", "_process")
 
     def __init__(self, address: Address) -> None:
-        self._address: Final = address
-        self.url: Final[str | None] = address.url
+        super().__init__(address)
         self._process = os.getpid()
-        self._is_closed = False
         self._closing: Final = Lock()
-        self._idle: list[_Link] = []
-        # The reads that wait for a message, with the connections that they use at the moment.
-        self._waiting: dict[Wait, _Link | None] = {}
         try:
             with address.first_answer():
                 found = self.carry(greeting())
         except BaseException:
             self._close_idle()
             raise
-        self._asking: Final = Asking(found)
-
-    @property
-    def computer(self) -> str:
-        return self._asking.computer
-
-    def named(self, name: Name) -> FormatName:
-        return format_name(name, self.computer)
-
-    @property
-    def guid(self) -> str:
-        return self._asking.guid
-
-    @property
-    def address(self) -> Address:
-        """Where the daemon is. Raises ServiceNotAvailable when the connection to it is closed."""
-        if self._is_closed:
-            raise ServiceNotAvailable("the connection to the queue manager is closed")
-        return self._address
-
-    def check(self) -> None:
-        assert self.address
+        self._asking = Asking(found)
 
     def call(self, operation: Operation[R]) -> R:
         return checked(operation, self._reply(operation))
@@ -118,11 +88,45 @@ class Http:
         self.call(operation)
 
     def cancel(self, name: str) -> None:
-        for wait, link in tuple(self._waiting.items()):
-            if wait.on == name:
-                wait.is_cancelled = True
-                if link is not None:
-                    link.cancel()
+        self._cancel_waits(name)
+
+    def events(self, wanted: Events, timeout_s: float) -> Generator[Message, None, None]:
+        """On a connection for this alone."""
+        self.check()
+        reader, wait, link = EventReader(self._address, timeout_s), Wait(wanted.name), self._connect()
+        self._waiting[wait] = link
+        try:
+            link.send(events_request(self._address, wanted), self._address.timeout)
+            while not reader.is_open:
+                reader.feed(link.read(self._address.timeout), time.monotonic())
+        except BaseException as error:
+            del self._waiting[wait]
+            link.close()
+            if isinstance(error, NotSent | Lost):
+                raise reader.lost(error) from None
+            raise
+        return self._follow(reader, wait, link)
+
+    def _follow(self, reader: EventReader, wait: Wait, link: "_Link") -> Generator[Message, None, None]:
+        try:
+            while True:
+                while reader.messages:
+                    yield reader.messages.popleft()
+                if wait.is_cancelled:
+                    raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED)
+                seconds = reader.wait_s(time.monotonic())
+                if not seconds:
+                    return
+                try:
+                    reader.feed(link.read(seconds), time.monotonic())
+                except Lost as error:
+                    if wait.is_cancelled:
+                        raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED) from None
+                    if reader.wait_s(time.monotonic()):
+                        raise reader.lost(error) from None
+        finally:
+            del self._waiting[wait]
+            link.close()
 
     def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":
         making = import_module("waypost.client.backups.making")
@@ -145,10 +149,7 @@ class Http:
             if self._is_closed:
                 return
             try:
-                for wait, link in tuple(self._waiting.items()):
-                    wait.is_cancelled = True
-                    if link is not None:
-                        link.cancel()
+                self._cancel_waits()
                 # What the daemon does not hear of ends there by itself.
                 with suppress(WaypostError):
                     for operation in tuple(self._asking.to_end.values()):
@@ -202,18 +203,12 @@ class Http:
                 raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED) from None
             raise
         finally:
-            if wait is not None:
-                self._waiting[wait] = None
-            if is_kept and not link.is_cancelled and not self._is_closed and len(self._idle) < _MAX_IDLE:
-                self._idle.append(link)
-            else:
-                link.close()
+            self._give_back(link, wait, is_kept=is_kept)
         return response
 
     def _take(self) -> "_Link | None":
         """A connection that is not in use, if there is one."""
-        if self._is_closed:
-            raise ServiceNotAvailable("the connection to the queue manager is closed")
+        self.check()
         if self._process != os.getpid():
             # They belong to the process that forked this one.
             self._idle = []
@@ -237,10 +232,6 @@ class Http:
         except (OSError, UnicodeError) as error:
             raise address.cannot_connect(error) from None
         return _Link(connection)
-
-    def _close_idle(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
 
 
 class _Link:
@@ -284,6 +275,28 @@ class _Link:
                     raise Lost("the daemon closed it")
         self._rested_since = time.monotonic()
         return response
+
+    def send(self, request: bytes, timeout: float) -> None:
+        """For an answer that is read as it comes."""
+        self._set_timeout(timeout)
+        try:
+            self._socket.sendall(request)
+        except (OSError, ValueError) as error:
+            raise NotSent(reason_of(error)) from None
+
+    def read(self, timeout: float) -> bytes:
+        """Some bytes of it. Raises Lost if none come in time, or will."""
+        # The kernel takes a limit of nothing as none.
+        self._set_timeout(max(timeout, 0.001))
+        try:
+            data = self._socket.recv(_SHORT)
+        except (BlockingIOError, TimeoutError, ssl.SSLWantReadError):
+            raise Lost(f"nothing came within {timeout:g} seconds") from None
+        except (OSError, ValueError) as error:
+            raise Lost(reason_of(error)) from None
+        if not data:
+            raise Lost("the daemon closed it")
+        return data
 
     def is_alive(self) -> bool:
         """Whether the daemon has neither closed it nor said anything unasked, as far as one can tell."""

@@ -59,6 +59,17 @@ class ResponseParser:
         self._body = bytearray()
 
     @property
+    def status(self) -> int:
+        """0 until the head is read."""
+        return self._status
+
+    def take(self) -> bytes:
+        """What came of the body: for one that is read as it comes, and never whole."""
+        taken = b"".join(self._chunks)
+        self._chunks.clear()
+        return taken
+
+    @property
     def missing(self) -> int:
         """How many bytes will come at least, as far as one can tell."""
         return 1 if self._is_chunked or not self._status or self._missing is None else self._missing

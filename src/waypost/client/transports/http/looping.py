@@ -1,30 +1,33 @@
 """Conversations with the daemon for an event loop: those of the transport for threads, with coroutines."""
 
 import asyncio
+import time
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from importlib import import_module
 from math import ceil
 from socket import IPPROTO_TCP, TCP_NODELAY
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from waypost.api.names import Name, format_name
+from waypost.api.events import Events
 from waypost.api.operations import CloseQueue, CursorRead, Operation, Read, checked
 from waypost.api.status import ShowVerification, StartVerification
 from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
 from waypost.client.transports.http.asking import (
     LOOK_SECONDS,
-    TRANSACTION_SECONDS,
     Asking,
     Wait,
     greeting,
     report_of,
 )
+from waypost.client.transports.http.events import EventReader, events_request
 from waypost.client.transports.http.exchanges import Conversation, Exchange
 from waypost.client.transports.http.http11 import Response, ResponseParser
-from waypost.errors import CannotConnect, DecodeError, InvalidParameter, ServiceNotAvailable, WaypostError
+from waypost.client.transports.http.shell import Shell
+from waypost.core.message import Message
+from waypost.errors import CannotConnect, DecodeError, InvalidParameter, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure
-from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from waypost.api.status import StoreReport
@@ -33,27 +36,17 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-_MAX_IDLE: Final = 64
+_PART: Final = 1 << 16
 
 
-class AioHttp:
+class AioHttp(Shell["_Link"]):
     """A transport for one event loop."""
 
-    __slots__ = ("_address", "_asking", "_idle", "_is_closed", "_loop", "_waiting", "url")
-
-    path: Final = None
-    transaction_s: Final = TRANSACTION_SECONDS
-    browses_by_cursor: Final = False
-    without_transactions: Final = ""
-    _asking: Asking
+    __slots__ = ("_loop",)
 
     def __init__(self, address: Address) -> None:
-        self._address: Final = address
+        super().__init__(address)
         self._loop: Final = asyncio.get_running_loop()
-        self._is_closed = False
-        self._idle: list[_Link] = []
-        self._waiting: dict[Wait, _Link | None] = {}
-        self.url: Final[str | None] = address.url
 
     @classmethod
     async def open(cls, address: Address) -> "AioHttp":
@@ -67,27 +60,6 @@ class AioHttp:
             raise
         shell._asking = Asking(found)
         return shell
-
-    @property
-    def computer(self) -> str:
-        return self._asking.computer
-
-    def named(self, name: Name) -> FormatName:
-        return format_name(name, self.computer)
-
-    @property
-    def guid(self) -> str:
-        return self._asking.guid
-
-    @property
-    def address(self) -> Address:
-        """Where the daemon is. Raises ServiceNotAvailable when the connection to it is closed."""
-        if self._is_closed:
-            raise ServiceNotAvailable("the connection to the queue manager is closed")
-        return self._address
-
-    def check(self) -> None:
-        assert self.address
 
     async def call(self, operation: Operation[R]) -> R:
         return checked(operation, await self._reply(operation))
@@ -108,11 +80,46 @@ class AioHttp:
         await self.call(operation)
 
     async def cancel(self, name: str) -> None:
-        for wait, link in tuple(self._waiting.items()):
-            if wait.on == name:
-                wait.is_cancelled = True
-                if link is not None:
-                    link.cancel()
+        self._cancel_waits(name)
+
+    async def events(self, wanted: Events, timeout_s: float) -> AsyncGenerator[Message, None]:
+        """On a connection for this alone."""
+        self.check()
+        self.check_loop()
+        reader, wait, link = EventReader(self._address, timeout_s), Wait(wanted.name), await self._connect_events()
+        self._waiting[wait] = link
+        try:
+            link.send(events_request(self._address, wanted))
+            while not reader.is_open:
+                reader.feed(await link.read(self._address.timeout), time.monotonic())
+        except BaseException as error:
+            del self._waiting[wait]
+            link.cancel()
+            if isinstance(error, Lost):
+                raise reader.lost(error) from None
+            raise
+        return self._follow(reader, wait, link)
+
+    async def _follow(self, reader: EventReader, wait: Wait, link: "_EventLink") -> AsyncGenerator[Message, None]:
+        try:
+            while True:
+                while reader.messages:
+                    yield reader.messages.popleft()
+                if wait.is_cancelled:
+                    raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED)
+                seconds = reader.wait_s(time.monotonic())
+                if not seconds:
+                    return
+                try:
+                    reader.feed(await link.read(seconds), time.monotonic())
+                except Lost as error:
+                    if wait.is_cancelled:
+                        raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED) from None
+                    if reader.wait_s(time.monotonic()):
+                        raise reader.lost(error) from None
+        finally:
+            del self._waiting[wait]
+            link.cancel()
 
     async def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":
         making = import_module("waypost.client.backups.making")
@@ -133,10 +140,7 @@ class AioHttp:
             return
         self.check_loop()
         try:
-            for wait, link in tuple(self._waiting.items()):
-                wait.is_cancelled = True
-                if link is not None:
-                    link.cancel()
+            self._cancel_waits()
             with suppress(WaypostError):
                 for operation in tuple(self._asking.to_end.values()):
                     await self.call(operation)
@@ -203,18 +207,12 @@ class AioHttp:
                 raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED) from None
             raise
         finally:
-            if wait is not None:
-                self._waiting[wait] = None
-            if is_kept and not link.is_cancelled and not self._is_closed and len(self._idle) < _MAX_IDLE:
-                self._idle.append(link)
-            else:
-                link.close()
+            self._give_back(link, wait, is_kept=is_kept)
         return response
 
     def _take(self) -> "_Link | None":
         """A connection that is not in use, if there is one."""
-        if self._is_closed:
-            raise ServiceNotAvailable("the connection to the queue manager is closed")
+        self.check()
         while self._idle:
             link = self._idle.pop()
             if link.is_alive:
@@ -237,9 +235,43 @@ class AioHttp:
             raise address.cannot_connect(error) from None
         return link
 
-    def _close_idle(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
+    async def _connect_events(self) -> "_EventLink":
+        address = self._address
+        name = address.host if address.tls is not None else None
+        connecting = asyncio.open_connection(address.host, address.port, ssl=address.tls, server_hostname=name)
+        try:
+            return _EventLink(*await asyncio.wait_for(connecting, address.timeout))
+        except (OSError, UnicodeError, TimeoutError) as error:
+            raise address.cannot_connect(error) from None
+
+
+class _EventLink:
+    """One connection, whose only answer is read as it comes."""
+
+    __slots__ = ("_reader", "_writer")
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader: Final = reader
+        self._writer: Final = writer
+
+    def send(self, request: bytes) -> None:
+        self._writer.write(request)
+
+    async def read(self, timeout: float) -> bytes:
+        """Some bytes. Raises Lost if none come in time, or will."""
+        try:
+            data = await asyncio.wait_for(self._reader.read(_PART), timeout)
+        except TimeoutError:
+            raise Lost(f"nothing came within {timeout:g} seconds") from None
+        except OSError as error:
+            raise Lost(reason_of(error)) from None
+        if not data:
+            raise Lost("the daemon closed it")
+        return data
+
+    def cancel(self) -> None:
+        """End it, also while a task reads."""
+        self._writer.transport.abort()
 
 
 class _Link(asyncio.Protocol):

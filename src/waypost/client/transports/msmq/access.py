@@ -1,22 +1,11 @@
 """How the queues of a host are read: at which ports of RPC, and who says to be the reader."""
 
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
 
 from waypost.api.excerpt import excerpt
 from waypost.errors import AuthenticationFailed, InvalidParameter
-from waypost.rpc.authentication import AuthLevel
-
-Level: TypeAlias = Literal["none", "connect", "integrity", "privacy"]
-
-MAPPER_PORT: Final = 135
-
-LEVELS: Final[dict[str, AuthLevel]] = {
-    "none": AuthLevel.NONE,
-    "connect": AuthLevel.CONNECT,
-    "integrity": AuthLevel.INTEGRITY,
-    "privacy": AuthLevel.PRIVACY,
-}
+from waypost.rpc.authentication import LEVELS, AuthLevel
+from waypost.rpc.settings import MAPPER_PORT
 
 
 class NoCredentials(AuthenticationFailed):

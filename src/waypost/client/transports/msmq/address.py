@@ -5,7 +5,6 @@ import re
 import socket
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 from typing import Final
 
 from waypost.api.excerpt import excerpt
@@ -13,7 +12,6 @@ from waypost.api.names import Name, format_name
 from waypost.drive.new_guid import new_guid
 from waypost.errors import DecodeError, HostError, InvalidParameter, UnsupportedFormatName
 from waypost.guid import parse_guid
-from waypost.transfer.settings import SESSION_PORT
 from waypost.wire.format_names import (
     DirectFormatName,
     FormatName,
@@ -23,7 +21,9 @@ from waypost.wire.format_names import (
     PublicFormatName,
     Suffix,
 )
+from waypost.wire.ip_addresses import is_address
 from waypost.wire.path_names import QueueKind, check_computer_name
+from waypost.wire.session_header import SESSION_PORT
 
 DEFAULT_PORT: Final = SESSION_PORT
 DEFAULT_TIMEOUT: Final = 30.0
@@ -56,12 +56,12 @@ class HostAddress:
         """Raises InvalidParameter, or IllegalPathName for what can be no host."""
         if not isinstance(host, str):
             raise InvalidParameter(f"a host is named by text, not by {excerpt(host)}")
-        if not _is_address(host):
+        if not is_address(host):
             check_computer_name(host, 0)
             _refuse_port(host)
         if not isinstance(port, int) or not 0 < port <= 0xFFFF:
             raise InvalidParameter(f"a port is a number from 1 to 65535, not {excerpt(port)}")
-        if not isinstance(bind, str) or (bind and not _is_address(bind)):
+        if not isinstance(bind, str) or (bind and not is_address(bind)):
             raise InvalidParameter(f"bind is an IP address of this computer, not {excerpt(bind)}")
         if not isinstance(timeout, int | float) or not 0 < timeout < 1_000_000:
             raise InvalidParameter(f"timeout is a number of seconds, not {excerpt(timeout)}")
@@ -76,7 +76,7 @@ class HostAddress:
         """The queue that `name` means on the host. Raises what waypost.api.names does."""
         found = format_name(name, _HERE)
         if isinstance(found, DirectFormatName) and found.address == _HERE:
-            return replace(found, protocol=Protocol.TCP if _is_address(self.host) else Protocol.OS, address=self.host)
+            return replace(found, protocol=Protocol.TCP if is_address(self.host) else Protocol.OS, address=self.host)
         return found
 
     def destination(self, name: Name) -> FormatName:
@@ -122,14 +122,6 @@ class HostAddress:
                 f"and {count - len(sent)} were not sent"
             )
         return kind(f"{self.text} {reason}; {outcome}", tuple(sorted(acknowledged)), tuple(unknown))
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _refuse_port(host: str) -> None:

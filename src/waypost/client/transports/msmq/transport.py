@@ -4,11 +4,12 @@ An event loop does all of it; the transport for threads has one in a thread of i
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from typing import Final, TypeVar
 
 from msgspec import UNSET, UnsetType
 
+from waypost.api.events import Events
 from waypost.api.messages import Received, Sent
 from waypost.api.names import Name
 from waypost.api.opened import Handle
@@ -40,6 +41,7 @@ from waypost.client.transports.msmq.queue_reader import CursorReader, QueueReade
 from waypost.client.transports.msmq.reader import Reader
 from waypost.client.transports.msmq.sender import Sender
 from waypost.client.transports.msmq.thread import HostThread
+from waypost.core.message import Message
 from waypost.core.queues import AccessType
 from waypost.drive.new_guid import new_guid
 from waypost.errors import InvalidHandle, InvalidParameter, Timeout, TransactionUsage
@@ -76,6 +78,15 @@ class _Msmq:
     def named(self, name: Name) -> FormatName:
         return self.address.source(name)
 
+    def check(self) -> None:
+        """Only what is asked for shows whether it is closed."""
+
+    def _refused(self, what: str) -> InvalidParameter:
+        return InvalidParameter(
+            f"waypost.msmq sends and reads messages, and cannot do {what!r} at {self.address.text}; use a queue "
+            "manager, with waypost.open or waypost.connect"
+        )
+
 
 class AioMsmq(_Msmq):
     """For an event loop."""
@@ -99,6 +110,9 @@ class AioMsmq(_Msmq):
 
     async def cancel(self, name: str) -> None:
         await self._queue(name).close()
+
+    async def events(self, wanted: Events, _timeout_s: float, /) -> AsyncGenerator[Message, None]:
+        raise self._refused(f"events of {wanted.name}")
 
     async def close(self) -> None:
         await asyncio.gather(self._sender.close(), self._reader.close())
@@ -154,10 +168,7 @@ class AioMsmq(_Msmq):
             case CloseCursor():
                 await self._close_cursor(operation.identifier)
             case _:
-                raise InvalidParameter(
-                    f"waypost.msmq sends and reads messages, and cannot do {operation.row.words!r} at "
-                    f"{self.address.text}; use a queue manager, with waypost.open or waypost.connect"
-                )
+                raise self._refused(operation.row.words)
         return None
 
     async def _browse(self, operation: Browse) -> Received:
@@ -213,6 +224,9 @@ class Msmq(_Msmq):
 
     def cancel(self, name: str) -> None:
         self._thread.run(self._aio.cancel, name)
+
+    def events(self, wanted: Events, _timeout_s: float, /) -> Generator[Message, None, None]:
+        raise self._refused(f"events of {wanted.name}")
 
     def close(self) -> None:
         self._thread.close(self._aio.close)

@@ -16,7 +16,7 @@ from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.guid import guid_text
 from waypost.limits import MAX_JUDGED_AT_ONCE, MAX_REFUSED_ADDRESSES
-from waypost.node.destinations import Destinations, Place
+from waypost.node.destinations import Destinations, SequencePlace
 from waypost.node.kept_acks import Acknowledgment, KeptAcks
 from waypost.node.kernel import Kernel
 from waypost.node.network.departures import Departures
@@ -61,7 +61,7 @@ class _Believed:
     matters: set[tuple[FormatName, bytes, bool]] = field(default_factory=set)
 
 
-class Judging:
+class AckJudging:
     """Which acknowledgments one queue manager believes."""
 
     __slots__ = (
@@ -215,7 +215,7 @@ class Judging:
         if part:
             self._judge(part, now)
         if self._due:
-            self._kernel.timers.start(Judging, now.monotonic, self._judge_some)
+            self._kernel.timers.start(AckJudging, now.monotonic, self._judge_some)
 
     def _judge(self, acks: Iterable[Acknowledgment], now: Now) -> int:
         """How many of them were believed."""
@@ -333,7 +333,7 @@ class Judging:
             return None
         return _Subject(queue.destination_format_name, self._written(queue, place))
 
-    def _expected(self, queue: Queue, message: Message, place: Place) -> _Subject | None:
+    def _expected(self, queue: Queue, message: Message, place: SequencePlace) -> _Subject | None:
         found = queue, message
         if isinstance(queue, OutgoingQueue):
             return _Subject(queue.destination_format_name, self._written(queue, place), found)
@@ -351,7 +351,7 @@ class Judging:
         message = self._manager.positions.find(queue, lookup_id)
         return message is not None and message.identifier == self._identifier(ack)
 
-    def _written(self, queue: OutgoingQueue, place: Place) -> Written:
+    def _written(self, queue: OutgoingQueue, place: SequencePlace) -> Written:
         """Messages of a queue are sent in their order, so whatever is before one that was sent was sent too."""
         link: Link | None = queue.link
         sent = self._destinations.written(queue.destination_format_name)

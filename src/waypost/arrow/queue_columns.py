@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from waypost.arrow import schema
 from waypost.arrow.packets import Packets
+from waypost.core.positions import SEQUENCE_MASK
 
 # readings MQDMPR 3.A: the low 56 bits of a LookupIdentifier count arrivals.
-_SEQ: Final = np.uint64((1 << 56) - 1)
+_SEQ: Final = np.uint64(SEQUENCE_MASK)
 
 
 def _queue(packets: Packets) -> pa.Array:
@@ -55,7 +56,7 @@ def _packet(packets: Packets) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(packets), buffers)
 
 
-PLACE_COLUMNS: Final[dict[str, Callable[[Packets], pa.Array]]] = {
+QUEUE_COLUMNS: Final[dict[str, Callable[[Packets], pa.Array]]] = {
     "queue": _queue,
     "seq": _seq,
     "lookup_id": _lookup_id,

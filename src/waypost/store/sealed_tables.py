@@ -1,7 +1,9 @@
-"""How the LMDB engine walks through a table and writes to it: pure functions of a cursor.
+"""Tables of sealed values: their checksums, and the walks and writes of the LMDB engine.
 
-Values are written with their checksums and read without. A read of several ends before a record that is damaged, and
-raises RecordDamaged if that is the first one.
+From format 2 on every value ends with a checksum, which only the engine sees: values are written with it and read
+without. It is XXH3 with 64 bits over the table, the key and the value, so that a record which lies under another key,
+or in another table, is found as well as one whose bytes have changed. A read of several ends before a record that is
+damaged, and raises RecordDamaged if that is the first one. All are pure functions, of bytes or of a cursor.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,11 +11,16 @@ from itertools import groupby, islice, takewhile
 from operator import itemgetter
 from typing import Final, Protocol, TypeVar
 
+from xxhash import xxh3_64, xxh3_64_digest
+
 from waypost.errors import RecordDamaged
 from waypost.limits import MAX_SCAN_BYTES
-from waypost.store.checksums import CHECKSUM_SIZE, seal_all, unseal
 from waypost.store.descriptions import describe
 from waypost.store.port import Action, Item, Operation, Table
+
+CHECKSUM_SIZE: Final = 8
+# From here on it takes longer to put key and value together than to look at them one after the other.
+_LARGE: Final = 4096
 
 Database = TypeVar("Database", contravariant=True)
 
@@ -21,12 +28,67 @@ _key: Final = itemgetter(0)
 # Those of an operation.
 _strings: Final = itemgetter(2, 3)
 
-# How many values are read before their sizes are looked at: the largest have megabytes.
+# Number of values to read before a check of their sizes: the largest have megabytes.
 _RUN: Final = 16
 
 
+def seal(table: Table, key: bytes, value: bytes) -> bytes:
+    """The value as it is written."""
+    return value + checksum(table, key, value)
+
+
+def seal_all(table: Table, items: Iterable[Item]) -> Iterator[Item]:
+    """The same for many: there are a hundred thousand a second.
+
+    One after the other, so that each takes the memory that the one before has left.
+    """
+    number = int(table)
+    return (
+        (
+            key,
+            value + xxh3_64_digest(key + value, number | len(key) << 8)
+            if len(value) < _LARGE
+            else value + checksum(table, key, value),
+        )
+        for key, value in items
+    )
+
+
+def checksum(table: Table, key: bytes, value: bytes) -> bytes:
+    # The length of the key keeps its end and the beginning of the value apart.
+    seed = table | len(key) << 8
+    if len(value) < _LARGE:
+        return xxh3_64_digest(key + value, seed)
+    hasher = xxh3_64(key, seed)
+    hasher.update(value)
+    return hasher.digest()
+
+
+def is_whole(table: Table, key: bytes, sealed: bytes) -> bool:
+    """Whether these bytes are what `seal` gave for this key."""
+    return sealed[-CHECKSUM_SIZE:] == checksum(table, key, sealed[:-CHECKSUM_SIZE])
+
+
+def unseal(table: Table, items: Sequence[Item]) -> list[bytes]:
+    """The values without their checksums, up to the first that is not whole."""
+    found = [
+        value
+        for key, sealed in items
+        if (
+            xxh3_64_digest(key + (value := sealed[:-CHECKSUM_SIZE]), table | len(key) << 8)
+            if len(sealed) < _LARGE
+            else checksum(table, key, value := sealed[:-CHECKSUM_SIZE])
+        )
+        == sealed[-CHECKSUM_SIZE:]
+    ]
+    if len(found) == len(items):
+        return found
+    damaged = next(at for at, (key, sealed) in enumerate(items) if not is_whole(table, key, sealed))
+    return found[:damaged]
+
+
 class Cursor(Protocol):
-    """What of lmdb.Cursor is used. Moves return False when there is no such key."""
+    """The methods of lmdb.Cursor in use. Moves return False when the key does not exist."""
 
     def key(self) -> bytes: ...
     def value(self) -> bytes: ...
@@ -127,7 +189,7 @@ def _page(cursor: Cursor, step: Callable[[], bool], is_inside: Callable[[bytes],
 
 
 class WriteTransaction(Protocol[Database]):
-    """What of lmdb.Transaction is used to write."""
+    """The methods of lmdb.Transaction in use for writes."""
 
     def cursor(self, db: Database) -> Cursor: ...
 

@@ -1,4 +1,4 @@
-"""Names and addresses: the hosts that the queue manager asks for, and the addresses of this computer.
+"""Resolver and addresses: the hosts that the queue manager asks for, and the addresses of this computer.
 
 Nothing here blocks the loop: the system's resolver and netlink are asked in threads.
 """
@@ -10,8 +10,8 @@ from functools import partial
 from typing import Final
 
 from waypost.daemon.addresses import own_addresses
-from waypost.daemon.facts import Facts, Shell
 from waypost.daemon.logs import Log
+from waypost.daemon.socket_facts import Facts, Shell
 from waypost.daemon.sockets import reason
 from waypost.node.effects import Resolve
 
@@ -21,7 +21,7 @@ _READ_SECONDS: Final = 60.0
 _AGAIN_SECONDS: Final = 5.0
 
 
-class Names:
+class Resolver:
     """`bind` is the only address of a queue manager that listens on one; others have all of the computer."""
 
     def __init__(self, shell: Shell, facts: Facts, bind: str, log: Log) -> None:
@@ -92,4 +92,4 @@ class Names:
     def _done(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._loop.call_exception_handler({"message": "names", "exception": error, "task": task})
+            self._loop.call_exception_handler({"message": "resolver", "exception": error, "task": task})

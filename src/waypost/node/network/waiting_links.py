@@ -13,7 +13,7 @@ from waypost.transfer.links import Link
 Host = str | bytes
 
 
-class Waiting:
+class WaitingLinks:
     __slots__ = ("_by_host", "_hosts")
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ class Recorded(Protocol):
 R = TypeVar("R", bound=Recorded)
 
 
-class Recent(Generic[R]):
+class RecentRecords(Generic[R]):
     """Records by the identifiers of messages, the last one at the end.
 
     A peer that has its share loses its own oldest record, so that it takes nothing from the others.

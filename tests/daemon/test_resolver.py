@@ -1,4 +1,4 @@
-"""Names, addresses, pings and the sockets to listen on."""
+"""Resolver, addresses, pings and the sockets to listen on."""
 
 import asyncio
 import socket
@@ -8,10 +8,10 @@ import pytest
 
 from tests.daemon.recording import Recorder, facts, loops, run, until
 from waypost.buckets import Bucket, Rate
-from waypost.daemon import names as module
+from waypost.daemon import resolver as module
 from waypost.daemon import udp
 from waypost.daemon.addresses import own_addresses
-from waypost.daemon.names import Names
+from waypost.daemon.resolver import Resolver
 from waypost.daemon.sockets import CannotListen, allow_files, datagram_sockets, endpoint, listen, stream_sockets
 from waypost.daemon.udp import Pings
 from waypost.node.effects import Resolve, SendDatagram
@@ -23,8 +23,8 @@ each_loop = pytest.mark.parametrize("loop", loops(), ids=["asyncio", "uvloop"])
 def test_a_name_leads_to_addresses(loop: Any) -> None:
     async def work() -> None:
         recorder = Recorder()
-        names = Names(recorder, facts(recorder), "127.0.0.2", recorder.log)
-        names.resolve(Resolve(5, "localhost"))
+        resolver = Resolver(recorder, facts(recorder), "127.0.0.2", recorder.log)
+        resolver.resolve(Resolve(5, "localhost"))
         await until(lambda: recorder.told)
         ((_, request, addresses),) = recorder.told
         assert request == 5
@@ -39,8 +39,8 @@ def test_a_name_leads_to_addresses(loop: Any) -> None:
 def test_what_is_no_name_of_a_host_leads_nowhere(loop: Any, host: str) -> None:
     async def work() -> None:
         recorder = Recorder()
-        names = Names(recorder, facts(recorder), "", recorder.log)
-        names.resolve(Resolve(5, host))
+        resolver = Resolver(recorder, facts(recorder), "", recorder.log)
+        resolver.resolve(Resolve(5, host))
         await until(lambda: recorder.told)
         ((_, request, addresses),) = recorder.told
         assert request == 5
@@ -60,7 +60,7 @@ def test_a_resolver_without_an_answer_is_given_up(monkeypatch: pytest.MonkeyPatc
 
         monkeypatch.setattr(loop, "getaddrinfo", never)
         recorder = Recorder()
-        Names(recorder, facts(recorder), "", recorder.log).resolve(Resolve(5, "slow"))
+        Resolver(recorder, facts(recorder), "", recorder.log).resolve(Resolve(5, "slow"))
         await until(lambda: recorder.told == [("resolved", 5, ())])
 
     run(asyncio.new_event_loop, work)
@@ -77,14 +77,14 @@ def test_other_addresses_are_told_after_a_failure(monkeypatch: pytest.MonkeyPatc
 
     async def work() -> None:
         recorder = Recorder()
-        names = Names(recorder, facts(recorder), "", recorder.log)
-        names.start(frozenset({"10.0.0.1"}))
+        resolver = Resolver(recorder, facts(recorder), "", recorder.log)
+        resolver.start(frozenset({"10.0.0.1"}))
         await asyncio.sleep(0.05)
         assert len(answers) == 3
         while not recorder.told:
-            names.doubt()
+            resolver.doubt()
             await asyncio.sleep(0.005)
-        names.close()
+        resolver.close()
         assert recorder.told == [("addresses_changed", frozenset({"10.0.0.2"}))]
 
     run(asyncio.new_event_loop, work)
@@ -93,9 +93,9 @@ def test_other_addresses_are_told_after_a_failure(monkeypatch: pytest.MonkeyPatc
 def test_a_queue_manager_on_one_address_has_no_others() -> None:
     async def work() -> None:
         recorder = Recorder()
-        names = Names(recorder, facts(recorder), "127.0.0.2", recorder.log)
-        names.start(frozenset({"127.0.0.2"}))
-        assert not names._tasks
+        resolver = Resolver(recorder, facts(recorder), "127.0.0.2", recorder.log)
+        resolver.start(frozenset({"127.0.0.2"}))
+        assert not resolver._tasks
 
     run(asyncio.new_event_loop, work)
 

@@ -34,7 +34,7 @@ class Overdue:
     seconds: int
 
 
-class Acks:
+class OutgoingAckQueues:
     """See waypost.node.transactional_acks.AckQueues."""
 
     __slots__ = ("_finder", "_links", "_manager", "_statistics")

@@ -10,13 +10,13 @@ from tests.store.engines import Engine, LmdbEngine, MemoryEngine
 from waypost.clock import Now
 from waypost.core.queues import Queue, QueueAttributes
 from waypost.guid import NULL_GUID
-from waypost.node import queue_store, transfer_store
-from waypost.node.incoming_store import IncomingStore
+from waypost.node import queue_store, sequences
+from waypost.node.incoming_store import IncomingStore, write_incoming
 from waypost.store import keys
 from waypost.store.port import Batch, Table
 from waypost.store.records import SequenceRecord
 from waypost.transfer.duplicates import MessageHistory
-from waypost.transfer.incoming import ANY_ADDRESS, IncomingSequences, Place, Verdict
+from waypost.transfer.incoming import ANY_ADDRESS, AddressPlace, IncomingSequences, Verdict
 from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.sequences import IncomingSequence, OutgoingSequence
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
@@ -58,10 +58,10 @@ def blocks(engine: Engine) -> int:
 
 
 def test_an_empty_store_has_nothing(engine: Engine) -> None:
-    assert transfer_store.read_outgoing(engine.store) == {}
-    assert transfer_store.last_time_stamp(engine.store) == 0
+    assert sequences.read_outgoing(engine.store) == {}
+    assert sequences.last_time_stamp(engine.store) == 0
     history = MessageHistory(10, PERIOD)
-    transfer_store.restore_history(engine.store, history, NOW)
+    sequences.restore_history(engine.store, history, NOW)
     assert (len(history), history.deadline()) == (0, None)
 
 
@@ -69,10 +69,10 @@ def test_an_outgoing_sequence_goes_on_where_it_stopped(engine: Engine) -> None:
     batch = Batch()
     sequence = OutgoingSequence(TxSequenceId(3, LARGEST))
     assert [sequence.number(), sequence.number()] == [1, 2]
-    transfer_store.write_outgoing(batch, 7, sequence)
-    transfer_store.write_outgoing(batch, 1 << 40, OutgoingSequence(TxSequenceId(LARGEST, 1), LARGEST))
+    sequences.write_outgoing(batch, 7, sequence)
+    sequences.write_outgoing(batch, 1 << 40, OutgoingSequence(TxSequenceId(LARGEST, 1), LARGEST))
     commit(engine, batch)
-    outgoing = transfer_store.read_outgoing(engine.store)
+    outgoing = sequences.read_outgoing(engine.store)
     assert outgoing == {7: sequence, 1 << 40: OutgoingSequence(TxSequenceId(LARGEST, 1), LARGEST)}
     assert outgoing[7].number() == 3
     assert read_incoming(engine) == {}
@@ -87,11 +87,11 @@ def test_an_accepted_message_is_a_duplicate_after_a_restart(engine: Engine) -> N
     for number, address in enumerate(("10.0.0.1", "2001:db8:0:7::", "10.0.0.2")):
         many.take(address, TransactionHeader(0, TxSequenceId(1, number).value, LARGEST - 1, 0), NOW.wall)
         many.take(address, TransactionHeader(0, TxSequenceId(2, number + 9).value, 1, 0), NOW.wall)
-    transfer_store.write_incoming(batch, (SOURCE, 7), taken)
-    transfer_store.write_incoming(batch, (OTHER_SOURCE, 7), many)
-    transfer_store.write_incoming(batch, (SOURCE, 8), IncomingSequences(takes_any=True))
+    write_incoming(batch, (SOURCE, 7), taken)
+    write_incoming(batch, (OTHER_SOURCE, 7), many)
+    write_incoming(batch, (SOURCE, 8), IncomingSequences(takes_any=True))
     commit(engine, batch)
-    assert transfer_store.read_outgoing(engine.store) == {}
+    assert sequences.read_outgoing(engine.store) == {}
     incoming = read_incoming(engine)
     assert incoming == {(SOURCE, 7): taken, (OTHER_SOURCE, 7): many, (SOURCE, 8): IncomingSequences(takes_any=True)}
     assert incoming[SOURCE, 7].judge("10.0.0.1", first, NOW.wall) is Verdict.BEFORE
@@ -103,7 +103,7 @@ def test_a_record_of_the_first_format_is_of_every_address(engine: Engine) -> Non
     batch.put(Table.SEQUENCES, keys.incoming_sequence_key(7, SOURCE), value)
     commit(engine, batch)
     sequence = IncomingSequence(TxSequenceId(3, 70).value, 5, 2, 1_700_000_000)
-    of_every_address = {ANY_ADDRESS: Place(70, 1_700_000_000)}
+    of_every_address = {ANY_ADDRESS: AddressPlace(70, 1_700_000_000)}
     assert read_incoming(engine) == {(SOURCE, 7): IncomingSequences({70: sequence}, of_every_address, went_on=True)}
 
 
@@ -111,12 +111,12 @@ def test_the_sequences_of_a_queue_go_with_it(engine: Engine) -> None:
     attributes = QueueAttributes(PathName.parse("host\\private$\\orders"))
     batch = Batch()
     for queue in (7, 8):
-        transfer_store.write_outgoing(batch, queue, OutgoingSequence.first(1))
-        transfer_store.write_incoming(batch, (SOURCE, queue), IncomingSequences(takes_any=True))
-        transfer_store.write_incoming(batch, (b"\xff" * 16, queue), IncomingSequences(takes_any=True))
+        sequences.write_outgoing(batch, queue, OutgoingSequence.first(1))
+        write_incoming(batch, (SOURCE, queue), IncomingSequences(takes_any=True))
+        write_incoming(batch, (b"\xff" * 16, queue), IncomingSequences(takes_any=True))
     queue_store.delete(batch, Queue(7, NULL_GUID, attributes, attributes.pathname))
     commit(engine, batch)
-    assert set(transfer_store.read_outgoing(engine.store)) == {8}
+    assert set(sequences.read_outgoing(engine.store)) == {8}
     assert set(read_incoming(engine)) == {(SOURCE, 8), (b"\xff" * 16, 8)}
 
 
@@ -125,12 +125,12 @@ def test_no_two_first_sequences_have_the_same_time_stamp_even_if_the_clock_goes_
     time_stamps = []
     for queue, wall in enumerate((1_700_000_000.5, 1_700_000_000.9, 5.0, 1_800_000_000.0)):
         batch = Batch()
-        last = transfer_store.last_time_stamp(engine.store)
-        sequence = transfer_store.begin_outgoing(batch, queue, last, Now(0.0, wall))
+        last = sequences.last_time_stamp(engine.store)
+        sequence = sequences.begin_outgoing(batch, queue, last, Now(0.0, wall))
         assert (sequence.sequence_id.ordinal, sequence.next_number) == (1, 1)
         time_stamps.append(sequence.sequence_id.time_stamp)
         commit(engine, batch)
-        assert transfer_store.read_outgoing(engine.store)[queue] == sequence
+        assert sequences.read_outgoing(engine.store)[queue] == sequence
     assert time_stamps == [1_700_000_000, 1_700_000_001, 1_700_000_002, 1_800_000_000]
 
 
@@ -139,15 +139,15 @@ def test_a_duplicate_is_known_after_a_restart_for_as_long_as_without_one(engine:
     history, batch = MessageHistory(10_000, PERIOD), Batch()
     history.add(identifier(1), PEER, NOW.monotonic)
     history.add_recoverable(identifier(2), PEER, NOW.monotonic)
-    transfer_store.write_history(batch, history, NOW)
+    sequences.write_history(batch, history, NOW)
     later = Now(NOW.monotonic + 1000, NOW.wall + 1000)
     history.add_recoverable(identifier(3), PEER, later.monotonic)
-    transfer_store.write_history(batch, history, later)
+    sequences.write_history(batch, history, later)
     commit(engine, batch)
 
     # Another process has another monotonic clock.
     again, start = MessageHistory(10_000, PERIOD), Now(3.0, NOW.wall + 1100)
-    transfer_store.restore_history(engine.store, again, start)
+    sequences.restore_history(engine.store, again, start)
     assert len(again) == 2
     deadline = again.deadline()
     assert deadline is not None
@@ -160,10 +160,10 @@ def test_a_duplicate_is_known_after_a_restart_for_as_long_as_without_one(engine:
 def test_a_clock_that_was_put_back_makes_no_message_come_in_the_future(engine: Engine) -> None:
     history, batch = MessageHistory(10, PERIOD), Batch()
     history.add_recoverable(identifier(1), PEER, NOW.monotonic)
-    transfer_store.write_history(batch, history, NOW)
+    sequences.write_history(batch, history, NOW)
     commit(engine, batch)
     again = MessageHistory(10, PERIOD)
-    transfer_store.restore_history(engine.store, again, Now(3.0, NOW.wall - 86_400))
+    sequences.restore_history(engine.store, again, Now(3.0, NOW.wall - 86_400))
     assert again.deadline() == 3.0 + PERIOD
 
 
@@ -174,18 +174,18 @@ def test_what_is_stored_of_the_history_is_bounded_by_its_size(engine: Engine) ->
         batch = Batch()
         for ordinal in (2 * turn, 2 * turn + 1):
             history.add_recoverable(identifier(ordinal), PEER, NOW.monotonic)
-        transfer_store.write_history(batch, history, NOW)
+        sequences.write_history(batch, history, NOW)
         engine.store.commit(batch, turn)
         assert blocks(engine) == min(turn + 1, 2)
     engine.restart()
     again, batch = MessageHistory(4, PERIOD), Batch()
-    transfer_store.restore_history(engine.store, again, NOW)
+    sequences.restore_history(engine.store, again, NOW)
     later = Now(NOW.monotonic + PERIOD * 0.9, NOW.wall + PERIOD * 0.9)
     known = [
         again.is_duplicate(identifier(ordinal), PEER, later.monotonic, recoverable=True) for ordinal in range(34, 40)
     ]
     assert known == [False] * 2 + [True] * 4
-    transfer_store.write_history(batch, again, later)
+    sequences.write_history(batch, again, later)
     engine.store.commit(batch, 20)
     assert blocks(engine) == 1, "the new block has all four, so the two before it are of no use"
 
@@ -195,10 +195,10 @@ def test_the_address_that_brought_a_message_is_known_after_a_restart(engine: Eng
     history.add_recoverable(identifier(1), PEER, NOW.monotonic)
     for ordinal in range(10, 20):
         history.add_recoverable(identifier(ordinal), "2001:db8::", NOW.monotonic)
-    transfer_store.write_history(batch, history, NOW)
+    sequences.write_history(batch, history, NOW)
     commit(engine, batch)
     again = MessageHistory(2, PERIOD)
-    transfer_store.restore_history(engine.store, again, NOW)
+    sequences.restore_history(engine.store, again, NOW)
     assert len(again) == 3
     again.add(identifier(20), "2001:db8::", NOW.monotonic)
     known = [again.is_known(identifier(ordinal)) for ordinal in (1, 18, 19, 20)]
@@ -211,7 +211,7 @@ def test_what_was_written_without_an_address_is_known(engine: Engine) -> None:
     batch.put(Table.DUPLICATES, keys.duplicates_key(7), record)
     commit(engine, batch)
     history = MessageHistory(10, PERIOD)
-    transfer_store.restore_history(engine.store, history, NOW)
+    sequences.restore_history(engine.store, history, NOW)
     assert history.is_duplicate(identifier(1), PEER, NOW.monotonic)
     assert history.is_duplicate(identifier(2), "10.0.0.2", NOW.monotonic)
 
@@ -219,18 +219,18 @@ def test_what_was_written_without_an_address_is_known(engine: Engine) -> None:
 def test_a_batch_without_new_messages_writes_nothing(engine: Engine) -> None:
     history, batch = MessageHistory(10, PERIOD), Batch()
     history.add(identifier(1), PEER, NOW.monotonic)
-    transfer_store.write_history(batch, history, NOW)
+    sequences.write_history(batch, history, NOW)
     assert len(batch) == 0
 
 
 def test_the_clean_up_reaches_the_store(engine: Engine) -> None:
     history, batch = MessageHistory(10, PERIOD), Batch()
     history.add_recoverable(identifier(1), PEER, 0.0)
-    transfer_store.write_history(batch, history, Now(0.0, NOW.wall))
+    sequences.write_history(batch, history, Now(0.0, NOW.wall))
     engine.store.commit(batch, 1)
     assert blocks(engine) == 1
     history.clean_up(PERIOD + 1)
     batch = Batch()
-    transfer_store.write_history(batch, history, NOW)
+    sequences.write_history(batch, history, NOW)
     engine.store.commit(batch, 2)
     assert blocks(engine) == 0
