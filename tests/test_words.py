@@ -11,8 +11,9 @@ from tools import words
 OLD: Final = (
     *(f"src/waypost/{part}" for part in ("api", "arrow", "cli", "client", "core", "daemon", "drive", "http", "node")),
     *(f"src/waypost/{part}" for part in ("sim", "spark", "transfer")),
-    *("tests", "tools", "bench", "fuzz", "examples", "docs", "packaging", "Makefile"),
-    *("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"),
+    *("tests", "tools", "bench", "fuzz", "examples", "packaging", "Makefile", "CHANGELOG.md"),
+    # Decisions, and pages that are made of the code.
+    *("docs/adr", "docs/reference", "docs/config.md"),
 )
 
 
