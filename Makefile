@@ -1,6 +1,6 @@
-# `make run` and `make test` need python3 and make. The rest is installed into .venv the first time and when pyproject.toml changes,
-# with a Java if there is none (tools/java.sh); only what Debian's python3 lacks to make a virtual environment is installed outside
-# of it (tools/setup.sh).
+# `make run` and `make test` need Python 3.11 or later and make. Each command installs into .venv what it needs and no more,
+# the first time and when pyproject.toml changes: `make run` the queue manager, `make spark` Spark and a Java besides,
+# `make test` everything (tools/setup.sh, tools/java.sh).
 
 PYTHON ?= python3
 WORKERS ?= 2
@@ -10,51 +10,58 @@ STATES ?= 2000
 
 VENV := .venv
 BIN := $(VENV)/bin
-# The stamp carries the interpreter as it was named, so that another PYTHON means another installation.
-INSTALLED := $(VENV)/installed-$(subst /,-,$(PYTHON))
-FUZZ_INSTALLED := $(VENV)/installed-fuzz
-BENCH_INSTALLED := $(VENV)/installed-bench
-# Tests that share something dear run in one worker (tools/sharing.py).
+# $(call stamp,EXTRA): the file that says that an extra is installed. It names the interpreter as it was given, so that
+# another PYTHON installs again; it is part of the virtual environment and goes with it.
+stamp = $(VENV)/installed-$(1)-$(subst /,-,$(PYTHON))
+MANAGER := $(call stamp,manager)
+SPARK := $(call stamp,spark)
+DEV := $(call stamp,dev)
+DOCS := $(call stamp,docs)
+BENCH := $(call stamp,bench)
+FUZZ := $(call stamp,fuzz)
+SETUP := tools/setup.sh $(PYTHON) $(VENV)
+JAVA := tools/java.sh $(PYTHON) $(VENV)
+# Tests that share an expensive fixture run in one worker (tools/sharing.py).
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint java docs ledger vocabulary bench million crash damage power mutants fuzz clean
+.PHONY: help run spark test lint java docs ledger vocabulary bench million crash damage power mutants fuzz clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
-run: java ## start a queue manager on build/data, until Ctrl-C
+run: $(MANAGER) ## start a queue manager on build/data, until Ctrl-C; installs nothing else
 	@mkdir -p build
-	@echo "Open http://127.0.0.1:8181 when it is ready, and try in another terminal:"
-	@echo "  $(BIN)/waypost queue create orders && $(BIN)/waypost send orders --body '42 bolts' && $(BIN)/waypost receive orders"
-	@echo "  $(BIN)/waypost demo"
-	@exec $(BIN)/waypost serve --data build/data --bind 127.0.0.1
+	@exec $(BIN)/waypost serve --no-json --data build/data --bind 127.0.0.1
+
+spark: $(SPARK) ## add Spark, and a Java if there is none, to .venv (1 GB)
+	@$(JAVA)
+	@echo "Spark is installed. Try: $(BIN)/waypost demo"
 
 test: lint java ## check style, types and layers, then run the whole test suite
 	@$(PYTEST) --ledger=record
 
-lint: $(INSTALLED) ## check style, types and layers only
+lint: $(DEV) ## check style, types and layers only
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-docs: $(INSTALLED) ## build the documentation site in build/docs
-	@test -x $(BIN)/sphinx-build || $(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[docs]'
+docs: $(DOCS) ## build the documentation site in build/docs
 	@$(BIN)/sphinx-build -W -E --keep-going -q docs build/docs
 	@echo "Open build/docs/index.html in a browser."
 
 ledger: java ## run the suite and count the proven requirements (MISSING=1 lists the others)
 	@$(PYTEST) --quiet --ledger=$(if $(MISSING),missing,table)
 
-vocabulary: $(INSTALLED) ## measure the walk of a message and the vocabulary of the code (MODULES=1 lists the modules, CALLS=1 the calls)
+vocabulary: $(DEV) ## measure the walk of a message and the vocabulary of the code (MODULES=1 lists the modules, CALLS=1 the calls)
 	@$(BIN)/python -m tools.vocabulary $(if $(MODULES),--modules) $(if $(CALLS),--calls)
 
 ifdef AGAINST
-bench: $(INSTALLED)
+bench: $(DEV)
 	@$(BIN)/python bench/against.py $(AGAINST)
 else
-bench: $(BENCH_INSTALLED) java ## measure against others, or against another commit (AGAINST=COMMIT)
+bench: $(BENCH) java ## measure against others, or against another commit (AGAINST=COMMIT)
 	@$(BIN)/python bench/run.py
 	@$(BIN)/python bench/queues.py
 	@$(BIN)/python bench/transfer.py
@@ -64,7 +71,7 @@ bench: $(BENCH_INSTALLED) java ## measure against others, or against another com
 	@$(BIN)/python bench/spark.py
 endif
 
-million: $(INSTALLED) ## measure a queue of 1,000,000 messages (minutes, 2 GB of disk)
+million: $(DEV) ## measure a queue of 1,000,000 messages (minutes, 2 GB of disk)
 	@$(BIN)/python bench/million.py
 
 crash: java ## kill loaded queue managers and their readers ROUNDS (200) times and check what they kept
@@ -73,37 +80,47 @@ crash: java ## kill loaded queue managers and their readers ROUNDS (200) times a
 	@$(BIN)/python -m tests.crash.remote_campaign --rounds $(ROUNDS)
 	@$(BIN)/python -m tests.crash.spark_campaign
 
-damage: $(INSTALLED) ## damage data folders in 600 ways and check that nothing is silent and that salvage brings back what is whole
+damage: $(DEV) ## damage data folders in 600 ways and check that nothing is silent and that salvage brings back what is whole
 	@$(BIN)/python -m tests.damage.campaign
 
-power: $(INSTALLED) ## cut the power of recorded queue managers, open STATES (2000) of their disks and check what they kept
+power: $(DEV) ## cut the power of recorded queue managers, open STATES (2000) of their disks and check what they kept
 	@$(BIN)/python -m tests.power.campaign --states $(STATES)
 
-mutants: $(INSTALLED) ## plant mistakes in the engine and show which seed of the simulator finds each
+mutants: $(DEV) ## plant mistakes in the engine and show which seed of the simulator finds each
 	@$(BIN)/python -m tests.sim.mutants
 
-fuzz: $(FUZZ_INSTALLED) ## fuzz the decoders for FUZZ_SECONDS (300)
+fuzz: $(FUZZ) ## fuzz the decoders for FUZZ_SECONDS (300)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python fuzz/run.py
 
 clean: ## remove .venv and everything else that these commands made, but not fuzz/findings
 	@rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests tools bench examples fuzz -name __pycache__ -exec rm -rf {} +
 
-$(INSTALLED): pyproject.toml tools/setup.sh
-	@tools/setup.sh $(PYTHON) $(VENV)
-	@rm -f $(VENV)/installed-*
+$(MANAGER): pyproject.toml tools/setup.sh
+	@$(SETUP) "the queue manager"
 	@touch $@
 
-# Looked for every time: a Java of the system comes and goes.
-java: $(INSTALLED)
-	@tools/java.sh $(VENV)
+$(SPARK): pyproject.toml tools/setup.sh
+	@$(SETUP) "Spark (some minutes, 900 MB)" spark
+	@touch $(MANAGER) $@
 
-$(BENCH_INSTALLED): $(INSTALLED)
-	@echo "Installing the queues to compare with into $(VENV) (once) ..."
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[bench]'
+$(DOCS): pyproject.toml tools/setup.sh
+	@$(SETUP) "the documentation tools" docs
+	@touch $(MANAGER) $@
+
+# The extra `dev` has all of `spark` and `docs`.
+$(DEV): pyproject.toml tools/setup.sh
+	@$(SETUP) "Waypost, Spark and the development tools (some minutes, 1.5 GB)" dev
+	@touch $(MANAGER) $(SPARK) $(DOCS) $@
+
+$(BENCH): $(DEV)
+	@$(SETUP) "the queues to compare with" bench
 	@touch $@
 
-$(FUZZ_INSTALLED): $(INSTALLED)
-	@echo "Installing the fuzzer into $(VENV) (once) ..."
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[fuzz]'
+$(FUZZ): $(DEV)
+	@$(SETUP) "the fuzzer" fuzz
 	@touch $@
+
+# Every time, because a Java of the system comes and goes.
+java: $(DEV)
+	@$(JAVA)

@@ -1,17 +1,20 @@
 #!/bin/sh
-# Sees to the Java that Spark needs: where none is found, it is installed into VENV (the extra `jre`), nowhere else.
-# The Makefile calls this. Usage: tools/java.sh VENV
+# Finds the Java that Spark needs. If there is none, installs one into VENV (the extra `jre`), or else with apt-get.
+# The Makefile calls this. Usage: tools/java.sh PYTHON VENV
 set -eu
-python=$1/bin/python
+python=$1
+venv=$2
+here=$(dirname "$0")
 
 has_java() {
-    "$python" -c 'from waypost.spark.java import find_java; find_java()' 2>/dev/null
+    "$venv/bin/python" -c 'from waypost.spark.java import find_java; find_java()' 2>/dev/null
 }
 
 has_java && exit
-echo "Installing a Java into $1 (once), because Spark needs Java 17 or later and none was found ..."
-"$python" -m pip install -qq --disable-pip-version-check --editable '.[jre]' || true
+"$here/setup.sh" "$python" "$venv" "a Java for Spark (100 MB)" jre || true
+has_java && exit
+"$here/apt.sh" openjdk-17-jre-headless "Spark needs Java 17 or later, and none was found"
 has_java || {
-    echo "waypost: Spark needs Java 17 or later and none could be installed; type: apt-get install openjdk-17-jre-headless" >&2
+    echo "waypost: Spark needs Java 17 or later, and none was found. Install one, or name its folder in JAVA_HOME." >&2
     exit 1
 }

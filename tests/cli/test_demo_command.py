@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from tests.cli.daemons import daemon, shell
 from waypost.cli import app
 from waypost.spark import session
+from waypost.spark.installing import command_for
 
 
 def folders() -> set[Path]:
@@ -28,7 +29,7 @@ def test_the_demo_tells_its_story_and_leaves_nothing_behind() -> None:
     assert "BETA comes up, and receives '42 bolts' with the label 'order'." in told
     assert "An acknowledgment comes back to ALPHA: the message was received by an application." in told
     assert "BETA receives 'debit 100' and 'credit 100'" in told
-    assert "It is a dead letter now" in told
+    assert "It is a dead-letter message now" in told
     assert "Spark" not in told
     assert folders() == before
 
@@ -41,14 +42,42 @@ def test_the_demo_tells_its_story_in_json() -> None:
     assert all(sentences)
 
 
-def test_without_spark_the_demo_says_how_to_get_it_and_ends_well(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[session.__module__], "find_spec", lambda _: None)
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_without_spark_the_demo_shows_the_rest_and_ends_with_the_command_that_installs_it() -> None:
     result = CliRunner().invoke(app, ["demo"])
-    assert result.exit_code == 0, result.stderr
+    assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
-    (missing,) = [line for line in lines if "pip install 'waypost[spark]'" in line]
-    assert missing.startswith("   That has to be left out: pyspark is not installed; ")
-    assert lines[-1].startswith("That was all.")
+    assert "3. A message for 127.0.0.4, where nobody is, that has two seconds to arrive." in lines
+    assert not any(line.startswith("4. ") for line in lines)
+    assert lines[-2].endswith("but pyspark is not installed. This installs it:")
+    assert lines[-1].strip() == command_for("spark")
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_a_report_is_refused_at_once_where_spark_is_missing(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["demo", "--report", str(tmp_path / "report")])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.splitlines() == [
+        "The report needs Spark: pyspark is not installed.",
+        f"hint: `{command_for('spark')}` installs it.",
+    ]
+
+
+def test_a_checkout_installs_spark_with_make_and_others_with_pip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tools").mkdir()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
+    assert command_for("spark", tmp_path) == "pip install 'waypost[spark]'"
+    (tmp_path / "tools/setup.sh").touch()
+    assert command_for("spark", tmp_path) == command_for("jre", tmp_path) == "make spark"
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "other"))
+    assert command_for("jre", tmp_path) == "pip install 'waypost[jre]'"
 
 
 def test_the_demo_ends_with_a_report_of_spark(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ CASES = {
 }
 # HTTP has no answer to compare with.
 OTHERS = {
-    "serve": "its ready line is JSON with or without the option",
+    "serve": "it writes one line when it is ready",
     "demo": "it starts daemons, and tells a story",
     "decode": "it reads files",
     "bench": "it measures",

@@ -16,6 +16,7 @@ from waypost.cli.program import Failure
 from waypost.cli.spark import VERBS, common
 from waypost.cli.spark.failures import failure_of
 from waypost.errors import CannotConnect, InvalidParameter, QueueNotFound
+from waypost.spark.installing import command_for
 from waypost.spark.java import SparkNotAvailable
 from waypost.spark.pipelines.report import Figure, Kind, Report
 
@@ -69,7 +70,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(verb: str, monkeypa
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
         "Pyspark is not installed.",
-        "hint: `pip install 'waypost[spark]'` brings what Spark needs.",
+        f"hint: `{command_for('spark')}` brings what Spark needs.",
     ]
 
 

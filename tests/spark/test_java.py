@@ -12,6 +12,7 @@ import pytest
 
 from waypost.spark import java as java_module
 from waypost.spark.class_archive import archive_of
+from waypost.spark.installing import command_for
 from waypost.spark.java import Java, SparkNotAvailable, cache_folder, find_java, launcher_home
 
 VECTOR = "--add-modules=jdk.incubator.vector"
@@ -94,7 +95,7 @@ def test_no_java_is_one_sentence_that_says_what_to_do() -> None:
         find_java()
     assert str(caught.value) == (
         "Spark needs Java 17 or later and none was found; install one (apt install openjdk-17-jre-headless) or "
-        "`pip install 'waypost[jre]'`"
+        f"`{command_for('jre')}`"
     )
 
 

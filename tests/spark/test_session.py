@@ -1,6 +1,7 @@
 """The settings of waypost.spark.session, what it says when something is missing, and that it is quiet."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 import waypost.spark
 from waypost.spark import SparkNotAvailable, session
 from waypost.spark.class_archive import archive_of
+from waypost.spark.installing import command_for
 from waypost.spark.java import find_java
 from waypost.spark.session import SETTINGS, local_settings, require_packages
 
@@ -114,7 +116,7 @@ def test_a_token_is_not_on_the_command_line_of_java(monkeypatch: pytest.MonkeyPa
 
 def test_a_missing_package_is_one_sentence_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["waypost.spark.session"], "PACKAGES", ("os", "no_such_pyspark"))
-    sentence = "^no_such_pyspark is not installed; `pip install 'waypost\\[spark\\]'` brings what Spark needs$"
+    sentence = f"^no_such_pyspark is not installed; `{re.escape(command_for('spark'))}` brings what Spark needs$"
     with pytest.raises(SparkNotAvailable, match=sentence):
         require_packages()
     with pytest.raises(SparkNotAvailable, match=sentence):

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from waypost.api.properties import MessageProperties
 from waypost.cli.daemon import Json, connect
-from waypost.cli.demo_spark import Stage, spark_act
+from waypost.cli.demo_spark import Stage, missing_part, spark_act
 from waypost.cli.program import Failure, Output
 from waypost.cli.tables import write_json
 from waypost.errors import WaypostError
@@ -47,8 +47,9 @@ def demo(
     """Show a queue manager at work: two of them, on this computer, for some seconds, with all that they need.
 
     A message that is sent while the other queue manager is off arrives when it comes up; a transaction is all or
-    nothing; an acknowledgment comes back; a message that cannot arrive becomes a dead letter. Then Spark, if it is
-    installed, finds out what became of all that was sent. Nothing is left behind but the report, if it is asked for.
+    nothing; an acknowledgment comes back; a message that cannot arrive becomes a dead-letter message. Then Spark, if it
+    is installed, reports what became of all that was sent; if it is not, the last line is the command that installs it.
+    Nothing is left behind but the report, if it is asked for.
 
     \b
     waypost demo
@@ -57,6 +58,9 @@ def demo(
     """
     if no_spark and report is not None:
         raise typer.BadParameter("without Spark there is no report", param_hint="--report")
+    missing = None if no_spark else missing_part()
+    if missing is not None and report is not None:
+        raise Failure(f"The report needs Spark: {missing.reason}.", f"`{missing.command}` installs it.")
     out, sentences = Output(), list[str]()
     tell = sentences.append if as_json else _narrator(out)
     folder = Path(tempfile.mkdtemp(prefix="waypost-demo-"))
@@ -66,10 +70,13 @@ def demo(
         beta = _Site("BETA", THERE, folder / "beta", ports)
         with ExitStack() as stack:
             stage = _show(tell, stack, alpha, beta)
-            if not no_spark:
+            if not no_spark and missing is None:
                 spark_act(context, tell, stage, report)
                 tell("")
             tell("That was all. `waypost serve` starts a queue manager to keep.")
+            if missing is not None:
+                tell(f"The demo has a fourth part, a report of Spark, but {missing.reason}. This installs it:")
+                tell(f"  {missing.command}")
         if as_json:
             write_json(out, {"sentences": [sentence.strip() for sentence in sentences if sentence]})
             out.flush()
@@ -145,7 +152,7 @@ class _Site:
         if not line:
             raise Failure(
                 f"The queue manager {self.name} did not start on {self.address}.",
-                f"`waypost serve --bind {self.address} --data /tmp/waypost-try` tells why.",
+                f"`waypost serve --bind {self.address} --data /tmp/waypost-try` says why.",
             )
         return str(json.loads(line)["http"])
 
@@ -192,7 +199,7 @@ def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Si
     lost = here.queue(nowhere).send_record("anybody there?", doomed)
     letter = here.queue("system$;deadletter").peek(WAIT)
     assert letter.id == lost.id
-    tell(f"   It is a dead letter now, in system$;deadletter of {alpha.name}: {letter.class_meaning}.")
+    tell(f"   It is a dead-letter message now, in system$;deadletter of {alpha.name}: {letter.class_meaning}.")
     tell("")
     # Three messages were delivered, and one was not.
     return Stage(here, there, alpha.queue, beta.queue, delivered=3, answered=4)

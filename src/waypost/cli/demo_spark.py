@@ -47,12 +47,9 @@ class Stage:
 
 
 def spark_act(context: typer.Context, tell: Callable[[str], None], stage: Stage, folder: Path | None) -> None:
-    """The report is written if there is a folder for it. Without Spark it is told how to get it."""
+    """Show the report, and write it if there is a folder for it."""
     here, there = stage.here.name, stage.there.name
     tell(f"4. A Spark report over all that {here} has sent.")
-    if (missing := _missing()) is not None:
-        tell(f"   That has to be left out: {missing}.")
-        return
     _send(stage)
     tell(f"   There is more of it now: {SENT} orders, of which {there} has received {TAKEN}, and one to a queue that")
     tell(f"   {there} does not have. Nobody complains: it tells strangers nothing about its queues.")
@@ -66,13 +63,24 @@ def spark_act(context: typer.Context, tell: Callable[[str], None], stage: Stage,
         tell(f"   The whole report is in {printable(str(_write(report, folder)))}.")
 
 
-def _missing() -> str | None:
-    """What Spark lacks here, and how to get it."""
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A part of Spark that is not installed, and the command that installs it."""
+
+    reason: str
+    command: str
+
+
+def missing_part() -> Missing | None:
+    """None if Spark can start."""
+    extra = "spark"
     try:
         import_module("waypost.spark.session").require_packages()
+        extra = "jre"
         import_module("waypost.spark.java").find_java()
     except WaypostError as error:
-        return str(error)
+        command = import_module("waypost.spark.installing").command_for(extra)
+        return Missing(str(error).partition(";")[0], command)
     return None
 
 

@@ -38,12 +38,20 @@ def serve(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Any key of the configuration.")
     ] = None,
-    _as_json: Annotated[bool, typer.Option("--json", help="Write JSON, as it does without this option.")] = False,
+    as_json: Annotated[
+        bool | None,
+        typer.Option(
+            "--json/--no-json",
+            help="Ready message as one line of JSON (default: unless stdout is a terminal).",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a queue manager in the foreground, until SIGTERM or Ctrl-C.
 
-    When it is ready, one JSON line on stdout says where it can be reached; port 0 takes a free one. The log goes to
-    stderr. Every key of the configuration has a default, and docs/config.md tells them all.
+    When it is ready, it says on stdout where it can be reached: on a terminal with commands to try, else in one line of
+    JSON. Port 0 takes a free port. The log goes to stderr. Every key of the configuration has a default; docs/config.md
+    lists them.
     """
     given = {
         "store.path": data,
@@ -59,4 +67,4 @@ def serve(
     flags = {path: value for path, value in given.items() if value is not None}
     # Commands that are no server need not wait for the libraries of one.
     serving = import_module("waypost.cli.serving")
-    raise typer.Exit(serving.serve(config, flags, settings or []))
+    raise typer.Exit(serving.serve(config, flags, settings or [], as_json=as_json))

@@ -3,7 +3,6 @@
 It is apart from waypost.cli.serve because only this one command needs all of these libraries.
 """
 
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import ClassVar, Final, TextIO
 
 from waypost.cli.backup_limits import backup_limits
 from waypost.cli.program import DAMAGED, Failure, Output
+from waypost.cli.ready import program_name, ready_line, ready_text
 from waypost.client.aio_manager import Manager
 from waypost.client.transports.embedded import AioEmbedded
 from waypost.client.transports.msmq.access import Access
@@ -48,9 +48,12 @@ class Damaged(Failure):
     exit_code: ClassVar = DAMAGED
 
 
-def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str]) -> int:
-    """Returns the exit code. `flags` has the keys of those that were given."""
+def serve(
+    file: Path | None, flags: Mapping[str, object], settings: Sequence[str], *, as_json: bool | None = None
+) -> int:
+    """Returns the exit code. `flags` has the keys of those that were given; `as_json` says how it announces itself."""
     out = Output()
+    is_json = not sys.stdout.isatty() if as_json is None else as_json
     try:
         config = load(file, os.environ, {path: (FLAGS[path], value) for path, value in flags.items()}, settings)
         log = standard_log(config.log.format, config.log.level)
@@ -58,7 +61,7 @@ def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str
             config,
             log,
             lambda shell, endpoints: _app(config, Manager(AioEmbedded(shell, config.folder)), endpoints),
-            lambda facts: _ready(config, log, out, facts),
+            lambda facts: _ready(config, log, out, _message(config, facts, is_json=is_json)),
         )
     except ConfigError as error:
         raise Failure(error.sentence, error.hint) from None
@@ -120,18 +123,18 @@ def _listener(config: Config, name: str, endpoint: str) -> Listener:
     return Listener(name, address.strip("[]"), port, wanted if wanted and wanted != port else None)
 
 
-def _ready(config: Config, log: Log, out: Output, facts: Mapping[str, str]) -> None:
+def _message(config: Config, facts: Mapping[str, str], *, is_json: bool) -> str:
+    return ready_line(facts) if is_json else ready_text(facts, config.http, program_name(sys.argv[0]))
+
+
+def _ready(config: Config, log: Log, out: Output, message: str) -> None:
     if config.rpc.enabled and config.rpc.users_file:
         users = check_users(_rpc_access(config.rpc))
         if not users.ok:
             log.warning("users file", message=users.message, hint=users.hint)
-    _announce(out, facts)
-
-
-def _announce(out: Output, facts: Mapping[str, str]) -> None:
-    """Whoever started the daemon may be gone: it serves all the same."""
+    # The reader of stdout may be gone: the daemon serves all the same.
     with suppress(BrokenPipeError, Failure):
-        out.write(json.dumps(facts, separators=(",", ":")) + "\n")
+        out.write(message)
         out.flush()
 
 
@@ -153,4 +156,4 @@ def _hint(error: WaypostError) -> str:
         case StoreError():
             return "name another folder with --data."
         case _:
-            return "waypost serve --help tells the usage."
+            return "waypost serve --help shows the usage."

@@ -21,6 +21,7 @@ from typing import Final
 
 from waypost.errors import WaypostError
 from waypost.hresult import HResult
+from waypost.spark.installing import command_for
 
 OLDEST: Final = 17
 
@@ -69,7 +70,7 @@ def find_java() -> Java:
             return java
     raise SparkNotAvailable(
         f"Spark needs Java {OLDEST} or later and none was found; install one (apt install openjdk-17-jre-headless) or "
-        "`pip install 'waypost[jre]'`"
+        f"`{command_for('jre')}`"
     )
 
 

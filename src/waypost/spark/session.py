@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from waypost.spark.class_archive import archive_of
+from waypost.spark.installing import command_for
 from waypost.spark.java import Java, SparkNotAvailable, find_java, launcher_home
 
 if TYPE_CHECKING:
@@ -91,9 +92,7 @@ def require_packages() -> None:
     """Raises SparkNotAvailable unless the extra `spark` is installed."""
     missing = [package for package in PACKAGES if find_spec(package) is None]
     if missing:
-        raise SparkNotAvailable(
-            f"{missing[0]} is not installed; `pip install 'waypost[spark]'` brings what Spark needs"
-        )
+        raise SparkNotAvailable(f"{missing[0]} is not installed; `{command_for('spark')}` brings what Spark needs")
 
 
 def _make(app: str, master: str | None, settings: Mapping[str, str]) -> "SparkSession":

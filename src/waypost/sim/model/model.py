@@ -242,7 +242,7 @@ class Model:
 
         purge()
         self._next_turn()
-        self.opened.deleted(queue.key)
+        self.opened.deleted(queue)
 
     def _existing(self, name: str) -> ModelQueue:
         queue = self.state.queues.get(key_of(name))

@@ -26,8 +26,8 @@ class ModelOpenedQueues:
         self.shared: Final[dict[str, dict[AccessType, ModelHandle]]] = {}
         self.exclusive: Final[dict[str, ModelHandle]] = {}
         self._cursors: Final[dict[str, ModelHandle]] = {}
-        # The queue that was to be deleted last, if its handles are to be closed.
-        self._deleted = ""
+        # Queues that are being deleted, whose handles close when they are gone.
+        self._deleted: list[ModelQueue] = []
 
     def use(self, key: str, access: AccessType, work: Callable[[ModelHandle], None]) -> None:
         """Do something with a queue through the handle that all share."""
@@ -74,9 +74,10 @@ class ModelOpenedQueues:
         self._readers.close(handle)
         self._next_turn()
 
-    def deleted(self, key: str) -> None:
+    def deleted(self, queue: ModelQueue) -> None:
+        """The queue is being deleted, which may take a while."""
         self._close_deleted()
-        self._deleted = key
+        self._deleted.append(queue)
 
     def own(self, identifier: str) -> ModelHandle:
         handle = self.exclusive.get(identifier)
@@ -107,6 +108,11 @@ class ModelOpenedQueues:
             self.close_handle(handle)
 
     def _close_deleted(self) -> None:
-        key, self._deleted = self._deleted, ""
-        if key:
-            self.close(key)
+        """Close the handles of subqueues and journals too, once one of the queues is gone."""
+        left = [queue for queue in self._deleted if not queue.is_deleted]
+        if len(left) == len(self._deleted):
+            return
+        self._deleted = left
+        for key, handles in tuple(self.shared.items()):
+            for access in [access for access, handle in handles.items() if handle.queue is None]:
+                self._close_shared(key, access)

@@ -1,0 +1,58 @@
+"""The message of `waypost serve` when it is ready: a line of JSON for programs; an address and commands for people."""
+
+import json
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
+
+from waypost.api import defaults
+from waypost.daemon.config import Http
+
+_PROGRAM: Final = "waypost"
+
+
+def ready_line(facts: Mapping[str, str]) -> str:
+    return json.dumps(facts, separators=(",", ":")) + "\n"
+
+
+def ready_text(facts: Mapping[str, str], http: Http, program: str) -> str:
+    """`program` starts the command line in another terminal."""
+    ready = f"Queue manager {facts['name']} is ready.\n"
+    if "http" not in facts:
+        return f"{ready}It takes messages on {facts['transfer']}, and has no HTTP API. Ctrl-C stops it.\n"
+    url = _url(facts["http"], http)
+    waypost = program if url == defaults.URL else f"{program} --url {url}"
+    words = ("queue create orders", "send orders --body '42 bolts'", "receive orders")
+    place = "in this folder of another terminal" if _is_relative(program) else "in another terminal"
+    token = ", with the token in WAYPOST_TOKEN" if http.token else ""
+    return (
+        f"{ready}Open {url} in a browser, and try {place}{token}:\n\n"
+        f"  {'; '.join(f'{waypost} {each}' for each in words)}\n"
+        f"  {program} demo\n\n"
+        "Ctrl-C stops it.\n"
+    )
+
+
+def program_name(typed: str) -> str:
+    """What starts this program again in another terminal: `typed` is sys.argv[0], which is a file of Python with -m."""
+    file = Path(typed)
+    if file.stem != _PROGRAM or not file.exists():
+        return f"{shlex.quote(sys.executable)} -m waypost.cli"
+    found = shutil.which(_PROGRAM)
+    return _PROGRAM if found is not None and Path(found).samefile(file) else shlex.quote(typed)
+
+
+def _is_relative(program: str) -> bool:
+    return "/" in program and not program.lstrip("'").startswith("/")
+
+
+def _url(endpoint: str, http: Http) -> str:
+    """For a browser on this computer, which cannot open the address that means all addresses."""
+    address, _, port = endpoint.rpartition(":")
+    if ip_address(address.strip("[]")).is_unspecified:
+        address = "[::1]" if ":" in address else "127.0.0.1"
+    return f"{'https' if http.tls_cert else 'http'}://{address}:{port}"
