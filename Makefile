@@ -17,6 +17,7 @@ stamp = $(VENV)/installed-$(1)-$(subst /,-,$(PYTHON))
 MANAGER := $(call stamp,manager)
 SPARK := $(call stamp,spark)
 DEV := $(call stamp,dev)
+DOCS := $(call stamp,docs)
 BENCH := $(call stamp,bench)
 FUZZ := $(call stamp,fuzz)
 SETUP := tools/setup.sh $(PYTHON) $(VENV)
@@ -25,7 +26,7 @@ JAVA := tools/java.sh $(PYTHON) $(VENV)
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run spark test quick lint java ledger vocabulary bench million crash damage power mutants fuzz clean
+.PHONY: help run spark test quick lint java docs ledger vocabulary bench million crash damage power mutants fuzz clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -54,6 +55,10 @@ lint: $(DEV) ## check style, types and layers only
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+
+docs: $(DOCS) ## build the documentation site in build/docs
+	@$(BIN)/sphinx-build -W -E --keep-going -q docs build/docs
+	@echo "Open build/docs/index.html in a browser."
 
 ledger: java ## run the suite and count the proven requirements (MISSING=1 lists the others)
 	@$(PYTEST) --quiet --ledger=$(if $(MISSING),missing,table)
@@ -108,10 +113,14 @@ $(SPARK): pyproject.toml tools/setup.sh
 	@$(SETUP) "Spark (some minutes, 900 MB)" spark
 	@touch $(MANAGER) $@
 
-# The extra `dev` has all of `spark`.
+$(DOCS): pyproject.toml tools/setup.sh
+	@$(SETUP) "the documentation tools" docs
+	@touch $(MANAGER) $@
+
+# The extra `dev` has all of `spark` and `docs`.
 $(DEV): pyproject.toml tools/setup.sh
 	@$(SETUP) "Waypost, Spark and the development tools (some minutes, 1.5 GB)" dev
-	@touch $(MANAGER) $(SPARK) $@
+	@touch $(MANAGER) $(SPARK) $(DOCS) $@
 
 $(BENCH): $(DEV)
 	@$(SETUP) "the queues to compare with" bench

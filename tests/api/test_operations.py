@@ -13,6 +13,8 @@ import pytest
 import waypost
 from tests.client.managers import driver_of, opened
 from tests.http.server import MESSAGEPACK, Api, served
+from tools.reference import http_page
+from tools.reference.markdown import prose
 from waypost import aio
 from waypost.api.bulk import (
     BULK_OPERATIONS,
@@ -87,7 +89,7 @@ from waypost.node.operation_handlers import Handlers
 
 # The node has a handler for the first, and its shells answer the others.
 EVERY = (*OPERATIONS, *BULK_OPERATIONS, *STATUS_OPERATIONS)
-DOCS = Path(__file__).parents[2] / "docs"
+PAGE = http_page.page()
 GUID = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11"
 FAR = r"DIRECT=TCP:192.0.2.1\PRIVATE$\far & away?"
 
@@ -280,10 +282,9 @@ def test_every_operation_is_a_method_of_both_sides_with_the_same_parameters(kind
 
 
 @pytest.mark.parametrize("kind", EVERY)
-def test_every_operation_has_a_row_in_the_pages_about_http(kind: type[Operation[object]]) -> None:
+def test_every_operation_is_on_the_page_about_http(kind: type[Operation[object]]) -> None:
     row = kind.row
-    page = DOCS / ("bulk.md" if kind in BULK_OPERATIONS else "http.md")
-    assert f"| `{row.method} {row.path}` | {row.help} |\n" in page.read_text("utf-8")
+    assert f"### {row.method} {row.path}\n\n{prose(row.help)}\n" in PAGE
 
 
 def _all_records(kind: type[Operation[object]]) -> Iterator[type[Operation[object]]]:

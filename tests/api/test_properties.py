@@ -6,10 +6,9 @@ import re
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import pytest
-from msgspec import structs
 from typer.testing import CliRunner
 
 import waypost
@@ -30,7 +29,6 @@ from waypost.wire.user_header import UserHeader
 manager, orders = managers.manager, managers.orders
 
 HEADERS = {each.__name__: each for each in (BaseHeader, DebugHeader, MessagePropertiesHeader, UserHeader)}
-DOCS = Path(__file__).parents[2] / "docs"
 SOURCE = Path(waypost.__file__).parent
 SENDERS: list[Any] = [
     *(waypost.Queue.send, waypost.Queue.send_many, waypost.Manager.send, waypost.Manager.send_many),
@@ -304,27 +302,3 @@ def test_the_command_line_has_an_option_for_each_property_of_a_queue(verb: str) 
     for row in QUEUE_ROWS:
         assert row.options[0].replace("/", " / ") in shown
         assert row.help.split(".")[0] in shown
-
-
-@pytest.mark.parametrize("page", ["python.md", "http.md", "cli.md"])
-def test_a_page_lists_the_properties_of_a_queue(page: str) -> None:
-    names = [(row.options[0] if page == "cli.md" else row.name, row.help) for row in QUEUE_ROWS]
-    lines = [f"| `{name}` | {sentence} |" for name, sentence in names]
-    assert "\n".join(lines) in (DOCS / page).read_text(encoding="utf-8")
-
-
-def test_the_page_of_http_lists_the_keys_of_a_message_object() -> None:
-    fields_of = {each.name: each.encode_name for each in structs.fields(MessageObject)}
-    hints = get_type_hints(MessageObject, include_extras=True)
-    lines = [f"| `{key}` | {get_args(hints[name])[1].description} |" for name, key in fields_of.items()]
-    assert "\n".join(lines) in (DOCS / "http.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("page", ["python.md", "http.md", "cli.md"])
-def test_a_page_lists_the_properties_of_a_message(page: str) -> None:
-    text = (DOCS / page).read_text(encoding="utf-8")
-    if page == "cli.md":
-        lines = [f"| `{'`, `'.join(row.options)}` | {row.help} |" for row in MESSAGE_ROWS if row.name != "recoverable"]
-    else:
-        lines = [f"| `{row.name}` | {row.help} |" for row in MESSAGE_ROWS]
-    assert "\n".join(lines) in text

@@ -1,17 +1,7 @@
-"""docs/config.md describes every key, as the code has it."""
-
-from pathlib import Path
+"""The page of the configuration has every key. tests/test_reference.py compares the one in docs."""
 
 from waypost.daemon.config import keys
 from waypost.daemon.config_page import FLAGS, page
-
-PAGE = Path(__file__).parents[2] / "docs/config.md"
-
-
-def test_the_page_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), (
-        "generate it again: .venv/bin/python -m waypost.daemon.config_page docs/config.md"
-    )
 
 
 def test_every_key_is_on_it() -> None:

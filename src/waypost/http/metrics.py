@@ -1,16 +1,16 @@
 """/metrics: numbers for Prometheus, read from the queue manager at each request, so that messages have no extra cost.
 
-docs/metrics.md lists the names, which never change. Of many queues, only the oldest have their own numbers.
+docs/metrics.md lists the names, which stay, and is made of what /metrics gives. Of many queues only the oldest are
+shown one by one.
 
-To add a metric: a _gauge or _counter in the method for its part of the queue manager, and its row in docs/metrics.md.
-Every field of the statistics of transfer is a metric (list it in _GAUGES if it can go down), and so is every entry of
-_RPC_COUNTERS. Add a number of each queue in waypost.http.queue_metrics.
+To add a metric: a _gauge or _counter in the method for its part of the queue manager. A number of transfer's statistics
+is one as soon as it is in _TRANSFER (and in _GAUGES if it can go down), and one of RPC as soon as it is in
+_RPC_COUNTERS. A number of each queue is added in waypost.http.queue_metrics.
 """
 
 import os
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from functools import partial
 from math import inf
 from typing import Final
@@ -38,24 +38,59 @@ from waypost.http.slices import sliced
 from waypost.limits import MAX_METRICS_QUEUES
 from waypost.node.network.refusals import Reason
 from waypost.store.folder import DATA
-from waypost.transfer.statistics import Statistics
 from waypost.wire.property_values import UNLIMITED
 
 _COMMIT_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
-# Age up to which the longest turn of the loop is searched.
+# The time in which the longest turn of the loop is searched.
 _LONGEST_SECONDS: Final = 60.0
 
-# Numbers of transfer that can go down again.
+# Numbers of transfer that can go down.
 _GAUGES: Final = frozenset({"sessions", "sessions_open"})
 
-# Counters of RPC without labels.
+# Numbers of transfer since the start.
+_TRANSFER: Final = {
+    "sessions": "Connections with other queue managers now.",
+    "sessions_open": "Sessions now over which messages can flow.",
+    "connections_accepted": "Connections accepted from other queue managers.",
+    "connections_refused": "Connections from other queue managers that were closed at once.",
+    "connections_failed": "Connections to other queue managers that failed.",
+    "handshakes_refused": "Sessions that ended during their handshake.",
+    "packets_malformed": "Packets that could not be decoded.",
+    "protocol_errors": "Packets that the protocol does not allow at that moment.",
+    "messages_sent": "Messages sent, including those sent again.",
+    "messages_received": "Messages received, including those received again.",
+    "bytes_sent": "Bytes sent.",
+    "bytes_received": "Bytes received.",
+    "session_acks_sent": "Session acknowledgments sent.",
+    "session_acks_received": "Session acknowledgments received.",
+    "order_acks_sent": "Acknowledgments sent that transactional messages arrived in order.",
+    "order_acks_received": "Acknowledgments received that transactional messages arrived in order.",
+    "final_acks_sent": "Acknowledgments sent that transactional messages were received, or were not.",
+    "final_acks_received": "Acknowledgments received that transactional messages were received, or were not.",
+    "transactional_acks_refused": "Acknowledgments refused: for messages never sent, or not from the destination.",
+    "transactional_acks_unmatched": "Acknowledgments of messages that do not wait here: late, repeated or forged.",
+    "duplicates_discarded": "Messages discarded because they had arrived before.",
+    "messages_rejected": "Messages that no queue of this computer accepted.",
+    "messages_unverified": "Rejected messages that were signed or encrypted (security.unverified).",
+    "messages_refused_for_acks": "Transactional messages left with their sender: too many acknowledgments wait for it.",
+    "sequences_refused": "Transactional messages left with their sender: their sequence was not accepted.",
+    "sequence_ends_forgotten": "Ended sequences forgotten although an address could begin them again.",
+    "messages_resent": "Messages sent again because no acknowledgment came.",
+    "messages_forwarded": "Messages forwarded to another computer.",
+    "messages_returned": "Messages of this computer that a wrong route brought back.",
+    "pings_received": "Pings received.",
+    "dials_for_strangers": "Connections tried because messages of other hosts asked for acknowledgments.",
+    "acks_refused": "Administration acknowledgments not sent, because of transfer.ack_hosts or a limit.",
+}
+
+# Numbers of RPC without labels.
 _RPC_COUNTERS: Final = {
-    "connections_accepted": "Connections of remote readers since the start.",
-    "binds_refused": "Refused binds of remote readers.",
-    "authentication_failures": "Wrong tokens and signatures of remote readers.",
-    "messages_given_out": "Messages that were locked for remote readers.",
-    "rundowns": "Context handles that lost their client.",
+    "connections_accepted": "Connections accepted from remote readers.",
+    "binds_refused": "Connections refused at their first packet.",
+    "authentication_failures": "Wrong passwords, tickets and signatures of remote readers.",
+    "messages_given_out": "Messages locked for remote readers.",
+    "rundowns": "Handles that were open when their reader was lost.",
 }
 
 
@@ -71,7 +106,7 @@ class Metrics:
         self._registry.register(self._live)
         commits = Histogram(
             "waypost_commit_seconds",
-            "Time of batches to become durable.",
+            "Time until a batch of changes was on disk.",
             buckets=_COMMIT_BUCKETS,
             registry=self._registry,
         )
@@ -118,10 +153,10 @@ class _Live(Collector):
         yield from self._loop()
         local, outgoing = self.queues
         yield _gauge("waypost_queues", "Queues of this computer.", local)
-        yield _gauge("waypost_outgoing_queues", "Queues of messages for other computers.", outgoing)
+        yield _gauge("waypost_outgoing_queues", "Outgoing queues: messages for other computers.", outgoing)
         omitted = max(local - MAX_METRICS_QUEUES, 0) + max(outgoing - MAX_METRICS_QUEUES, 0)
         yield _gauge(
-            "waypost_queues_omitted", "Queues without their own numbers here, because there are too many.", omitted
+            "waypost_queues_omitted", "Queues not shown one by one: only the 1000 oldest of each kind are.", omitted
         )
         yield from self._transfer()
         yield from self._rpc()
@@ -135,26 +170,34 @@ class _Live(Collector):
 
     def _manager(self) -> Iterator[Metric]:
         service, driver = self._service, self._service.shell.driver
-        yield _gauge("waypost_start_time_seconds", "Start time of the server, in Unix time.", service.started)
+        yield _gauge("waypost_start_time_seconds", "Start of the daemon, in Unix time.", service.started)
         yield _gauge("waypost_bytes", "Bytes of all messages, as quotas count them.", service.node.manager.total_bytes)
         yield _gauge("waypost_store_bytes", "Size of the store file.", _store_size(service))
         is_well = driver.node.kernel.trouble is None and not driver.is_broken
-        yield _gauge("waypost_store_ok", "1 if the store can write.", int(is_well))
+        yield _gauge("waypost_store_ok", "1 if the store can write, 0 if not, as on a failing disk.", int(is_well))
         room = driver.node.kernel.room
         yield _gauge(
-            "waypost_store_room_bytes", "Bytes of the disk for new messages, beyond the reserve.", max(room.free, 0)
+            "waypost_store_room_bytes", "Bytes of disk left for new messages, beyond the reserve.", max(room.free, 0)
         )
-        yield _gauge("waypost_store_reserve_bytes", "Bytes of the disk kept free for receiving messages.", room.reserve)
+        yield _gauge("waypost_store_reserve_bytes", "Bytes of disk kept for receiving messages.", room.reserve)
         is_low = int(room.is_low)
         yield _gauge("waypost_store_low", "1 if new messages are refused because the disk is nearly full.", is_low)
         quota = driver.node.manager.positions.quota
         yield _gauge(
-            "waypost_quota_bytes", "Quota of all messages, in bytes.", inf if quota == UNLIMITED else quota * KILOBYTE
+            "waypost_quota_bytes",
+            "Machine quota in bytes; +Inf without a quota.",
+            inf if quota == UNLIMITED else quota * KILOBYTE,
         )
         yield _gauge("waypost_unwritten_batches", "Batches on their way to disk.", driver.unwritten)
         damaged = service.node.damaged
-        yield _gauge("waypost_damaged_messages", "Damaged messages that are set aside.", len(damaged))
-        yield _counter("waypost_messages_damaged", "Messages that were found damaged.", damaged.since_start)
+        yield _gauge(
+            "waypost_damaged_messages",
+            "Damaged messages that were set aside, until an operator forgets them.",
+            len(damaged),
+        )
+        yield _counter(
+            "waypost_messages_damaged", "Messages found damaged on disk since the start.", damaged.since_start
+        )
 
     def _loop(self) -> Iterator[Metric]:
         watch = self._service.watch
@@ -163,18 +206,18 @@ class _Live(Collector):
         within = [(str(bound), watch.count - over) for bound, over in zip(BOUNDS, watch.over, strict=True)]
         yield HistogramMetricFamily(
             "waypost_loop_turn_seconds",
-            "Time of turns of the loop; everything else waits during a turn.",
+            "Time that one turn of the event loop took; every client waits for the turn under way.",
             buckets=[*within, ("+Inf", watch.count)],
             sum_value=watch.seconds,
         )
         longest = watch.longest(_LONGEST_SECONDS, time.time())
-        text = "The longest turn of the loop in the last minute; 0 if all were shorter than 10 ms."
+        text = "Longest turn of the event loop in the last minute; 0 if all were shorter than 10 ms."
         yield _gauge("waypost_loop_longest_turn_seconds", text, 0.0 if longest is None else longest.seconds)
-        text = "Work of this process in that turn, without waits for the disk or the processor."
+        text = "Part of the longest turn that was work; the rest was waiting for the disk or the processor."
         yield _gauge("waypost_loop_longest_turn_work_seconds", text, 0.0 if longest is None else longest.work_seconds)
         slow = CounterMetricFamily(
             "waypost_loop_slow_turns",
-            "Turns of the loop that took longer than 0.1 s, by what they did.",
+            "Turns of the event loop longer than 0.1 s, by the label `what`: their main work.",
             labels=("what",),
         )
         for what, count in watch.slow.items():
@@ -185,16 +228,12 @@ class _Live(Collector):
         statistics = self._service.statistics
         if statistics is None:
             return
-        for each in fields(Statistics):
-            words = each.name.replace("_", " ")
-            value = getattr(statistics, each.name)
-            if each.name in _GAUGES:
-                yield _gauge(f"waypost_transfer_{each.name}", f"Transfer: {words} now.", value)
-            else:
-                yield _counter(f"waypost_transfer_{each.name}", f"Transfer: {words} since the start.", value)
+        for name, text in _TRANSFER.items():
+            make = _gauge if name in _GAUGES else _counter
+            yield make(f"waypost_transfer_{name}", text, getattr(statistics, name))
         yield _gauge(
             "waypost_transfer_transactional_acks_kept",
-            "Acknowledgments from unknown addresses that wait for a decision.",
+            "Acknowledgments from an unknown address that wait for an operator; `waypost doctor` names them.",
             len(self._service.node.kept_acks),
         )
         yield from self._acks()
@@ -203,12 +242,12 @@ class _Live(Collector):
         network = self._service.node.network
         if network is not None:
             refused = CounterMetricFamily(
-                "waypost_messages_refused", "Messages refused on arrival.", labels=("reason",)
+                "waypost_messages_refused", "Messages refused on arrival, by the label `reason`.", labels=("reason",)
             )
             for reason in Reason:
                 refused.add_metric((reason.value,), network.refusals.counts[reason])
             yield refused
-            text = "OrderAcks and FinalAcks that wait for hosts without contact for 7 days."
+            text = "Acknowledgments that wait for hosts not seen for 7 days."
             yield _gauge("waypost_overdue_acknowledgments", text, self.overdue)
 
     def _rpc(self) -> Iterator[Metric]:
@@ -217,32 +256,42 @@ class _Live(Collector):
             return
         counts = remote.statistics
         yield _gauge("waypost_rpc_connections", "Connections of remote readers.", counts.connections)
-        yield _gauge("waypost_rpc_open_calls", "Calls of remote readers that wait for an answer.", counts.open_calls)
+        yield _gauge(
+            "waypost_rpc_open_calls",
+            "Calls of remote readers not answered yet; most wait for a message.",
+            counts.open_calls,
+        )
         yield _gauge(
             "waypost_rpc_messages_locked",
-            "Messages that are locked for remote readers now.",
+            "Messages locked for a remote reader that has neither taken nor returned them.",
             remote.locked_messages,
         )
         for name, text in _RPC_COUNTERS.items():
             yield _counter(f"waypost_rpc_{name}", text, getattr(counts, name))
         calls = CounterMetricFamily(
-            "waypost_rpc_calls", "Ended calls of remote readers.", labels=("interface", "method", "result")
+            "waypost_rpc_calls",
+            "Calls ended, by the labels `interface`, `method` and `result`.",
+            labels=("interface", "method", "result"),
         )
         for (interface, method, result), count in counts.calls.items():
             calls.add_metric((interface, method, result.value), count)
-        faults = CounterMetricFamily("waypost_rpc_faults", "Faults sent to remote readers.", labels=("status",))
+        faults = CounterMetricFamily(
+            "waypost_rpc_faults", "Calls that ended with an RPC fault, by the label `status`.", labels=("status",)
+        )
         for status, count in counts.faults.items():
             faults.add_metric((f"0x{status:08X}",), count)
         yield from (calls, faults)
 
     def _clients(self) -> Iterator[Metric]:
         service = self._service
-        yield _gauge("waypost_http_transactions", "Transactions and leases of HTTP clients.", len(service.transactions))
+        yield _gauge(
+            "waypost_http_transactions", "Open transactions and leases of HTTP clients.", len(service.transactions)
+        )
         expired = service.transactions.expired
         yield _counter(
-            "waypost_http_transactions_expired", "Transactions and leases of HTTP clients that expired.", expired
+            "waypost_http_transactions_expired", "Transactions and leases aborted because they timed out.", expired
         )
-        yield _gauge("waypost_http_cursors", "Cursors of HTTP clients.", len(service.cursors))
+        yield _gauge("waypost_http_cursors", "Open cursors of HTTP clients.", len(service.cursors))
         yield _gauge("waypost_http_handles", "Exclusive opens of HTTP clients.", len(service.handles))
         yield _gauge("waypost_http_streams", "HTTP clients that follow a queue.", service.streams)
 

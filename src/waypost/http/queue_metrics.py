@@ -3,8 +3,7 @@
 This module writes the text itself: a registry would build it in one turn of the loop, which is long with a thousand
 queues.
 
-To add a metric: its name and help in _LOCAL or _OUTGOING, its value in the function that adds their numbers, and its
-row in docs/metrics.md.
+To add one: its name and help in _LOCAL or _OUTGOING, and its value in the function that adds their numbers.
 """
 
 import time
@@ -24,16 +23,16 @@ _LOCAL: Final = {
     "waypost_queue_bytes": "Bytes of the messages in the queue.",
     "waypost_queue_journal_messages": "Messages in the journal of the queue.",
     "waypost_queue_journal_bytes": "Bytes of the messages in the journal of the queue.",
-    "waypost_queue_oldest_message_age_seconds": "Age of the oldest message in the queue; 0 if empty.",
+    "waypost_queue_oldest_message_age_seconds": "Age of the oldest message; 0 if the queue is empty.",
     "waypost_queue_open_handles": "Open handles of the queue.",
 }
 _OUTGOING: Final = {
-    "waypost_outgoing_messages": "Messages that wait in the outgoing queue.",
+    "waypost_outgoing_messages": "Messages that wait to be sent or acknowledged.",
     "waypost_outgoing_bytes": "Bytes of the messages in the outgoing queue.",
-    "waypost_outgoing_oldest_message_age_seconds": "Age of the oldest message in the outgoing queue; 0 if empty.",
+    "waypost_outgoing_oldest_message_age_seconds": "Age of the oldest waiting message; 0 if none waits.",
     "waypost_outgoing_unacknowledged": "Transactional messages sent and not yet acknowledged.",
-    "waypost_outgoing_unread": "Transactional messages that arrived and are not yet received.",
-    "waypost_outgoing_state": "1 for the present state of the outgoing queue, else 0.",
+    "waypost_outgoing_unread": "Transactional messages that arrived and are not yet received there.",
+    "waypost_outgoing_state": "1 for the state of the outgoing queue, 0 for the others, by the label `state`.",
 }
 
 # The lines of each name.

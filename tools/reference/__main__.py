@@ -1,0 +1,5 @@
+"""Write the reference pages."""
+
+from tools.reference import write
+
+write()

@@ -1,0 +1,122 @@
+"""docs/metrics.md: the names, kinds and meanings that /metrics of a daemon gives."""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import Final
+from urllib.request import urlopen
+
+from tools.reference.markdown import MADE, prose, table
+from waypost.core.queues import OutgoingQueueState
+from waypost.node.network.refusals import Reason
+from waypost.rpc.statistics import CallResult
+
+_FAMILY: Final = re.compile(r"^# HELP (\w+) (.*)\n# TYPE \1 (\w+)$", re.MULTILINE)
+# The sample with the start of a histogram.
+_CREATED: Final = "_created"
+_PORTS: Final = tuple(f"--{name}-port=0" for name in ("transfer", "ping", "rpc", "qm2qm", "http"))
+
+_HEAD: Final = f"""\
+# Metrics
+
+{MADE}
+`GET /metrics` of the HTTP server is for Prometheus. The values are read from the queue manager at the moment of the
+request. Names do not change; new ones may be added. Times and ages are in seconds, sizes in bytes. The samples of a
+counter end in `_total`.
+
+If the daemon demands a token, give it to Prometheus as `authorization` with `credentials` in the scrape configuration.
+"""
+
+
+def _codes(words: Iterator[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+_REFUSED: Final = _codes(each.value for each in Reason if not each.comes_again)
+_KEPT: Final = _codes(each.value for each in Reason if each.comes_again)
+_RESULTS: Final = _codes(each.value for each in CallResult)
+
+# The beginning of the names, the title, and what else there is to say. The first that fits counts.
+_SECTIONS: Final = (
+    (
+        "waypost_queue_",
+        "Queues, by the label `queue`",
+        "The queues of the queue manager itself are `system$;deadletter`, `system$;deadxact` and `system$;journal`. "
+        "An alert on the first two shows messages that could not be delivered.",
+    ),
+    (
+        "waypost_outgoing_",
+        "Outgoing queues, by the label `queue`",
+        "The label is the format name of the destination. "
+        f"The states are {_codes(each.name.lower() for each in OutgoingQueueState)}.",
+    ),
+    (
+        "waypost_transfer_",
+        "Transfer between queue managers",
+        "A queue manager without a network has none of these. Except for sessions and "
+        "`waypost_transfer_transactional_acks_kept`, they count from the start of the daemon.",
+    ),
+    (
+        ("waypost_messages_refused", "waypost_overdue_acknowledgments"),
+        "Refused messages and overdue acknowledgments",
+        f"These reasons are final: {_REFUSED}. With the other reasons the sender keeps the message and sends it again: "
+        f"{_KEPT}. `waypost explain ID` shows the reason for one message. "
+        "[The command line](cli.md#find-problems-doctor) describes what to do about overdue acknowledgments.",
+    ),
+    (
+        "waypost_rpc_",
+        "Remote readers",
+        "A queue manager that serves no remote readers has none of these. "
+        f"`interface` is `RemoteRead`, `qm2qm`, `qmcomm` or `epmapper`. `result` is one of {_RESULTS}: `error` is an "
+        "answer with a reason, such as a timeout, and `abandoned` means that the reader left or cancelled before the "
+        "answer. The `status` 0x00000005 is a refusal, and 0xC00E0003 an unknown queue. A growing number of rundowns "
+        "shows readers that are killed or cut off. [Remote read](remote-read.md) explains the terms.",
+    ),
+    ("waypost_http_", "HTTP clients", ""),
+    ("waypost_", "The queue manager", "The labels of `waypost_info` are `version`, `name` and `guid`."),
+)
+
+
+def page() -> str:
+    families = [found for found in _FAMILY.findall(_metrics()) if not found[0].endswith(_CREATED)]
+    return "\n".join((_HEAD, *_lines(families)))
+
+
+def _lines(families: list[tuple[str, str, str]]) -> Iterator[str]:
+    sections = {title: [each for each in families if _title(each[0]) == title] for _, title, _ in _SECTIONS}
+    for _, title, words in (_SECTIONS[-1], *_SECTIONS[:-1]):
+        yield f"## {title}\n"
+        yield from table(("name", "kind", "meaning"), map(_row, sections[title]))
+        if words:
+            yield f"{words}\n"
+
+
+def _title(name: str) -> str:
+    # These count queues, and belong to the queue manager.
+    of_all = ("waypost_queues", "waypost_outgoing_queues")
+    begins = "waypost_start" if name.startswith(of_all) else name
+    return next(title for prefix, title, _ in _SECTIONS if begins.startswith(prefix))
+
+
+def _row(family: tuple[str, str, str]) -> tuple[str, str, str]:
+    name, words, kind = family
+    # The text of Prometheus has no kind for labels alone.
+    kind = "info" if name == "waypost_info" else kind
+    return f"`{name.removesuffix('_total')}`", kind, prose(words)
+
+
+def _metrics() -> str:
+    """The answer of a new daemon."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "waypost.cli", "serve", "--data", folder, "--bind", "127.0.0.1", *_PORTS]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as daemon:
+            assert daemon.stdout is not None
+            try:
+                address = json.loads(daemon.stdout.readline())["http"]
+                with urlopen(f"http://{address}/metrics") as answer:
+                    return str(answer.read(), "utf-8")
+            finally:
+                daemon.terminate()
