@@ -153,7 +153,7 @@ def test_a_message_is_not_sent_again_to_a_queue_of_the_other_kind(desk: Desk, or
         ledger.send("booked", transaction=transaction)
     for source, target, sentence in (
         ("orders", "ledger", "ledger is transactional, but the message was not sent in a transaction."),
-        ("ledger", "orders", "orders is not transactional, and the message was sent in a transaction."),
+        ("ledger", "orders", "orders is not transactional, but the message was sent in a transaction."),
     ):
         result = desk.run("message", "resend", source, "--to", target)
         assert result.exit_code == 1

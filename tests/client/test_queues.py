@@ -479,7 +479,7 @@ def test_a_message_is_sent_again_as_the_kind_that_it_is(manager: waypost.Manager
         booked = ledger.send("booked", transaction=transaction)
     with pytest.raises(TransactionUsage, match="ledger is transactional, but the message was not sent"):
         orders.resend(plain, "ledger")
-    with pytest.raises(TransactionUsage, match="orders is not transactional, and the message was sent"):
+    with pytest.raises(TransactionUsage, match="orders is not transactional, but the message was sent"):
         ledger.resend(booked, "orders")
     assert [queue.info().message_count for queue in (orders, ledger, books)] == [1, 1, 0]
     sent = ledger.resend(booked, "books")

@@ -76,7 +76,7 @@ class AbortRequestDone:
 
 @dataclass(frozen=True, slots=True)
 class ReenlistmentFailed:
-    """For the caller that started the queue manager, not for the coordinator: it cannot start."""
+    """The queue manager cannot start. For the caller that started it, not for the coordinator."""
 
     transaction: bytes
     status: HResult

@@ -59,7 +59,7 @@ def response_queue_type(
 ) -> QueueType:
     if name is None:
         return QueueType.NONE
-    # Equal names may differ in case, and a receiver shall see them as they were given.
+    # Equal names may differ in case, and a receiver must see them as they were given.
     if administration is not None and str(name) == str(administration):
         return QueueType.SAME_AS_ADMINISTRATION_QUEUE
     queue_type = administration_queue_type(name, source, destination)

@@ -336,7 +336,7 @@ def _soap_header(message: Message) -> SoapHeader | None:
 
 
 def _multi_queue_header(message: Message) -> MultiQueueFormatHeader | None:
-    """For several destinations, and as the only place for several administration or response queues."""
+    """The header for several destinations, and the only place for several administration or response queues."""
     destination = message.destination_multi_queue_format_name
     administration = message.administration_multi_queue_format_name
     response = message.response_multi_queue_format_name

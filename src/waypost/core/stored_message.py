@@ -270,7 +270,7 @@ class _StoredMessage(Message):  # noqa: PLW1641, no Message has a hash
         return repr(self)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """For copy and pickle."""
+        """Support copy and pickle."""
         _decode(self)
         return self.__reduce_ex__(protocol)
 

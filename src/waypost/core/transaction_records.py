@@ -90,7 +90,7 @@ class Run:
 
 
 def spans_of(lookup_ids: Sequence[int]) -> list[range]:
-    """The same numbers in the same order, with consecutive ones joined."""
+    """These numbers in the same order, with consecutive ones joined."""
     spans: list[range] = []
     first = end = -1
     for lookup_id in lookup_ids:

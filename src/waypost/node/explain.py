@@ -200,7 +200,7 @@ def _add_end(explanation: ExplanationDraft, node: Node, place: _FoundMessage) ->
 
 
 def _is_dead_letter(node: Node, place: _FoundMessage) -> bool:
-    """In a queue of an application only a message that asked for it is one: a nack has a negative class too."""
+    """Whether it is a dead-letter message: in an application queue, only one that asked for it; a nack is not."""
     system = node.manager.system_queues
     if place.queue in (system[Suffix.DEADLETTER], system[Suffix.DEADXACT]):
         return True
@@ -301,7 +301,7 @@ def _add_queue(explanation: ExplanationDraft, node: Node, queue: Queue, now: Now
         add_transfer(explanation.sentences, facts, queue, now)
         reset = node.renumberings.find(queue)
         if reset is not None:
-            explanation.sentences.append(f"Its sequence is being reset: {reset.progress}; until then nothing is sent.")
+            explanation.sentences.append(f"Its sequence is being reset: {reset.progress}; sending waits for its end.")
         loop = None if node.network is None else node.network.loops.of(queue.destination_format_name)
         if loop is not None:
             add_loop(explanation.sentences, facts, loop)

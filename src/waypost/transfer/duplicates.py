@@ -74,7 +74,7 @@ class _Share:
 
 
 class MessageHistory:
-    """At most `size` entries of one address. Every `period` seconds, older ones are removed.
+    """The history: at most `size` entries of one address. Every `period` seconds, older ones are removed.
 
     `relays` are the addresses with the share of a relay.
     """
