@@ -183,8 +183,8 @@ def test_the_commands_of_the_page_work_as_written(place: Place) -> None:
     for host in ("winserver01", "192.0.2.1"):
         block = block.replace(host, place.address)
     for line in block.replace("72057594037927937", str(second.lookup_id)).splitlines():
-        program, *arguments = shlex.split(line)
-        assert program == "waypost"
+        prompt, program, *arguments = shlex.split(line)
+        assert (prompt, program) == ("$", "waypost")
         place.do(*arguments)
     assert bodies(queue) == bodies(queue.subqueue("retry")) == []
 

@@ -104,7 +104,7 @@ def test_a_daemon_for_this_computer_alone_is_well(tmp_path: Path) -> None:
         result = daemons.shell("waypost doctor", environment, tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
     assert "only this computer can reach this queue manager; --bind ADDRESS opens it to a network" in result.stdout
-    assert "so no other has to find nobody-knows" in result.stdout
+    assert "so others need not find nobody-knows" in result.stdout
 
 
 def test_a_measurement_leaves_nothing_behind(desk: Desk) -> None:

@@ -65,7 +65,7 @@ def test_the_offset_counts_in_what_was_given(manager: waypost.Manager) -> None:
 
 
 def test_something_else_than_text_is_no_name(manager: waypost.Manager) -> None:
-    with pytest.raises(InvalidParameter, match="not by int"):
+    with pytest.raises(InvalidParameter, match="not int"):
         manager.queue(5)  # type: ignore[arg-type]
 
 

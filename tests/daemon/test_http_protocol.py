@@ -69,7 +69,7 @@ def test_a_query_parameter_that_is_not_known_is_refused_with_the_nearest(raw: Ra
         400,
         "unknown query parameter 'limti'; did you mean 'limit'?",
     )
-    assert raw.get("/health/live?x").message == "unknown query parameter 'x'; there are none here"
+    assert raw.get("/health/live?x").message == "unknown query parameter 'x'; this path has none"
     assert raw.get("/api/queues/orders/browse?limit=1&limit=2").status == 400
     assert raw.get("/api/queues/orders/browse?limit=1&form=full").status == 200
 

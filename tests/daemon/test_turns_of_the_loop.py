@@ -58,7 +58,7 @@ def watch_with(*turns: LoopTurn) -> LoopWatch:
     [
         (0.05, 0.05, True, "nothing held up the daemon"),
         (0.4, 0.4, True, "held up for 0.40 s by a purge"),
-        (3.0, 0.2, True, "worked for 0.20 s of that"),
+        (3.0, 0.2, True, "0.20 s of that was work"),
         (3.0, 2.9, False, "held up for 3.00 s by a purge"),
     ],
 )
