@@ -330,7 +330,7 @@ def test_a_target_sees_an_error_that_is_no_decode_error(monkeypatch: pytest.Monk
 
 def test_a_target_sees_bytes_that_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(targets, "decode_packet", lambda _: Ping())
-    with pytest.raises(Violation, match="what decodes encodes to the same bytes"):
+    with pytest.raises(Violation, match="a decoded record encodes to the same bytes"):
         targets.packet(frame(1))
 
 

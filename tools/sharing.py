@@ -1,4 +1,4 @@
-"""Which tests share a worker, a pytest plugin: those of one file do, and all of Spark, because they share one session.
+"""A pytest plugin that assigns tests to workers: those of one file share one, and all of Spark, for its one session.
 
 It takes the place of pytest-xdist's `--dist loadfile`. (The marks of `--dist loadgroup` do nothing with pytest 9.2.)
 """

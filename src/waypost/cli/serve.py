@@ -68,6 +68,6 @@ def serve(
         "rpc.epm": epm,
     }
     flags = {path: value for path, value in given.items() if value is not None}
-    # Commands that are no server need not wait for the libraries of one.
+    # Commands other than servers do not load the libraries of one.
     serving = import_module("waypost.cli.serving")
     raise typer.Exit(serving.serve(config, flags, settings or [], as_json=as_json, with_hints=with_hints))
