@@ -1,4 +1,4 @@
-"""What the documents show works as written.
+"""The examples in the documents work as written.
 
 A `waypost` line of an `sh` block is run in the root of the repository. A `make` line is only checked for a rule that
 exists and scripts that are there, because this suite is itself run by make; so is a `make` command in running text,

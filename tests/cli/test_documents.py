@@ -1,4 +1,4 @@
-"""The `shell` blocks of the documents work as written, on a daemon of their own.
+"""The `shell` blocks of the documents work as written, on a separate daemon.
 
 A block of the language `sh` needs no daemon, and tests/test_docs.py runs it. The `shell` blocks of one document are run
 line by line, in their order, in an empty folder, against one fresh queue manager with the name SHOP. A `text` block
@@ -21,7 +21,7 @@ def stories() -> list[Path]:
 
 
 def output(line: str, environment: dict[str, str], folder: Path) -> str:
-    """What a line writes. A command alone needs no process of its own, which takes a second to start."""
+    """The output of a line. A command alone needs no separate process, which takes a second to start."""
     program, *arguments = shlex.split(line)
     if program == "waypost" and "|" not in arguments:
         alone = CliRunner().invoke(app, arguments, env=environment)

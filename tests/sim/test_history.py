@@ -1,4 +1,4 @@
-"""What clients were promised, without the model: each promise that was broken is told."""
+"""Promises to clients, without the model: each broken promise is reported."""
 
 import pytest
 

@@ -110,9 +110,7 @@ def _find_short(queue: "Queue", name: str) -> "Message":
         return found[0]
     if found:
         raise Failure(f"{name} is the short id of several messages.", "name one by its id or its lookup_id.")
-    raise Failure(
-        f"Message {name} is not in {queue.name}.", "`waypost peek NAME --all` shows those that are there."
-    )
+    raise Failure(f"Message {name} is not in {queue.name}.", "`waypost peek NAME --all` shows those that are there.")
 
 
 def _title(message: "Message") -> str:

@@ -137,7 +137,7 @@ def check_deadline(node: Node, due: float | None, now: Now) -> None:
 
 def check_durable(ask: object, answer: Answer, model: Model) -> None:
     if answer.needs > model.disk.durable:
-        raise Violation(f"{ask} was answered before batch {answer.needs} was durable: only {model.disk.durable} are")
+        raise Violation(f"{ask} was answered before it was durable: batch {answer.needs}, and {model.disk.durable} are")
 
 
 def check_value(ask: object, answer: Answer, messages: Sequence[Message]) -> None:
