@@ -2,7 +2,7 @@
 
 An environment under build/against has what both commits depend on, and both sides run in it, each from its own source:
 two environments that differ in anything else give other rates for the same code. Each side is
-a process (bench/side.py) with daemons of its own, and they take turns: A B B A in every round, so that a drift of the
+a process (bench/side.py) with separate daemons, and they take turns: A B B A in every round, so that a drift of the
 machine favours neither. Every round has new processes: one that has its memory in an unlucky place stays slow. The
 ratio of a round is what this checkout does to what the commit does; above 1 is faster.
 
@@ -175,7 +175,7 @@ def table(rows: Sequence[Figures], name: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure this checkout against another commit.")
-    parser.add_argument("commit", help="what git calls the other commit")
+    parser.add_argument("commit", help="the other commit, as git names it")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of each measurement (default: %(default)s)")
     parser.add_argument("--row", action="append", choices=list(side.ROWS), help="measure this row only; repeatable")
     arguments = parser.parse_args()

@@ -62,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--waiting", type=int, default=1_000_000, help="messages that lie in a queue")
     parser.add_argument("--count", type=int, default=1_000_000, help="messages that are sent and received")
-    parser.add_argument("--seconds", type=float, default=10, help="how long a rate is taken without a backup")
+    parser.add_argument("--seconds", type=float, default=10, help="seconds of measurement without a backup")
     parser.add_argument("--rounds", type=int, default=3, help="backups to make")
     parser.add_argument("--set", action="append", default=[], help="a setting of the daemon, such as store.x=1")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""What the package's codec is measured against: one function each way, written by hand for one shape of packet.
+"""The baseline for the codec of the package: one function each way, written by hand for one shape of packet.
 
 The shape is a UserMessage Packet with a direct destination and perhaps a SecurityHeader with a sender SID. Decoding
 makes the same records as the package and checks the same bounds, but all in line, with one `struct` call for

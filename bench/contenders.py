@@ -1,6 +1,6 @@
 """Durable queues that a Python program can have in its own folder, each in the way that its makers intend for threads.
 
-A contender is opened once on a new folder and gives every thread a worker of its own. Whatever a worker does is on disk
+A contender is opened once on a new folder and gives every thread its own worker. All that a worker does is on disk
 when it returns: each contender runs with fsync on. Messages are received from the first on, and none twice.
 """
 
@@ -26,7 +26,7 @@ _SECONDS_FOR_A_LOCK: Final = 60
 
 
 class Worker(ABC):
-    """What one thread does. The queue has what is received."""
+    """The calls of one thread. The queue has messages to receive."""
 
     @abstractmethod
     def send(self) -> None: ...
@@ -177,7 +177,7 @@ class PersistQueue(Contender):
     @staticmethod
     def _open(folder: Path, *, auto_commit: bool) -> Any:
         queue: Any = persistqueue.SQLiteQueue(str(folder), multithreading=True, auto_commit=auto_commit)
-        for connection in (queue._getter, queue._putter):  # noqa: SLF001, there is no other way to say it
+        for connection in (queue._getter, queue._putter):  # noqa: SLF001, the only way to say it
             connection.execute("PRAGMA synchronous = FULL")
         return queue
 
@@ -219,7 +219,7 @@ class _PersistQueueWorker(Worker):
 
 
 class LiteQueue(Contender):
-    """Every thread has its own connection. A pop is a transaction of its own, so batches are received one by one."""
+    """Every thread has its own connection. Each pop is one transaction, so batches are received one by one."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "queue.db"

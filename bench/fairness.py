@@ -81,7 +81,7 @@ class Waits:
     health_ms: float
 
 
-# Strangers: each is this file again, in a process of its own.
+# Strangers: each runs this file again, in a separate process.
 
 
 def flood(kind: str, address: str, port: int, seconds: float) -> None:
@@ -111,7 +111,7 @@ def pour(stranger: socket.socket, chunks: Iterator[bytes], end: float) -> None:
 
 
 def messages(stranger: socket.socket) -> Iterator[bytes]:
-    """Tiny recoverable messages, each with an identifier of its own, whatever the window is."""
+    """Tiny recoverable messages, each with a different identifier, whatever the window is."""
     guid = os.urandom(16)
     stranger.sendall(EstablishConnection.request(guid, NULL_GUID, 1, 0).encode())
     stranger.recv(0x1_0000)

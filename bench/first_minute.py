@@ -2,7 +2,7 @@
 
 Waypost is measured twice: `make run` in a fresh clone, with an empty home and no virtual environment, and its wheel in
 an empty virtual environment. RabbitMQ and Redis are Debian's packages, installed with apt-get into a fresh Debian in a
-folder (debootstrap), where they run in a network of their own; that needs root. Nothing is installed on the computer.
+folder (debootstrap), where they run in a separate network; that needs root. Nothing is installed on the computer.
 """
 
 import argparse
@@ -227,7 +227,7 @@ def told(text: str, words: str) -> float:
 
 
 def inside(place: Path, script: str, *, alone: bool = False) -> str:
-    """Run in the Debian of this folder. What it leaves running ends with it; `alone` has a network of its own."""
+    """Run in the Debian of this folder. Processes that it leaves end with it; `alone` runs in a separate network."""
     spaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child", *(["--net"] if alone else [])]
     up = "ip link set lo up; " if alone else ""
     return run([*spaces, "sh", "-c", f'{up}exec chroot "$0" sh -c "$1"', str(place), script])

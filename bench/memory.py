@@ -1,4 +1,4 @@
-"""How much memory processes have at most, while something runs: looked at several times a second, on Linux.
+"""The largest memory of processes while something runs: measured several times a second, on Linux.
 
 Counted is Pss, in which a page that several processes share counts once: workers of Spark are forked from one.
 """
@@ -19,7 +19,7 @@ class Peaks:
     """The most megabytes that each kind of process had, all of a kind together."""
 
     def __init__(self, kind_of: Callable[[int, str], str | None]) -> None:
-        """`kind_of` tells the kind of a process from its number and its command line, None if it does not count."""
+        """`kind_of` gives the kind of a process from its number and its command line, None if it does not count."""
         self._kind_of: Final = kind_of
         self._ended: Final = threading.Event()
         self.megabytes: dict[str, float] = defaultdict(float)

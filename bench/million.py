@@ -78,7 +78,7 @@ def fill(folder: Path, level: int) -> dict[str, Any]:
 
 
 def measure(folder: Path) -> dict[str, Any]:
-    """What it costs a new process to use the queue as it is."""
+    """Measure the costs for a new process to use the queue as it is."""
     start = perf_counter()
     with waypost.open(folder / STORE) as manager:
         opened_mb = anonymous_megabytes()

@@ -1,6 +1,6 @@
-"""The sending and the receiving programs of bench/transfer.py, each in a process of its own, for every contender.
+"""The sending and the receiving programs of bench/transfer.py, each in a separate process, for every contender.
 
-A receiver tells the sender over a pipe how many messages it has, one byte for each; the sender has at most
+A receiver reports to the sender over a pipe how many messages it has, one byte for each; the sender has at most
 `Stretch.window` messages under way of which it has not heard. With a window of one, each message is a round trip.
 """
 
@@ -27,14 +27,14 @@ GROUP: Final = "bench"
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What sender and receiver do between two looks at the clock."""
+    """The work of sender and receiver between two looks at the clock."""
 
     messages: int
-    # How many may be under way.
+    # The number of messages that may be under way.
     window: int
-    # How many are sent or received with one call, or acknowledged together.
+    # The number of messages that are sent or received with one call, or acknowledged together.
     batch: int
-    # How many calls may be under way at each end.
+    # The number of calls that may be under way at each end.
     threads: int
 
 
@@ -110,7 +110,7 @@ class Threaded(Program):
 
     @abstractmethod
     def receive_batch(self, most: int) -> int:
-        """How many there were; none if nothing came for a while."""
+        """The number of messages; 0 if none came for a while."""
 
     def send(self, stretch: Stretch, gate: Gate) -> None:
         def work() -> None:

@@ -1,6 +1,6 @@
 """Measure durable queues side by side: `python bench/queues.py [--rounds N] [--quick]`.
 
-Each contender of bench/contenders.py has a folder of its own under build/, on the disk of the checkout. In each round
+Each contender of bench/contenders.py has a separate folder under build/, on the disk of the checkout. In each round
 all of them send and then receive for a fraction of a second, one contender after the other and each first in turn; a
 rate is the median of the rounds, and a ratio the median of the ratios of the rounds, which a busy machine disturbs
 least. Messages have 1 KiB, time is that of the wall, and the garbage collector is on. The table is printed, and
@@ -39,7 +39,7 @@ OTHERS: Final = ("persist-queue", "litequeue")
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What all contenders do: `threads` at a time, each `size` messages at a time."""
+    """The work of all contenders: `threads` at a time, each `size` messages at a time."""
 
     threads: int
     size: int
@@ -106,7 +106,7 @@ def one_round(scene: Scene, contender: Contender) -> tuple[float, float]:
 
 
 def stretch(calls: list[Callable[[], None]], most: int | None = None) -> tuple[int, float]:
-    """Call each of them in a thread of its own, again and again, at most so often together: how often, and seconds."""
+    """Call each in a separate thread, again and again, at most `most` times together. Returns calls and seconds."""
     tickets = iter(range(sys.maxsize if most is None else most))
     start = Barrier(len(calls) + 1)
     done: list[int] = []
@@ -194,7 +194,7 @@ def _verdict(row: Figures, ratio: float, least: float) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure durable queues side by side.")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"how often each is timed ({ROUNDS})")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"number of measurements of each ({ROUNDS})")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds, for a first look")
     arguments = parser.parse_args()
     rounds = QUICK_ROUNDS if arguments.quick else max(1, arguments.rounds)

@@ -1,6 +1,6 @@
 """Measure reading from afar: `python bench/remote.py [--rounds N] [--quick]`.
 
-Everything runs in a process of its own (bench/rpc_peers.py), on loopback, without authentication. First the smallest
+Everything runs in a separate process (bench/rpc_peers.py), on loopback, without authentication. First the smallest
 call, R_GetServerPort, over and over: our client with our daemon, impacket's client and scapy's client each with the
 server of its library, and those clients with our daemon. Then messages: receives in two phases, by one reader and by
 eight, peeks, and a message of 4 MB; beside each the same calls with answers of the same sizes from a bare RPC server,
@@ -44,7 +44,7 @@ EIGHT: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is measured. `fill` puts so many messages where they are wanted, before the clock runs."""
+    """One measurement. `fill` puts a number of messages where they are needed, before the clock runs."""
 
     what: str
     with_whom: str
@@ -88,7 +88,7 @@ class Team:
             heard(control)
 
     def run(self) -> float:
-        """How often a second, all together."""
+        """The number of calls per second, all together."""
         for control in self._controls:
             control.send(self.times)
         stretches = [heard(control) for control in self._controls]
@@ -111,7 +111,7 @@ def heard(control: Connection) -> Any:
 
 @contextmanager
 def serving(serve: Callable[..., None], *arguments: Any) -> Iterator[int]:
-    """The port of a server in a process of its own."""
+    """The port of a server in a separate process."""
     spawn = multiprocessing.get_context("spawn")
     here, there = spawn.Pipe()
     process = spawn.Process(target=serve, args=(*arguments, there), daemon=True)
@@ -192,7 +192,7 @@ def contenders(folder: Path) -> Iterator[dict[Row, Team]]:
 
 
 def answer(daemon: Daemon, queue: str) -> bytes:
-    """What the daemon says to R_StartReceive for the first message of a queue, as stub data."""
+    """The answer of the daemon to R_StartReceive for the first message of a queue, as stub data."""
     with RemoteReader(daemon.address) as reader:
         context = reader.open(daemon.direct(queue))
         action = ReceiveAction.MQ_ACTION_PEEK_CURRENT
@@ -257,7 +257,7 @@ def table(rows: list[Figures]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure reading from afar, beside bare RPC, impacket and scapy.")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"how often each is timed ({ROUNDS})")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"number of measurements of each ({ROUNDS})")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds, for a first look")
     arguments = parser.parse_args()
     rounds = QUICK_ROUNDS if arguments.quick else max(1, arguments.rounds)

@@ -1,4 +1,4 @@
-"""The clients and servers of bench/remote.py, each for a process of its own.
+"""The clients and servers of bench/remote.py, each for a separate process.
 
 A client makes the same call over and over. The servers of impacket and scapy are those of their libraries, each with
 one method. The bare server is waypost.rpc without a queue manager: it answers the two phases of a receive with one
@@ -43,7 +43,7 @@ ADDRESS: Final = "127.0.0.1"
 
 IMPACKET_SYNTAX: Final = REMOTE_READ.uuid + struct.pack("<HH", *REMOTE_READ.version)
 
-# What a client does once.
+# One call of a client.
 Do: TypeAlias = Callable[[], object]
 
 
@@ -103,7 +103,7 @@ def peeker(address: str, port: int, queue: str) -> Do:
 
 
 def repeat(make: Callable[..., Do], arguments: tuple[Any, ...], control: Connection) -> None:
-    """What the process of a client does: as often as it is told, until it is killed. It tells when, and what came."""
+    """The main function of a client process: makes calls on request, until it is killed; reports times and results."""
     do = make(*arguments)
     control.send(None)
     while True:
@@ -114,7 +114,7 @@ def repeat(make: Callable[..., Do], arguments: tuple[Any, ...], control: Connect
         control.send((began, time.monotonic(), result))
 
 
-# Servers: each tells its port.
+# Servers: each reports its port.
 
 
 def serve_impacket(control: Connection) -> None:

@@ -1,6 +1,6 @@
 """Measure the codec: `python bench/run.py [--rounds N] [--quick]`.
 
-What bench/baseline.py also does is measured side by side: in each round the two run one after the other for two
+Work that bench/baseline.py also does is measured side by side: in each round the two run one after the other for two
 milliseconds, each first in turn, and the ratio is the median of the ratios of the rounds, which a busy machine disturbs
 least. The other figures are medians too. Time is processor time, and the garbage collector is on, as it is in
 operation. The table is printed, and build/bench.json has the same figures.
@@ -192,7 +192,7 @@ def table(figures: list[Figures]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the codec against a hand-written baseline.")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"how often each row is timed ({ROUNDS})")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"number of measurements of each row ({ROUNDS})")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds, for a first look")
     arguments = parser.parse_args()
     rounds = QUICK_ROUNDS if arguments.quick else max(1, arguments.rounds)

@@ -2,7 +2,7 @@
 
     python -m bench.sequences --count 1000000
 
-The records are written as the queue manager writes them, and a process of its own opens the folder: once with none of
+The records are written as the queue manager writes them, and a separate process opens the folder: once with none of
 them, once with all. Then one source in a thousand goes on, which reads its record.
 """
 
@@ -65,7 +65,7 @@ def fill(folder: Path, count: int, now: int) -> float:
     """One message each, from a thousand addresses. Returns the seconds that it takes."""
     with waypost.open(folder, name="HOST") as manager:
         manager.create_queue("t", transactional=True)
-        node = manager._transport.driver.node  # type: ignore[attr-defined]  # noqa: SLF001, there is no other way to the number of a queue
+        node = manager._transport.driver.node  # type: ignore[attr-defined]  # noqa: SLF001, the only way to the number of a queue
         number = next(each.number for each in node.manager.queues.values() if each.pathname.queue == "t")
     began = time.perf_counter()
     store = LmdbStore(folder)

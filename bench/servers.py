@@ -1,4 +1,4 @@
-"""The servers of bench/transfer.py, each on loopback with ports and a folder of its own, ended with all they started.
+"""The servers of bench/transfer.py, each on loopback with separate ports and folder, ended with all they started.
 
 Two Waypost daemons that know each other's port, two RabbitMQ nodes of which the first has a shovel to the second, and
 one Redis. Nothing of the computer's own configuration of them is read, and nothing that runs already is touched.
@@ -58,7 +58,7 @@ class Server:
 
 
 def cpu_seconds(process: int) -> float:
-    """What it has used of the processors, with all its threads."""
+    """The processor time that it has used, with all its threads."""
     return sum(map(int, _stat(process)[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -113,7 +113,7 @@ def waypost_daemon(folder: Path, address: str, port: int, **more: object) -> Ite
 
 @contextmanager
 def rabbitmq_nodes(folder: Path) -> Iterator[tuple[Server, Server]]:
-    """Two nodes that form no cluster. What comes to the queue SHOVELLED of the first goes to that of the second."""
+    """Two nodes that form no cluster. Messages in the queue SHOVELLED of the first go to that of the second."""
     folder.mkdir()
     epmd, a, b = free_port(), free_port(), free_port()
     environment = {"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "ERL_EPMD_PORT": str(epmd)}
@@ -171,7 +171,7 @@ def redis(folder: Path) -> Iterator[Server]:
 
 @contextmanager
 def _running(command: list[str], environment: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in a group of its own. It is killed, not asked to end: what it kept is of no use to anybody."""
+    """A process in a separate group. It is killed, not asked to end: its data is of no use."""
     with (
         log.open("wb") as errors,
         subprocess.Popen(

@@ -33,7 +33,7 @@ READS: Final = 300
 
 
 def repeat(side: "Side", call: Callable[[], int], clock: Callable[[], float] = perf_counter) -> float:
-    """How much a second holds of what the call counts."""
+    """The count of the call per second."""
     amount, begun = 0, clock()
     while (seconds := clock() - begun) < side.seconds:
         amount += call()
@@ -53,7 +53,7 @@ class Side:
     """The places where rows are measured, made when they are first wanted."""
 
     def __init__(self, address: str, stack: ExitStack) -> None:
-        # How long a row is measured.
+        # Seconds for which a row is measured.
         self.seconds = SECONDS
         self._first, self._second = address, address[:-1] + str(int(address[-1]) + 1)
         self._stack: Final = stack

@@ -1,6 +1,6 @@
 """Measure the data pipeline on Spark: `python bench/spark.py [--counts N,N] [--rounds N]`.
 
-A daemon holds so many messages of 1 KiB, each with a body of its own; Spark is local[2]. In each round everything is
+A daemon holds a number of messages of 1 KiB, each with a different body; Spark is local[2]. In each round everything is
 timed in turns, reads three times and the rest once; a figure is the median, and a ratio the median of the ratios of
 neighbours. A round before them is not timed.
 
@@ -59,7 +59,7 @@ FILL: Final = 2000
 QUOTA_KB: Final = 64 << 20
 STAGE: Final = 2000
 SINGLES: Final = 2000
-# How often a round reads.
+# The number of reads in a round.
 READS: Final = 3
 TIMEOUT: Final = 300.0
 
@@ -126,7 +126,7 @@ class Bench:
         yield "audit", self._count, self._audit
 
     def clean(self) -> None:
-        """What one round has written is not kept for the next."""
+        """Drop the messages that one round has written before the next."""
         shutil.rmtree(self._path("archive"), ignore_errors=True)
         with self._daemon.connect() as manager:
             for number in range(self._target):
@@ -271,7 +271,7 @@ def show(count: int, figures: list[Figure], megabytes: dict[str, float], fill_se
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--counts", default=",".join(map(str, COUNTS)), help="how many messages, ascending")
+    parser.add_argument("--counts", default=",".join(map(str, COUNTS)), help="numbers of messages, ascending")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     arguments = parser.parse_args()
     build = Path(__file__).resolve().parents[1] / "build"

@@ -1,6 +1,6 @@
 """Measure messages from program to program: `python bench/transfer.py [--rounds N] [--quick]`.
 
-Sender and receiver are processes of their own (bench/programs.py), with one Waypost daemon between them or with two,
+Sender and receiver are separate processes (bench/programs.py), with one Waypost daemon between them or with two,
 of which the first stores and forwards; beside it RabbitMQ with one broker and with two that a shovel joins, and Redis
 Streams with one server (bench/servers.py). All of them run all the time, on the disk of the checkout under build/. In
 each round every contender sends for a second or two, one after the other and each first in turn, and then message by
@@ -51,7 +51,7 @@ KINDS: Final = ("express", "recoverable", "transactional")
 @dataclass(frozen=True, slots=True)
 class Contender:
     product: str
-    # How many servers a message goes through.
+    # The number of servers that a message goes through.
     hops: int
     kind: str = "recoverable"
 
@@ -169,7 +169,7 @@ class Pair:
 def run_program(
     role: str, make: type[Program], arguments: tuple[str, str, str], control: Connection, pipe: Connection
 ) -> None:
-    """What a process does: one stretch after the other, until it is killed."""
+    """The main function of a process: one stretch after the other, until it is killed."""
     try:
         program = make(*arguments)
         control.send(None)
@@ -339,7 +339,7 @@ def missing() -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure messages from program to program, beside RabbitMQ and Redis.")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"how often each is timed ({ROUNDS})")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"number of measurements of each ({ROUNDS})")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds, for a first look")
     arguments = parser.parse_args()
     rounds = QUICK_ROUNDS if arguments.quick else max(1, arguments.rounds)

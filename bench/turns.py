@@ -2,7 +2,7 @@
 
 Everybody who asks a daemon for something waits for the turn that its loop is in. The daemon measures its own turns;
 /api/status has the longest one of the last seconds, how much of it was work of the daemon, and what took most of it.
-Beside each case an honest program sends recoverable messages one by one, in a process of its own; its median and its
+Beside each case an honest program sends recoverable messages one by one, in a separate process; its median and its
 longest send are shown. `quiet` is the control: the honest program alone.
 
 The exit code does not depend on the figures. build/bench.json has them. A daemon that measures no turns, such as one of
@@ -84,7 +84,7 @@ def measure(case: str, url: str, work: Work) -> Figures:
         assert beside.stdout is not None
         beside.stdout.readline()
         with waypost.connect(url, timeout=SECONDS_AT_MOST) as manager:
-            # What the honest program has begun with is over.
+            # The first sends of the honest program are over.
             time.sleep(0.5)
             start = time.time()
             work(manager)
@@ -104,7 +104,7 @@ def _longest_turn(manager: waypost.Manager, seconds: float) -> TurnInfo | None:
         return None
 
 
-# What is measured.
+# The cases.
 
 
 def quiet(_: waypost.Manager) -> None:
@@ -244,7 +244,7 @@ def run(count: int, wanted: list[str], folder: Path) -> Iterator[Figures]:
         "metrics": ask("/metrics"),
         "doctor": ask("/api/doctor"),
         "expiries": expiries,
-        "dead letters": lambda manager: expiries(manager, dead_letter=True),
+        "dead-letter messages": lambda manager: expiries(manager, dead_letter=True),
         "commit 10000": commit(10_000),
         "commit 100000": commit(MAX_TRANSACTION_OPERATIONS),
         "abort 100000": abort,

@@ -33,7 +33,7 @@ def write(folder: Path, inputs: Iterable[bytes]) -> None:
 
 
 def known(name: str) -> list[bytes]:
-    """What the suite replays: the seeds of a target and its corpus in the repository."""
+    """The inputs that the suite replays: the seeds of a target and its corpus in the repository."""
     return [*SEEDS[name](), *read(KEPT / name)]
 
 

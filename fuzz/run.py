@@ -1,7 +1,7 @@
 """Fuzz the decoders: `python fuzz/run.py [--seconds N] [--target NAME ...] [--keep]`.
 
-The seconds are shared by the targets, as many at a time as there are processors. What is found on the way stays in
-build/fuzz and is where the next campaign goes on. Input that breaks a promise is printed, shortened and kept in
+The seconds are shared by the targets, as many at a time as there are processors. New inputs stay in
+build/fuzz, where the next campaign continues. Input that breaks a promise is printed, shortened and kept in
 fuzz/findings; the exit code is 1 then.
 """
 
@@ -31,7 +31,7 @@ MAX_INPUT: Final = 4096
 MAX_SECONDS_OF_ONE_INPUT: Final = 10
 MAX_MEGABYTES: Final = 1024
 
-# What libFuzzer says: its state after so many executions, their number at the end, and where a finding is.
+# Output of libFuzzer: its state after a number of executions, their number at the end, and the place of a finding.
 STATE: Final = re.compile(r"#(\d+)\s.* cov: (\d+) .* corp: (\d+)/")
 EXECUTIONS: Final = re.compile(r"stat::number_of_executed_units: (\d+)")
 FINDING: Final = re.compile(r"Test unit written to (.+)")
@@ -66,7 +66,7 @@ class Outcome:
 
 
 def fuzz(seconds: int, name: str) -> Outcome:
-    """Runs one target in a process of its own and tells how it goes."""
+    """Run one target in a separate process and report its progress."""
     found, findings = corpus.FOUND / name, FINDINGS / name
     corpus.write(found, corpus.known(name))
     findings.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def explain(outcome: Outcome) -> None:
     target = TARGETS[outcome.target]
     for path in outcome.findings:
         data = path.read_bytes()
-        # What takes too long or too much memory is not run again.
+        # An input that takes too long or too much memory is not run again.
         if path.name.startswith("crash-"):
             data = shortened(target, data)
             path.write_bytes(data)

@@ -1,4 +1,4 @@
-"""What must hold for any bytes, one function for each decoder.
+"""Properties that must hold for any bytes, one function for each decoder.
 
 A target takes any bytes and returns if all is well. `Violation` says which promise of the package is broken; any other
 exception that leaves a target is a broken promise too. Text is made from bytes in a way that reaches every character
@@ -93,7 +93,7 @@ def require(holds: object, promise: str, *evidence: object) -> None:
 
 
 def attempt(decode: Callable[[], T], size: int) -> T | None:
-    """What `decode` returns, or None if it refuses its input of `size` bytes or characters."""
+    """The result of `decode`, or None if it refuses its input of `size` bytes or characters."""
     try:
         return decode()
     except DecodeError as error:
@@ -108,7 +108,7 @@ def text_of(data: bytes) -> str:
 
 
 def same_bytes(record: Record, data: bytes) -> None:
-    require(record.encode() == data, "what decodes encodes to the same bytes", record, data)
+    require(record.encode() == data, "a decoded record encodes to the same bytes", record, data)
 
 
 def same_name(parse: Callable[[str], T], text: str) -> T | None:
@@ -148,7 +148,7 @@ def splitter(data: bytes) -> None:
     used = sum(map(len, packets))
     require(b"".join(packets) == stream[:used], "the packets are the stream, cut", data)
     if whole.error is None:
-        require(whole.pending == len(stream) - used, "what is no packet yet is held", data)
+        require(whole.pending == len(stream) - used, "an incomplete packet is held", data)
     found = _feed(cut, b"")
     at = turn = 0
     while at < len(stream):
@@ -156,7 +156,7 @@ def splitter(data: bytes) -> None:
         found += _feed(cut, stream[at:end])
         at, turn = end, turn + 1
     require(found == packets, "the packets do not depend on the segments", data)
-    require(cut.pending == whole.pending, "what is held does not depend on the segments", data)
+    require(cut.pending == whole.pending, "the held bytes do not depend on the segments", data)
     require(_arguments(cut) == _arguments(whole), "the error does not depend on the segments", data)
 
 
@@ -261,7 +261,7 @@ def receive_reply(data: bytes) -> None:
 def _check_ndr(
     data: bytes, syntax: NdrSyntax, read: Callable[[NdrReader], T], write: Callable[[T, NdrWriter], None]
 ) -> T | None:
-    """Gaps and referents are no part of a record, so that the first encoding may differ from `data`, but no other."""
+    """Gaps and referents are not part of a record, so that the first encoding may differ from `data`, but no other."""
 
     def decode(given: bytes) -> T:
         reader = NdrReader(given, syntax)
@@ -277,7 +277,7 @@ def _check_ndr(
     record = attempt(lambda: decode(data), len(data))
     if record is not None:
         encoded = encode(record)
-        require(decode(encoded) == record, "what is written reads as the same", syntax, record, data)
+        require(decode(encoded) == record, "a written record reads as the same", syntax, record, data)
         require(encode(decode(encoded)) == encoded, "a record has one encoding", syntax, record, data)
     return record
 
@@ -363,7 +363,7 @@ def _check_cuts(data: bytes) -> None:
         rest = parts[0].section_size_alloc
         require(len(joined) == len(data), "sections have the size of their packet", limit, data)
         require(joined[:kept] == expected[:kept], "a first section is the start of the packet", limit, data)
-        require(not any(joined[kept:rest]), "what is left out is zeros", limit, data)
+        require(not any(joined[kept:rest]), "the omitted bytes are zeros", limit, data)
         require(joined[rest:] == expected[rest:], "a second section is the end of the packet", limit, data)
         for syntax in NdrSyntax:
             writer = NdrWriter(syntax)

@@ -1,4 +1,4 @@
-"""What every test gets: the ledger, and a Hypothesis that gives the same answer every time on any machine."""
+"""Fixtures of every test: the ledger, and a Hypothesis that gives the same answer every time on any machine."""
 
 import gc
 import os

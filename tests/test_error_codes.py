@@ -69,7 +69,7 @@ CONDITIONS = {
     0xC00E0045: "UnsupportedAccessMode",
     # A read failed because its queue is out of reach.
     0xC00E004B: "QueueNotAvailable ResetUnderWay",
-    # The coordinator of transactions cannot be reached.
+    # The coordinator of transactions does not answer.
     0xC00E004C: "CoordinatorNotConnected",
     0xC00E004E: "TransactionImportFailed",
     0xC00E0050: "TransactionUsage",
@@ -77,7 +77,7 @@ CONDITIONS = {
     0xC00E0058: "TransactionEnlistFailed",
     0xC00E005A: "QueueDeleted",
     0xC00E005D: "LabelTooLong",
-    # A computer that was asked for something cannot be reached.
+    # A computer that was asked for something does not answer.
     0xC00E0069: "HostError HostUnreachable SessionRefused SessionLost NotAcknowledged",
     0xC00E0082: "AuthenticationFailed",
     0xC00E0088: "MessageNotFound",

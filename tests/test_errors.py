@@ -33,7 +33,7 @@ LEAVES = [cls for cls in TREE if not any(base is cls for below in TREE for base 
 )
 def test_each_condition_of_the_read_path_has_its_own_error_and_code(error: type[WaypostError], code: int) -> None:
     assert error.hresult == code
-    # A record that cannot be encoded is an invalid parameter, too.
+    # A record that fails to encode is an invalid parameter, too.
     assert [cls for cls in LEAVES if cls.hresult == code and cls is not errors.EncodeError] == [error]
 
 
@@ -49,7 +49,7 @@ def test_no_class_but_a_branch_has_the_general_code() -> None:
 
 
 def test_an_error_prints_its_sentence() -> None:
-    assert str(errors.QueueNotFound("there is no queue orders")) == "there is no queue orders"
+    assert str(errors.QueueNotFound("the queue orders is missing")) == "the queue orders is missing"
     assert str(errors.EncodeError("MS-MQMQ 2.2.19.3", "Label", "too long")) == "Label: too long (MS-MQMQ 2.2.19.3)"
     decode_error = errors.IllegalPathName("MS-MQMQ 2.1.1", "QueueName", 5, "it is empty")
     assert str(decode_error) == "QueueName at offset 5: it is empty (MS-MQMQ 2.1.1)"

@@ -1,6 +1,6 @@
 """Hostile input in every run of the suite: the corpus of the fuzzer, mutated seeds, any bytes, and what they may cost.
 
-What must hold is in fuzz/targets.py. `make fuzz` drives the same targets by coverage.
+The properties are in fuzz/targets.py. `make fuzz` drives the same targets by coverage.
 """
 
 import sys
@@ -162,7 +162,7 @@ class Cost:
 
 
 def cost(target: Callable[[bytes], None], data: bytes) -> Cost:
-    """What the target executes, moves and holds at its peak. No clock, so the same in every run."""
+    """The work, copies and peak memory of the target. No clock, so the same in every run."""
     opcodes = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
@@ -330,7 +330,7 @@ def test_a_target_sees_an_error_that_is_no_decode_error(monkeypatch: pytest.Monk
 
 def test_a_target_sees_bytes_that_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(targets, "decode_packet", lambda _: Ping())
-    with pytest.raises(Violation, match="what decodes encodes to the same bytes"):
+    with pytest.raises(Violation, match="a decoded record encodes to the same bytes"):
         targets.packet(frame(1))
 
 

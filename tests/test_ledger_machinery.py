@@ -1,4 +1,4 @@
-"""tools/ledger.py, run on small suites with a small ledger of their own."""
+"""tools/ledger.py, run on small suites with a separate small ledger."""
 
 import json
 from dataclasses import dataclass
@@ -233,7 +233,7 @@ def test_a_helper_of_the_tests_that_uses_what_no_user_reaches_counts_as_such(rea
 
 
 def written(project: Project, source: str) -> str:
-    """The node id of the test in this source, in a file of its own."""
+    """The node id of the test in this source, in a separate file."""
     folder = project.pytester.path / "tests/node"
     name = f"test_{len(list(folder.iterdir()))}.py"
     (folder / name).write_text(source)

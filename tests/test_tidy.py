@@ -1,4 +1,4 @@
-"""What the linters cannot say: pure layers stay pure, files stay small, nothing is left to do, citations are right."""
+"""Rules beyond the linters: pure layers stay pure, files stay small, nothing is left to do, citations are right."""
 
 import ast
 import re
@@ -23,7 +23,7 @@ ENGINE = (
     *("store/page_file.py", "store/start_check.py", "store/space.py"),
 )
 
-# What a pure layer may import besides its own package.
+# The modules that a pure layer may import besides its own package.
 HARMLESS = {
     *("__future__", "abc", "array", "base64", "binascii", "bisect", "codecs", "collections", "contextlib", "copy"),
     *("cryptography", "dataclasses", "datetime", "decimal", "enum", "errno", "fnmatch", "functools", "hashlib"),
@@ -44,7 +44,7 @@ HARMLESS = {
     *("typing", "unicodedata", "urllib.parse", "waypost", "weakref", "xml.parsers.expat", "xxhash", "zlib"),
 }
 
-# What it uses instead of the rest.
+# The replacements for the rest.
 EFFECTS = "hand out an effect; the daemon and the simulator carry it out"
 CLOCK = "take `now: Now` (waypost.clock) as an argument"
 CHANCE = "use the generator that the node is given"
@@ -59,7 +59,7 @@ INSTEAD = {
     "uuid": "keep GUIDs as 16 bytes (waypost.guid); for a new one " + CHANCE,
 }
 
-# What it must not even name: of builtins, and of modules that are harmless otherwise.
+# Names that it must not even use: of builtins, and of modules that are harmless otherwise.
 FORBIDDEN = {
     **dict.fromkeys(("open", "print", "input", "breakpoint", "eval", "exec", "__import__", "codecs.open"), EFFECTS),
     **dict.fromkeys(("datetime.datetime.now", "datetime.datetime.utcnow", "datetime.datetime.today"), CLOCK),
@@ -100,7 +100,7 @@ def impurities(source: str) -> Iterator[tuple[int, str]]:
 
 
 def imported(node: ast.Import | ast.ImportFrom) -> list[str]:
-    """What the names of an import statement stand for."""
+    """The modules that the names of an import statement stand for."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     module = "waypost" if node.level else node.module

@@ -1,1 +1,1 @@
-"""What the project needs to build and judge itself. Not part of the package."""
+"""Programs to build and check the project. Not part of the package."""

@@ -26,7 +26,7 @@ from tools.reach import Reach
 LEDGER: Final = Path("tests/ledger")
 RECORD: Final = Path("build/ledger.json")
 
-# What is true of bytes and names is proven wherever they are made, and a platform is nobody's to reach.
+# Facts of bytes and names are proven wherever they are made, and no user has to reach a platform.
 ANYWHERE: Final = frozenset({"wire", "name", "platform"})
 
 # A test's rows travel in the user_properties of its report, because those are what pytest-xdist sends from a worker.
@@ -60,7 +60,7 @@ class Ledger:
 
 
 class Document(TypedDict):
-    """What build/ledger.json says of one document."""
+    """The entry of build/ledger.json for one document."""
 
     rows: int
     proven: int
@@ -73,11 +73,11 @@ class Document(TypedDict):
 
 @dataclass(slots=True, eq=False)
 class Outcomes:
-    """What the tests that ran say about the rows they carry."""
+    """The results of the tests that ran, for the rows that they carry."""
 
     passed: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
-    # Which tests proved each row.
+    # The tests that proved each row.
     tests: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def add(self, report: pytest.TestReport) -> None:

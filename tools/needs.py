@@ -1,4 +1,4 @@
-"""What a test needs of the computer, a pytest plugin: programs and packages that `make test` does not install.
+"""A pytest plugin for the needs of tests: programs and packages that `make test` does not install.
 
 A test says so with `@pytest.mark.needs("kerberos")`. Where something is missing it is skipped, and the reason stands at
 the end of the run. `WAYPOST_NEED=kerberos,chromium` names the needs that this computer must have: their tests fail

@@ -1,4 +1,4 @@
-"""Which tests go through a whole queue manager, to code that a user can switch on.
+"""Tests that go through a whole queue manager, to code that a user can switch on.
 
 tests/ledger/reach.toml names the folders whose tests drive a node, a daemon or a client, and the modules that no user
 can reach yet, each with the reason. A test reaches the product if it lives in such a folder and neither it nor a helper
@@ -18,7 +18,7 @@ REACH: Final = "reach.toml"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One module: where its imported names come from, and which names each of its own definitions uses."""
+    """One module: the sources of its imported names, and the names that each of its definitions uses."""
 
     imports: Mapping[str, str]
     uses: Mapping[str, frozenset[str]]

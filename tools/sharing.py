@@ -1,4 +1,4 @@
-"""Which tests share a worker, which come first, and which `make quick` leaves to `make test`: a pytest plugin.
+"""A pytest plugin: tests that share a worker, tests that come first, and tests that `make quick` leaves to `make test`.
 
 The tests of one file share a worker, and so do all that use the session of Spark. It takes the place of pytest-xdist's
 `--dist loadfile`. (The marks of `--dist loadgroup` do nothing with pytest 9.2.)
@@ -15,12 +15,12 @@ from xdist.scheduler import LoadFileScheduling
 
 SPARK: Final = "tests/spark/"
 
-# The tests of Spark that do without the session that the others share. Some start a Spark of their own.
+# The tests of Spark that do without the session that the others share. Some start their own Spark.
 APART: Final = frozenset(
     f"{SPARK}test_{name}.py" for name in ("cluster", "java", "notebook", "offsets", "options", "origins", "report")
 )
 
-# What takes long, the longest first: a worker that begins it late works on alone when the others have ended. Folders
+# Slow tests, the longest first: a worker that begins it late works on alone when the others have ended. Folders
 # end with a slash. `--quick` leaves all of it out; a test that is not here is in both runs.
 SLOW: Final = (
     SPARK,
@@ -55,7 +55,7 @@ SLOW: Final = (
 
 
 def scope_of(nodeid: str) -> str:
-    """What one worker runs: a file, or the tests that share a session."""
+    """The unit of work of a worker: a file, or the tests that share a session."""
     file = nodeid.partition("::")[0]
     return SPARK if file.startswith(SPARK) and file not in APART else file
 

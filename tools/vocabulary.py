@@ -38,7 +38,7 @@ DECODES: Final = (("wire/user_header.py", "UserHeader.decode"),)
 QUOTA_CHECKS: Final = tuple(
     ("core/position_events.py", f"PositionEvents.{name}") for name in ("sure_room", "fits_machine")
 )
-# Whatever asks when the next timer is due.
+# Names that ask when the next timer is due.
 POLLS: Final = ("next_deadline", "next_expiry", "earliest", "wake_at")
 SAME_NAMES: Final = ("Queue", "Cursor", "Transaction", "Manager")
 LARGEST: Final = 8
@@ -65,7 +65,7 @@ def read(package: Path) -> list[Module]:
 
 
 def read_rows(modules: Sequence[Module]) -> list[Row]:
-    """What the source alone shows."""
+    """Facts that the source alone shows."""
     timers = [module for module in modules for name in _functions(module) if name.name in ("tick", *POLLS)]
     classes = [(node, module) for module in modules for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)]
     same = [f"{sum(node.name == name for node, _ in classes)}" for name in SAME_NAMES]
@@ -98,7 +98,7 @@ def is_vague(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def is_invariant(node: ast.AST) -> bool:
-    """An assertion that says more than the type of a value or that there is one, which is for the type checker."""
+    """An assertion that says more than the type of a value or that it exists, which is for the type checker."""
     if not isinstance(node, ast.Assert):
         return False
     match node.test:
@@ -198,7 +198,7 @@ def _is_vague(node: ast.AST) -> bool:
 
 
 def _by_package(modules: Sequence[Module]) -> str:
-    """How many of each package, in words."""
+    """The number of each package, in words."""
     counts: dict[str, int] = {}
     for module in modules:
         package = module.name.split("/", 1)[0]

@@ -25,9 +25,9 @@ from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 SOURCE: Final = ROOT / "src"
-# How often the work is done before it is recorded, so that caches and counters are as they are in daily life.
+# The number of runs before the recording, so that caches and counters are as in daily life.
 WARM_ROUNDS: Final = 3
-# How often it is recorded: who commits, the loop or its thread, depends on how quick the disk was.
+# The number of recordings: whether the loop or its thread commits depends on the speed of the disk.
 ROUNDS: Final = 5
 TIMEOUT_SECONDS: Final = 60.0
 
@@ -51,7 +51,7 @@ class Walk:
 
     @classmethod
     def cut(cls, callbacks: Iterable[Iterable[Call]], door: str) -> "Walk":
-        """What lies between the first and the last callback that enters the module `door`."""
+        """The events between the first and the last callback that enters the module `door`."""
         rounds = [list(each) for each in callbacks]
         entered = [at for at, calls in enumerate(rounds) if any(call.module == door for call in calls)]
         kept = rounds[entered[0] : entered[-1] + 1] if entered else []
@@ -64,7 +64,7 @@ class Walk:
 
     @property
     def changes(self) -> int:
-        """How often the next call is in another module."""
+        """The number of calls that go to another module than the one before."""
         return sum(one.module != other.module for one, other in zip(self.calls, self.calls[1:], strict=False))
 
     def count(self, *functions: tuple[str, str]) -> int:
@@ -114,7 +114,7 @@ class Recorder:
                 module = code.co_filename.removeprefix(self._root).replace(os.sep, "/")
                 self.callbacks[-1].append(Call(module, code.co_qualname))
         elif event == "return" and self._depth:
-            # What began before the recording returns too.
+            # Calls that began before the recording return too.
             self._depth -= 1
             if not self._depth and self._on_end is not None:
                 self._stop(self._on_end)

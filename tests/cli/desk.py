@@ -1,7 +1,7 @@
-"""The command line on a queue manager of the test's own process.
+"""The command line on a queue manager in the process of the test.
 
 It has the interface of the one that `waypost.connect` gives; what only a daemon answers is put into `answers` by the
-test. A module that wants the fixture binds it to a name of its own.
+test. A module that uses the fixture binds it to its own name.
 """
 
 import json
@@ -57,7 +57,7 @@ class Desk:
         return CliRunner().invoke(app, list(arguments), input=given)
 
     def do(self, *arguments: str, given: bytes | None = None) -> str:
-        """What a command that works writes to standard output."""
+        """The standard output of a command that works."""
         result = self.run(*arguments, given=given)
         assert result.exit_code == 0, result.stderr
         return result.stdout

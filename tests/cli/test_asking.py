@@ -1,4 +1,4 @@
-"""What deletes messages or sends them again says how many, and asks on a terminal."""
+"""Commands that delete messages or send them again say how many, and ask on a terminal."""
 
 import pytest
 

@@ -32,7 +32,7 @@ def waypost(environment: dict[str, str], *words: str) -> subprocess.CompletedPro
 
 
 def complete(environment: dict[str, str], shell: str, line: str) -> str:
-    """What the shell is told when Tab is pressed at the end of the line."""
+    """The answer to the shell when Tab is pressed at the end of the line."""
     asked = {
         "COMP_WORDS": line,
         "COMP_CWORD": str(len(line.split(" ")) - 1),
@@ -78,7 +78,7 @@ def test_verbs_that_are_loaded_later_are_completed(environment: dict[str, str]) 
 def test_bash_completes_a_line(environment: dict[str, str], tmp_path: Path) -> None:
     bash = shutil.which("bash")
     if bash is None:
-        pytest.skip("there is no bash")
+        pytest.skip("bash is missing")
     script = tmp_path / "waypost.bash"
     # As `waypost --show-completion` prints it in a bash.
     script.write_text(waypost(environment | {"_WAYPOST_COMPLETE": "source_bash"}).stdout, encoding="utf-8")

@@ -359,7 +359,7 @@ def test_output_that_cannot_be_written_is_a_sentence_and_a_hint(arguments: list[
         result = run("decode", *arguments, VECTORS / "mqqb-4.1.5.bin", stdout=full)
     assert result.returncode == 1
     assert result.stderr == (
-        "Standard output cannot be written: No space left on device.\nhint: make room, or write to another place.\n"
+        "Cannot write to standard output: No space left on device.\nhint: make room, or write to another place.\n"
     )
 
 

@@ -81,7 +81,7 @@ def test_a_checkout_installs_spark_with_make_and_others_with_pip(
 
 
 def test_the_demo_ends_with_a_report_of_spark(tmp_path: Path) -> None:
-    """In a process of its own, with which its Spark ends."""
+    """In a separate process, with which its Spark ends."""
     before = folders()
     folder = tmp_path / "report"
     command = [sys.executable, "-m", "waypost.cli", "demo", "--report", str(folder)]

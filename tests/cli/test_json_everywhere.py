@@ -64,7 +64,7 @@ CASES = {
 # HTTP has no answer to compare with.
 OTHERS = {
     "serve": "it writes one line when it is ready",
-    "demo": "it starts daemons, and tells a story",
+    "demo": "it starts daemons, and shows a story",
     "decode": "it reads files",
     "bench": "it measures",
     "sim": "it simulates",
@@ -103,7 +103,7 @@ def test_every_verb_is_compared_with_http_or_has_nothing_there() -> None:
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What each verb has written, and its exit code."""
+    """The output of each verb, and its exit code."""
     folder = tmp_path_factory.mktemp("json")
     found = {}
     with daemon(folder / "data", "--json") as environment:

@@ -114,7 +114,7 @@ def test_a_packet_that_is_cut_short_is_refused(desk: Desk, orders: waypost.Queue
 
 
 def expired(desk: Desk, orders: waypost.Queue) -> waypost.Message:
-    """A dead letter, because nobody received it in time."""
+    """A dead-letter message, because nobody received it in time."""
     orders.send("late", label="letter", app_tag=5, dead_letter=True, time_to_be_received=0)
     return desk.manager.queue(DEAD).peek(10)
 

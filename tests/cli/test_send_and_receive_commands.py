@@ -197,7 +197,7 @@ def test_what_cannot_be_sent_to_gets_a_hint_and_leaves_no_queue(desk: Desk, name
 def test_a_file_that_is_not_there_is_told(desk: Desk) -> None:
     result = desk.run("send", "orders", "--body-file", "/nowhere/at/all")
     assert result.exit_code == 1
-    assert "/nowhere/at/all cannot be read: No such file or directory." in result.stderr
+    assert "Cannot read /nowhere/at/all: No such file or directory." in result.stderr
 
 
 def test_a_body_is_data_and_the_rest_is_talk(desk: Desk) -> None:
@@ -271,7 +271,7 @@ def test_all_messages_are_shown_in_a_table(desk: Desk) -> None:
 def test_a_peek_at_nothing_ends_with_4(desk: Desk) -> None:
     result = desk.run("peek", "orders")
     assert result.exit_code == 4
-    assert result.stderr.splitlines()[0] == "There is no message in orders."
+    assert result.stderr.splitlines()[0] == "orders has no messages."
 
 
 def test_what_waits_for_another_computer_can_be_seen_and_taken(desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""`waypost serve` as a process of its own."""
+"""`waypost serve` as a separate process."""
 
 import json
 import os

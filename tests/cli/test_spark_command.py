@@ -180,5 +180,5 @@ def test_the_summary_goes_to_standard_output_and_the_report_to_its_folder(
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(Failure, match="cannot be written"):
+    with pytest.raises(Failure, match="Cannot write the report to"):
         common.tell(Report("t", "s"), tmp_path / "file", "audit", as_json=False)

@@ -25,7 +25,7 @@ def frame_7() -> bytes:
 
 
 def conversation() -> list[bytes]:
-    """What an initiator says: two session packets, two messages, an acknowledgment."""
+    """The packets of an initiator: two session packets, two messages, an acknowledgment."""
     return [vector("mqqb-4.1.3"), vector("mqqb-4.1.5"), frame_7(), frame_7(), vector("mqqb-4.1.8")]
 
 

@@ -1,4 +1,4 @@
-"""An application of a daemon, in a process of its own: threads that send or receive and tell what they do.
+"""An application of a daemon, in a separate process: threads that send or receive and report what they do.
 
     python -m tests.crash.application URL SEED DUTY...
 
@@ -33,7 +33,7 @@ _PIPE_BUF: Final = 4096
 _REST_SECONDS: Final = 0.02
 _WAIT_SECONDS: Final = 0.3
 _TRANSACTION_SECONDS: Final = 10.0
-# The daemon is not there, was started anew, or stops.
+# The daemon is not there, was started again, or stops.
 _GONE: Final = (ServiceNotAvailable, TransactionSequence, OperationCancelled)
 
 
@@ -44,7 +44,7 @@ def tell(**line: object) -> None:
 
 
 class Duty:
-    """What one thread does, over and over."""
+    """The work of one thread, over and over."""
 
     def __init__(self, manager: waypost.Manager, name: str, queues: list[tuple[str, str]], seed: str) -> None:
         self.manager = manager
@@ -130,7 +130,7 @@ class Reader(Duty):
 
 
 def end(transaction: waypost.Transaction, *, aborts: bool) -> str:
-    """What is known of the transaction: done, undone, or open if nobody knows."""
+    """The state of the transaction: done, undone, or open if nobody knows."""
     if aborts:
         transaction.abort()
         return "undone"

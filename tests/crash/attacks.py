@@ -1,4 +1,4 @@
-"""What hostile hosts do to a daemon over real sockets. Each attack comes to its end by itself, whatever is answered."""
+"""Attacks of hostile hosts on a daemon over real sockets. Each attack ends by itself, whatever is answered."""
 
 import random
 import socket
@@ -270,7 +270,7 @@ class Attacker:
         return self.http(head % (host, kind, len(body) if length is None else length) + body)
 
     def send_bad_requests(self, count: int) -> None:
-        """Bodies that are no JSON, no MessagePack or too large, and heads that are no HTTP."""
+        """Bodies that are not JSON, not MessagePack or too large, and heads that are not HTTP."""
         dice = self.dice
         for _ in range(count):
             kind = dice.choice((b"application/json", b"application/msgpack"))
@@ -338,7 +338,7 @@ def deaf_queue_manager(address: str) -> Iterator[None]:
 
 
 def _read(peer: socket.socket, seconds: float = SECONDS) -> bytes:
-    """What comes next, for so long."""
+    """The next bytes within this time."""
     peer.settimeout(seconds)
     try:
         return peer.recv(65536)

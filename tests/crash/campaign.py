@@ -110,7 +110,7 @@ class Campaign:
         self._history.end_of_round(number)
 
     def _read(self, child: "subprocess.Popen[bytes]", told: bytearray, deadline: float, until: bytes = b"\0") -> None:
-        """Take what the process tells until then, until it tells a certain thing, or until its end."""
+        """Take the reports of the process until then, until a certain report, or until its end."""
         assert child.stdout is not None
         while until not in told and (left := deadline - time.monotonic()) > 0:
             if select.select([child.stdout], [], [], left)[0]:
@@ -125,7 +125,7 @@ class Campaign:
         command = [sys.executable, "-m", "tests.crash.inventory", str(self._store)]
         result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if result.returncode:
-            self.report.problems.append(f"the folder cannot be emptied: {result.stderr}")
+            self.report.problems.append(f"the folder does not become empty: {result.stderr}")
             return
         found = json.loads(result.stdout)
         (self._place / "found.json").write_text(result.stdout)
@@ -153,8 +153,8 @@ class Campaign:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Kill a loaded queue manager again and again, and check what it kept.")
-    parser.add_argument("--rounds", type=int, default=200, help="how often it is killed (200)")
-    parser.add_argument("--seed", type=int, default=None, help="what the threads do and when they are killed")
+    parser.add_argument("--rounds", type=int, default=200, help="number of kills (200)")
+    parser.add_argument("--seed", type=int, default=None, help="seed of the work of the threads and the times of kills")
     arguments = parser.parse_args()
     seed = random.randrange(1 << 32) if arguments.seed is None else arguments.seed
     (ROOT / "build").mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""What must be true of the operations that were told and the messages that are left. Each violation is a sentence.
+"""Checks of the reported operations and the messages that are left. Each violation is a sentence.
 
 Of an operation in flight at a kill nobody knows whether it happened, but it happened whole or not at all. It did if
 anything that it sends was seen. One that only takes did if none of what it took came back.
@@ -226,7 +226,7 @@ class Checks:
         return sent.queue, left[0] if left else None
 
     def _passages(self, queue: str) -> list[Passage]:
-        """What transactions took may have been held by others before, and says nothing about order."""
+        """Messages taken by transactions may have been held by others before, and say nothing about order."""
         passages = []
         for name, sightings in self.sightings.items():
             sent, sender = self.sent[name]

@@ -1,4 +1,4 @@
-"""Daemons in processes of their own, each on an address of loopback with the standard ports, to stop and to kill."""
+"""Daemons in separate processes, each on an address of loopback with the standard ports, to stop and to kill."""
 
 import json
 import os
@@ -128,7 +128,7 @@ class Daemon:
         return waypost.connect(self.url)
 
     def direct(self, queue: str) -> str:
-        """How others name a private queue of it."""
+        """The name of a private queue of this daemon for others."""
         return rf"DIRECT=TCP:{self.address}\private$\{queue}"
 
     @property
@@ -147,7 +147,7 @@ class Daemon:
 
     @property
     def files(self) -> int:
-        """How many it has open, sockets too."""
+        """The number of open files, sockets too."""
         return len(list(Path(f"/proc/{self.process}/fd").iterdir()))
 
     @property

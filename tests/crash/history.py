@@ -1,4 +1,4 @@
-"""What the killed processes told: operations with what they send, take and purge, and when they began and ended.
+"""Reports of the killed processes: operations with what they send, take and purge, and when they began and ended.
 
 Time is the number of a line. The lines of one process have one order (tests/crash/load.py says why), and a process is
 over before the next one starts.
@@ -50,7 +50,7 @@ class Operation:
 
 @dataclass(slots=True)
 class Identifiers:
-    """What a message got from the queue manager when it was sent."""
+    """Values that a message got from the queue manager when it was sent."""
 
     name: str
     message_id: str
@@ -58,7 +58,7 @@ class Identifiers:
 
 
 class History:
-    """What was told since the folder was last empty."""
+    """The reports since the folder was last empty."""
 
     def __init__(self, start: int = 0) -> None:
         self.now = start

@@ -20,7 +20,7 @@ from typing import Final, Self
 from tests.crash.attacks import Attacker, deaf_queue_manager
 from tests.crash.daemons import SHORT_TIMERS, Daemon, loopback, patience, start_all
 
-# What the interpreter, the libraries and the caches take, with room for what waits for the disk.
+# Memory of the interpreter, the libraries and the caches, with room for what waits for the disk.
 MAX_MEMORY: Final = 500 << 20
 MAX_LOG: Final = 2 << 20
 MAX_NEW_FILES: Final = 40
@@ -30,7 +30,7 @@ _MEGABYTE: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """How much of everything. These are for the suite."""
+    """Amounts of everything. These are for the suite."""
 
     packets: int = 3000
     idle: int = 200

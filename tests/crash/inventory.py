@@ -1,4 +1,4 @@
-"""What is in the folder after the kills, found by a new process that empties it.
+"""The content of the folder after the kills, found by a new process that empties it.
 
 python -m tests.crash.inventory FOLDER
 """

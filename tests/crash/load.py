@@ -47,7 +47,7 @@ def tell(**line: object) -> None:
 
 
 class Role:
-    """What one thread does, over and over."""
+    """The work of one thread, over and over."""
 
     def __init__(self, manager: waypost.Manager, name: str, dice: random.Random) -> None:
         self.manager = manager

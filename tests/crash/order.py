@@ -1,6 +1,6 @@
 """Whether messages were taken in the order of their queue: by priority, and then as they were sent.
 
-Two sends, or a send and a receive, that overlap in time are in no order. What counts is a message that was passed over:
+Two sends, or a send and a receive, that overlap in time are in no order. A message counts that was passed over:
 it was in the queue, ahead of another, while that one was taken, and was taken itself by somebody who came later.
 """
 

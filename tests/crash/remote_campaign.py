@@ -1,9 +1,9 @@
 """Kill remote readers and their daemon, and check what was read: `python -m tests.crash.remote_campaign [--rounds N]`.
 
-Consumers in processes of their own (tests/crash/remote_consumer.py) read the queues of a daemon over RPC. A round sends
+Consumers in separate processes (tests/crash/remote_consumer.py) read the queues of a daemon over RPC. A round sends
 messages, lets the consumers work for a moment and kills some of them with SIGKILL, now and then the daemon too, or
 instead. After some rounds all consumers are killed and one more takes what is left. It has to get everything that was
-not received at once: a message that a killed one had is nobody's. tests/crash/remote_history.py checks what they told.
+not received at once: a message that a killed one had is free again. tests/crash/remote_history.py checks the reports.
 The seed decides who is killed when, but not how the processes interleave: the same seed need not fail twice.
 """
 
@@ -37,7 +37,7 @@ MESSAGES: Final = {"orders": 30, "deeds": 15, ALONE: 10}
 SIZES: Final = (60, 500, 3000, 20_000)
 LARGE_SIZE: Final = 400_000
 LARGE_ONES: Final = 40
-# How long a message may seem locked after the death of who had it. The daemon itself would wait 300 seconds for an end.
+# Seconds that a message may seem locked after the death of its reader. The daemon itself would wait 300 for an end.
 SECONDS_TO_FREE: Final = 10.0
 
 
@@ -89,7 +89,7 @@ class Consumers:
         assert self._process.stdout is not None
         self._process.stdin.write(name.encode() + b"\n")
         self._process.stdin.flush()
-        assert self._process.stdout.readline(), "there can be no consumers"
+        assert self._process.stdout.readline(), "the process of the consumers does not answer"
 
 
 class RemoteCampaign:
@@ -195,8 +195,8 @@ class RemoteCampaign:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Kill remote readers and their daemon, and check what was read.")
-    parser.add_argument("--rounds", type=int, default=200, help="how often somebody is killed (200)")
-    parser.add_argument("--seed", type=int, default=None, help="who is killed, and when")
+    parser.add_argument("--rounds", type=int, default=200, help="number of kills (200)")
+    parser.add_argument("--seed", type=int, default=None, help="seed of the choice and times of kills")
     arguments = parser.parse_args()
     seed = random.randrange(1 << 32) if arguments.seed is None else arguments.seed
     (ROOT / "build").mkdir(exist_ok=True)

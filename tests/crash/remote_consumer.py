@@ -1,9 +1,9 @@
-"""Consumers that read a daemon's queues from afar until they are killed, and tell what they do.
+"""Consumers that read a daemon's queues from afar until they are killed, and report what they do.
 
     python -m tests.crash.remote_consumer ADDRESS FOLDER
 
 One holds a message or several for a moment, receives most of them, gives some back, and forgets others, which its end
-gives back. It tells that it has a message before it ends the receive, and that the receive has ended when the daemon
+gives back. It reports that it has a message before it ends the receive, and that the receive has ended when the daemon
 has said so; tests/crash/remote_history.py reads the lines. A line is one write: the kernel keeps what a process that is
 killed has written.
 
@@ -121,7 +121,7 @@ class Consumer:
                 continue
             diary.tell(ending=read, received=is_received, at=time.monotonic_ns())
             status = end(handle, request_id, RemoteReadAck.RR_ACK if is_received else RemoteReadAck.RR_NACK)
-            assert status == HResult.MQ_OK, f"{read} cannot be ended: {status:#x}"
+            assert status == HResult.MQ_OK, f"{read} does not end: {status:#x}"
             diary.tell(ended=read)
         return len(held)
 
@@ -147,7 +147,7 @@ class Consumer:
 
 
 def consume(name: str, address: str, diary: Diary) -> None:
-    """What a process does until it is killed. A daemon that is not there is looked for again."""
+    """The main function of a process until it is killed. A daemon that is not there is looked for again."""
     try:
         consumer = Consumer(name, address, diary)
         while True:

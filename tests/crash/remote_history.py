@@ -1,7 +1,7 @@
-"""What consumers told of their remote reads, and what must be true of it. Each violation is a sentence.
+"""Reports of consumers about their remote reads, and checks of them. Each violation is a sentence.
 
 The daemon gives a message out at some moment between the beginning of a read and its answer. From the answer until the
-receive is ended, the message is nobody else's; from then on, if it was received, it is gone.
+receive is ended, no other reader has the message; from then on, if it was received, it is gone.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Read:
-    """`ending_at` is when its end was sent, if it was; `is_ended` tells that the daemon has confirmed it."""
+    """`ending_at` is when its end was sent, if it was; `is_ended` says that the daemon has confirmed it."""
 
     name: str
     begun: int

@@ -103,7 +103,7 @@ class RpcClient:
 
 
 class RemoteReader(RpcClient):
-    """Both phases of receives, each as a call of its own. Numbers of requests are given here."""
+    """Both phases of receives, each as a separate call. Numbers of requests are given here."""
 
     def __init__(self, address: str, port: int = RPC_PORT, assoc_group_id: int = 0) -> None:
         super().__init__(address, port, REMOTE_READ, assoc_group_id)

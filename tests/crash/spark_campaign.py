@@ -73,14 +73,14 @@ class Driver:
 
     def start(self) -> None:
         with self._log.open("ab") as log:
-            # A group of its own, so that its JVM dies with it.
+            # A separate group, so that its JVM dies with it.
             self._process = subprocess.Popen(
                 self._command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, start_new_session=True
             )
         self.hear(b"ready", START_SECONDS)
 
     def forget(self) -> None:
-        """What it has said so far does not count."""
+        """Forget its output so far."""
         assert self._process is not None
         assert self._process.stdout is not None
         while select.select([self._process.stdout], [], [], 0)[0] and os.read(self._process.stdout.fileno(), 1000):
@@ -189,7 +189,7 @@ class Campaign:
                     if not counts["left"]:
                         break
             arrived: Counter[bytes] = Counter()
-            # What killed tasks have staged is in b too, and seen by nobody.
+            # Messages that killed tasks have staged are in b too, and hidden.
             arrived.update(message.body for message in manager.queue("b").browse())
         counts["arrived"] = arrived.total()
         twice = [body for body, times in arrived.items() if times > 1]

@@ -13,7 +13,7 @@ QUICK = "express beta quick"
 
 
 class Story:
-    """What the applications tell. A place in a queue is a number that its message keeps."""
+    """Reports of the applications. A place in a queue is a number that its message keeps."""
 
     def __init__(self) -> None:
         self.history = TransferHistory()

@@ -1,6 +1,6 @@
 """Kill daemons that send to each other, and check what arrives: `python -m tests.crash.transfer_campaign [--rounds N]`.
 
-Three daemons run, with applications in processes of their own (tests/crash/application.py). Alpha and beta send to each
+Three daemons run, with applications in separate processes (tests/crash/application.py). Alpha and beta send to each
 other directly, and alpha and gamma send to each other by way of beta. A round lets them work for a moment, kills one of
 them or two with SIGKILL, and starts them again; now and then one is killed again while it starts, or is asked to stop.
 In the end all of them run until nothing is left in any queue, and tests/crash/transfer_history.py checks what was told.
@@ -45,7 +45,7 @@ Duties: TypeAlias = list[list[object]]
 
 
 class Application:
-    """tests/crash/application.py in a process of its own, which ends with its standard input."""
+    """tests/crash/application.py in a separate process, which ends with its standard input."""
 
     def __init__(self, place: Path, name: str, url: str, seed: int, duties: Duties) -> None:
         self._told = place / f"{name}.jsonl"
@@ -258,8 +258,8 @@ def _readers(name: str, kinds: dict[str, str]) -> Duties:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Kill daemons that send to each other, and check what arrives.")
-    parser.add_argument("--rounds", type=int, default=100, help="how often one is killed (100)")
-    parser.add_argument("--seed", type=int, default=None, help="who is killed, and when")
+    parser.add_argument("--rounds", type=int, default=100, help="number of kills (100)")
+    parser.add_argument("--seed", type=int, default=None, help="seed of the choice and times of kills")
     arguments = parser.parse_args()
     seed = random.randrange(1 << 32) if arguments.seed is None else arguments.seed
     (ROOT / "build").mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the applications of several daemons told, and what must be true of it. Each violation is a sentence.
+"""Reports of the applications of several daemons, and checks of them. Each violation is a sentence.
 
 A queue has one reader, so its transactions come one after the other. One whose commit got no answer has happened if
 nothing that it took came again. A sender numbers its messages, and the numbers of each queue come in order.
@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-# How messages of a queue are sent. Its label begins with it.
+# The way in which messages of a queue are sent. Its label begins with it.
 TRANSACTIONAL: Final = "transactional"
 RECOVERABLE: Final = "recoverable"
 EXPRESS: Final = "express"

@@ -21,7 +21,7 @@ PAGES = 200
 
 
 def special(pristine: Pristine) -> Iterator[Damage]:
-    """What leads to everything else."""
+    """The records that lead to everything else."""
     anatomy = pristine.anatomy
     root = anatomy.roots["messages"]
     yield pristine.destroyed("one meta page", 0)

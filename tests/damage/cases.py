@@ -81,7 +81,7 @@ class Pristine:
 
 @dataclass(slots=True)
 class Outcome:
-    """What followed. `problems` are sentences about what must not be."""
+    """The consequences. `problems` are sentences about what must not be."""
 
     words: str
     is_seen_by_verify: bool = False

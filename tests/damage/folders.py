@@ -60,7 +60,7 @@ def inventory(folder: Path) -> Inventory:
 
 @dataclass(slots=True)
 class Look:
-    """What another process saw: the inventory, or the sentence of the error, or the signal that ended it."""
+    """The result of another process: the inventory, or the sentence of the error, or the signal that ended it."""
 
     labels: Inventory = field(default_factory=dict)
     error: str = ""
@@ -83,7 +83,7 @@ def look(folder: Path) -> Look:
 
 @dataclass(slots=True)
 class Anatomy:
-    """What lies on which page of a file that is whole."""
+    """The content of each page of an intact file."""
 
     page_size: int
     count: int

@@ -94,7 +94,7 @@ class Line:
         return self.is_cut
 
     def took(self) -> list[str]:
-        """What came since the last call."""
+        """The events since the last call."""
         calls, self.calls = self.calls, []
         return [call for call, _ in calls]
 

@@ -173,7 +173,7 @@ def test_an_attribute_that_becomes_none_is_no_longer_set() -> None:
 
 
 def last_of_each(changes: list[DirectoryRecord]) -> list[DirectoryRecord]:
-    """What a store that did as it was told holds."""
+    """The content of a store that did as it was asked."""
     kept = {(change.object_type, change.identifier): change for change in changes}
     return [change for change in kept.values() if change.value is not None]
 

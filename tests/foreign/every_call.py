@@ -1,7 +1,7 @@
 """Readers that make every call of the interfaces, over whatever client they are given.
 
-What they leave behind is what they found, but for the queues that are filled for each of them, so that one after the
-other sees the same state. What they have seen is compared without handles, which are never the same twice.
+They leave behind what they found, but for the queues that are filled for each of them, so that one after the
+other sees the same state. Their results are compared without handles, which are never the same twice.
 """
 
 from dataclasses import fields, is_dataclass, replace

@@ -1,7 +1,7 @@
 """The interfaces in the words of impacket's NDR, field by field from the IDL; ept_lookup and ept_map it has itself.
 
-A reference pointer takes no room, so its parameter is what it points to. An enum has 16 bits in NDR. What a method
-returns is called ErrorCode, as impacket does.
+A reference pointer takes no room, so its parameter is what it points to. An enum has 16 bits in NDR. The result of a
+method is called ErrorCode, as impacket does.
 """
 
 # The names are those of the IDL and of impacket.

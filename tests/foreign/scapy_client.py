@@ -26,7 +26,7 @@ from waypost.wire.ndr import NdrSyntax
 # mypy takes it for an abstract class.
 _spnego: Final[Any] = SPNEGOSSP
 
-# What scapy calls the interfaces.
+# The names of the interfaces in scapy.
 _NAMES: Final = {"RemoteRead": "RemoteRead", "qm2qm": "qm2qm", "qmcomm": "qmcomm", "epmapper": "ept"}
 
 

@@ -1,6 +1,6 @@
 """Our records as scapy's packets and back: the packets of scapy-rpc, with IDL names, which the records know too.
 
-Some definitions of scapy-rpc 0.0.8 cannot be right and are replaced: it gives a status to the methods that return void,
+Some definitions of scapy-rpc 0.0.8 are wrong and are replaced: it gives a status to the methods that return void,
 and takes `SectionBuffer** ppPacketSections` with size_is(,n) for an array of pointers, not for a pointer to an array.
 """
 

@@ -40,7 +40,7 @@ LONG_BODY: Final = bytes(range(256)) * 16 * 1000
 
 @dataclass(frozen=True)
 class Faulted:
-    """What a call that ended in a fault gives."""
+    """The result of a call that ended in a fault."""
 
     status: int
 
@@ -60,7 +60,7 @@ class Client(Protocol):
 
 
 class Site:
-    """What tests know of the daemon: its address, and its queues by another way than RPC."""
+    """The facts about the daemon for tests: its address, and its queues by another way than RPC."""
 
     def __init__(self, address: str, manager: waypost.Manager) -> None:
         self.address: Final = address

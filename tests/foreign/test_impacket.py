@@ -54,7 +54,7 @@ def connect(host: Site, level: AuthLevel = AuthLevel.NONE, group: int = 0) -> Im
 )
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_call_agrees_with_our_own_client(host: Site, ours: list[tuple[str, Any]], level: AuthLevel) -> None:
-    """Of 1.7-02 this is NTLM; Kerberos is in tests/daemon/test_rpc_kerberos.py. impacket has opnums of its own."""
+    """Of 1.7-02 this is NTLM; Kerberos is in tests/daemon/test_rpc_kerberos.py. impacket has its own opnums."""
     with host.asking(
         lambda interface: impacket_client.ImpacketClient(host.endpoint(interface), interface, level)
     ) as ask:

@@ -79,7 +79,7 @@ def test_a_message_of_4_mb_comes_in_fragments(host: Site, level: AuthLevel, synt
 
 
 def test_of_two_transfer_syntaxes_one_is_accepted_and_the_features_are_answered(host: Site) -> None:
-    """MS-RPCE 3.3.1.5.3 and 3.3.1.5.6: scapy offers NDR, NDR64 and the two features that there are, in this order."""
+    """MS-RPCE 3.3.1.5.3 and 3.3.1.5.6: scapy offers NDR, NDR64 and the two existing features, in this order."""
     with connect(host, syntax=NDR64) as client:
         ndr, ndr64, features = client.bind_answer.results
         assert client.ask(REMOTE_READ, 0, Empty()).port == 2103

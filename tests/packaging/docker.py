@@ -124,7 +124,7 @@ def _run(image: Image, words: list[str]) -> int:
 
 
 def _init(hostname: str, command: list[str]) -> NoReturn:
-    """The first process of a container, in namespaces of its own."""
+    """The first process of a container, in separate namespaces."""
     socket.sethostname(hostname)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         request = struct.pack("16sh14x", b"lo", 0)

@@ -25,10 +25,10 @@ DOCKERFILE: Final = ROOT / "packaging/Dockerfile"
 SECONDS: Final = 60
 BUILD_SECONDS: Final = 600
 
-# What the image has of its own; everything else is that of the computer.
+# The image's own files; everything else is that of the computer.
 _OWN: Final = re.compile(r"(?<![\w.-])/(?=(?:opt|source|var/lib|run/secrets|etc/waypost)\b)")
 _STUBS: Final = {
-    # Whoever builds owns the files.
+    # The user who builds owns the files.
     "install": 'for word do shift; case $word in -[og]) skip=1;; *) [ -z "$skip" ] && set -- "$@" "$word"; skip=;; '
     'esac; done\nexec /usr/bin/env -i PATH=/usr/bin:/bin install "$@"',
     "useradd": "exit 0",
@@ -39,7 +39,7 @@ _STUBS: Final = {
 
 
 class Image(msgspec.Struct, frozen=True):
-    """What a container is made of. Paths are those of the computer."""
+    """The parts of a container. Paths are those of the computer."""
 
     root: str
     environment: dict[str, str]

@@ -28,7 +28,7 @@ class Checkout:
     root: Path
 
     def make(self, *words: str) -> list[str]:
-        """What was installed, and which tools were started."""
+        """The installed packages, and the tools that were started."""
         calls = self.root / "calls"
         calls.write_text("", encoding="utf-8")
         done = subprocess.run(["make", *words], cwd=self.root, capture_output=True, text=True, check=False, timeout=60)

@@ -34,7 +34,7 @@ from tests.power.subject import Subject
 from tests.power.transfer import Transfer
 from tests.power.upgrade import Upgrade
 
-# How the rounds of one recording end.
+# The ways in which the rounds of one recording end.
 ENDS: Final = ("stop", "kill", "stop")
 STATES_OF_A_RECORDING: Final = 200
 # So many recordings follow on each other; then the next begins with nothing.
@@ -87,7 +87,7 @@ class Campaign:
         self._seed: Final = seed
         self._dice: Final = random.Random(seed)
         self._rounds = 0
-        # What was told before the recording.
+        # Reports before the recording.
         self._told: list[Told] = []
 
     def record(self, base: State | None = None, ends: Sequence[str] = ENDS) -> Log:
@@ -168,11 +168,11 @@ def quick_place() -> Iterator[Path]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Start on what disks may hold after a power failure, and check it.")
-    parser.add_argument("--states", type=int, default=2000, help="how many states are opened (2000)")
-    parser.add_argument("--seed", type=int, default=None, help="what is done, and which states are drawn")
+    parser.add_argument("--states", type=int, default=2000, help="number of states to open (2000)")
+    parser.add_argument("--seed", type=int, default=None, help="seed of the work, and of the states that are drawn")
     arguments = parser.parse_args()
     if reason := ptrace.why_not():
-        print(f"power failures cannot be tested here: {reason}")
+        print(f"power failures are not testable here: {reason}")
         return 1
     seed = random.randrange(1 << 32) if arguments.seed is None else arguments.seed
     (PROJECT / "build").mkdir(exist_ok=True)

@@ -1,11 +1,11 @@
-"""What a disk can hold after power has failed, by the promises of its flushes and nothing else.
+"""Contents that a disk can have after power has failed, by the promises of its flushes and nothing else.
 
 - A flush that has returned keeps what was written to its file and had returned before it began. A write that is
   synchronous keeps the sectors that it touches.
 - Of what was written later any subset is there. The page cache is written back by pages, at any time and in any order:
   a page has what it had after any number of its writes. A page that is torn has that for each of its sectors.
-- The size of a file is durable with its bytes; before that it is any that the file had since. What was never written
-  is zeros.
+- The size of a file is durable with its bytes; before that it is any that the file had since. Bytes never written
+  are zeros.
 - A name is durable when its folder is flushed; before that each change of names is there or not. A rename is one
   change.
 - A file that is mapped for writing has anything in it.
@@ -47,7 +47,7 @@ class Change:
 
 @dataclass(slots=True)
 class File:
-    """What is durable of a file, and what is not."""
+    """The durable part of a file, and the rest."""
 
     durable: bytearray = field(default_factory=bytearray)
     changes: list[Change] = field(default_factory=list)
@@ -155,7 +155,7 @@ class Disk:
                     self.file(write.file).keep_sectors(change)
             case Resize(number, size):
                 file = self.file(number)
-                # What is cut off is zeros if the file grows again.
+                # Bytes that are cut off are zeros if the file grows again.
                 zeros = bytes(max(0, file.size - size))
                 file.changes.append(Change(at, size, zeros, size, at))
             case Flush(number, begun) if number in self._log.folders:
@@ -181,7 +181,7 @@ class Disk:
         self.changes_of_names = rest
 
     def tree(self, changes: Iterable[Names]) -> dict[str, int]:
-        """The paths of the files and folders that there are with these changes of names."""
+        """The paths of the files and folders that exist with these changes of names."""
         names = dict(self.names)
         for change in changes:
             names.update(change)
@@ -200,7 +200,7 @@ class Disk:
 
 
 def everything(log: Log) -> dict[str, bytes | None]:
-    """What is in the cache when all has returned: the files and, as None, the folders and what is mapped."""
+    """The content of the cache when all has returned: the files and, as None, the folders and what is mapped."""
     disk = Disk(log)
     disk.advance(len(log.entries))
     found: dict[str, bytes | None] = {}

@@ -34,7 +34,7 @@ _FIRST_MAP: Final = 1 << 18
 
 class PowerRole(Role):
     def send_far(self) -> None:
-        """A transaction in the sequence to another queue manager, with something of its own for a queue here."""
+        """A transaction in the sequence to another queue manager, with a message for a queue here too."""
         operation = self.operation()
         aborts = self.chance(5)
         plan = [("far", f"{operation}/{number}") for number in range(self.dice.randint(1, 4))]

@@ -33,7 +33,7 @@ class Examiner:
         self._process: subprocess.Popen[str] | None = None
 
     def examine(self, root: Path) -> dict[str, Any]:
-        """What it says of the folder; `problems` has a sentence if it does not survive it."""
+        """Its report on the folder; `problems` has a sentence if it does not survive it."""
         if self._process is None:
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What processes did to the files below a folder, in order. A position in the log is a moment at which power can fail.
+"""Operations of processes on the files below a folder, in order. A position in the log is a moment of a power failure.
 
 A file or a folder is a number here: a name that comes to stand for another file says so in a `Named`. The folder that
 the recording was told to watch is number 0. A write is listed when it begins and `Finished` when it has returned, a
@@ -82,7 +82,7 @@ Entry = Write | Finished | Resize | Flush | Named | Mapped | Told | Over
 
 @dataclass(slots=True)
 class Before:
-    """What was there, and durable, when the recording began."""
+    """The files that were there, and durable, when the recording began."""
 
     names: Names = field(default_factory=dict)
     files: dict[int, bytes] = field(default_factory=dict)

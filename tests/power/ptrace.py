@@ -56,7 +56,7 @@ _ASK: Final = f"import ctypes, sys; sys.exit(-ctypes.CDLL(None).ptrace({_TRACE_M
 
 @cache
 def why_not() -> str:
-    """Why processes cannot be traced here, or nothing."""
+    """The reason why this process cannot trace others here, or nothing."""
     if not sys.platform.startswith("linux"):
         return "the writes of a process are recorded with Linux's ptrace"
     if platform.machine() not in _CALLS:

@@ -3,7 +3,7 @@
     python -m tests.power.recorder ROOT TOLD LOG < PROGRAMS
 
 PROGRAMS is a JSON object: rounds by their number, each a program with its arguments. TOLD is their standard output:
-what they say there has its place among the writes. The log is pickled into LOG. It runs as a process of its own,
+what they say there has its place among the writes. The log is pickled into LOG. It runs as a separate process,
 because it waits for all children.
 """
 
@@ -35,7 +35,7 @@ _DATA_SYNC: Final = os.O_DSYNC if sys.platform != "win32" else 0
 
 # A path as the log knows it: the folder that it is in, and its name there.
 Place = tuple[int, str]
-# What is to be done when a call has returned.
+# The action to take when a call has returned.
 After = Callable[[Call], None]
 
 
@@ -107,7 +107,7 @@ class Recorder:
         process.returncode = tracer.code
         self.log.entries.append(Over(self._round, tracer.code))
 
-    # What was there
+    # Files that were there
 
     def _look(self) -> None:
         before = self.log.before
@@ -151,7 +151,7 @@ class Recorder:
         if file is None:
             return None
         if call.name == "copy_file_range" and call.args[3]:
-            raise NotImplementedError("copy_file_range with an offset of its own")
+            raise NotImplementedError("copy_file_range with an explicit offset")
         flags, position = _position(call.thread, descriptor)
 
         def after(done: Call) -> None:
@@ -261,7 +261,7 @@ class Recorder:
 
         return after
 
-    # Who is who
+    # Processes and threads
 
     def _path(self, call: Call, argument: int, folder: int | None = None) -> str:
         descriptor = _AT_FDCWD if folder is None else call.signed(folder)
@@ -300,7 +300,7 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 
 
 def _link(thread: int, descriptor: int) -> str:
-    """What an open file is called; nothing if it is not open."""
+    """The path of an open file; nothing if it is not open."""
     try:
         return os.readlink(f"/proc/{thread}/fd/{descriptor}")
     except OSError:
@@ -327,7 +327,7 @@ def _nothing(call: Call) -> After | None:
 
 
 def record(root: Path, place: Path, programs: dict[int, list[str]]) -> Log:
-    """What the programs do to the files below `root`; `place` gets what they say and the log."""
+    """The operations of the programs on the files below `root`; `place` gets what they say and the log."""
     arguments = [str(each) for each in (root, place / "told.jsonl", place / "log.pickle")]
     command = [sys.executable, "-m", "tests.power.recorder", *arguments]
     (place / "told.jsonl").touch()

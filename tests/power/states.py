@@ -21,7 +21,7 @@ _CLOSELY: Final = 16
 
 
 class Part(Enum):
-    """Which pages that are not durable have reached the disk."""
+    """The pages that are not durable and have reached the disk."""
 
     NONE = "none"
     ALL = "all"
@@ -35,7 +35,7 @@ class Part(Enum):
 
 
 class Tear(Enum):
-    """How pages are torn."""
+    """The ways in which pages are torn."""
 
     NONE = "no"
     ONE = "one page"
@@ -43,7 +43,7 @@ class Tear(Enum):
 
 
 class Growth(Enum):
-    """Which size a file has."""
+    """The size of a file."""
 
     FULL = "as written"
     OLD = "as durable"
@@ -148,7 +148,7 @@ def _size(file: File, growth: Growth, dice: random.Random) -> int:
 
 
 def _reached(file: File, part: Part, tear: Tear, dice: random.Random) -> dict[int, int]:
-    """How many of the changes of each sector have reached the disk."""
+    """The number of changes of each sector that have reached the disk."""
     sectors = file.sectors()
     pages: dict[int, set[int]] = defaultdict(set)
     for sector, places in sectors.items():

@@ -1,4 +1,4 @@
-"""What a power failure happens to: a program to record, how to look at what it left, and what must be true of that."""
+"""The subject of a power failure: a program to record, how to look at what it left, and what must be true of that."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,4 +26,4 @@ class Subject(Protocol):
         """Start on what is there, use it, and say what it has: `found`, if `problems` is empty."""
 
     def problems(self, told: list[Told], found: Any) -> Iterator[str]:
-        """What is wrong with what was found, each as a sentence, given what was told before."""
+        """Problems with what was found, each as a sentence, given what was told before."""

@@ -1,4 +1,4 @@
-"""What a disk may hold after a power failure: the model that the power test draws its states from."""
+"""Contents that a disk may have after a power failure: the model that the power test draws its states from."""
 
 import random
 
@@ -31,7 +31,7 @@ def drawn(recorded: Log, position: int, lie: Lie = Lie.NONE) -> list[State]:
 
 
 def contents(recorded: Log, position: int, lie: Lie = Lie.NONE) -> set[bytes | None]:
-    """What the file may hold if power fails then; None if it is not there."""
+    """The contents that the file may have if power fails then; None if it is not there."""
     return {state.files.get("file") for state in drawn(recorded, position, lie)}
 
 
@@ -60,7 +60,7 @@ def test_a_synchronous_write_keeps_its_own_sectors_when_it_returns() -> None:
     found = contents(recorded, 4)
     assert {content[PAGE : PAGE + 10] for content in found if content} == {b"b" * 10}
     assert {content[:10] for content in found if content} == {bytes(10), b"a" * 10}
-    # What was written before to the same sector goes along.
+    # Earlier writes to the same sector go along.
     recorded = log(*write(0, b"a" * 10), *write(2, b"b" * 10, offset=10, synchronous=True), old=old)
     assert {content[:20] for content in contents(recorded, 4) if content} == {b"a" * 10 + b"b" * 10}
 

@@ -1,4 +1,4 @@
-"""What was acknowledged survives a power failure, and a disk or a store that lies is found. `make power` does more."""
+"""Acknowledged data survives a power failure, and a disk or a store that lies is found. `make power` does more."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -93,7 +93,7 @@ def test_30_power_failures_in_backups_and_restores_leave_whole_copies_or_none(
 
 
 def test_only_the_table_of_readers_changes_without_a_system_call(embedded: Log) -> None:
-    """It is not state: LMDB makes it anew when nobody has the store open."""
+    """It is not state: LMDB makes a new one when nobody has the store open."""
     mapped = {entry.file for entry in embedded.entries if isinstance(entry, Mapped)}
     names = {
         name

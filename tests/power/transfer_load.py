@@ -2,7 +2,7 @@
 
     python -m tests.power.transfer_load FOLDER ROUND SEED STEPS END
 
-The node and the store are those of the daemon; the hosts around them are those of tests/node/hosts.py. What is told are
+The node and the store are those of the daemon; the hosts around them are those of tests/node/hosts.py. The reports are
 lines that tests/crash/transfer_history.py reads.
 """
 
@@ -63,7 +63,7 @@ def label(host: Host, queue: str) -> str:
 
 
 def took(host: Host, queue: str) -> list[list[object]]:
-    """What is in a queue: its name, and its place."""
+    """The content of a queue: its name, and its place."""
     places = host.queue(queue).positions
     return [[name, place] for name, place in zip(host.bodies(queue), places, strict=True)]
 

@@ -44,7 +44,7 @@ class Upgrade(Subject):
 
     @cached_property
     def _expected(self) -> dict[str, list[str]]:
-        """What a folder has whose upgrade nothing disturbs."""
+        """The content of a folder after an upgrade that nothing disturbs."""
         with tempfile.TemporaryDirectory() as name:
             self.prepare(Path(name))
             expected: dict[str, list[str]] = self.examine(Path(name))["found"]

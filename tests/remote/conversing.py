@@ -55,7 +55,7 @@ class Talk(Generic[R]):
 
     @property
     def request(self) -> Any:
-        """What the server gets: the request after its way through NDR."""
+        """The request that the server gets, after its way through NDR."""
         method = self.ask.interface.methods[self.ask.opnum]
         return decode_request(method, encode_request(method, self.ask.request, NdrSyntax.NDR20), NdrSyntax.NDR20)
 
@@ -107,7 +107,7 @@ def receive_reply(limits: BodyLimits = ALL, *, is_transactional: bool = False) -
 
 
 def damaged_reply() -> ReceiveReply:
-    """Its sections are right, and what they make is no packet."""
+    """Its sections are right, and together they do not make a packet."""
     reply = receive_reply()
     (section,) = reply.sections
     section.data = b"\xff" * len(section.data)

@@ -81,7 +81,7 @@ class Host(Rig):
         self._next_random += 1
         return (0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835 * self._next_random % (1 << 128)).to_bytes(16, "little")
 
-    # What goes on besides the calls.
+    # Events beside the calls.
 
     def pump(self) -> None:
         """Hand on what happened, and what that led to."""
@@ -97,7 +97,7 @@ class Host(Rig):
 
     @contextmanager
     def one_operation(self) -> Iterator[None]:
-        """What is done inside comes in one piece, as by one arrival of bytes: events are handed on behind it."""
+        """Actions inside come in one piece, as by one arrival of bytes: events are handed on behind it."""
         self._is_operating = True
         yield
         self._is_operating = False

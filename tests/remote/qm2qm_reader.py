@@ -63,7 +63,7 @@ class ReadHost(Host):
 
     @contextmanager
     def operation(self) -> Iterator[None]:
-        """What happens in it is handed on at its end, as of several calls that came at once."""
+        """Events in it are handed on at its end, as of several calls that came at once."""
         self._is_busy = True
         yield
         self._is_busy = False
@@ -75,7 +75,7 @@ class ReadHost(Host):
 
 
 class Reader:
-    """A caller with an association for each interface. Its reads get numbers of their own."""
+    """A caller with an association for each interface. Its reads get separate numbers."""
 
     def __init__(self, host: ReadHost, caller: Caller = ALICE, syntax: NdrSyntax = NdrSyntax.NDR20) -> None:
         self.host = host

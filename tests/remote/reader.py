@@ -65,7 +65,7 @@ class Reader(Client):
         self.last_id = 0
 
     def find(self, handle: ContextHandle) -> RemoteQueue:
-        """What the server keeps of a handle."""
+        """The object that the server keeps for a handle."""
         _, queue = self.association.handles(self.service.interface.uuid, self.caller.name)._open[handle]
         assert isinstance(queue, RemoteQueue)
         return queue

@@ -1,4 +1,4 @@
-"""How many messages remote readers were given, and how many of them are locked."""
+"""The number of messages that remote readers were given, and of those that are locked."""
 
 from tests.node.remote_rig import RemoteRig
 from tests.remote.qm2qm_reader import PEEK, Reader, ReadHost

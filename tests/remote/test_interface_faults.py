@@ -1,4 +1,4 @@
-"""What never reaches a method: opnums that the tables do not have, and stubs that they do not allow."""
+"""Calls that never reach a method: opnums that the tables do not have, and stubs that they do not allow."""
 
 import struct
 from typing import Any

@@ -192,7 +192,7 @@ def test_an_acknowledgment_has_16_bits_in_ndr_and_32_in_ndr64() -> None:
     for syntax, enum in ((NDR20, struct.pack("<HH", 0x7FFF, 0)), (NDR64, struct.pack("<I", 0x7FFF))):
         stub = request(0, StartReceiveRequest(RemoteReadDesc(ack_nack=0x7FFF)), syntax)
         assert stub == bytes(36) + enum + bytes(syntax)
-    # The gap behind the 16 bits is no part of the value.
+    # The gap behind the 16 bits is not part of the value.
     stub = bytes(36) + struct.pack("<HH", RemoteReadAck.RR_ACK, 0xFFFF) + bytes(4)
     assert decode_request(METHODS[0], stub, NDR20).remote_read_desc.ack_nack == RemoteReadAck.RR_ACK
 
@@ -214,7 +214,7 @@ def test_the_actions_have_their_numbers() -> None:
 
 @pytest.mark.spec("MQQP-2.2.2.1-06")
 def test_dw_size_is_the_length_of_the_buffer_up_to_4325376() -> None:
-    # What a client sends: 0 and NULL.
+    # The values that a client sends: 0 and NULL.
     asked = request(0, StartReceiveRequest(RemoteReadDesc()))
     assert struct.unpack_from("<I", asked, 16) == (0,)
     assert asked[-4:] == bytes(4)

@@ -120,7 +120,7 @@ class Line:
         return call_id
 
     def result(self, call_id: int) -> Any:
-        """What came of the call; None if nothing did yet."""
+        """The result of the call; None if there is none yet."""
         self._results.update(self.connection.take_results())
         return self._results.pop(call_id, None)
 

@@ -233,7 +233,7 @@ def test_a_handle_comes_with_a_message_that_is_received_and_with_nothing_else(
     contexts = [read.record.context for read in reads]
     assert NULL not in contexts
     assert len(set(contexts)) == 3
-    # Each handle is that of its own message, whatever the order.
+    # Each handle belongs to its message, whatever the order.
     assert [label(read) for read in reads] == ["a", "b", "c"]
     assert reader.end(reads[1], NACK).hresult == OK
     assert host.contents(host.orders) == [("a", LOCKED), ("b", AVAILABLE), ("c", LOCKED)]

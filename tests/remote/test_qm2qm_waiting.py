@@ -262,7 +262,7 @@ def test_what_a_lost_reader_has_not_acknowledged_is_available_again(host: ReadHo
     assert [state for _, state in host.contents(host.orders)] == [LOCKED] * 3
     waiting = other.read(theirs, RECEIVE, FOREVER)
     lost.qm2qm.vanish()
-    # Who waited gets the first that is free.
+    # The waiting reader gets the first that is free.
     assert label(waiting) == "a"
     assert host.contents(host.orders) == [("a", LOCKED), ("b", AVAILABLE), ("c", AVAILABLE)]
     assert other.end(waiting, NACK).hresult == OK
@@ -270,7 +270,7 @@ def test_what_a_lost_reader_has_not_acknowledged_is_available_again(host: ReadHo
 
 
 def test_a_message_for_a_call_that_has_gone_is_free_at_once(host: ReadHost, reader: Reader) -> None:
-    """readings MQQP 4: it was locked, and its answer cannot be sent."""
+    """readings MQQP 4: it was locked, and nobody can send its answer."""
     handle = reader.open()
     waiting = reader.read(handle, RECEIVE, FOREVER)
     # The association lives on with another connection.

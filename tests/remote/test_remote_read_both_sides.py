@@ -19,7 +19,7 @@ SOMEBODY = b"\x66" * 16
 
 
 def requests(identity: ClientIdentity) -> dict[int, OpenQueueRequest]:
-    """What the client sends to open a queue, and to open a subqueue for moving, by the number of the method."""
+    """The requests of the client to open a queue, and to open a subqueue for moving, by the number of the method."""
     client = RemoteReadClient(identity, new_guids())
     return {2: Talk(client.open(Opening(ORDERS))).request, 11: Talk(client.open_for_move(SHELF)).request}
 

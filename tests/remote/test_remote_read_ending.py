@@ -141,7 +141,7 @@ def test_the_message_of_a_request_may_be_gone(host: Host, reader: Reader, tx: by
     assert (reader.end if tx is None else reader.end_tx)(handle, ACK) == NOT_FOUND
     waiting = reader.read(reader.open("ledger"), timeout=1000)
     assert reader.close(handle).status == OK
-    assert not waiting.is_there, "what is gone is released to nobody"
+    assert not waiting.is_there, "a message that is gone is released to nobody"
 
 
 @pytest.mark.spec("MQRR-3.1.4.9-09")

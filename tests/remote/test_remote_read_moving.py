@@ -136,7 +136,7 @@ def test_only_an_open_move_context_of_the_same_client_is_one(host: Host, reader:
 def test_a_handle_that_was_not_opened_for_moving_is_no_target(
     host: Host, reader: Reader, handle: ContextHandle, access: int
 ) -> None:
-    """Whatever number of it is named: its own, and those in what the client has of it."""
+    """Any number of it may be named: its own, and those in what the client has of it."""
     lookup_id = host.put("a")
     late = reader.open("orders;late", access)
     descriptor = reader.find(late).descriptor

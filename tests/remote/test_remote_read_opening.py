@@ -145,7 +145,7 @@ def test_a_handle_for_moving_is_of_the_same_type_as_one_for_reading(reader: Read
 
 @pytest.mark.spec("MQRR-3.1.4.2-17")
 def test_every_failure_is_raised_and_brings_no_handle(host: Host, reader: Reader) -> None:
-    """What the client makes of it is in test_client_remote_read."""
+    """The reaction of the client is in test_client_remote_read."""
     reader.open("ledger", share=DENY_SHARE)
     host.denied = {(ALICE.name, host.orders, AccessType.RECEIVE)}
     failures = [
@@ -155,7 +155,7 @@ def test_every_failure_is_raised_and_brings_no_handle(host: Host, reader: Reader
         (reader.try_open("ledger"), HResult.MQ_ERROR_SHARING_VIOLATION),
         (reader.try_open(), HResult.MQ_ERROR_ACCESS_DENIED),
     ]
-    # Whatever else goes wrong on the way.
+    # Any other error on the way.
     for error in (InsufficientResources("full"), StoreFull("full"), MessageError("odd"), EncodeError("MS-X", "y", "z")):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(host.manager, "open_queue", Mock(side_effect=error))
@@ -260,7 +260,7 @@ def test_who_may_look_into_a_queue_does_not_make_any_number_of_subqueues(
     for answer in (reader.try_open("orders;c", PEEK), reader.try_open_for_move("orders;c")):
         assert answer.raised == HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
     assert list(host.orders.subqueues) == ["a", "b"]
-    assert reader.open("orders;A", PEEK), "what is there can be opened"
+    assert reader.open("orders;A", PEEK), "an existing one opens"
     assert reader.open("ledger;c", PEEK), "others have theirs"
 
 

@@ -87,7 +87,7 @@ class Line(Peer):
     last_call = 1
 
     def begin(self, opnum: int, request: Parameters, context_id: int = 0) -> list[Fragment]:
-        """What came on this connection until nothing more happens; each call has a number of its own."""
+        """The bytes that came on this connection until nothing more happens; each call has a separate number."""
         self.last_call += 1
         stub = encode_request(REMOTE_READ.methods[opnum], request, self.syntax)
         came = self.send(b"".join(self.requests(opnum, stub, self.last_call, context_id=context_id)))
@@ -132,7 +132,7 @@ def label(reply: Any) -> str:
 
 
 def everything(site: Site, line: Line, other: Line) -> list[object]:
-    """What each method answers in a life of a reader on two connections, without the handles."""
+    """The answers of each method in a life of a reader on two connections, without the handles."""
     host, seen = site.host, []
     ids = [host.put(name, host.ledger) for name in "abcdef"]
     seen.append(line.do(0, Empty()))

@@ -166,7 +166,7 @@ def test_no_dead_letter_queue_is_told_of_most_messages(host: Host, reader: Reade
 def test_the_abort_counter_counts_attempts_that_failed(host: Host, reader: Reader) -> None:
     """readings MQRR 3.28: receives and moves that were aborted, NACKs, and readers that said nothing in time.
 
-    A move that succeeds begins anew.
+    A move that succeeds begins again.
     """
     handle, target = reader.open("ledger"), reader.open_for_move("ledger;late")
     lookup_id = host.put("a", host.ledger)

@@ -62,7 +62,7 @@ def test_a_message_is_told_from_its_twin_by_its_lookup_identifier(
     twins = [host.put("twin"), host.put("twin")]
     answers = [reader.read(handle, ReceiveAction.MQ_LOOKUP_PEEK_CURRENT, lookup_id) for lookup_id in twins]
     assert packet_of(answers[0]).encode() == packet_of(answers[1]).encode()
-    assert twins[0] >> 56, "its top byte tells the priority"
+    assert twins[0] >> 56, "its top byte shows the priority"
     assert [answer.record.sequence_id for answer in answers] == [each & 0xFF_FFFF_FFFF_FFFF for each in twins]
     assert len({answer.record.sequence_id for answer in answers}) == 2
 
@@ -92,7 +92,7 @@ def test_a_peek_is_over_when_it_returns(host: Host, reader: Reader, other: Reade
     assert reader.end(handle) == INVALID_HANDLE
     assert host.contents(host.orders) == [("a", AVAILABLE), ("b", AVAILABLE)]
     assert label(other.read(other.open())) == "a"
-    assert label(reader.read(handle, PEEK_CURRENT)) == "b", "what is locked is passed over"
+    assert label(reader.read(handle, PEEK_CURRENT)) == "b", "a locked message is passed over"
 
 
 @pytest.mark.spec("MQRR-3.1.4.7-10")

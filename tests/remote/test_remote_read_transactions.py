@@ -98,7 +98,7 @@ def test_what_cannot_be_taken_part_in(host: Host, reader: Reader) -> None:
     host.external.dtc_transaction_prepare(UOW, 0, host.now.wall)
     assert reader.enlist(local_token(UOW)) == ENLIST
     host.external.initialize(host.manager.identity.identifier)
-    assert reader.enlist(local_token(OTHER_UOW), OTHER_UOW) == ENLIST, "what is in doubt comes first"
+    assert reader.enlist(local_token(OTHER_UOW), OTHER_UOW) == ENLIST, "a transaction in doubt comes first"
     assert under_way(host) == {UOW}
 
 
@@ -429,7 +429,7 @@ def test_a_handle_for_peeking_rejects_nothing(host: Host, reader: Reader, handle
     peeking = reader.open("ledger", access=0x20)
     assert reader.set_class(peeking, lookup_id, 0xC004) == HResult.STATUS_ACCESS_DENIED
     host.external.dtc_transaction_prepare(UOW, 0, host.now.wall)
-    assert reader.set_class(handle, lookup_id, 0xC004) == USAGE, "what is prepared stays as it is"
+    assert reader.set_class(handle, lookup_id, 0xC004) == USAGE, "a prepared message stays as it is"
     host.decide_commit(UOW)
     assert host.reasons == [("a", RECEIVED)]
 

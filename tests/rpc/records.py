@@ -1,4 +1,4 @@
-"""What a table says, as a test sees it: the records that a Stub can hold, and the parameters that the IDL names."""
+"""The content of a table, as a test sees it: the records that a Stub can hold, and the parameters in the IDL."""
 
 import re
 from typing import Any

@@ -157,7 +157,7 @@ def test_of_all_clients_the_one_that_takes_least_is_cut_off_when_too_much_is_uns
     for client in clients:
         client.take()
     assert [client.is_closed for client in clients] == [False, True, False]
-    # What it had does not count any more.
+    # Its earlier state does not count any more.
     assert not can_go_on(first)
     first.server.resume(first.number)
     assert answers(first, many(first, range(20, 21))) == [20]

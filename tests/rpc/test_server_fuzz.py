@@ -55,7 +55,7 @@ pieces = pdus() | st.binary(max_size=60) | cancels.map(lambda fragment: fragment
 
 
 def drain(server: RpcServer, readers: dict[int, FragmentReader], ended: set[int]) -> None:
-    """What comes out is PDUs of a server, and nothing after the end."""
+    """The output is PDUs of a server, and nothing after the end."""
     for number, data in server.take_output():
         assert number not in ended
         if data is None:

@@ -1,4 +1,4 @@
-"""What an RPC server counts: connections, calls, faults, authentications that failed, and handles that ran down."""
+"""Counts of an RPC server: connections, calls, faults, authentications that failed, and handles that ran down."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def counted(peer: Peer) -> RpcStatistics:
 
 
 def calls(peer: Peer) -> dict[tuple[str, CallResult], int]:
-    """How often each method ended how."""
+    """The number of calls of each method by outcome."""
     return {(method, result): count for (_, method, result), count in counted(peer).calls.items()}
 
 

@@ -47,7 +47,7 @@ def by(caller: Sid, machine: Sid | None = None, *, srmp: bool = False) -> QueueC
 
 
 def grants(descriptor: SecurityDescriptor) -> list[tuple[Sid, int]]:
-    """Who may do what, in the order of the list, which has nothing but plain grants."""
+    """The grants by trustee, in the order of the list, which has nothing but plain grants."""
     assert isinstance(descriptor.dacl, Acl)
     for ace in descriptor.dacl.aces:
         assert isinstance(ace, AccessAce)

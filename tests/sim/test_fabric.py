@@ -67,7 +67,7 @@ class Host:
         self.heard.append(("resolved", request, addresses))
 
     def took(self) -> list[tuple[object, ...]]:
-        """What was heard since the last call."""
+        """The facts since the last call."""
         heard, self.heard = self.heard, []
         return heard
 
@@ -389,7 +389,7 @@ def test_datagrams_are_lost_and_doubled() -> None:
 
 def test_other_effects_are_not_for_the_network(place: Place) -> None:
     with pytest.raises(Violation, match="no network carries"):
-        place.fabric.carry(place.a, "a letter")
+        place.fabric.carry(place.a, "a parcel")
 
 
 @pytest.mark.parametrize("seed", range(40))

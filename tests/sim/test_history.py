@@ -1,4 +1,4 @@
-"""What clients were promised, without the model: each promise that was broken is told."""
+"""Promises to clients, without the model: each broken promise is reported."""
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_a_send_that_failed_promises_nothing() -> None:
 def test_a_message_that_was_refused_never_comes_out() -> None:
     client = Client()
     client.did(send(1), status=HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
-    with pytest.raises(Violation, match="<1> was received, and its sender was told that it is refused"):
+    with pytest.raises(Violation, match="<1> was received, and its sender got the answer that it is refused"):
         client.received(1)
 
 

@@ -1,4 +1,4 @@
-"""What the ledger over several hosts refuses."""
+"""Violations that the ledger over several hosts finds."""
 
 import pytest
 

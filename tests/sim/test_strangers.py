@@ -31,7 +31,7 @@ def switch_on(monkeypatch: pytest.MonkeyPatch, *faults: Fault) -> None:
 
 @pytest.mark.parametrize("fault", [*ATTACKS, *CHANGES], ids=lambda fault: fault.name)
 def test_every_kind_of_fault_happens(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever comes of it: what the engine does not withstand is switched off otherwise."""
+    """Any outcome is fine: faults that the engine does not withstand are switched off otherwise."""
     switch_on(monkeypatch, fault)
     marks = Marks(NODES)
     for seed in range(100):

@@ -173,7 +173,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_decoded(
         (("deadletters", "drop", "--to", "x"), "it goes with resend and park only"),
         (("replay", "a", "--map", "orders"), "'orders' is not FROM=TO"),
         (("replay", "a", "--since", "noon"), "'noon' is not a time like"),
-        (("replay", "a", "--map-file", "nothing.csv"), "nothing.csv cannot be read"),
+        (("replay", "a", "--map-file", "nothing.csv"), "Cannot read nothing.csv"),
         (("replay", "a", "--id", "../x"), "may have letters"),
         (("replay", "a", "--id", ".."), "may have letters"),
         (("archive", "a", "x", "--pattern", "y"), "mutually exclusive with the names of queues"),

@@ -13,7 +13,7 @@ class Engine(Protocol):
 
     @property
     def pending(self) -> int:
-        """How many submitted batches are not reported yet."""
+        """The number of submitted batches that are not reported yet."""
 
     def finish(self, count: int) -> list[int]:
         """Let `count` submitted batches become durable, and poll until they are reported."""

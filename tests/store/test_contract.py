@@ -1,4 +1,4 @@
-"""What waypost.store.port promises, of every implementation."""
+"""The promises of waypost.store.port, for every implementation."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the LMDB engine does beyond the contract: groups, growth, the commit thread, and a kill at any moment."""
+"""The LMDB engine beyond the contract: groups, growth, the commit thread, and a kill at any moment."""
 
 import random
 import signal

@@ -35,7 +35,7 @@ M = Table.MESSAGES
 BODY = bytes(50_000)
 NOBODY = 65534
 
-# Opens a store and reads all of it in a process of its own, which a damaged file could kill.
+# Opens a store and reads all of it in a separate process, which a damaged file could kill.
 READ_ALL = """
 import sys
 from waypost.errors import StoreError

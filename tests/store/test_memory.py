@@ -1,4 +1,4 @@
-"""What the in-memory twin does beyond the contract: it completes on command, crashes and fills up."""
+"""The in-memory twin beyond the contract: it completes on command, crashes and fills up."""
 
 import pytest
 

@@ -104,7 +104,7 @@ class MemoryMachine(StoreMachine):
 
     @rule(completed=st.integers(0, 3))
     def crash(self, completed: int) -> None:
-        """What the disk has written is there, whether or not it was reported; the rest never was."""
+        """Batches that the disk has written are there, whether or not they were reported; the rest never was."""
         for _, batch in self.submitted[: self.engine.memory.complete(completed)]:
             self.model = applied(self.model, batch)
         self.engine.memory.crash()

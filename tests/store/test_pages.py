@@ -72,7 +72,7 @@ def test_the_entries_of_a_leaf_lie_inside_of_it() -> None:
 
 
 def fill(folder: Path, seed: int, transactions: int = 30) -> dict[str, dict[bytes, bytes]]:
-    """A file of LMDB with tables in which much was written and deleted. What is in them."""
+    """A file of LMDB with tables in which much was written and deleted. Returns their content."""
     chance = random.Random(seed)
     tables: dict[str, dict[bytes, bytes]] = {"messages": {}, "queues": {}, "store": {}}
     with lmdb.open(str(folder), 1 << 26, max_dbs=4) as env:

@@ -1,4 +1,4 @@
-"""What a store says when it has no room."""
+"""The report of a store that has no room."""
 
 from waypost.store.port import Room
 

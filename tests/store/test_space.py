@@ -90,7 +90,7 @@ def test_many_removals_in_any_order_go_on_without_a_free_byte(disk: Path) -> Non
     with LmdbStore(disk / "store") as store:
         stored = fill(store, 1500)
         take_the_rest(disk)
-        # Every removal touches a page of its own.
+        # Every removal touches a different page.
         scattered = [key for start in range(97) for key in stored[start::97]]
         for number, key in enumerate(scattered):
             batch = Batch()

@@ -23,7 +23,7 @@ M = Table.MESSAGES
 
 
 class Walks:
-    """How often pages were looked at."""
+    """The number of looks at pages."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0

@@ -1,7 +1,7 @@
 """Make the data folders of tests/upgrade: two queue managers as one version of Waypost leaves them.
 
 `python -m tests.upgrade.make_folders FILE`. folders-0.1.0.tar.gz is of the version whose records of sequences name no
-addresses. The file of a version stays as it is; another version gets a file of its own.
+addresses. The file of a version stays as it is; another version gets a separate file.
 """
 
 import sys

@@ -304,7 +304,7 @@ NAME_CHARACTERS = [chr(code) for code in range(0x21, 0x80) if chr(code) not in '
 guids = st.binary(min_size=16, max_size=16)
 journal = st.sampled_from([Suffix.NONE, Suffix.JOURNAL])
 read_only = st.sampled_from([Suffix.JOURNAL, Suffix.DEADLETTER, Suffix.DEADXACT])
-# "/" is left out only because a public queue of an HTTP name cannot be called "private$/...".
+# "/" is left out only because "private$/..." is not a name for a public queue of an HTTP name.
 queues = st.text([c for c in NAME_CHARACTERS if c != "/"], min_size=1, max_size=124).filter(
     lambda name: name.lower() not in ("private$", "system$")
 )

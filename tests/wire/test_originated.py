@@ -1,4 +1,4 @@
-"""What MS-MQMQ demands of whoever makes a UserMessage Packet."""
+"""Requirements of MS-MQMQ for makers of a UserMessage Packet."""
 
 from collections.abc import Callable
 

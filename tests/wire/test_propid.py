@@ -35,7 +35,7 @@ FAMILIES = {
 }
 
 
-# What each section says under "Variant type".
+# The "Variant type" in each section.
 LISTED_TYPES: dict[ObjectKind, dict[int, list[int]]] = {
     ObjectKind.QUEUE: {
         VarType.VT_CLSID: [101, 102, 115, 116],

@@ -284,7 +284,7 @@ def test_nesting_has_a_bound_in_both_directions(syntax: NdrSyntax) -> None:
     with pytest.raises(EncodeError, match="nested deeper than 8"):
         encode(nested(MAX_PROPVARIANT_DEPTH + 1), syntax)
     one_more = encode(PropVariant(0x100C, [PropVariant(VarType.VT_NULL)]), syntax)
-    # The innermost element becomes a vector of one element of its own.
+    # The innermost element becomes a vector of one element itself.
     inner = len(encode(PropVariant(VarType.VT_UI1, 1), syntax))
     with pytest.raises(DecodeError, match="nested deeper than 8"):
         decode(deepest[:-inner] + one_more, syntax)

@@ -38,7 +38,7 @@ def srmp_message() -> UserMessage:
 
 
 def absolute(packet: bytes) -> bytes:
-    """What the sections of `packet` make together: the same bytes with TimeToReachQueue 1,700,000,100."""
+    """The bytes of all sections of `packet` together: the same bytes with TimeToReachQueue 1,700,000,100."""
     return packet[:12] + (1_700_000_100).to_bytes(4, "little") + packet[16:]
 
 
@@ -65,7 +65,7 @@ def test_a_packet_has_two_sections_only_if_part_of_its_body_was_left_out(made: U
 def test_a_binary_message_within_the_limit_is_one_full_section(body: bytes, limit: int) -> None:
     packet = remote(message(body))
     size = len(packet)
-    # The other limit is no matter for this kind of message.
+    # The other limit does not matter for this kind of message.
     for other in (0, INFINITE):
         expected = SectionBuffer(SectionType.ST_FULL_PACKET, size, size, absolute(packet))
         assert cut_sections(packet, limit, other) == [expected]

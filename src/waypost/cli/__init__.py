@@ -37,7 +37,7 @@ def _root(
 
 
 def main() -> None:
-    """The console entry. A terminal that cannot show a letter gets an escape in its place."""
+    """Run the program. A terminal that cannot show a character gets an escape sequence."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

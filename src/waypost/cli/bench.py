@@ -42,7 +42,7 @@ def bench(
     express: Annotated[bool, typer.Option("--express", help="Send messages that stay in memory.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Send messages to a queue of its own, receive them, and print how many a second that were.
+    """Send messages to a temporary queue, receive them, and print the number of messages per second.
 
     \b
     waypost bench

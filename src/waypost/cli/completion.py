@@ -1,4 +1,4 @@
-"""What a shell offers for the name of a queue when somebody presses Tab."""
+"""Completion of the names of queues in a shell."""
 
 import re
 from contextlib import suppress

@@ -63,7 +63,7 @@ class WrongUsage(Failure):
 
 
 class TimedOut(Failure):
-    """What was waited for did not come."""
+    """The wait for a message or a state timed out."""
 
     exit_code: ClassVar = 4
 
@@ -124,7 +124,7 @@ def connect(target: Target) -> "Manager":
 
 @contextmanager
 def session(context: typer.Context) -> Iterator["Manager"]:
-    """The queue manager to work with. What it refuses becomes a Failure with the right exit code."""
+    """The queue manager to work with. Its errors become a Failure with the right exit code."""
     hints = _HINTS
     try:
         with connect(target_of(context)) as manager:
@@ -151,7 +151,7 @@ def is_elsewhere(context: typer.Context, manager: "Manager") -> bool:
 
 @contextmanager
 def failures(*hints: Hint) -> Iterator[None]:
-    """Errors of folders here, without a daemon, with hints of their own; "" for that of everybody else."""
+    """Turn errors of folders, without a daemon, into Failures with these hints; "" stands for the default hint."""
     try:
         yield
     except WaypostError as error:
@@ -160,7 +160,7 @@ def failures(*hints: Hint) -> Iterator[None]:
 
 
 def failure(error: WaypostError, hints: Hints = _HINTS) -> Failure:
-    """What an error of the queue manager is at the command line."""
+    """The Failure for an error of the queue manager."""
     hint = next(hint for kind, hint in hints if isinstance(error, kind))
     if isinstance(error, ServiceNotAvailable):
         return Unreachable(sentence_of(error), hint)

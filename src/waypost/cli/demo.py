@@ -112,12 +112,12 @@ class _Site:
     ports: _Ports
 
     def queue(self, name: str) -> str:
-        """What the other one calls a queue of this one."""
+        """The name of a queue of this queue manager for the other one."""
         return f"DIRECT=TCP:{self.address}\\private$\\{name}"
 
     @contextmanager
     def running(self) -> Iterator["Manager"]:
-        # What configures another queue manager of this computer is not meant for this one.
+        # Settings of another queue manager of this computer are not for this one.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
         process = subprocess.Popen(
             self._command(), env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

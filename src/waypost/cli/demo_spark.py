@@ -38,10 +38,10 @@ class Stage:
 
     here: "Manager"
     there: "Manager"
-    # What the other one calls a queue of this one.
+    # The name of a queue of one queue manager for the other.
     queue_here: Callable[[str], str]
     queue_there: Callable[[str], str]
-    # How many messages from here are in the journal then, and how many acknowledgments in acks.
+    # The number of messages from here in the journal at the end, and of acknowledgments in acks.
     delivered: int
     answered: int
 
@@ -114,11 +114,11 @@ def _audited(context: typer.Context, stage: Stage) -> "Report":
     server = stage.here.url
     settings = ("spark.sql.shuffle.partitions=2",)
     with working(context, "demo", master="local[2]", conf=settings, quiet=False) as work:
-        # What was delivered is in the journal, and what was not is a dead letter.
+        # Delivered messages are in the journal, the others are dead-letter messages.
         sent = work.read(("system$;journal", "system$;deadletter"), _ABOUT, server=server)
         words = work.read(("acks",), _WORDS, server=server)
         rules = import_module("waypost.spark.pipelines.audit").Rules(lost_after=_LOST_AFTER)
-        origin = f"the journal, the dead letters and the acknowledgments of {stage.here.name}"
+        origin = f"the journal, the dead-letter messages and the acknowledgments of {stage.here.name}"
         report: Report = import_module("waypost.spark.pipelines.audit_report").report(sent, words, rules, origin)
     return report
 
@@ -147,6 +147,6 @@ def _write(report: "Report", folder: Path) -> Path:
         return report.write(folder).html
     except OSError as error:
         raise Failure(
-            f"The report cannot be written to {folder}: {error.strerror or error}.",
+            f"Cannot write the report to {folder}: {error.strerror or error}.",
             "name another folder with --report.",
         ) from None

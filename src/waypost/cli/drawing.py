@@ -1,4 +1,4 @@
-"""What is drawn for a terminal: tables, and bars for work that takes a while. Only what draws waits for the library."""
+"""Drawings for a terminal: tables, and bars for work that takes a while. The library is loaded only to draw."""
 
 import os
 import sys
@@ -67,7 +67,7 @@ def _line(columns: Sequence[Column], widths: dict[int, int], row: Sequence[str])
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], shown: list[int], width: int) -> dict[int, int]:
-    """The columns that there is room for, by their places, and how wide each is."""
+    """The columns that fit, by their places, and the width of each."""
     whole = {at: max(cell_len(columns[at].name), *(cell_len(row[at]) for row in rows)) for at in shown}
     least = {at: min(whole[at], columns[at].least or whole[at]) for at in shown}
     while sum(least[at] + _BETWEEN for at in shown) - _BETWEEN > width:

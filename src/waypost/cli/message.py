@@ -179,7 +179,7 @@ def resend(
                         out.flush()
                     advance(1)
     finally:
-        # Whatever went wrong: these are sent.
+        # Also after an error: these are sent.
         if as_json:
             write_objects(out, sent)
         out.flush()
@@ -218,7 +218,7 @@ def delete(
                     deleted.append(queue.receive(lookup_id=message.lookup_id))
                     advance(1)
     finally:
-        # Whatever went wrong: these are out of their queue.
+        # Also after an error: these are removed from their queue.
         if as_json:
             write_objects(out, deleted)
         out.flush()

@@ -28,7 +28,7 @@ _SHORT_ID: Final = re.compile(rf"[0-9a-fA-F]{{{_SHORT}}}\\[0-9]{{1,10}}")
 
 
 def write_bodies(out: Output, messages: Iterable["Message"]) -> None:
-    """The body of each on a line of its own; what else there is to say of it goes to standard error."""
+    """Write the body of each message on a separate line; its title goes to standard error."""
     for message in messages:
         typer.echo(_title(message), err=True)
         out.write(_body(message) + "\n")
@@ -45,7 +45,7 @@ def write_messages(out: Output, messages: Sequence["Message"]) -> None:
     write_fitting(out, _COLUMNS, [_row(message) for message in messages])
 
 
-# On a terminal there is no room for all of these.
+# A terminal has no room for all of these.
 _COLUMNS: Final = (
     Column("LOOKUP_ID"),
     Column("ID", drop=9),
@@ -92,7 +92,7 @@ def _find(queue: "Queue", name: str) -> "Message":
         if message.id == wanted:
             return message
     raise Failure(
-        f"There is no message {wanted} in {queue.name}.",
+        f"Message {wanted} is not in {queue.name}.",
         "`waypost peek NAME --all` shows those that are there."
         if is_elsewhere
         else "`waypost explain` looks for a message in all queues.",
@@ -110,9 +110,7 @@ def _find_short(queue: "Queue", name: str) -> "Message":
         return found[0]
     if found:
         raise Failure(f"{name} is the short id of several messages.", "name one by its id or its lookup_id.")
-    raise Failure(
-        f"There is no message {name} in {queue.name}.", "`waypost peek NAME --all` shows those that are there."
-    )
+    raise Failure(f"Message {name} is not in {queue.name}.", "`waypost peek NAME --all` shows those that are there.")
 
 
 def _title(message: "Message") -> str:
@@ -162,6 +160,6 @@ def short_id(identifier: str) -> str:
 
 
 def _excerpt(message: "Message") -> str:
-    """What a line has room for; most of a long body is not looked at."""
+    """The part of a body that fits into a line; most of a long body is not read."""
     body = _body(message) if message.size < _LONG else message.body[:_EXCERPT].hex()
     return body if len(body) <= _EXCERPT else f"{body[: _EXCERPT - 1]}…"

@@ -1,4 +1,4 @@
-"""How every command speaks: stdout is data, stderr is talk, and what goes wrong is one sentence, then a hint."""
+"""Conventions of every command: stdout is for data, stderr for messages, and an error is one sentence, then a hint."""
 
 import os
 import sys
@@ -11,9 +11,9 @@ from typer.core import TyperGroup
 
 from waypost.api.excerpt import printable as printable
 
-# What shells say of a program that SIGINT has ended.
+# The exit code that shells use for a program that SIGINT has ended.
 INTERRUPTED: Final = 130
-# What it says of a store that is damaged (EX_DATAERR of sysexits.h): to start it again would not help.
+# The exit code for a damaged store (EX_DATAERR of sysexits.h): a restart does not help.
 DAMAGED: Final = 65
 # Messages, queues or seeds of one command: what it has done is in its memory.
 MOST: Final = 10_000_000
@@ -45,7 +45,7 @@ class Failure(Exception):
 
 
 class Output:
-    """Standard output. What cannot be written is a Failure; a reader who left (BrokenPipeError) ends the program."""
+    """Standard output. A failed write is a Failure; a reader who left (BrokenPipeError) ends the program."""
 
     def __init__(self) -> None:
         if sys.stdout is None:
@@ -71,7 +71,7 @@ class Output:
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
         return Failure(
-            f"Standard output cannot be written: {error.strerror or error}.", "make room, or write to another place."
+            f"Cannot write to standard output: {error.strerror or error}.", "make room, or write to another place."
         )
 
 

@@ -78,7 +78,7 @@ def accept(command: Any) -> None:
     for parameter in command.params:
         if "--json" in parameter.opts:
             parameter.callback = _json
-    # What a group lists of a command that is loaded later does nothing yet.
+    # The entry of a group for a command that is loaded later does nothing yet.
     wants = command.callback is not None and "context" in inspect.signature(command.callback).parameters
     if isinstance(command, TyperGroup) or wants:
         command.params += [each for each in program_options() if not taken & set(each.opts)]

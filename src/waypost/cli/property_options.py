@@ -10,7 +10,7 @@ import typer
 from waypost.api.properties import Privacy
 from waypost.api.rows import Kind, PropertyRow
 
-# What a command gets: the properties that were given, by their names.
+# The properties that a command was given, by their names.
 Given: TypeAlias = dict[str, Any]
 
 _TYPES: Final[dict[Kind, Any]] = {

@@ -301,7 +301,7 @@ def delete(
 
 
 def _name(queue: "Queue", count: int | None, *, as_json: bool) -> None:
-    """What there is to say of a queue that is elsewhere, empty or gone, and how many messages it had."""
+    """Print the name of a queue that is elsewhere, empty or gone, and the number of messages that it had."""
     if as_json:
         out = Output()
         counts = {} if count is None else {"message_count": count}

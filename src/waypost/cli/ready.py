@@ -38,7 +38,7 @@ def ready_text(facts: Mapping[str, str], http: Http, program: str) -> str:
 
 
 def program_name(typed: str) -> str:
-    """What starts this program again in another terminal: `typed` is sys.argv[0], which is a file of Python with -m."""
+    """The command that starts this program in another terminal: `typed` is sys.argv[0], a Python file with -m."""
     file = Path(typed)
     if file.stem != _PROGRAM or not file.exists():
         return f"{shlex.quote(sys.executable)} -m waypost.cli"

@@ -67,7 +67,7 @@ def receive(
     received: list[Message] = []
     try:
         with session(context) as manager:
-            # What is taken and not yet shown is lost if somebody interrupts it.
+            # Messages that are received and not yet shown are lost if the command is interrupted.
             batch = 1 if follow else BATCH
             queue = queue_of(manager, name, outgoing=outgoing)
             advice = _advice(context, manager)
@@ -82,7 +82,7 @@ def receive(
                 elif not as_json:
                     write_bodies(out, [message])
     finally:
-        # Whatever went wrong: these are out of their queue.
+        # Also after an error: these are removed from their queue.
         if as_json and not follow:
             write_objects(out, received)
         out.flush()
@@ -215,7 +215,7 @@ def _first(queue: "Queue", timeout: float | None) -> "list[Message]":
 
 def _nothing_came(name: str, received: int, timeout: float | None) -> str:
     if not timeout and not received:
-        return f"There is no message in {name}."
+        return f"{name} has no messages."
     waited = f" in {timeout:g} second{'' if timeout == 1 else 's'}" if timeout else ""
     came_here = f"Only {counted(received, 'message')}" if received else "No message"
     return f"{came_here} came to {name}{waited}."

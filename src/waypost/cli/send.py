@@ -123,7 +123,7 @@ def _send(
 
 
 def read_file(name: str) -> bytes:
-    """What is in the file; - is standard input, which is waited for."""
+    """The content of the file; - is standard input, read to its end."""
     try:
         if name == "-":
             return _bounded(_standard_input(), "standard input")
@@ -131,13 +131,13 @@ def read_file(name: str) -> bytes:
             return _bounded(file, name)
     except (OSError, ValueError) as error:
         raise Failure(
-            f"{name} cannot be read: {getattr(error, 'strerror', None) or error}.",
+            f"Cannot read {name}: {getattr(error, 'strerror', None) or error}.",
             "check its name and its permissions.",
         ) from None
 
 
 def piped() -> bytes:
-    """What standard input has, if something is there: nothing is waited for, and nobody at a terminal is read."""
+    """The bytes of standard input, if there are any: does not wait, and does not read from a terminal."""
     if sys.stdin is None or sys.stdin.isatty() or not _has_bytes():
         return b""
     return read_file("-")

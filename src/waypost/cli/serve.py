@@ -69,7 +69,7 @@ def serve(
         "rpc.epm": epm,
     }
     flags = {path: value for path, value in given.items() if value is not None}
-    # Commands that are no server need not wait for the libraries of one.
+    # Commands other than servers do not load the libraries of one.
     gc.disable()
     serving = import_module("waypost.cli.serving")
     # The modules stay, so a search for cycles among them finds nothing and takes a tenth of the start.

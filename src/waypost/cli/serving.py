@@ -81,7 +81,7 @@ def serve(
     except StoreTooNew as error:
         raise Damaged(f"{error}.", f"start the Waypost that has written it. Else, {_DAMAGE_HINT}") from None
     except WaypostError as error:
-        # What it begins with may be the name of a file, which stays as it is.
+        # The first word may be the name of a file, which stays as it is.
         raise Failure(f"{error}.", _hint(error)) from None
     finally:
         _let_go(sys.stdout)
@@ -125,7 +125,7 @@ def _rpc_access(rpc: Rpc) -> RpcAccess:
 
 
 def _connecting(config: Config, manager: Manager) -> Connect:
-    """How the queues of other hosts are read."""
+    """The function that connects to the queues of other hosts."""
     remote = config.remote
     ports = (remote.rpc_port or None, remote.qm2qm_port or None, remote.epm_port or None)
 
@@ -162,7 +162,7 @@ def _ready(
 
 
 def _let_go(stream: TextIO) -> None:
-    """What nobody reads any more would make Python end with an exit code of its own."""
+    """Flush a stream; without its reader, Python would end with a different exit code."""
     try:
         stream.flush()
     except OSError:

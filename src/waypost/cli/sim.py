@@ -62,7 +62,7 @@ def _run(out: Output, seeds: range, nodes: int, *, as_json: bool) -> bool:
     marks = Marks(nodes)
     count = operations = starts = digest = 0
     violation: Outcome | None = None
-    # What is there already stays: no collection has to look at it again.
+    # Objects that exist now stay: the garbage collector need not look at them again.
     gc.freeze()
     started = time.perf_counter()
     with _progress(len(seeds)) as advance:

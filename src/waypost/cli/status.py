@@ -48,7 +48,7 @@ def explain(
     """Say why a message does not move, or what keeps the messages of a queue where they are.
 
     A message is found in every queue. Of one that is in none, the command shows what is remembered: why it was not
-    taken on arrival, or to which host it was handed. The exit code is 1 if there is no such message or queue.
+    taken on arrival, or to which host it was handed. The exit code is 1 if the message or queue does not exist.
 
     \b
     waypost explain '{1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11}\\7'

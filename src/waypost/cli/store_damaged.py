@@ -61,4 +61,4 @@ def _save(found: "list[DamagedInfo]", folder: Path) -> None:
             if each.data is not None:
                 (folder / f"{number:04d}-{each.lookup_id}.bin").write_bytes(each.data)
     except OSError as error:
-        raise Failure(f"{folder} cannot be written to: {error.strerror}.", "name another folder with --save.") from None
+        raise Failure(f"Cannot write to {folder}: {error.strerror}.", "name another folder with --save.") from None

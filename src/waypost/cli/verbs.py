@@ -56,7 +56,7 @@ VERBS: Final = {
 
 
 class Verbs(TyperGroup):
-    """A group with commands that are loaded later. What its help lists only stands for them."""
+    """A group with commands that are loaded later. The entries of its help are placeholders for them."""
 
     verbs: ClassVar[Mapping[str, Verb]]
 

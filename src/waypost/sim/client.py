@@ -1,4 +1,4 @@
-"""A simulated application: a script that asks, and goes on when it was answered."""
+"""A simulated application: a script that sends requests, and goes on when each is answered."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One who does not wait for the answer is told the number of the request."""
+    """A request. A script that does not wait for the answer gets the number of the request."""
 
     operation: Asked
     waits: bool = True
@@ -37,7 +37,7 @@ class Pause:
 
 @dataclass(slots=True)
 class Result:
-    """How an operation ended. `request` is its number."""
+    """The outcome of an operation. `request` is its number."""
 
     request: int
     status: HResult = HResult.MQ_OK
@@ -49,14 +49,14 @@ class Result:
 
     @property
     def identifier(self) -> str:
-        """That of the handle or the cursor that was opened."""
+        """The id of the opened handle or cursor."""
         if not isinstance(self.value, Handle):
             raise Violation(f"request {self.request} was answered with {self.value!r} instead of a handle")
         return self.value.id
 
     @property
     def messages(self) -> list[Message]:
-        """Those that were sent, or read."""
+        """The messages that were sent or read."""
         if not isinstance(self.value, Sent | Received):
             return []
         return [each for each in self.value.messages if isinstance(each, Message)]
@@ -66,7 +66,7 @@ Script = Generator[Ask | Pause, Result, None]
 
 
 class Asker(Protocol):
-    """Whoever asks a host for something."""
+    """A client that sends requests to a host."""
 
     @property
     def name(self) -> str: ...
@@ -78,7 +78,7 @@ M = TypeVar("M", bound="Host[Any]")
 
 
 class Client(Generic[M]):
-    """A script ends with the life of its host, and begins again with the next one, or when it is at its end."""
+    """A client with a script, which ends with the process of its host and starts again with the next, or at its end."""
 
     __slots__ = ("_make", "_script", "host", "name")
 
@@ -93,7 +93,7 @@ class Client(Generic[M]):
         self._later(None)
 
     def stop(self) -> None:
-        """Leave everything as it is."""
+        """Stop without cleaning up."""
         if self._script is not None:
             self._script.close()
             self._script = None
@@ -106,12 +106,12 @@ class Client(Generic[M]):
         self._later(result)
 
     def _later(self, result: Result | None, seconds: float | None = None) -> None:
-        """Go on in a while: after this time, or some thinking."""
+        """Go on after this time, or after a random pause."""
         host = self.host
         host.later(host.think() if seconds is None else seconds, lambda: self._go_on(result))
 
     def _go_on(self, result: Result | None) -> None:
-        """Take the next step, and more of them as long as they are answered at once and take no thinking."""
+        """Take the next step, and more steps as long as each is answered at once and needs no pause."""
         while self._script is not None:
             try:
                 # A generator is sent None to begin.

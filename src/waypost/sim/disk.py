@@ -1,4 +1,4 @@
-"""The disk of a simulated host: slow, late with its reports, for a while nearly full or full."""
+"""The disk of a simulated host: slow, late with its reports, at times full or nearly full."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,12 +9,12 @@ from waypost.store.port import Batch
 if TYPE_CHECKING:
     from waypost.sim.host import Host
 
-# Whether it is nearly full, and full.
+# Whether the disk is nearly full, and full.
 _LEVELS: Final = ((True, False), (False, True), (True, False), (True, True))
 
 
 class Disk:
-    """It writes batches in the background, in their order, one by one or all that wait together."""
+    """A disk that writes batches in the background, in their order, one by one or all waiting ones together."""
 
     def __init__(self, host: "Host[Any]") -> None:
         self.store: Final = MemoryStore()
@@ -32,12 +32,12 @@ class Disk:
         self._work()
 
     def finish(self) -> list[int]:
-        """Write all there is. The tokens that were not reported yet."""
+        """Write all pending batches. Returns the tokens that were not reported yet."""
         self._host.completed(self.store.pending)
         return self.store.close()
 
     def fill(self) -> None:
-        """It is nearly full, which is noticed in time, or full in a moment, or one and then the other."""
+        """Make the disk nearly full, which the node notices in time, or full, or first one and then the other."""
         host, store = self._host, self.store
         seconds = host.rng.uniform(0.05, 1.0)
         store.low, store.full = _LEVELS[int(seconds * 1000) % len(_LEVELS)]

@@ -1,8 +1,8 @@
 """A faulty network between simulated endpoints: names, connections, datagrams, and partitions.
 
-It carries out what nodes ask of their shell (`Connect`, `Write`, `Close`, `Resolve`, `SendDatagram`), and endpoints get
-the facts of `Node.network` in events of the simulation. When everything heals, nothing is cut off, and nothing new
-breaks; a connection that fell silent before stays silent, as those at its ends have to find out.
+It carries out the effects of nodes (`Connect`, `Write`, `Close`, `Resolve`, `SendDatagram`), and endpoints get the
+facts of `Node.network` in events of the simulation. During healing nothing is cut off, and nothing new breaks;
+a connection that fell silent before stays silent, and its ends have to detect that.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from waypost.sim.violation import Violation
 from waypost.sim.wires import Wires
 from waypost.wire.ping import PING_PORT
 
-# An address of the right form where nobody lives.
+# A well-formed address without a host.
 NOWHERE: Final = "192.0.2.1"
 
 _FIRST_PORT: Final = 49152
@@ -24,7 +24,7 @@ E = TypeVar("E", bound=Endpoint)
 
 
 class Fabric(Generic[E]):
-    """All endpoints can reach each other, but for the faults."""
+    """The network: all endpoints can reach each other, except for the faults."""
 
     def __init__(self, simulation: Surroundings[E], faults: Faults) -> None:
         self._simulation: Final = simulation
@@ -33,13 +33,13 @@ class Fabric(Generic[E]):
         self._by_address: Final[dict[str, E]] = {}
         self._hosts: Final[dict[str, tuple[str, ...]]] = {}
         self._known: Final[set[str]] = set()
-        # Until when the endpoints with these two names are cut off from each other.
+        # The time until which the two endpoints with these names are cut off from each other.
         self._cut_until: Final[dict[frozenset[str], float]] = {}
         self._last_port = _FIRST_PORT
         self.wires: Final[Wires[E]] = Wires(simulation, faults, self._by_address.get, self._held_until)
 
     def add(self, endpoint: E, *hosts: str, addresses: Sequence[str] = ()) -> None:
-        """A endpoint, and the names by which others find its addresses. It has one unless they are given."""
+        """Add an endpoint, and the names by which others find its addresses. Default: one new address."""
         addresses = addresses or (endpoint.address,)
         self._endpoints.append(endpoint)
         self._by_address.update((address, endpoint) for address in addresses)
@@ -47,7 +47,7 @@ class Fabric(Generic[E]):
         self._hosts.update((host.casefold(), tuple(addresses)) for host in hosts)
 
     def move(self, endpoint: E, address: str, moved: str) -> None:
-        """One address becomes another. Connections do not move with it."""
+        """Replace an address of an endpoint. Connections do not move with it."""
         del self._by_address[address]
         self._by_address[moved] = endpoint
         self._known.add(moved)
@@ -56,19 +56,19 @@ class Fabric(Generic[E]):
         self.wires.break_all(endpoint)
 
     def lodge(self, endpoint: E) -> None:
-        """A endpoint that nobody has a name for, and that is never cut off."""
+        """Add an endpoint without a name, which is never cut off."""
         self._by_address[endpoint.address] = endpoint
 
     def went_down(self, endpoint: E) -> None:
-        """To be told whenever the process of a endpoint ends."""
+        """Note that the process of an endpoint has ended."""
         self.wires.went_down(endpoint)
 
     def is_known(self, host: str) -> bool:
-        """Whether a endpoint that has names has this one, or has or had this address."""
+        """Whether a named endpoint has this name, or has or had this address."""
         return host.casefold() in self._hosts or host in self._known
 
     def strike(self) -> None:
-        """With each operation, perhaps, two endpoints are cut off from each other for a while."""
+        """Perhaps cut two endpoints off from each other for a while; called with each operation."""
         if len(self._endpoints) > 1 and self._simulation.strikes(self._faults.partition):
             one, other = self._simulation.rng.sample(self._endpoints, 2)
             self.cut(one, other, self._simulation.rng.uniform(0.1, 5.0))
@@ -125,6 +125,6 @@ class Fabric(Generic[E]):
         self._simulation.schedule(self._simulation.rng.random() * 2 * self._faults.latency, action, endpoint)
 
     def _new_port(self) -> int:
-        """A request is sent from a port of its own."""
+        """A separate port for each request."""
         self._last_port += 1
         return self._last_port

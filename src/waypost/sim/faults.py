@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFaults:
-    """With each operation a crash, a stop, a full disk, a jump of the clocks; the disk; and the pace of a host.
+    """Faults of a host: rates of crashes, stops, full disks and clock jumps with each operation; its disk and its pace.
 
-    `think` is what applications take between two steps, `gather` how long a shell lets effects come together at the
-    rate `batching`. After an end of its process a host is down for a time of `outages`.
+    `think` is the pause of applications between two steps, `gather` the time for which a shell collects effects, at the
+    rate `batching`. After its process ends, a host is down for one of the times in `outages`.
     """
 
     crash: float
@@ -24,7 +24,7 @@ class HostFaults:
     think: float
     gather: float
     outages: tuple[tuple[float, float], ...]
-    # How far the wall clock jumps, and the rates at which the monotonic one does too, and at which it does meanwhile.
+    # The length of wall clock jumps, and the rates at which the monotonic clock jumps too, and during a downtime.
     wall_jump: float
     monotonic_jump: float
     wall_jump_down: float
@@ -32,9 +32,9 @@ class HostFaults:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Delays are means in seconds, `partition` is the rate with each operation.
+    """Faults of the network. Delays are means in seconds, `partition` is the rate with each operation.
 
-    `segment` is the longest piece in which bytes arrive, `buffer` how many of them wait before the writer is told.
+    `segment` is the longest piece in which bytes arrive, `buffer` the number of waiting bytes that pauses the writer.
     """
 
     latency: float = 0.001

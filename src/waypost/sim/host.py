@@ -1,8 +1,8 @@
 """A simulated host: a node with its disk and its clocks, and applications that work on it.
 
-The shell around the node is as the daemon's: timers that are due come before every fact, effects are carried out in
-their order, the disk writes batches in the background, `report` polls it. Here the process ends at any moment; what was
-written by then is there at the next start, reported or not.
+The shell around the node works like that of the daemon: timers that are due come before every fact, effects are carried
+out in their order, the disk writes batches in the background, `report` polls it. Here the process ends at any moment;
+batches written by then are there at the next start, reported or not.
 """
 
 from abc import ABC, abstractmethod
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from waypost.sim.simulation import Simulation
     from waypost.sim.swarm import Swarm
 
-# Timers fire a little late, as they do; and never twice at the same time.
+# Timers fire a little late, as real ones do; and never two at the same time.
 _LATE: Final = 0.001
 _NEVER: Final = float("inf")
 
@@ -52,9 +52,9 @@ S_co = TypeVar("S_co", bound="Simulation[Any]", covariant=True)
 
 
 class Host(ABC, Generic[S_co]):
-    """`life` counts the starts and the ends: what was planned in an earlier one does not happen.
+    """A simulated host. `life` counts starts and ends: events planned in an earlier life do not happen.
 
-    The methods that have no body here are what a checker is told: each raises Violation if a promise is broken.
+    The methods without a body inform a checker: each raises Violation if a promise is broken.
     """
 
     node: Node
@@ -98,7 +98,7 @@ class Host(ABC, Generic[S_co]):
         return self.rng.random() * 2 * self.faults.think
 
     def later(self, delay: float, action: Callable[[], None]) -> None:
-        """Do it if this life lasts so long."""
+        """Do it after this time, if the life of the host lasts that long."""
         self.simulation.schedule(delay, action, self)
 
     def add_client(self, client: "Client[Any]") -> None:
@@ -126,7 +126,7 @@ class Host(ABC, Generic[S_co]):
             client.start()
 
     def _open_node(self, now: Now) -> None:
-        """Make the node on what is durable."""
+        """Make the node from the durable state."""
         self._starting()
         try:
             self.node = Node(self.disk.store, self._settings(), self._new_guid, now)
@@ -147,7 +147,7 @@ class Host(ABC, Generic[S_co]):
         self._end()
 
     def stop(self) -> None:
-        """A clean end: connections close, what was begun is written and answered. A full disk makes it a crash."""
+        """End cleanly: close connections, write and answer what was begun. A full disk turns it into a crash."""
         life = self.life
         self._take_effects()
         if life == self.life and self.disk.store.full:
@@ -161,12 +161,12 @@ class Host(ABC, Generic[S_co]):
             self._persisted(self.disk.finish())
             self._take_effects()
         if life == self.life:
-            # What that led to.
+            # The consequences of the stop.
             self.disk.store.crash()
             self._end()
 
     def _end(self) -> None:
-        """The process is gone; in a while the next one starts."""
+        """End the process; after a while the next one starts."""
         rng, faults = self.rng, self.faults
         self._ended([ask for _, ask, _ in self._requests.values()])
         self.life += 1
@@ -183,7 +183,7 @@ class Host(ABC, Generic[S_co]):
     # Operations and timers.
 
     def perform(self, client: Asker, ask: Ask) -> Result | None:
-        """Have the node do it. The result if it is known at once."""
+        """Pass an operation to the node. Returns the result if it is known at once."""
         now = self.now
         self._tick_if_due(now)
         self.simulation.operations += 1
@@ -198,7 +198,7 @@ class Host(ABC, Generic[S_co]):
         return None if is_ok and ask.waits else Result(request, status)
 
     def _ask(self, client: Asker, ask: Ask, call: Call) -> HResult:
-        """How the operation ended, or MQ_OK if it is under way."""
+        """The outcome of the operation, or MQ_OK if it is under way."""
         try:
             self._surface.start(call, ask.operation)
         except WaypostError as error:
@@ -207,14 +207,14 @@ class Host(ABC, Generic[S_co]):
         return HResult.MQ_OK
 
     def tell(self, fact: Callable[[Now], object]) -> None:
-        """A fact for the node, such as bytes that have come."""
+        """Pass a fact to the node, such as received bytes."""
         now = self.now
         self._tick_if_due(now)
         fact(now)
         self._end_turn(now)
 
     def jump(self) -> None:
-        """The clocks are set to other times; only that on the wall can go back."""
+        """Set the clocks to other times; only the wall clock can go back."""
         rng, faults = self.rng, self.faults
         if faults.monotonic_jump and rng.random() < faults.monotonic_jump:
             self.clock.monotonic_offset += rng.uniform(0, 5)
@@ -246,10 +246,10 @@ class Host(ABC, Generic[S_co]):
 
     def _on_timer(self, time: float) -> None:
         if time != self._tick_at:
-            # Another one was earlier, and has done it.
+            # An earlier timer has done this already.
             return
         self._tick_at = _NEVER
-        # The clocks run apart, so that it may not be time yet.
+        # The clocks run apart, so the deadline may not have come yet.
         now = self.now
         self._tick_if_due(now)
         self._end_turn(now)
@@ -270,7 +270,7 @@ class Host(ABC, Generic[S_co]):
             self.node.persisted(token, self.now)
 
     def _end_turn(self, now: Now) -> None:
-        """The shell takes the effects now, or lets more come together first."""
+        """Take the effects now, or let more collect first."""
         self._look()
         self._schedule_tick(now)
         if self.rng.random() >= self.faults.batching:
@@ -302,7 +302,7 @@ class Host(ABC, Generic[S_co]):
             case Connect() | Write() | Close() | HoldReading() | Resolve() | SendDatagram() | Notice():
                 self._carry(effect)
             case SendChangeNotification() | FindDirectoryServers():
-                raise Violation(f"{self.name} wants {effect!r}, and no directory is here")
+                raise Violation(f"{self.name} wants {effect!r}, and the simulation has no directory")
             case _:
                 assert_never(effect)
 
@@ -325,7 +325,7 @@ class Host(ABC, Generic[S_co]):
     # Healing.
 
     def heal(self, healer: "Client[Any]") -> None:
-        """Applications go away, whatever they have open; the disk is fine."""
+        """Stop the applications, whatever they have open, and repair the disk."""
         for client in self.clients:
             client.stop()
         self.clients[:] = [healer]
@@ -334,41 +334,41 @@ class Host(ABC, Generic[S_co]):
             self.disk.make_room()
             healer.start()
 
-    # What is different with the kind of simulation, and what its checkers are told.
+    # Differences between the kinds of simulation, and the facts for their checkers.
 
     @abstractmethod
     def _settings(self) -> Settings:
-        """Those of the node that starts now."""
+        """The settings of the node that starts now."""
 
     @abstractmethod
     def _carry(self, effect: Connect | Write | Close | HoldReading | Resolve | SendDatagram | Notice) -> None:
-        """Take an effect that reaches for other hosts there."""
+        """Carry out an effect that concerns other hosts."""
 
     @abstractmethod
     def _check_answer(self, key: object, ask: Ask, result: Result) -> Sequence[object]:
-        """The messages that it brings, for the trace."""
+        """Check an answer. Returns the messages in it, for the trace."""
 
     @abstractmethod
     def sealed(self, batch: Batch) -> None:
-        """A batch is on its way to the disk."""
+        """A batch has been submitted to the disk."""
 
     @abstractmethod
     def completed(self, count: int) -> None:
-        """The first of those are durable."""
+        """The first submitted batches are durable."""
 
     @abstractmethod
     def _ended(self, asks: Sequence[Ask]) -> None:
-        """The process is about to be gone, and these are under way."""
+        """The process is about to end, and these requests are under way."""
 
     @abstractmethod
     def _went_down(self) -> None:
-        """The process is gone."""
+        """The process has ended."""
 
     @abstractmethod
     def _close_connections(self) -> None: ...
 
     def _key(self, ask: Ask, request: int) -> object:  # noqa: ARG002
-        """What its answer will be known by."""
+        """The key that identifies the answer to a request."""
         return request
 
     def _tell_coordinator(self, effect: ToCoordinator) -> None: ...

@@ -1,4 +1,4 @@
-"""`sometimes`: rare branches that many seeds together must reach, or the simulation proves less than it seems to."""
+"""`sometimes`: rare branches that many seeds together must reach; otherwise the simulation proves too little."""
 
 from typing import Final
 
@@ -119,7 +119,7 @@ _SEVERAL_HOSTS: Final = (
     "a session closed because it was idle",
     "a session that was not set up in time",
     "a session recycled",
-    "a session refused because there is no room",
+    "a session refused for lack of room",
     "a ping that was not answered",
     "a connection that failed",
     "a second next hop that worked",
@@ -146,7 +146,7 @@ _SEVERAL_HOSTS: Final = (
     "a receive lost in a crash",
 )
 
-# Marks of strangers, and of what befalls honest hosts.
+# Marks of strangers, and of changes of honest hosts.
 FAULT_MARKS: Final[dict[Fault, tuple[str, ...]]] = {
     Fault.FORGED_ACKS: (
         "an OrderAck of a stranger for a message that was sent",
@@ -169,19 +169,19 @@ FAULT_MARKS: Final[dict[Fault, tuple[str, ...]]] = {
     Fault.REROUTES: ("a way that has changed",),
 }
 
-# Reasons of the log that are marks.
+# Reasons in the log that are marks.
 ENDS: Final = {
     "the other side does not acknowledge what was sent": "a session closed because nothing was acknowledged",
     "the session was idle": "a session closed because it was idle",
     "the session was not set up in time": "a session that was not set up in time",
     "the sequence numbers of the session are used up": "a session recycled",
-    "its messages do not fit into the quota": "a session refused because there is no room",
+    "its messages do not fit into the quota": "a session refused for lack of room",
     "the host does not answer a ping, or would refuse a session": "a ping that was not answered",
 }
 
 
 class Marks:
-    """How often each was reached in simulations of so many hosts."""
+    """Counts of how often each mark was reached in simulations of this number of hosts."""
 
     __slots__ = ("counts",)
 
@@ -198,5 +198,5 @@ class Marks:
 
 
 def _of_faults() -> tuple[str, ...]:
-    """Those of the faults that simulations may have."""
+    """The marks of the faults that simulations may have."""
     return tuple(mark for fault, marks in FAULT_MARKS.items() if SWITCHED_ON[fault] for mark in marks)

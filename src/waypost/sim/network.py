@@ -1,4 +1,4 @@
-"""The seam between a simulated network and what is at the ends of its connections."""
+"""The interface between a simulated network and the endpoints of its connections."""
 
 from collections.abc import Callable
 from random import Random
@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 
 
 class Endpoint(Protocol):
-    """A host as the network knows it. The facts go on to `Node.network`, with the time of the host."""
+    """A host as the network knows it. The facts go to `Node.network`, with the time of the host."""
 
     @property
     def name(self) -> str: ...
@@ -56,4 +56,4 @@ class Surroundings(Protocol[E_contra]):
     def strikes(self, rate: float, /) -> bool: ...
 
     def schedule(self, delay: float, action: Callable[[], None], host: E_contra, /) -> None:
-        """Do it in a while, if the host lives the same life then."""
+        """Do it after this time, if the host is in the same life then."""

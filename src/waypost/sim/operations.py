@@ -1,4 +1,4 @@
-"""Everything that can be asked of a node: an operation, or one of the two records that no surface has."""
+"""Every request to a node: an operation, or one of two records that no interface offers."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -11,7 +11,7 @@ from waypost.node.operation_handlers import Handlers
 
 
 class Phase(Enum):
-    """A phase of an external transaction. The last two are for one that was in doubt at a start."""
+    """A phase of an external transaction. The last two are for a transaction that was in doubt at a start."""
 
     ENLIST = "enlist"
     PREPARE = "prepare"
@@ -23,7 +23,7 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
-    """What an outside coordinator wants of a transaction. It is answered with ToCoordinator, in doubt not at all."""
+    """A request of an external coordinator. The answer is ToCoordinator; in doubt there is none."""
 
     phase: Phase
     identifier: bytes
@@ -51,14 +51,14 @@ Asked = Operation[Any] | Coordinate | CancelRead
 
 
 class Surface:
-    """One surface of a node that takes every record."""
+    """An interface of a node that takes every record."""
 
     def __init__(self, node: Node) -> None:
         self._node: Final = node
         self._handlers: Final = Handlers(node)
 
     def start(self, call: Call, asked: Asked) -> None:
-        """Raises what is refused."""
+        """Start an operation. Raises the error of a refused one."""
         match asked:
             case Coordinate(phase, identifier):
                 with self._node.kernel.operation(call.now):

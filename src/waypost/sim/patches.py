@@ -1,4 +1,4 @@
-"""Other values in the place of the engine's own, for as long as one simulation runs."""
+"""Values that replace those of the engine while one simulation runs."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """The attribute `name` of a module or a class is `value`."""
+    """The value that the attribute `name` of a module or a class gets."""
 
     owner: object
     name: str

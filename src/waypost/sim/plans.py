@@ -1,4 +1,4 @@
-"""Queues and messages as scripts plan them, and the operations and records that are made of that."""
+"""Queues and messages as scripts plan them, and the operations and records made from them."""
 
 import re
 from collections.abc import Iterable
@@ -16,15 +16,15 @@ from waypost.wire.codec import INFINITE
 from waypost.wire.path_names import PathName, QueueKind
 from waypost.wire.property_values import UNLIMITED
 
-# What is found in the body of a message and in no other.
+# The mark in the body of a message, which no other message has.
 MARK: Final = re.compile(rb"<uid (\d{6})>")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a queue of a host is to be. Quotas are in kilobytes.
+    """Attributes of a queue of a host. Quotas are in kilobytes.
 
-    One that is doomed is purged, deleted and made again; one that is not made is only sent to.
+    A doomed queue is purged, deleted and created again; one without `is_made` does not exist, and is only sent to.
     """
 
     key: str
@@ -38,7 +38,7 @@ class Plan:
 
     @property
     def is_sure(self) -> bool:
-        """Whether everything that fits it gets into it, and is in it until it is received."""
+        """Whether every message that fits gets into the queue, and stays in it until it is received."""
         return self.is_made and not self.is_doomed and self.quota == UNLIMITED
 
     @property
@@ -81,7 +81,7 @@ class Plan:
 
 
 def kilobytes(quota: int) -> int | None:
-    """A quota as operations have it."""
+    """A quota in the form that operations use."""
     return None if quota == UNLIMITED else quota
 
 
@@ -91,7 +91,7 @@ def _quota(given: object) -> int:
 
 @dataclass(slots=True, eq=False)
 class PlannedMessage:
-    """A message before it is sent. No other has its `uid`."""
+    """A message before it is sent, with a unique `uid`."""
 
     uid: int
     properties: MessageProperties = field(default_factory=MessageProperties)

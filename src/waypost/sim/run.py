@@ -1,4 +1,4 @@
-"""Run seeds, with the limits of the engine as small as each seed wants them."""
+"""Run seeds, with the limits of the engine as small as each seed sets them."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,13 +10,13 @@ from waypost.sim.patches import Patch, patched
 from waypost.sim.trace import Trace
 from waypost.sim.violation import Violation
 
-# After how many events the queues that changed are compared message by message.
+# The number of events after which the queues that changed are compared message by message.
 QUICK: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one seed. `violation` is None if everything held; `trace` shows what happened."""
+    """The outcome of one seed. `violation` is None if every check held; `trace` shows what happened."""
 
     seed: int
     operations: int
@@ -32,9 +32,9 @@ class Outcome:
 def run_seed(
     seed: int, marks: Marks, *, interval: int = QUICK, nodes: int = 1, patches: tuple[Patch, ...] = ()
 ) -> Outcome:
-    """One simulation from its first to its last event, or to the first violation.
+    """Run one simulation from its first to its last event, or to the first violation.
 
-    With the interval 1 a violation is seen a little earlier, and the run takes longer; nothing else is different.
+    With the interval 1 a violation is found a little earlier, and the run takes longer; nothing else differs.
     `patches` change the engine for this run.
     """
     simulation = LocalSimulation(seed, marks, interval) if nodes == 1 else NetworkSimulation(seed, marks, nodes)

@@ -1,4 +1,4 @@
-"""The simulation: its hosts, its time, its chance, its events, the faults of hosts, and the trace.
+"""The simulation: its hosts, time, random numbers, events, faults of hosts, and trace.
 
 One Random decides everything, and nothing is taken from a set, so the same seed gives the same trace everywhere.
 """
@@ -17,17 +17,17 @@ from waypost.sim.swarm import Swarm
 from waypost.sim.trace import Trace
 from waypost.sim.violation import Violation
 
-# When all applications wait for something that does not come, the healing reports it.
+# When all applications wait for something that does not come, healing reports it.
 _MAX_TIME: Final = 300.0
 
-# How long healing may take, in simulated seconds: a connection that fell silent is found out by twice the time for
-# acknowledgments of direct names, two times, and what had to wait for it may meet another one.
+# The longest healing, in simulated seconds: a connection that fell silent is detected after twice the time for
+# acknowledgments of direct names, two times, and the traffic that waited for it may meet another one.
 _MAX_HEALING: Final = 400.0
 _MAX_EVENTS: Final = 200_000
 
 
 class Living(Protocol):
-    """`life` counts the starts and the ends: what was planned in an earlier one does not happen."""
+    """Something with a `life` that counts starts and ends: events planned in an earlier life do not happen."""
 
     @property
     def life(self) -> int: ...
@@ -35,14 +35,14 @@ class Living(Protocol):
 
 H = TypeVar("H", bound=Host[Any])
 
-# When, the number that orders events of the same time, for whom and in which life, and what happens.
+# The time, the number that orders events of the same time, the object with its life, and the action.
 Event = tuple[float, int, Living, int, Callable[[], None]]
 
 
 class Simulation(ABC, Generic[H]):
-    """First safety under faults, for a number of operations; then everything heals, and must come to its end."""
+    """A simulation: first safety under faults, for a number of operations; then everything heals, and must finish."""
 
-    # All that may be drawn, with `setup` and `healer`; and how often healing is looked at, as that may take long.
+    # All scripts that may be drawn, with `setup` and `healer`; and the interval of the slow checks of healing.
     scripts: Mapping[str, Callable[[Client[H]], Script]]
     look_s: float
     swarm: Swarm
@@ -60,7 +60,7 @@ class Simulation(ABC, Generic[H]):
         self._uids = 0
 
     def schedule(self, delay: float, action: Callable[[], None], living: Living, /) -> None:
-        """Do it in a while, if it lives the same life then."""
+        """Do it after this time, if the object is in the same life then."""
         self._scheduled += 1
         heappush(self._events, (self.time + delay, self._scheduled, living, living.life, action))
 
@@ -73,7 +73,7 @@ class Simulation(ABC, Generic[H]):
         return self._uids
 
     def run(self) -> None:
-        """Raises Violation."""
+        """Run the simulation. Raises Violation."""
         self.trace.note(0.0, 0, self.swarm)
         self._set_up()
         for number, (name, script) in enumerate(self.swarm.scripts, 1):
@@ -97,7 +97,7 @@ class Simulation(ABC, Generic[H]):
         return Client(f"{prefix}{script}{number}", host, self.scripts[script])
 
     def _heal(self) -> None:
-        """Go on until everything has come to its end, and check that it is as it must be."""
+        """Go on until everything has finished, and check the final state."""
         for host in self.hosts:
             host.heal(self.new_client(host, "healer"))
         end, look = self.time + _MAX_HEALING, self.time + self.look_s
@@ -108,22 +108,22 @@ class Simulation(ABC, Generic[H]):
                 if not stuck:
                     break
                 if self.time > end or not self._events:
-                    raise Violation(f"healing does not come to an end: {stuck}")
+                    raise Violation(f"healing does not end: {stuck}")
             self.step()
         else:
-            raise Violation(f"healing does not come to an end: {self._stuck()}")
+            raise Violation(f"healing does not end: {self._stuck()}")
         self._check_healed()
 
     def step(self) -> None:
-        """The next event."""
+        """Execute the next event."""
         if not self._events:
-            raise Violation("nothing happens any more")
+            raise Violation("no more events are planned")
         self.time, _, living, life, action = heappop(self._events)
         if life == living.life:
             action()
 
     def _strike(self) -> None:
-        """At most one fault of a host with an operation."""
+        """Perhaps cause one fault of a host; called with each operation."""
         host = self.hosts[0] if len(self.hosts) == 1 else self.rng.choice(self.hosts)
         faults = host.faults
         fault = self.rng.random()
@@ -139,19 +139,19 @@ class Simulation(ABC, Generic[H]):
             host.jump()
 
     def patches(self) -> tuple[Patch, ...]:
-        """Other values in the engine for this seed."""
+        """Values for the engine that this seed changes."""
         return self.swarm.patches()
 
     @abstractmethod
     def _set_up(self) -> None:
-        """Start the hosts, and let them make their queues."""
+        """Start the hosts, and let them create their queues."""
 
     def _strike_network(self) -> None:
-        """With each operation, perhaps, something happens between hosts."""
+        """Perhaps cause a fault between hosts; called with each operation."""
 
     @abstractmethod
     def _stuck(self) -> str:
-        """What has not come to its end yet, when everything heals."""
+        """The part that has not finished yet during healing, or an empty text."""
 
     @abstractmethod
     def _check_healed(self) -> None: ...

@@ -1,6 +1,6 @@
-"""The swarm of one seed: queues, scripts, faults and limits, only some of each, so that rare things meet often.
+"""The swarm of one seed: queues, scripts, faults and limits, only some of each, so that rare combinations are frequent.
 
-Remote readers and bulk clients have chances of their own, so that the other simulations stay what they are.
+Remote readers and bulk clients have separate random numbers, so that the other simulations stay the same.
 """
 
 from dataclasses import dataclass, field
@@ -41,14 +41,14 @@ READERS: Final = (
 )
 NETWORKED: Final = ("sender", "sender", "committer", "committer", "receiver", "forwarder", "pauser", "purger")
 
-# How many of the simulations of one host have some.
+# The share of the simulations of one host that have some.
 _WITH_READERS: Final = 0.3
 _WITH_BULK_CLIENTS: Final = 0.35
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Messages:
-    """The shares of messages that are express, expire, ask for something, and are for queues that do not take them."""
+    """The shares of messages that are express, expire, ask for something, and go to queues that refuse them."""
 
     express: float
     expiring: float
@@ -58,9 +58,9 @@ class Messages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Of all messages of a host, of reserved numbers, of a page at a start, of messages purged together.
+    """Limits: bytes of a host, reserved numbers, messages in a page at a start, messages purged together.
 
-    `last_number` is how many messages a session carries before another follows it.
+    `last_number` is the number of messages that a session carries before another replaces it.
     """
 
     quota: int
@@ -71,7 +71,7 @@ class Limits:
 
     @property
     def expiry_part(self) -> int:
-        """Expired messages that are taken away with one tick: fewer than a purge takes, which has more to take."""
+        """Expired messages that are removed with one tick: fewer than a purge removes."""
         return (self.purge_part + 1) // 2
 
     def patches(self) -> tuple[Patch, ...]:
@@ -86,9 +86,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class BulkLimits:
-    """Claims, stages, batches that are remembered of a query, messages removed with one request.
+    """Limits of the bulk interface: claims, stages, remembered batches of a query, messages removed with one request.
 
-    `some` is how many messages beyond the expected ones are looked at for a frame, `part` how many are read together.
+    `some` is the number of messages beyond the expected ones that a frame looks at, `part` the number read together.
     """
 
     claims: int = MAX_CLAIMS
@@ -111,12 +111,12 @@ class BulkLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderRates:
-    """Remote readers by their scripts, and how they behave.
+    """Remote readers by their scripts, and their behaviour.
 
-    A message waits `pending_request_s` for its reader to end it, a transaction of one `enlistment_s` to be prepared,
-    and a connection `bind_s` to be bound. `call_timeout` is how long clients wait for an answer, None without end;
-    `keep_alive` how often dead connections are looked for. `neglect` and `death` are the rates at which a reader does
-    not end what it got, or dies before it does.
+    A message waits `pending_request_s` for its reader to end it, a transaction of a reader `enlistment_s` for prepare,
+    and a connection `bind_s` for its bind. `call_timeout` is the time that clients wait for answers, None if unlimited;
+    `keep_alive` the interval of the search for dead connections. `neglect` and `death` are the rates at which a reader
+    does not end a message, or dies before it does.
     """
 
     scripts: tuple[str, ...]
@@ -133,10 +133,10 @@ class ReaderRates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sessions:
-    """`via` is the host through which others are routed, or none.
+    """Sessions between hosts. `via` is the relay of the others, or empty.
 
-    `eager` is the window that senders go by instead of that of the other side, as Windows does, or 0. `turn` is how
-    many packets of a connection are looked at before others have their turn.
+    `eager` is the window that senders use instead of the receiver's, as Windows does, or 0. `turn` is the number of
+    packets of a connection that are processed before others have their turn.
     """
 
     via: str = ""
@@ -147,9 +147,9 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swarm:
-    """`scripts` are the applications: their hosts, and the names of their scripts.
+    """Everything that a seed draws. `scripts` are the applications: their hosts, and the names of their scripts.
 
-    `operations` is how many there are to be before everything heals.
+    `operations` is the number of operations before everything heals.
     """
 
     hosts: tuple[str, ...]
@@ -165,7 +165,7 @@ class Swarm:
     sessions: Sessions = Sessions()
 
     def patches(self) -> tuple[Patch, ...]:
-        """The limits of the engine, as small as this seed wants them."""
+        """The limits of the engine, as small as this seed sets them."""
         return (
             *self.limits.patches(),
             *(() if self.bulk is None else self.bulk.patches()),
@@ -177,7 +177,7 @@ class Swarm:
 
 
 def draw(seed: int, rng: Random) -> Swarm:
-    """One host with its applications, in some simulations with remote readers and bulk clients."""
+    """Draw one host with its applications, in some simulations with remote readers and bulk clients."""
     count = rng.randint(1, 3)
     plans = [_plan(rng, f"q{number}") for number in range(1, count + 1)]
     plans.append(Plan("admin", quota=rng.choice((UNLIMITED, UNLIMITED, 2))))
@@ -220,7 +220,7 @@ def draw(seed: int, rng: Random) -> Swarm:
 
 
 def _readers(rng: Random) -> tuple[Faults, ReaderRates, list[str], int]:
-    """With the scripts of the applications beside them, and the operations that they add."""
+    """Draw remote readers, the scripts of the applications beside them, and the operations that they add."""
     latency, segment = rng.choice(((0.0005, 1 << 16), (0.0005, 1500), (0.002, 100), (0.02, 1 << 16)))
     scripts = "receiver", *rng.choices(READERS, k=rng.randint(2, 6))
     others = ["sender", "sender", "feeder", "feeder", *rng.choices(APPLICATIONS, k=rng.randint(0, 2))]
@@ -274,7 +274,7 @@ def _plan(rng: Random, key: str) -> Plan:
 
 
 def draw_several(rng: Random, nodes: int) -> Swarm:
-    """Hosts that send each other messages. Strangers are drawn beside: see waypost.sim.net.hostility."""
+    """Draw hosts that send messages to each other. Strangers are drawn separately: see waypost.sim.net.hostility."""
     hosts = tuple("abcdefghijklmnop"[:nodes])
     scripts = [(host, name) for host in hosts for name in NETWORKED if rng.random() < 0.4]
     scripts += [(rng.choice(hosts), "sender"), (rng.choice(hosts), "committer")]
@@ -313,7 +313,7 @@ def draw_several(rng: Random, nodes: int) -> Swarm:
 
 
 def draw_network(rng: Random) -> Faults:
-    # Every piece takes its time for itself, so small ones and slow ones together would be no connection at all.
+    # Every piece has its own delay, so small and slow pieces together would make a connection useless.
     latency, segment = rng.choice(((0.0005, 16), (0.0005, 1500), (0.002, 200), (0.002, 1 << 16), (0.05, 1500)))
     return Faults(
         latency=latency,
@@ -332,7 +332,7 @@ def draw_network(rng: Random) -> Faults:
 
 
 def _plans_of(rng: Random, host: str) -> list[Plan]:
-    """Every host has queues on which one can rely, and perhaps one on which one cannot."""
+    """Draw the queues of a host: reliable ones, and perhaps an unreliable one."""
     plans = [
         Plan("n", host=host, journaling=rng.random() < 0.2),
         Plan("t", host=host, transactional=True, journaling=rng.random() < 0.2),
@@ -357,7 +357,7 @@ def _plans_of(rng: Random, host: str) -> list[Plan]:
 
 
 def _host(rng: Random, *, is_alone: bool) -> tuple[HostFaults, Messages]:
-    """One that is alone has the shorter times: nobody waits for it."""
+    """Draw the faults of a host. A single host has the shorter times, as no other waits for it."""
 
     def rate(alone: tuple[float, ...], together: tuple[float, ...]) -> float:
         return rng.choice(alone if is_alone else together)

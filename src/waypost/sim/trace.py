@@ -8,7 +8,7 @@ from waypost.store.port import Batch
 
 
 class Trace:
-    """Text and digest are made when somebody asks for them."""
+    """A trace. Text and digest are made on request."""
 
     __slots__ = ("_events",)
 
@@ -16,12 +16,12 @@ class Trace:
         self._events: Final[list[tuple[float, int, tuple[object, ...]]]] = []
 
     def note(self, time: float, number: int, *words: object) -> None:
-        """The words are not changed any more. `number` stands for what they mean."""
+        """Add an event. The words must not change later. `number` stands for them in the digest."""
         self._events.append((time, number, words))
 
     @property
     def digest(self) -> str:
-        """One number for all events and effects."""
+        """A checksum of all events and effects."""
         digest = 0
         for time, number, words in self._events:
             digest = crc32(pack("<dIq", time, len(words), number), digest)
@@ -34,5 +34,5 @@ class Trace:
 
 
 def batch_number(batch: Batch) -> int:
-    """A checksum over all that a batch writes."""
+    """A checksum of everything that a batch writes."""
     return crc32(b"".join([part for _, _, key, value in batch.operations for part in (key, value)]))

@@ -2,4 +2,4 @@
 
 
 class Violation(Exception):
-    """Something that must always be true is not: one sentence."""
+    """The error for an invariant that does not hold: one sentence."""

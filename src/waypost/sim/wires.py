@@ -1,8 +1,8 @@
 """The TCP connections of a simulated network: in order, in pieces of any size, until they break.
 
-A connection has two ends. Bytes wait at the end that wrote them and move in events of the other end's endpoint, so what
-is on its way to a endpoint that goes down is gone with it. An end that is closed hears nothing more; one whose endpoint
-died is closed and dead, and the other end hears of that, or does not until it writes to a endpoint that is up again.
+A connection has two ends. Bytes wait at the end that wrote them and move in events of the other end's endpoint, so
+bytes on their way to an endpoint that goes down are lost. A closed end gets no more facts; the end of an endpoint that
+died is closed and dead, and the other end learns that, or does not until it writes to an endpoint that is up again.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 from waypost.sim.faults import Faults
 from waypost.sim.network import Endpoint, Surroundings
 
-# How long a connection is tried if nothing at all comes back.
+# Seconds for which a connection is tried if nothing comes back.
 CONNECT_TIMEOUT: Final = 3.0
 
 E = TypeVar("E", bound=Endpoint)
@@ -20,7 +20,7 @@ E = TypeVar("E", bound=Endpoint)
 
 @dataclass(slots=True, eq=False)
 class End(Generic[E]):
-    """`sending` is what was written here and has not arrived. Without a peer it is still being connected."""
+    """One end of a connection. `sending` has the bytes that have not arrived. Without a peer it is still connecting."""
 
     endpoint: E
     number: int
@@ -36,7 +36,7 @@ class End(Generic[E]):
 
 
 class Wires(Generic[E]):
-    """All connections. `held_until` says until when nothing passes between two endpoints."""
+    """All connections. `held_until` gives the time until which nothing passes between two endpoints."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Wires(Generic[E]):
         self._ends: Final[dict[tuple[str, int], End[E]]] = {}
 
     def __len__(self) -> int:
-        """How many ends are open."""
+        """The number of open ends."""
         return len(self._ends)
 
     def connect(self, endpoint: E, number: int, address: str) -> None:
@@ -70,14 +70,14 @@ class Wires(Generic[E]):
         self._flow_later(end)
 
     def close(self, endpoint: E, number: int) -> None:
-        """What was written before still arrives."""
+        """Close an end. Bytes written before still arrive."""
         end = self._ends.get((endpoint.name, number))
         if end is not None:
             self._shut(end)
             self._flow_later(end)
 
     def hold(self, endpoint: E, number: int, *, is_held: bool) -> None:
-        """Nothing arrives at this end until it reads again: it waits at the other end."""
+        """Hold or resume reading at this end: bytes for it wait at the other end."""
         end = self._ends.get((endpoint.name, number))
         if end is not None:
             end.is_held = is_held
@@ -85,33 +85,33 @@ class Wires(Generic[E]):
                 self._flow_later(end.peer)
 
     def peer(self, endpoint: E, number: int) -> tuple[E, int]:
-        """Who is at the other end of a connection that is open here."""
+        """The endpoint and the number at the other end of a connection that is open here."""
         peer = self._ends[endpoint.name, number].peer
         assert peer is not None
         return peer.endpoint, peer.number
 
     def find_dead(self) -> None:
-        """Whoever has a connection at which nobody is left, or that has fallen silent, finds out."""
+        """Report every connection with a dead peer, or that has fallen silent, to its endpoint."""
         for end in list(self._ends.values()):
             if end.peer is not None and (end.peer.is_dead or end.is_silent):
                 self._lose(end)
 
     def went_down(self, endpoint: E) -> None:
-        """The process of the endpoint is gone. The other ends hear of it soon, or not before they write."""
+        """Note that the process of the endpoint has ended. The other ends learn that soon, or not before they write."""
         for end in [end for end in self._ends.values() if end.endpoint is endpoint]:
             self._shut(end)
             end.is_dead = True
             peer = end.peer
             if peer is None:
                 continue
-            # What moved towards the endpoint does so no longer.
+            # Bytes on their way to the endpoint stop.
             peer.is_flowing = False
             is_silent = self._is_held(endpoint, peer.endpoint) or self._simulation.strikes(self._faults.silent_death)
             if not is_silent:
                 self._lose(peer)
 
     def break_all(self, endpoint: E) -> None:
-        """Every connection of the endpoint breaks, and both ends find out."""
+        """Break every connection of the endpoint; both ends learn that."""
         for end in [end for end in self._ends.values() if end.endpoint is endpoint and end.peer is not None]:
             assert end.peer is not None
             self._lose(end)
@@ -132,7 +132,7 @@ class Wires(Generic[E]):
         self._simulation.schedule(self._delay(), action, endpoint)
 
     def _tell(self, end: End[E], fact: Callable[[], None], delay: float = 0.0) -> None:
-        """The endpoint hears it as soon as it has time, unless it has closed the connection by then."""
+        """Report a fact to the endpoint as soon as it has time, unless it has closed the connection by then."""
 
         def tell() -> None:
             if not end.is_closed:
@@ -140,10 +140,10 @@ class Wires(Generic[E]):
 
         self._simulation.schedule(delay, tell, end.endpoint)
 
-    # How a connection comes about.
+    # Connecting.
 
     def _arrive(self, near: End[E], address: str) -> None:
-        """The wish to connect is there, or nowhere."""
+        """A connection request arrives at its address, or nowhere."""
         if near.is_closed:
             return
         simulation, endpoint = self._simulation, near.endpoint
@@ -177,15 +177,15 @@ class Wires(Generic[E]):
 
         self._tell(near, fail, delay)
 
-    # How bytes move.
+    # Transport of bytes.
 
     def _flow_later(self, end: End[E]) -> None:
-        """If there is something to move from here, and it is not on its way already."""
+        """Plan the next transport from here, if there are bytes and none is planned."""
         peer = end.peer
         if peer is None or not peer.is_connected or end.is_flowing or end.is_silent or end.is_dead:
             return
         if peer.is_dead:
-            # Nobody answers for a endpoint that is down; one that is up again does not know the connection.
+            # An endpoint that is down does not answer; one that is up again does not know the connection.
             if end.sending and peer.endpoint.is_up:
                 self._lose(end)
             return
@@ -209,7 +209,7 @@ class Wires(Generic[E]):
             end.endpoint.note(end.number, "silence between", end.endpoint.name, "and", peer.endpoint.name)
             end.is_silent = peer.is_silent = True
         elif peer.is_closed:
-            # There is nobody who wants the bytes.
+            # The bytes have no receiver.
             self._lose(end)
         elif not end.sending:
             self._lost(peer)
@@ -227,10 +227,10 @@ class Wires(Generic[E]):
         peer.endpoint.note(size, size, "bytes from", end.endpoint.name, "to", peer.endpoint.name)
         peer.endpoint.data_received(peer.number, data)
 
-    # How a connection ends.
+    # Closing.
 
     def _lose(self, end: End[E]) -> None:
-        """The end is told in a while that the connection is gone. What it has written will not arrive."""
+        """Report the loss of the connection to the end after a while. Bytes that it has written do not arrive."""
         end.is_silent = True
         self._tell(end, lambda: self._lost(end), self._delay())
 

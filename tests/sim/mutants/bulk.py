@@ -28,7 +28,7 @@ from waypost.store.port import Batch, Table
 
 
 def _remembered_apart(seal: Any) -> Callable[[StoredMessages], tuple[Batch, int]]:
-    """That a batch is done is written with the next batch of the store that there is anyway."""
+    """That a batch is done is written with the next batch of the store, whichever that is."""
     late: list[tuple[StoredMessages, Any]] = []
 
     def torn(messages: StoredMessages) -> tuple[Batch, int]:
@@ -189,7 +189,7 @@ BULK_MUTANTS: Final = (
         "keeps what nobody uses any more",
         (*instead(Claims, "_lease_ended", nothing), *instead(Stages, "_lease_ended", nothing)),
     ),
-    Mutant("poison-stays", "lets messages come back for ever", instead(Claims, "_poison_queue", nothing)),
+    Mutant("poison-stays", "lets messages come back without end", instead(Claims, "_poison_queue", nothing)),
     Mutant(
         "claims-of-no-queue",
         "remembers claims on queues that are deleted",

@@ -7,7 +7,7 @@ from tests.sim.mutants.planting import Mutant
 from waypost.sim.marks import Marks
 from waypost.sim.run import Outcome, run_seed
 
-# What an engine says whose method has another form than the mutant believes: that proves nothing.
+# The errors of an engine whose method has another form than the mutant believes: they prove nothing.
 _MISFITS: Final = ("TypeError", "AttributeError", "NameError")
 
 

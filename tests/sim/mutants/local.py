@@ -340,7 +340,7 @@ LOCAL_MUTANTS: Final = (
         "serves the reader first that began to wait last",
         instead(Reading, "_offer", _last_in_first_out),
     ),
-    Mutant("dead-letter-lost", "keeps no dead letters and no source journal", instead(Delivery, "_journal", nothing)),
+    Mutant("dead-letter-lost", "keeps no dead-letter message or source copy", instead(Delivery, "_journal", nothing)),
     Mutant("acknowledged-twice", "acknowledges twice", instead(Delivery, "_acknowledge", _acknowledged_twice)),
     Mutant("marks-wrong", "does not mark first and last messages", instead(Transactions, "mark", nothing)),
     Mutant(

@@ -49,7 +49,7 @@ _NODES: Final = 3
 
 
 def _at_once(original: Any) -> Callable[..., Any]:
-    """Whatever this does when something is durable, it does now."""
+    """Do at once what is done otherwise when something is durable."""
 
     def now_or_never(kernel: Kernel, later: Callable[[Now], None]) -> None:
         later(kernel.now)
@@ -224,7 +224,7 @@ def _delivered_instead(_await_final_ack: Any) -> Callable[[FinalAcks, OutgoingQu
 
 
 def _of_one(_peer_of: Any) -> Callable[[str], str]:
-    """Whoever sends, and from wherever, is the same."""
+    """All senders, from all addresses, are the same."""
     return lambda _address: "192.0.2.1"
 
 
@@ -339,7 +339,7 @@ NETWORK_MUTANTS: Final = (
     ),
     _mutant(
         "order-ack-before-commit",
-        "tells that messages are in order before they are durable",
+        "says that messages are in order before they are durable",
         (*instead(OrderAcking, "settle", _at_once), *instead(Departures, "settle", _at_once)),
     ),
     _slow("no-order-acks", "never sends an OrderAck", instead(OrderAcks, "received", nothing)),
@@ -374,9 +374,7 @@ NETWORK_MUTANTS: Final = (
     _slow("lost-retry-timer", "does not try to connect again", instead(Connecting, "_wait", _wait_without_timer)),
     _slow("lost-resend-timer", "does not send again", instead(TxOutgoingSequence, "_start_timer", nothing)),
     _slow("lost-ack-timer", "never sends a SessionAck in time", instead(SessionTimers, "_start_ack_send", nothing)),
-    _slow(
-        "lost-ack-wait-timer", "waits for ever on a silent session", instead(SessionTimers, "start_ack_wait", nothing)
-    ),
+    _slow("lost-ack-wait-timer", "never leaves a silent session", instead(SessionTimers, "start_ack_wait", nothing)),
     _mutant("lost-idle-timer", "never closes a session", instead(SessionTimers, "start_cleanup", nothing)),
     _mutant("window-ignored", "sends beyond the window", instead(Session, "can_send", _window_ignored)),
     _mutant("budget-ignored", "looks at all that a connection has sent", instead(Inlet, "take", _all_of_it)),

@@ -1,4 +1,4 @@
-"""How mistakes are planted: the simulator has to find all of them, or it would not find those that nobody planted.
+"""Planting of mistakes: the simulator has to find all of them, or it would not find those that nobody planted.
 
 Each is a small sabotage of the engine, for one run. They reach into private parts on purpose.
 """
@@ -26,7 +26,7 @@ class Mutant:
 
 
 def instead(owner: object, name: str, make: Callable[[Any], object]) -> tuple[Patch, ...]:
-    """What `make` makes of the original."""
+    """The result of `make` for the original."""
     return (Patch(owner, name, make(getattr(owner, name))),)
 
 

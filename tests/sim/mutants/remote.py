@@ -176,7 +176,7 @@ REMOTE_MUTANTS: Final = (
     ),
     Mutant(
         "cleanup-timer-lost",
-        "waits for ever for a reader to end what it got",
+        "waits without end for a reader to end what it got",
         instead(PendingRequestTable, "time_out", nothing),
     ),
     Mutant(
@@ -215,5 +215,5 @@ REMOTE_MUTANTS: Final = (
         instead(Moving, "set_user_acknowledgement_class", _rejection_forgotten),
         is_slow=True,
     ),
-    Mutant("strangers-stay", "waits for ever for a bind", instead(RemoteReading, "_give_up", nothing)),
+    Mutant("strangers-stay", "waits without end for a bind", instead(RemoteReading, "_give_up", nothing)),
 )

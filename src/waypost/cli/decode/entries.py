@@ -1,4 +1,4 @@
-"""What is shown: a finding with its description, in the shape that text and JSON share."""
+"""Entries of the output: a finding with its description, in the shape that text and JSON share."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -126,7 +126,7 @@ def _other_entry(finding: Gap | Stray | Remark) -> Entry:
 
 
 def time_text(time: int | None) -> str | None:
-    """Nanoseconds since 1970 as ISO 8601; None where there is no time or none that a calendar has."""
+    """Nanoseconds since 1970 as ISO 8601; None without a time, or for a time outside the calendar."""
     if time is None or not 0 <= time <= LAST_TIME:
         return None
     seconds, nanoseconds = divmod(time, NANOSECONDS)

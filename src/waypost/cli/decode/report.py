@@ -1,7 +1,7 @@
 """Entries as text for people and as JSON for machines.
 
-Text from packets is hostile: a label can hold the control sequences of a terminal. Whatever is not printable is
-escaped; JSON escapes for itself.
+Text from packets is hostile: a label can hold the control sequences of a terminal. Characters that are not printable
+are escaped; JSON has its own escapes.
 """
 
 import json
@@ -24,7 +24,7 @@ INLINE: Final = 20
 
 
 class Detail(Enum):
-    """How much of an entry is shown: its heading, its fields with long values cut, or all of it."""
+    """Amount of an entry that is shown: its heading, its fields with long values cut, or everything."""
 
     BRIEF = auto()
     USUAL = auto()

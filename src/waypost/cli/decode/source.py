@@ -1,4 +1,4 @@
-"""What the command line adds to the inputs of waypost.captures: standard input, and words for its options."""
+"""Additions of the command line to the inputs of waypost.captures: standard input, and error texts with its options."""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -89,7 +89,7 @@ def archive(
 
 
 def place(folder: str) -> str:
-    """The folder in full: Spark may run elsewhere. What has a scheme is Spark's."""
+    """The absolute path of the folder: Spark may run elsewhere. A name with a scheme is for Spark."""
     return folder.rstrip("/") if "://" in folder else str(Path(folder).expanduser().absolute())
 
 

@@ -1,4 +1,4 @@
-"""What all verbs of `waypost spark` share: their options, the session, and how they tell what they found.
+"""Common parts of all verbs of `waypost spark`: their options, the session, and the output of their reports.
 
 Nothing of Spark is imported here: the help works without it.
 """
@@ -46,7 +46,7 @@ ReportFolder = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress on standard error.")]
 
-# The help of a verb tells what it is: a list would be told in the words of Python.
+# The help of a verb says what it is: a list would show it in the words of Python.
 Sources = Annotated[list[str], typer.Argument(metavar="SOURCE", hidden=True)]
 
 
@@ -75,7 +75,7 @@ class Work:
 def working(
     context: typer.Context, name: str, *, master: str | None, conf: Sequence[str] | None, quiet: bool
 ) -> Iterator[Work]:
-    """A session of Spark for the verb `name`, with a bar while it works. What goes wrong is a Failure."""
+    """A session of Spark for the verb `name`, with a bar while it works. Errors become a Failure."""
     target = target_of(context)
     settings = _settings(conf or ())
     if target.token is not None:
@@ -100,7 +100,7 @@ def tell(report: "Report", folder: Path | None, work_name: str, *, as_json: bool
         paths = report.write(place)
     except OSError as error:
         raise Failure(
-            f"The report cannot be written to {place}: {error.strerror or error}.", "name another folder with --report."
+            f"Cannot write the report to {place}: {error.strerror or error}.", "name another folder with --report."
         ) from None
     shown = import_module("waypost.spark.pipelines.report_values").shown
     if as_json:
@@ -134,7 +134,7 @@ def _require() -> None:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    """What Spark raises, and we."""
+    """The errors of Spark and of Waypost."""
     return (
         WaypostError,
         import_module("pyspark.errors").PySparkException,

@@ -18,7 +18,7 @@ Action = Literal["resend", "park", "drop"]
 def deadletters(
     context: typer.Context,
     action: Annotated[
-        Action | None, typer.Argument(metavar="ACTION", help="resend, park or drop; without one, only tell.")
+        Action | None, typer.Argument(metavar="ACTION", help="resend, park or drop (default: only report).")
     ] = None,
     *,
     reason: Annotated[
@@ -27,15 +27,15 @@ def deadletters(
     ] = None,
     destination: Annotated[
         list[str] | None,
-        typer.Option("--dest", metavar="PATTERN", help="Only letters for such a queue; * stands for any letters."),
+        typer.Option("--dest", metavar="PATTERN", help="Only messages for a queue that matches; * matches any text."),
     ] = None,
-    label: Annotated[list[str] | None, typer.Option(metavar="PATTERN", help="Only letters with such a label.")] = None,
-    older: Annotated[float, seconds("Only letters that have been there for so long.")] = 0,
+    label: Annotated[list[str] | None, typer.Option(metavar="PATTERN", help="Only messages with such a label.")] = None,
+    older: Annotated[float, seconds("Only messages that have been there for this long.")] = 0,
     to: Annotated[
-        str, typer.Option(metavar="NAME", help="Where to resend them, or to park them, instead of `parked`.")
+        str, typer.Option(metavar="NAME", help="Queue for resent or parked messages (default for parked: `parked`).")
     ] = "",
     parked: Annotated[
-        str, typer.Option(metavar="NAME", help="Look at letters that were parked in this queue, not at new ones.")
+        str, typer.Option(metavar="NAME", help="Work on the messages parked in this queue, not on new ones.")
     ] = "",
     do: Annotated[bool, typer.Option("--do", help="Apply the changes (default: dry run).")] = False,
     report: ReportFolder = None,
@@ -46,7 +46,7 @@ def deadletters(
 ) -> None:
     """Say why messages were not delivered, and send them again, park them or drop them.
 
-    Letters for transactional queues are sent once, whatever is interrupted. Letters for others are sent without a
+    Messages for transactional queues are sent once, even after interruptions. Those for others are sent without a
     transaction; if the program is killed while it does that, the next run may send some of them a second time.
 
     \b

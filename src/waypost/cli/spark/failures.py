@@ -1,4 +1,4 @@
-"""What goes wrong in Spark, in one sentence: ours if one of our errors is behind it, else the first words of Spark."""
+"""Failures of Spark in one sentence: that of our error if one is the cause, otherwise the first words of Spark."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from waypost.cli.daemon import failure
 from waypost.cli.program import Failure
 from waypost.errors import WaypostError
 
-# How the end of a Python traceback, which Java hands on as text, names one of our errors.
+# One of our errors at the end of a Python traceback, which Java passes on as text.
 _OURS: Final = re.compile(r"^(?:\w+Error: )?waypost(?:\.\w+)*\.([A-Z]\w*): (.+)$", re.MULTILINE)
 _PYTHON: Final = re.compile(r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception|Interrupt)): (.+)$", re.MULTILINE)
 _CAUSE: Final = re.compile(r"^(?:Caused by)?: (?:[\w.$]+\.)?([\w$]+(?:Exception|Error)): (.+)$", re.MULTILINE)
@@ -43,7 +43,7 @@ def not_available(error: WaypostError) -> Failure:
 
 
 def _rebuilt(name: str, sentence: str) -> WaypostError:
-    """The error that a worker raised, as far as its text tells."""
+    """The error that a worker raised, as far as its text shows it."""
     kind = getattr(errors, name, WaypostError)
     try:
         found = kind(sentence)

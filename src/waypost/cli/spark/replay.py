@@ -18,7 +18,7 @@ from waypost.errors import QueueNotFound
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# A name, which may be a format name with a sign of its own, and the sign behind it.
+# A name, which may be a format name with an equals sign, then the equals sign between the names.
 _PAIR: Final = re.compile(r"((?:(?:DIRECT|PUBLIC|PRIVATE|MACHINE|CONNECTOR|DL|MULTICAST)=)?[^=]+)=(.+)", re.IGNORECASE)
 _PAIR_COLUMNS: Final = 2
 _FASTEST: Final = 1_000_000_000
@@ -132,7 +132,7 @@ def _rows(file: Path) -> list[tuple[str, str]]:
         with file.open(encoding="utf-8", newline="") as opened:
             rows = [[cell.strip() for cell in row] for row in csv.reader(opened) if any(map(str.strip, row))]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise Failure(f"{file} cannot be read: {error}.", "it is a CSV file, in UTF-8, with two columns.") from None
+        raise Failure(f"Cannot read {file}: {error}.", "it is a CSV file, in UTF-8, with two columns.") from None
     for row in rows:
         if len(row) != _PAIR_COLUMNS or not all(row):
             raise Failure(f"{file} has the line {','.join(row)!r}.", "a line has a name, a comma and another name.")

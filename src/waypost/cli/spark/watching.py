@@ -17,7 +17,7 @@ SECONDS: Final = 0.25
 
 
 class Watch:
-    """The bar. Spark tells how many tasks its stages have and how many of them are done."""
+    """The bar. Spark reports how many tasks its stages have and how many of them are done."""
 
     def __init__(self, progress: Progress, name: str) -> None:
         self._progress = progress

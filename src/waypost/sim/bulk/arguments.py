@@ -31,7 +31,7 @@ class PlannedBatch:
         return Stage(query=query, batch=batch, destination=to, run=run, groups=groups, lease_s=lease_s)
 
     def commit(self, identifiers: Sequence[str]) -> CommitStages:
-        """The operation that commits these stages of it."""
+        """The operation that commits these stages of the batch."""
         query, batch, to, run = self._given
         return CommitStages(query=query, batch=batch, destination=to, run=run, stages=list(identifiers))
 
@@ -41,7 +41,7 @@ class PlannedBatch:
         return self.query, self.number, to, guid_text(self.run) if self.run != NULL_GUID else ""
 
     def matches(self, other: "PlannedBatch") -> bool:
-        """Whether both are the same, whichever runs write them."""
+        """Whether both are the same batch, in whatever runs."""
         ends = self.to, other.to
         return (self.query, self.number) == (other.query, other.number) and (self.to == other.to or None in ends)
 

@@ -1,11 +1,11 @@
-"""Checkpoints of bulk clients, on disks of their own, so that a crash of the host takes nothing of them."""
+"""Checkpoints of bulk clients, on separate disks, which a crash of the host does not touch."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
 class Stream:
-    """A reader of ranges has processed everything up to number `after` of the queue with this key and epoch."""
+    """Checkpoint of a reader of ranges: it has processed the queue with this key and epoch up to number `after`."""
 
     key: str
     is_draining: bool
@@ -18,7 +18,7 @@ class Stream:
 
 @dataclass(slots=True)
 class Claiming:
-    """A reader has processed the parts of a claim up to number `after`."""
+    """Checkpoint of a reader with a claim: it has processed the parts of the claim up to number `after`."""
 
     owner: str
     key: str
@@ -36,9 +36,9 @@ class Claiming:
 
 @dataclass(slots=True)
 class Query:
-    """A writer has to have this batch committed. `stages` are those whose commit it has asked for without an answer.
+    """Checkpoint of a writer: the batch to commit. `stages` are those with a commit request that has no answer yet.
 
-    `to` is where it writes, and `run` the present run of it.
+    `to` is its destination, and `run` its present run.
     """
 
     to: str | None
@@ -47,13 +47,13 @@ class Query:
     stages: list[str] = field(default_factory=list)
 
     def begin_again(self, run: bytes) -> None:
-        """In another run, which knows nothing of the stages of the last."""
+        """Start another run, which does not know the stages of the last run."""
         self.run, self.stages = run, []
 
 
 @dataclass(slots=True)
 class Checkpoints:
-    """By the names of clients."""
+    """The checkpoints of all clients, by the names of the clients."""
 
     streams: dict[str, Stream] = field(default_factory=dict)
     claims: dict[str, Claiming] = field(default_factory=dict)

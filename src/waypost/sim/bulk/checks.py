@@ -20,7 +20,7 @@ _ALL: Final = 1_000_000
 
 
 def check_bulk_table(store: MemoryStore, due: Mapping[BulkKey, SavedBulk]) -> None:
-    """When nothing is on its way: claims, stages and batches that are done are on the disk, and no others."""
+    """When nothing is pending: claims, stages and batches that are done are on the disk, and no others."""
     found = dict(_saved(key, value) for key, value in store.scan(Table.BULK, limit=_ALL))
     for key in sorted(due.keys() | found.keys(), key=str):
         if found.get(key) != due.get(key):
@@ -28,7 +28,7 @@ def check_bulk_table(store: MemoryStore, due: Mapping[BulkKey, SavedBulk]) -> No
 
 
 def check_bulk(node: Node, model: "Model") -> None:
-    """What holds messages over restarts, and which messages."""
+    """Check the records that hold messages over restarts, and which messages they hold."""
     claims = model.bulk.claims.claims
     due = {
         keys.claim_key(*key): [step.message.lookup_id for step in claim.steps]

@@ -1,7 +1,7 @@
 """Promises to bulk clients, without the model: see waypost.sim.local.history.
 
-What was read up to a stable number is complete for good: nothing appears there later, unless it was moved. What is
-staged comes out once if its batch was committed, and never else; what a part had and was processed never comes again.
+A range that was read up to a stable number is complete: no message appears there later, unless it was moved. A staged
+message comes out once if its batch was committed, and otherwise never; a processed part of a claim never comes again.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Part:
-    """A part of a claim: how many messages it had, those that were read of it, and their uids."""
+    """A part of a claim: its number of messages, and the messages read from it, with their uids."""
 
     count: int
     read: dict[int, None] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Part:
 
 @dataclass(slots=True)
 class Writing:
-    """A batch: its stages, the commits that were never answered, and whether it is done."""
+    """A batch: its stages, the commits without an answer, and whether it is done."""
 
     stages: dict[str, list[tuple[str, Draft]]] = field(default_factory=dict)
     unanswered: list[tuple[str, ...]] = field(default_factory=list)
@@ -63,7 +63,7 @@ class BulkHistory:
         self._promises: Final = promises
         self._parts: Final[dict[tuple[str, int], Part]] = {}
         self._batches: Final[dict[tuple[str, int, str | None], Writing]] = {}
-        # By epochs: the greatest stable number that was told, and what was read up to one: (after, up_to], numbers.
+        # By epochs: the greatest stable number in an answer, and what was read up to one: (after, up_to], numbers.
         self._stable: Final[dict[str, int]] = {}
         self._complete: Final[dict[str, list[tuple[int, int, frozenset[int]]]]] = {}
 
@@ -93,7 +93,7 @@ class BulkHistory:
                 self._committed(self._writing(commit), stages, is_repeated=committed.is_repeated)
 
     def unanswered(self, ask: Ask) -> None:
-        """It was under way in a crash, or refused: nobody knows what was done."""
+        """Note a request that a crash interrupted or the node refused: whether it was carried out is unknown."""
         match ask.operation:
             case RemoveRange() as wanted:
                 self._promises.lost(wanted.max_messages)
@@ -140,7 +140,7 @@ class BulkHistory:
                 self._promises.ended(uid, None)
             self._promises.lost(part.count - len(part.read))
         if not wish.after:
-            # Perhaps it was forgotten, or its queue deleted, and it begins again: what it had before is over.
+            # Perhaps the claim was forgotten, or its queue deleted, and it begins again: earlier parts do not count.
             for key in [key for key in self._parts if key[0] == wish.claim and key[1] >= number]:
                 del self._parts[key]
         if count and self._parts.setdefault((wish.claim, number), Part(count)).count != count:
@@ -157,7 +157,7 @@ class BulkHistory:
     # Stages.
 
     def _writing(self, given: BatchOfQuery) -> Writing:
-        """The same for all runs."""
+        """The batch, which is the same for all runs."""
         batch = PlannedBatch.of(given)
         return self._batches.setdefault((batch.query, batch.number, batch.to), Writing())
 
@@ -166,14 +166,14 @@ class BulkHistory:
             self._promises.unseen(draft.uid)
 
     def _committed(self, writing: Writing, stages: tuple[str, ...], *, is_repeated: bool) -> None:
-        """One of the commits of a batch was done: this one, or one that was not answered."""
+        """One commit of a batch was carried out: this one, or an earlier one without an answer."""
         if writing.is_done:
             if not is_repeated:
                 raise Violation("a batch was committed twice")
             return
         candidates = writing.unanswered if is_repeated else [stages]
         if not candidates:
-            raise Violation("a batch is said to be done, and nobody has committed it")
+            raise Violation("a batch is said to be done, and no client has committed it")
         chosen = {stage for each in candidates for stage in each}
         others = [stage for stage in writing.stages if stage not in chosen]
         self._hide([draft for _, draft in _drafts(writing, others)])

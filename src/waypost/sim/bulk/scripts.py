@@ -1,4 +1,4 @@
-"""Scripts of bulk clients. They go on in the next life of the host where they were in the last."""
+"""Scripts of bulk clients. After a restart of the host they go on from their checkpoints."""
 
 from collections.abc import Callable, Generator
 from dataclasses import replace
@@ -44,7 +44,7 @@ from waypost.sim.model.records import SEQUENCE
 _LEASES: Final = (0.2, 1.0, 3600.0)
 _SIZES: Final = (1, 500, 1000, 1 << 20)
 
-# The claim or its queue is not what it was.
+# The claim or its queue has changed.
 _LOST: Final = (
     HResult.MQ_ERROR_TRANSACTION_SEQUENCE,
     HResult.MQ_ERROR_QUEUE_NOT_FOUND,
@@ -59,12 +59,12 @@ Asked = Generator[Ask | Pause, Result, None]
 
 
 def _ask(operation: OnQueue) -> Ask:
-    """Of a queue that has its key for a name."""
+    """An operation on a queue that has its key for a name."""
     return Ask(changed(operation, name=name_of(operation.name)))
 
 
 def streamer(client: Client[LocalHost]) -> Script:
-    """It reads what is new, up to the stable number, and removes it if it drains the queue."""
+    """Read new messages, up to the stable number, and remove them if the client drains the queue."""
     rng = client.host.rng
     streams = client.host.simulation.checkpoints.streams
     note = streams.setdefault(client.name, Stream(_some_key(client), is_draining=rng.random() < 0.4))
@@ -93,13 +93,13 @@ def streamer(client: Client[LocalHost]) -> Script:
             limit = rng.choice((1, 3, 20))
             yield _ask(RemoveRange(name=note.key, up_to=note.after, max_messages=limit, epoch=note.epoch))
         if rng.random() < 0.2:
-            # A query that begins again from its start, or from anywhere.
+            # A query that starts again from its beginning, or from any number.
             note.after = rng.randint(0, note.after)
         yield Pause(rng.choice((0.0, 0.02, 0.2)))
 
 
 def _some_key(client: Client[LocalHost]) -> str:
-    """More often than not a queue that is written to in transactions, so that numbers are not stable at once."""
+    """More often than not a transactional queue, so that numbers are not stable at once."""
     rng = client.host.rng
     keys = [plan.key for plan in client.host.swarm.plans if plan.transactional]
     return rng.choice(keys) if keys and rng.random() < 0.5 else any_key(client)
@@ -116,7 +116,7 @@ def _read(client: Client[LocalHost], wanted: ReadRange) -> Asked:
 
 
 def claimer(client: Client[LocalHost]) -> Script:
-    """It takes parts, reads them, and says with the next question that they are processed; or not."""
+    """Claim parts and read them; the next request says that they are processed, or does not."""
     rng = client.host.rng
     note = client.host.simulation.checkpoints.claims.setdefault(client.name, Claiming(client.name, _some_key(client)))
     for _ in range(rng.randint(3, 10)):
@@ -173,7 +173,7 @@ def _process(client: Client[LocalHost], note: Claiming, claimed: Claimed, wish: 
 
 
 def stager(client: Client[LocalHost]) -> Script:
-    """It writes batches, each until it is known to be committed."""
+    """Write batches, each until its commit is confirmed."""
     host, rng = client.host, client.host.rng
     keys = [plan.key for plan in host.swarm.plans if plan.transactional]
     if not keys:
@@ -191,7 +191,7 @@ def stager(client: Client[LocalHost]) -> Script:
             # Others commit meanwhile, and some leases end.
             yield Pause(rng.choice((0.1, 0.1, 0.3, 1.2)))
         if rng.random() < 0.2:
-            # What a task leaves that is killed.
+            # A killed task leaves its stages behind.
             yield from _write(client, batch, keys)
         if rng.random() < 0.2:
             plan = rng.choice([plan for plan in host.swarm.plans if plan.transactional])
@@ -233,7 +233,7 @@ def _write(
 
 
 def _repeat(client: Client[LocalHost], batch: PlannedBatch, keys: list[str], stages: list[str]) -> Asked:
-    """The same batch again, with the same stages or new ones, or one that is long done."""
+    """Write the same batch again, with the same stages or new ones, or one that was done long ago."""
     rng = client.host.rng
     run = rng.choice((batch.run, rng.randbytes(16), NULL_GUID))
     again = replace(batch, run=run)
@@ -271,7 +271,7 @@ def _groups(client: Client[LocalHost], keys: list[str]) -> list[StagedMessages]:
 
 
 def watcher(client: Client[LocalHost]) -> Script:
-    """It looks, and changes nothing."""
+    """Look at queues without changing them."""
     rng = client.host.rng
     for _ in range(rng.randint(2, 8)):
         key = _some_key(client)
@@ -290,7 +290,7 @@ BULK_SCRIPTS: Final[dict[str, Callable[[Client[LocalHost]], Script]]] = {
 
 
 def end_bulk(client: Client[LocalHost]) -> Asked:
-    """Nothing is claimed or staged any more, and every queue is read once more from its start."""
+    """Release all claims and stages, and read every queue once more from its start."""
     host, rng = client.host, client.host.rng
     if host.swarm.bulk is None:
         return

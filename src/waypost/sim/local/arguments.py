@@ -1,4 +1,4 @@
-"""The queues of the one host by their keys, and its messages: what is planned, and what the engine makes of it."""
+"""The queues of the one host by their keys, and its messages: as planned, and as the engine makes them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,12 +64,12 @@ class Draft(PlannedMessage):
 
     @property
     def size(self) -> int:
-        """The length of the packet is not for the model to know."""
+        """The length of the packet, which the model does not compute."""
         assert self.message is not None
         return len(packet_of(self.message))
 
     def send_to(self, key: str, *, is_transactional: bool) -> None:
-        """Make the message that the node makes of it, as far as its size depends on it."""
+        """Make the message that the node makes of the draft, as far as its size depends on it."""
         message = self.message = _like(self.properties, computer=COMPUTER)
         message.body = self.body
         message.destination_queue_format_name = format_name(key)
@@ -86,7 +86,7 @@ def new_properties(*, allow_peek_when_locked: bool, **given: Any) -> MessageProp
 
 
 def send_of(key: str, drafts: tuple[Draft, ...], transaction: bytes | None) -> Send:
-    """To send messages that differ in their bodies alone, which are of one length."""
+    """Operation that sends messages which differ only in their bodies, all of one length."""
     return Send(
         name=name_of(key),
         like=drafts[0].properties,
@@ -110,5 +110,5 @@ def _like(properties: MessageProperties, *, computer: str) -> Message:
     return message
 
 
-# What the node has to be told of a message beside its properties.
+# Arguments for the node beside the properties of a message.
 ATTRIBUTES: Final = tuple(Patch(module, "message_like", _like) for module in (message_calls, bulk_writing))

@@ -1,4 +1,4 @@
-"""The invariants that are checked on node, store and model: those after every event, and the thorough ones."""
+"""The invariants of node, store and model: those checked after every event, and the thorough ones."""
 # ruff: noqa: SLF001, memory is what is checked
 
 from collections.abc import Iterator, Sequence
@@ -58,7 +58,7 @@ def stored_counters(store: MemoryStore) -> Counters:
 
 
 def check_counters(counters: Counters, given: Counters) -> None:
-    """After a restart: what somebody was told is not given again."""
+    """After a restart: numbers that a client has seen are not given again."""
     for name in ("sequential_id", "ordinal", "number"):
         if getattr(counters, name) < getattr(given, name):
             raise Violation(
@@ -67,18 +67,18 @@ def check_counters(counters: Counters, given: Counters) -> None:
 
 
 def check_touched(node: Node, model: Model) -> None:
-    """The queues that changed are as they have to be, in order, and counted."""
+    """Check that the queues that changed have the right messages, in order, and the right counts."""
     touched, queues = model.state.touched, node.manager.collection.by_number
     for number, due_queue in touched.items():
         queue = queues.get(number)
         if queue is None:
-            raise Violation(f"the queue {due_queue.key} is gone, and nobody deleted it")
+            raise Violation(f"the queue {due_queue.key} is gone, and no client deleted it")
         _check_contents(queue, due_queue)
     touched.clear()
 
 
 def check_counts(node: Node, model: Model) -> None:
-    """After every event: bytes, numbers and memory are what the messages account for."""
+    """After every event: bytes, numbers and memory correspond to the messages."""
     state, manager = model.state, node.manager
     if manager.total_bytes != state.total_bytes:
         raise Violation(
@@ -91,12 +91,12 @@ def check_counts(node: Node, model: Model) -> None:
     volatile = len(node.messages._volatile)
     if volatile != state.volatile:
         raise Violation(
-            f"{volatile} messages are in memory for good, and {state.volatile} are express or held by a transaction"
+            f"{volatile} messages are only in memory, and {state.volatile} are express or held by a transaction"
         )
 
 
 def check_index(node: Node) -> None:
-    """Thorough: every message that can be searched is found by its identifier, where it is."""
+    """Thorough: every searchable message is found by its identifier, at its place."""
     unknown = 0
     for queue in node.manager.collection.by_number.values():
         untagged = set(queue.positions.untagged(START, _ALL))
@@ -109,21 +109,21 @@ def check_index(node: Node) -> None:
             if lookup_id not in [message.lookup_identifier for _, message in found]:
                 raise Violation(f"the message {identifier} of {queue} is not found by its identifier")
             if queue.positions.before(lookup_id) != before:
-                raise Violation(f"{before} messages of {queue} come before {identifier}, and another number is told")
+                raise Violation(f"{before} messages of {queue} come before {identifier}, and the node says otherwise")
     if unknown > node.index.unknown:
-        raise Violation(f"{unknown} messages cannot be searched, and the index says {node.index.unknown}")
+        raise Violation(f"{unknown} messages are not searchable, and the index says {node.index.unknown}")
 
 
 def due_with_index(node: Node, due: float | None) -> float | None:
-    """When the next tick is due, with the messages that are read behind a start."""
+    """The time of the next tick, including those for messages that are read after a start."""
     deadlines = (due, node.index.deadline)
     return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
 
 def check_deadline(node: Node, due: float | None, now: Now) -> None:
-    """The node wakes up when a wait or a message's time ends: not later, and not for nothing.
+    """Check that the node wakes up when a wait or the time of a message ends: not later, and not without need.
 
-    A time that is over means now.
+    A time in the past means now.
     """
     deadline = node.next_deadline(now)
     if deadline is None or due is None:
@@ -137,13 +137,11 @@ def check_deadline(node: Node, due: float | None, now: Now) -> None:
 
 def check_durable(ask: object, answer: Answer, model: Model) -> None:
     if answer.needs > model.disk.durable:
-        raise Violation(
-            f"{ask} was answered before it was durable: batch {answer.needs} of {model.disk.durable} that are"
-        )
+        raise Violation(f"{ask} was answered before it was durable: batch {answer.needs}, and {model.disk.durable} are")
 
 
 def check_value(ask: object, answer: Answer, messages: Sequence[Message]) -> None:
-    """An answer brings the right messages."""
+    """Check that an answer brings the right messages."""
     if len(messages) != len(answer.messages):
         raise Violation(f"{ask} brought {len(messages)} messages, and {len(answer.messages)} were due")
     for due, counts, message in zip(answer.messages, answer.counts, messages, strict=True):
@@ -187,7 +185,7 @@ def check_all(node: Node, model: Model, now: Now) -> None:
 
 
 def check_states(node: Node, model: Model) -> None:
-    """Nothing is locked that nobody holds, and the other way round."""
+    """Check that a message is locked if and only if something holds it."""
     for number, due_queue in model.state.by_number.items():
         queue = node.manager.collection.by_number[number]
         _check_states(queue, due_queue)
@@ -195,14 +193,14 @@ def check_states(node: Node, model: Model) -> None:
 
 
 def check_connections(node: Node, model: Model) -> None:
-    """The node knows those of remote readers that are there."""
+    """Check that the node has exactly the present connections of remote readers."""
     if node.remote is not None and list(node.remote.connections) != model.remote.connections:
         due = len(model.remote.connections)
         raise Violation(f"remote readers have {len(node.remote.connections)} connections, and {due} were due")
 
 
 def check_left_behind(node: Node) -> None:
-    """When no remote reader is left: nothing of them is in memory."""
+    """When no remote reader is left: check that nothing of them is in memory."""
     remote = node.remote
     if remote is None:
         return
@@ -217,7 +215,7 @@ def check_left_behind(node: Node) -> None:
 
 
 def check_store(store: MemoryStore, model: Model) -> None:
-    """Thorough, when nothing is on its way: the store holds what has to be durable, whole, and nothing else."""
+    """Thorough, when nothing is pending: the store holds all durable records, complete, and nothing else."""
     disk = model.disk
     found = store.scan(Table.MESSAGES, limit=_ALL)
     due = {keys.message_key(*place): saved for place, saved in disk.messages.items()}
@@ -249,7 +247,7 @@ def check_store(store: MemoryStore, model: Model) -> None:
 
 
 def check_memory(node: Node) -> None:
-    """When nothing is on its way: what is durable is not in memory."""
+    """When nothing is pending: durable messages are not in memory."""
     if node.messages._pending:
         raise Violation(f"{len(node.messages._pending)} durable messages are still in memory")
     if node.messages._submitted or node.messages.unwritten_bytes:
@@ -273,7 +271,7 @@ def _check_contents(queue: Queue, due_queue: ModelQueue) -> None:
         (lookup_id for lookup_id in due_queue.order if messages[lookup_id].state is State.AVAILABLE), BEHIND_ALL
     )
     if queue.positions.next_available(START) != first:
-        raise Violation(f"the first message that {due_queue.key} can give is not the one that is due")
+        raise Violation(f"the first message that {due_queue.key} offers is not the one that is due")
 
 
 def _explain(order: list[int], queue: ModelQueue) -> None:
@@ -283,7 +281,7 @@ def _explain(order: list[int], queue: ModelQueue) -> None:
     if lost:
         raise Violation(f"{queue.key} has lost {', '.join(map(str, lost))}")
     extra = [f"{lookup_id:#x}" for lookup_id in order if lookup_id not in queue.messages]
-    raise Violation(f"{queue.key} has {', '.join(extra)}, which should be gone or never was sent")
+    raise Violation(f"{queue.key} has {', '.join(extra)}, which should be gone or was never sent")
 
 
 def _check_states(queue: Queue, due_queue: ModelQueue) -> None:
@@ -292,17 +290,17 @@ def _check_states(queue: Queue, due_queue: ModelQueue) -> None:
         if _STATES.get(state) is not message.state:
             raise Violation(f"{message} in {due_queue.key} is {state.name}, and {message.state.name} was due")
         if queue.positions.is_shown(lookup_id) is not message.is_shown:
-            raise Violation(f"{message} in {due_queue.key} is shown to peeks as it should not be, or hidden")
+            raise Violation(f"peeks see {message} in {due_queue.key} and should not, or the other way round")
 
 
 def _check_attributes(queue: Queue, due_queue: ModelQueue) -> None:
     attributes, plan = queue.attributes, due_queue.plan
     found = attributes.quota, attributes.journaling, attributes.transactional
     if found != (plan.quota, plan.journaling, plan.transactional):
-        raise Violation(f"{due_queue.key} is not what it was made: {found} instead of {plan}")
+        raise Violation(f"{due_queue.key} has changed since it was created: {found} instead of {plan}")
     waiting = [len(handle.waits) for handle in due_queue.waiting.values()]
     if [len(descriptor.waiting) for descriptor in queue.waiting.values()] != waiting:
-        raise Violation(f"other reads wait on {due_queue.key} than those that are due")
+        raise Violation(f"the reads that wait on {due_queue.key} are not those that are due")
     if len(queue.descriptors) != len(due_queue.handles):
         raise Violation(
             f"{due_queue.key} is open {len(queue.descriptors)} times, and {len(due_queue.handles)} were due"
@@ -318,7 +316,7 @@ def _check_totals(store: MemoryStore, totals: dict[int, TotalsRecord]) -> None:
 
 
 def _check_positions(store: MemoryStore, model: Model) -> None:
-    """There is a record of a position for a message that expires, and for one that was purged and is locked."""
+    """Check for a record of the position of each message that expires, and of each that was purged and is locked."""
     due: list[tuple[bytes, int]] = []
     for place, saved in sorted(model.disk.messages.items()):
         flags = (PURGE_PENDING if saved.is_purged else 0) | (0 if saved.message.expiry is None else EXPIRES)
@@ -327,7 +325,7 @@ def _check_positions(store: MemoryStore, model: Model) -> None:
     found = [(key, PositionRecord.decode(value).flags) for key, value in store.scan(Table.POSITIONS, limit=_ALL)]
     wrong = [_place(key, flags) for key, flags in found if (key, flags) not in due]
     if wrong:
-        raise Violation(f"the store says {', '.join(wrong)}, which is not so")
+        raise Violation(f"the store says {', '.join(wrong)}, which is wrong")
     lost = [_place(key, flags) for key, flags in due if (key, flags) not in found]
     if lost:
         raise Violation(f"the store does not say {', '.join(lost)}")

@@ -1,4 +1,4 @@
-"""A node and the model beside it: both are asked the same, and have to agree."""
+"""A node and the model beside it: both get the same requests, and have to agree."""
 
 from collections.abc import Callable
 from typing import Final
@@ -21,7 +21,7 @@ from waypost.store.memory import MemoryStore
 
 
 class ComparedNode:
-    """The node of one life after the other, all on one store, and the one model.
+    """The nodes of all lives, one after the other on one store, and the one model.
 
     After every `interval`th event the queues that changed are compared message by message, which takes a while.
     """
@@ -35,7 +35,7 @@ class ComparedNode:
         self._compared = 0
 
     def start(self, node: Node, store: MemoryStore, now: Now) -> None:
-        """Both begin with what is durable."""
+        """Start both from the durable state."""
         self.node, model = node, self.model
         counters = checks.stored_counters(store)
         self._told.number = model.disk.highest_queue
@@ -48,7 +48,7 @@ class ComparedNode:
         check_bulk(node, model)
 
     def asked(self, call: Call, ask: Ask, status: HResult) -> None:
-        """The node was asked, with this outcome, or MQ_OK if it is under way. Now the model is."""
+        """Pass to the model a request that the node got, with the node's outcome, or MQ_OK if it is under way."""
         due = self._ask_model(call, ask)
         if status is not due:
             raise Violation(f"{ask} ended with {status.name}, and {due.name} was due")
@@ -59,7 +59,7 @@ class ComparedNode:
         self.model.tick(now, works=works)
 
     def compare(self, now: Now) -> float | None:
-        """What was changed is the same on both sides. When the next tick is due, on the monotonic clock."""
+        """Compare the changes of both sides. Returns the time of the next tick, on the monotonic clock."""
         checks.check_counts(self.node, self.model)
         deadline = checks.due_with_index(self.node, self.model.next_deadline(now, works=not self.node.kernel.is_behind))
         self._compared += 1
@@ -70,7 +70,7 @@ class ComparedNode:
         return deadline
 
     def answered(self, key: Key, ask: object, result: Result) -> Answer:
-        """The node has answered: that was due, it is the right answer, and what it says is durable."""
+        """Check an answer of the node: it was due, it is the right one, and the changes behind it are durable."""
         answer = self.model.expected.pop(key)
         if answer.again is not None:
             self.model.expected[key] = answer.again
@@ -89,7 +89,7 @@ class ComparedNode:
                 self._tell(message)
         return answer
 
-    # ModelRemote readers.
+    # Remote readers.
 
     def tell(
         self,
@@ -113,7 +113,7 @@ class ComparedNode:
             self.model.end()
 
     def remote_answered(self, call: RemoteCall, status: int, reply: object) -> Answer:
-        """A fault has no reply."""
+        """Compare the end of a remote call. A fault has no reply."""
         answer = self.model.expected.pop(call.request)
         call.line.answers.pop(call.request, None)
         if status != answer.status or (reply is None) is not answer.is_fault:
@@ -140,8 +140,8 @@ class ComparedNode:
         return HResult.MQ_OK
 
     def _tell(self, message: Message) -> None:
-        """Numbers that somebody knows are never given again."""
+        """Check that numbers a client knows are never given again."""
         self._told.sequential_id = max(self._told.sequential_id, message.lookup_identifier & SEQUENCE)
-        # One that was not decoded yet stays so: that costs more than all else here.
+        # A message that is not decoded yet stays so: decoding costs more than everything else here.
         if type(message) is Message:
             self._told.ordinal = max(self._told.ordinal, message.identifier.ordinal)

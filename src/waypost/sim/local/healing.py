@@ -1,4 +1,4 @@
-"""The second phase: nothing fails any more, so everything must come to its end and every queue be emptied."""
+"""The second phase: nothing fails any more, so everything must finish and every queue must become empty."""
 
 from waypost.api.local import CancelReads
 from waypost.api.operations import CloseQueue, Receive
@@ -30,7 +30,7 @@ def healer(client: Client[LocalHost]) -> Script:
     for key in list(model.opened.shared):
         yield Ask(CancelReads(name=name_of(key)))
     yield from end_bulk(client)
-    # What is received leads to copies and acknowledgments in the queues that come last.
+    # A received message leads to copies and acknowledgments in the queues that come last.
     for queue in sorted(model.state.queues.values(), key=_turn):
         if not queue.key.endswith("$"):
             name = name_of(queue.key)

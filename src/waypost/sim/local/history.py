@@ -1,7 +1,7 @@
-"""Promises to clients, without the model: who was promised what, and whether the promise was kept.
+"""Promises to clients, without the model: which client was promised what, and whether the promise was kept.
 
-A recoverable message whose send was acknowledged comes out once, unless somebody purged or deleted its queue, its time
-ended, or a receive was under way when the host crashed; what was refused and what an aborted transaction sent never
+A recoverable message with an acknowledged send comes out once, unless a client purged or deleted its queue, its time
+ended, or a receive was under way when the host crashed; refused messages and those of aborted transactions never
 comes out; nothing comes out twice.
 """
 
@@ -46,7 +46,7 @@ class History:
         self._received: Final[dict[int, None]] = {}
         self._aborted: Final[dict[int, None]] = {}
         self._refused_sends: Final[dict[int, None]] = {}
-        # What may be gone for a reason that nobody was told.
+        # Messages that may be gone without a notice to a client.
         self._uncertain: Final[dict[int, None]] = {}
         self._lost_receives = 0
         self._cleared: Final[dict[str, None]] = {"admin": None}
@@ -98,15 +98,15 @@ class History:
         else:
             self.clears(key_of(operation.name))
 
-    # What remote readers know.
+    # Knowledge of remote readers.
 
     def ending(self, uid: int) -> None:
-        """One of them is about to say that the message has arrived. Whether that is heard is not known yet."""
+        """A remote reader is about to say that the message has arrived. The node may not receive that."""
         self._uncertain[uid] = None
         self._aborted.pop(uid, None)
 
     def ended(self, uid: int, transaction: bytes | None) -> None:
-        """It was heard: the message is gone for good, or with its transaction."""
+        """The node received it: the message is gone, by itself or with its transaction."""
         self._uncertain.pop(uid, None)
         if transaction is None:
             self._receive(uid)
@@ -114,45 +114,45 @@ class History:
             self._receives.setdefault(transaction, []).append(uid)
 
     def not_ended(self, uid: int) -> None:
-        """The node does not want to hear it: the message is for others."""
+        """The node refused it: the message is for others."""
         self._uncertain.pop(uid, None)
 
-    # What clients of the bulk interface know.
+    # Knowledge of clients of the bulk interface.
 
     def seen(self, draft: Draft, key: str) -> None:
-        """Its batch is committed, so it has to come out."""
+        """The batch of the message is committed, so it has to come out."""
         self._uncertain.pop(draft.uid, None)
         self._aborted.pop(draft.uid, None)
         self._sent[draft.uid] = draft, key
 
     def unseen(self, uid: int) -> None:
-        """It is staged, or was, and its batch is done without it: it must never come out."""
+        """The message is or was staged, and its batch is done without it: it must never come out."""
         if uid in self._received:
             raise Violation(f"the message <{uid}> was received, and never committed")
         self._uncertain.pop(uid, None)
         self._aborted[uid] = None
 
     def lost(self, count: int) -> None:
-        """So many may have been received, and nobody knows which."""
+        """This number of messages may have been received; which ones is unknown."""
         self._lost_receives += count
 
     def uid_in(self, packet: bytes, key: str) -> int | None:
         return uid_in(packet, key)
 
     def clears(self, key: str) -> None:
-        """Somebody purges or deletes the queue."""
+        """A client purges or deletes the queue."""
         self._cleared[key.partition(";")[0]] = None
 
     def moves(self, here: str, there: str) -> None:
-        """Somebody moves a message between these queues."""
+        """A client moves a message between these queues."""
         self._moves.setdefault(here.partition(";")[0], {})[there.partition(";")[0]] = None
 
     def enlists(self, identifier: bytes) -> None:
-        """One of them begins a transaction that a coordinator is to end."""
+        """A client begins a transaction that a coordinator is to end."""
         self._external[identifier] = None
 
     def crashed(self, asks: Iterable[Ask]) -> None:
-        """These were under way. What a transaction did is gone with it, if nobody had asked to commit."""
+        """A crash with these requests under way. A transaction is undone unless its commit was requested."""
         asked: dict[bytes, None] = dict(self._external)
         for ask in asks:
             self._bulk.unanswered(ask)
@@ -176,7 +176,7 @@ class History:
         self._cursors.clear()
 
     def drained(self) -> None:
-        """Every queue was emptied: what was promised must have come."""
+        """Every queue was emptied: each promised message must have come."""
         missing = [
             draft.uid
             for draft, key in self._sent.values()
@@ -233,7 +233,7 @@ class History:
         if uid in self._aborted:
             raise Violation(f"the message <{uid}> of a transaction that was aborted was received")
         if uid in self._refused_sends:
-            raise Violation(f"the message <{uid}> was received, and its sender was told that it is refused")
+            raise Violation(f"the message <{uid}> was received, and its sender got the answer that it is refused")
         self._received[uid] = None
 
 
@@ -242,11 +242,11 @@ def _transaction(operation: Send | Receive) -> bytes | None:
 
 
 def uid_in(packet: bytes, key: str) -> int | None:
-    """Which message of an application this is, if it comes from a queue of theirs."""
+    """The uid of the message in a packet, or None if it does not come from a queue of applications."""
     found = None if _is_aside(key) else MARK.search(packet)
     return None if found is None else int(found[1])
 
 
 def _is_aside(key: str) -> bool:
-    """Where copies go, and acknowledgments that bring a body back."""
+    """Whether the queue holds copies, or acknowledgments that return a body."""
     return key.partition(";")[0] in ("", "admin") or key.endswith(";journal")

@@ -1,6 +1,6 @@
 """The one host of a local simulation, with the model beside its node, and remote readers.
 
-Node and model are asked the same; see waypost.sim.local.compared_node.
+Node and model get the same requests; see waypost.sim.local.compared_node.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,7 +56,7 @@ class LocalHost(Host["LocalSimulation"]):
         self.start()
 
     def think(self) -> float:
-        """Applications leave some time to remote readers, for whom every step is a way there and back."""
+        """Let applications leave some time to remote readers, which need a round trip for every step."""
         pace = 1 if self._remote is None or self.simulation.is_healing else 8
         return super().think() * pace
 
@@ -65,12 +65,12 @@ class LocalHost(Host["LocalSimulation"]):
         return Settings(COMPUTER, quota=self.swarm.limits.quota, remote=serving)
 
     def _new_guid(self) -> bytes:
-        """The model is told: a stage is on the disk under its GUID, also if its answer never comes."""
+        """A new GUID, which the model learns too: a stage is on the disk under its GUID, even without an answer."""
         guid = self.model.known.last_guid = super()._new_guid()
         return guid
 
     def _starting(self) -> None:
-        """What the store has is what the model knows to be durable."""
+        """Check that the store has exactly what the model knows to be durable."""
         self.reenlisted = []
         checks.check_store(self.disk.store, self.model)
 
@@ -90,7 +90,7 @@ class LocalHost(Host["LocalSimulation"]):
             self._remote.went_down()
 
     def _close_connections(self) -> None:
-        """The node says goodbye to everybody."""
+        """The node closes all connections."""
         if self._remote is not None:
             self._stop_remote()
 
@@ -108,7 +108,7 @@ class LocalHost(Host["LocalSimulation"]):
         return status
 
     def _key(self, ask: Ask, request: int) -> object:
-        """A coordinator is not answered by number, but with a promise about a transaction."""
+        """The answer to a coordinator has no request number: it is a promise about a transaction."""
         asked = ask.operation
         return asked.identifier if isinstance(asked, Coordinate) and not asked.is_in_doubt else request
 
@@ -120,7 +120,7 @@ class LocalHost(Host["LocalSimulation"]):
         self._compared_node.tick(now)
 
     def _next_deadline(self, now: Now) -> float | None:
-        """After everything that changes node and model: they agree, and wake up in time."""
+        """After every change of node and model: check that they agree, and wake up in time."""
         return self._compared_node.compare(now)
 
     # Effects.
@@ -133,11 +133,11 @@ class LocalHost(Host["LocalSimulation"]):
 
     def _taking(self, effects: Sequence[Effect]) -> None:
         if self.model.disk.making and not any(type(effect) is Commit for effect in effects):
-            raise Violation("something was changed that has to last, and nothing of it is written")
+            raise Violation("something durable was changed, and no batch writes it")
 
     def _carry(self, effect: Connect | Write | Close | HoldReading | Resolve | SendDatagram | Notice) -> None:
         if self._remote is None:
-            raise Violation(f"{self.name} wants {effect!r} of a network that is not there")
+            raise Violation(f"{self.name} wants {effect!r}, and the simulation has no network")
         self._remote.carry(self, effect)
 
     def _tell_coordinator(self, effect: ToCoordinator) -> None:
@@ -171,7 +171,7 @@ class LocalHost(Host["LocalSimulation"]):
         self.history.answered(ask, result)
         return answer.messages
 
-    # ModelRemote readers.
+    # Remote readers.
 
     @property
     def remote_model(self) -> ModelRemote:
@@ -193,7 +193,7 @@ class LocalHost(Host["LocalSimulation"]):
     def tell_remote(
         self, tell_node: Callable[[RemoteReading, Now], object], tell_model: Callable[[ModelRemote], None] | None = None
     ) -> None:
-        """A fact of a connection, to the node and to the model."""
+        """Pass a fact of a connection to the node and to the model."""
         self.tell(lambda now: self._compared_node.tell(tell_node, tell_model, now))
 
     def remote_lost(self, connection: int) -> None:
@@ -211,7 +211,7 @@ class LocalHost(Host["LocalSimulation"]):
         self._schedule_tick(now)
 
     def answer_number(self, call: RemoteCall) -> int:
-        """Where the answer to a call stands among all answers."""
+        """The place of the answer to a call among all answers."""
         answer = self.model.expected.get(call.request)
         if answer is None:
             raise Violation(f"{call} is answered, and no answer was due")
@@ -237,13 +237,13 @@ class LocalHost(Host["LocalSimulation"]):
         return self.is_up and self.clients[0].is_done
 
     def check_healed(self) -> None:
-        """Everything came to its end: the queues are empty, nobody waits, nothing is left in memory or on the disk."""
+        """Check the end: the queues are empty, no client waits, nothing is left in memory or on the disk."""
         model, node = self.model, self.node
         if model.expected or model.readers.waits:
-            raise Violation(f"everything came to its end, but not {self.unanswered}")
+            raise Violation(f"healing has ended, and these requests have no answer: {self.unanswered}")
         left = [queue.key for queue in model.state.queues.values() if queue.order]
         if left or model.state.total_bytes:
-            raise Violation(f"the queues {left} cannot be emptied")
+            raise Violation(f"the queues {left} do not become empty")
         self._persisted(self.disk.finish())
         checks.check_all(node, model, self.now)
         checks.check_store(self.disk.store, model)

@@ -1,4 +1,4 @@
-"""A simulation of one host, with remote readers and bulk clients in some, and what is checked when it has healed."""
+"""A simulation of one host, in some seeds with remote readers and bulk clients, and its checks after healing."""
 
 from typing import Final
 
@@ -25,7 +25,7 @@ class LocalSimulation(Simulation[LocalHost]):
         self.swarm = draw(seed, self.rng)
         # The transactions that a coordinator has decided to commit, and whether that is done.
         self.decided: Final[dict[bytes, bool]] = {}
-        # What clients of the bulk interface remember, whatever happens to the host.
+        # Checkpoints of bulk clients, which outlive the host.
         self.checkpoints: Final = Checkpoints()
         # The remote readers, if there are any.
         drawn = self.swarm.readers

@@ -1,4 +1,4 @@
-"""Scripts of simulated applications. A script asks, is answered, and leaves what it opened to those after it."""
+"""Scripts of simulated applications. A script sends requests, gets answers, and leaves what it opened to the next."""
 
 from collections.abc import Callable, Generator
 from dataclasses import replace
@@ -39,12 +39,12 @@ _SEEK: Final[tuple[Seek, ...]] = ("first", "previous", "current", "next", "last"
 _ENDS: Final[tuple[Literal["first", "last"], ...]] = ("first", "last")
 # Seconds.
 _TIMEOUTS: Final = (0, 0, 0, 0.005, 0.05, 0.4)
-# The queue is not there, or somebody has it for himself.
+# The queue does not exist, or another client has it open exclusively.
 _AWAY: Final = (HResult.MQ_ERROR_QUEUE_NOT_FOUND, HResult.MQ_ERROR_SHARING_VIOLATION)
 
 
 def setup(client: Client[LocalHost]) -> Script:
-    """Make the queues, in every life: some may have been deleted."""
+    """Create the queues, in every life: some may have been deleted."""
     for plan in client.host.swarm.plans:
         if plan.key not in client.host.model.state.queues:
             yield Ask(plan.creation)
@@ -84,7 +84,7 @@ def receiver(client: Client[LocalHost]) -> Script:
 
 
 def transactional(client: Client[LocalHost]) -> Script:
-    """Over several queues. Some transactions are left alone."""
+    """Use transactions over several queues. Some are never ended."""
     rng = _rng(client)
     sends, receives = _choose_both(client)
     for _ in range(rng.randint(2, 6)):
@@ -100,7 +100,7 @@ def transactional(client: Client[LocalHost]) -> Script:
 
 
 def feeder(client: Client[LocalHost]) -> Script:
-    """It sends in transactions, several messages at a time, so that others have something to receive."""
+    """Send several messages at a time in transactions, so that others have something to receive."""
     rng = _rng(client)
     keys = [plan.key for plan in client.host.swarm.plans if plan.transactional]
     if not keys:
@@ -119,7 +119,7 @@ def feeder(client: Client[LocalHost]) -> Script:
 
 
 def browser(client: Client[LocalHost]) -> Script:
-    """With a cursor."""
+    """Read with a cursor."""
     rng = _rng(client)
     key = any_key(client)
     opened = (yield Ask(OpenCursor(queue=name_of(key)))) if rng.random() < 0.7 else Result(0, HResult.MQ_ERROR)
@@ -136,7 +136,7 @@ def browser(client: Client[LocalHost]) -> Script:
 
 
 def seeker(client: Client[LocalHost]) -> Script:
-    """By LookupIdentifier."""
+    """Read by LookupIdentifier."""
     rng = _rng(client)
     key = any_key(client)
     seen = [0]
@@ -148,7 +148,7 @@ def seeker(client: Client[LocalHost]) -> Script:
 
 
 def mover(client: Client[LocalHost]) -> Script:
-    """Between a queue and its subqueue, and now and then to a queue that is not related, which is refused."""
+    """Move between a queue and its subqueue, and now and then to an unrelated queue, which is refused."""
     rng = _rng(client)
     plans = client.host.swarm.plans
     plan, other = rng.choice([each for each in plans if each.transactional] or plans), rng.choice(plans).key
@@ -194,19 +194,19 @@ def administrator(client: Client[LocalHost]) -> Script:
 
 
 def _tell_commit(decided: dict[bytes, bool], identifier: bytes) -> Script:
-    """Unless another coordinator has told it by now. If the host ends before it hears, it asks at its next start."""
+    """End the transaction, unless another coordinator has by now. After a crash the host asks at its next start."""
     if not decided[identifier]:
         decided[identifier] = True
         yield Ask(Coordinate(Phase.COMMIT, identifier))
 
 
 def end_doubt(identifier: bytes, *, commits: bool) -> Ask:
-    """It is not answered."""
+    """Request that ends a transaction in doubt, without an answer."""
     return Ask(Coordinate(Phase.COMMIT_IN_DOUBT if commits else Phase.ABORT_IN_DOUBT, identifier), waits=False)
 
 
 def coordinator(client: Client[LocalHost]) -> Script:
-    """Somebody else's transactions. What was decided is remembered over the lives of the host."""
+    """Coordinate external transactions. Decisions are remembered over the lives of the host."""
     rng, host = _rng(client), client.host
     decided = host.simulation.decided
     for identifier in list(host.reenlisted):
@@ -226,7 +226,7 @@ def coordinator(client: Client[LocalHost]) -> Script:
             yield Pause(rng.choice((0.0, 0.1, 0.5)))
             if rng.random() < 0.7:
                 decided[identifier] = False
-                # The word may be long on its way.
+                # The decision may be on its way for a long time.
                 yield Pause(rng.choice((0.0, 0.1, 0.5)))
                 yield from _tell_commit(decided, identifier)
             else:
@@ -271,13 +271,13 @@ def _work(
 
 
 def _take_alone(key: str) -> Generator[Ask | Pause, Result, str | UnsetType]:
-    """The handle of an exclusive open, if others let the queue."""
+    """The handle of an exclusive open, if no other client has the queue open."""
     opened = yield Ask(OpenQueue(queue=name_of(key)))
     return opened.identifier if opened.is_ok else UNSET
 
 
 def _close(key: str) -> Ask:
-    """What operations have opened of the queue, for whomever."""
+    """Operation that closes the shared handles of the queue."""
     return Ask(CancelReads(name=name_of(key)))
 
 

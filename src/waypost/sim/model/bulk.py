@@ -1,6 +1,6 @@
 """The bulk interface in the model: the operations of waypost.api.bulk by the types of their records.
 
-Every answer rests on all that was done before it. What is claimed is in waypost.sim.model.claims, what is staged in
+Every answer depends on all that was done before it. Claims are in waypost.sim.model.claims, stages in
 waypost.sim.model.stages.
 """
 
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Openings:
-    """What of the model is needed: the queue that may be opened, whether the disk can write, and whether it has room
-    for something new. All raise Refused.
+    """The functions of the model that bulk operations use: find a queue to open, check that the disk can write, and
+    that it has room for new messages. All raise Refused.
     """
 
     queue: Callable[[str, AccessType], ModelQueue]
@@ -70,9 +70,9 @@ class Openings:
 
 @dataclass(slots=True)
 class Known:
-    """What outlives the process without being on the disk.
+    """State that outlives the process and is not on the disk.
 
-    The limits, which queue has which epoch, as was told, and the last GUID that the engine was given.
+    The limits, the epoch of each queue as clients know it, and the last GUID that the engine was given.
     """
 
     limits: BulkLimits
@@ -81,7 +81,7 @@ class Known:
 
     def check_epoch(self, queue: int, epoch: str) -> None:
         if self.epochs.setdefault(epoch, queue) != queue or list(self.epochs.values()).count(queue) > 1:
-            raise Violation(f"the queue {queue} says that its epoch is {epoch}, which it was not or another one has")
+            raise Violation(f"the queue {queue} has the epoch {epoch}, which has changed or is that of another queue")
 
 
 class Bulk:
@@ -109,7 +109,7 @@ class Bulk:
         }
 
     def restore(self) -> None:
-        """What is on the disk holds its messages again."""
+        """Restore the claims and stages on the disk, which hold their messages again."""
         for key, saved in sorted(self._state.disk.bulk.items(), key=lambda each: (each[0].queue, str(each[0].name))):
             if isinstance(saved, SavedClaim):
                 self.claims.restore(key, saved)
@@ -194,7 +194,7 @@ class Bulk:
         self._answer(call, check, max((row.lookup_id & SEQUENCE for row in rows), default=0))
 
     def _find_seq(self, call: Call, wanted: FindSeq) -> None:
-        """Before all time, behind all time, or anywhere between, as the clocks were."""
+        """Check a position by time: before all messages, after all, or anywhere between, as the clocks were."""
         queue, time = self._queue(wanted.name), wanted.time
         numbers = [0, *_numbers(_seen(queue, 0, SEQUENCE, "wait"))]
         due = numbers[:1] if time <= 0 else numbers[-1:] if time == float("inf") else numbers
@@ -221,7 +221,7 @@ class Bulk:
             self._state.marks.sometimes("messages removed up to a number")
         self._expect(call, due)
 
-    # ModelClaims.
+    # Claims.
 
     def _claim(self, call: Call, wish: Claim) -> None:
         self._openings.check_store()
@@ -256,7 +256,7 @@ class Bulk:
         due = self.claims.held(self._queue(wanted.name), call.now)
         self._answer(call, lambda found: _check_held(found.claims, due))
 
-    # ModelStages.
+    # Stages.
 
     def _stage(self, call: Call, wanted: Stage) -> None:
         self._openings.check_room()
@@ -274,7 +274,7 @@ class Bulk:
     def _list_batches(self, call: Call, wanted: ListBatches) -> None:
         self._expect(call, Batches(self.stages.batches_of(wanted.query)))
 
-    # How it is done.
+    # Helpers.
 
     def _queue(self, name: str, epoch: str = "") -> ModelQueue:
         queue = self._state.queues.get(key_of(name))
@@ -304,7 +304,7 @@ def _uncommitted(queue: ModelQueue) -> list[ModelMessage]:
 
 
 def _seen(queue: ModelQueue, after: int, up_to: int, locked: Locked) -> list[ModelMessage]:
-    """What a reader is shown of a range, in the order of arrival."""
+    """The messages that a reader of a range gets, in the order of arrival."""
     messages = sorted(queue.present(), key=lambda message: message.lookup_id & SEQUENCE)
     return [
         message
@@ -320,12 +320,12 @@ def _numbers(messages: "Sequence[ModelMessage] | Any") -> list[int]:
 
 
 def _check_plan(plan: PlannedRange, after: int, planned: list[int], parts: int) -> None:
-    """All that is planned is in one part, and the parts are about the same."""
+    """Check that each planned message is in one part, and that the parts have about the same size."""
     counts = plan.counts
     if sum(counts) != len(planned) or len(counts) != min(parts, len(planned)) or len(plan.bounds) != len(counts) + 1:
         raise Violation(f"the plan has parts of {counts} messages, and {len(planned)} in {parts} parts were due")
     if counts and max(counts) - min(counts) > 1:
-        raise Violation(f"the parts of the plan are of unlike counts: {counts}")
+        raise Violation(f"the parts of the plan have unequal counts: {counts}")
     ends = [planned[sum(counts[: part + 1]) - 1] for part in range(len(counts))]
     if plan.bounds != [after, *ends]:
         raise Violation(f"the parts of the plan end at {plan.bounds[1:]}, and their messages at {ends}")

@@ -1,4 +1,4 @@
-"""ModelClaims of the model: messages that are kept for one reader, part by part."""
+"""Claims of the model: messages that are held for one reader, part by part."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -23,7 +23,7 @@ Key = tuple[int, str]
 
 @dataclass(slots=True, eq=False)
 class Claim:
-    """`lookup_ids` are those of the part that is held; `steps` lack what was express and gone after a restart."""
+    """A claim. `lookup_ids` are those of the held part; `steps` lack express messages, which a restart loses."""
 
     lease_s: float
     max_aborts: int = 0
@@ -39,7 +39,7 @@ class Claim:
 
 
 class ModelClaims:
-    """`claims` are in the order in which they were asked for last, `limit` how many there may be."""
+    """All claims. `claims` is in the order of their last requests, `limit` the largest number of them."""
 
     def __init__(self, state: ModelState, transactions: ModelTransactions, limit: int) -> None:
         self._state: Final = state
@@ -137,7 +137,7 @@ class ModelClaims:
         ]
 
     def forget(self, queue: ModelQueue) -> None:
-        """The queue is deleted, and took its messages along."""
+        """Drop the claims on a queue that was deleted with its messages."""
         for key in [key for key in self.claims if key[0] == queue.number]:
             self._forget(key)
 

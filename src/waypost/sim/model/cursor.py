@@ -1,4 +1,4 @@
-"""A cursor of the model: where it stands, and what it says when it is asked."""
+"""A cursor of the model: its position, and its answers."""
 
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -16,7 +16,7 @@ class CursorState(Enum):
 
 @dataclass(slots=True, eq=False)
 class ModelCursor:
-    """At the end it remembers the last number that was given then: only later arrivals are behind it."""
+    """A cursor. At the end it remembers the last number that was given then: only later arrivals come after it."""
 
     queue: ModelQueue
     at: int = BEFORE_ALL
@@ -28,7 +28,7 @@ class ModelCursor:
         return self.mood in (CursorState.WAITS_TO_PEEK, CursorState.WAITS_TO_RECEIVE)
 
     def peek(self) -> ModelMessage | None:
-        """The message, or None if it has to be waited for."""
+        """The message, or None if the read has to wait for one."""
         if self.waits:
             raise Refused(HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION)
         return (

@@ -15,7 +15,7 @@ ARRIVED: Final = MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
 
 
 class ModelDelivery:
-    """It acts on the events of the state until there are none."""
+    """Delivery of acknowledgments and copies, for all events of the state."""
 
     def __init__(self, state: ModelState) -> None:
         self._state: Final = state
@@ -54,7 +54,7 @@ class ModelDelivery:
         self._state.accept(queue, answer)
 
     def _size(self, due: ModelMessage, message_class: MessageClass) -> int:
-        """The length of a packet is not for the model to know."""
+        """The length of the packet, which the model does not compute."""
         message = due.draft.message
         assert message is not None
         destination = str(message.destination_queue_format_name)

@@ -1,4 +1,4 @@
-"""The model's disk: its own batches beside those of the engine, and what has to be durable."""
+"""The disk of the model: its own batches beside those of the engine, and the records that have to be durable."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class SavedStep:
 
 @dataclass(frozen=True, slots=True)
 class SavedClaim:
-    """The last part of a claim that was processed, and the last one that was given, with its messages."""
+    """The last processed part of a claim, and the last part that was given out, with its messages."""
 
     lease_s: float
     max_aborts: int
@@ -56,7 +56,7 @@ class SavedClaim:
 
 @dataclass(frozen=True, slots=True)
 class SavedStage:
-    """What is staged for a batch of a query: the places of its messages."""
+    """The stage of a batch of a query: the places of its messages."""
 
     lease_s: float
     batch: PlannedBatch
@@ -65,7 +65,7 @@ class SavedStage:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A batch that is committed: by which run, with which stages, and how many messages."""
+    """A committed batch: its run, its stages, and its number of messages."""
 
     number: int
     run: bytes
@@ -81,8 +81,8 @@ class BulkKey:
     name: str | bytes | tuple[str, str | None]
 
 
-# The key says what it is: the number of a queue, the place of a message (queue, LookupIdentifier), the GUID of a
-# transaction, or something of the bulk interface.
+# The key shows the kind: the number of a queue, the place of a message (queue, LookupIdentifier), the GUID of a
+# transaction, or a key of the bulk interface.
 Key = int | tuple[int, int] | bytes | BulkKey
 SavedBulk = SavedClaim | SavedStage | tuple[Done, ...]
 Saved = SavedQueue | SavedMessage | tuple[SavedStep, ...] | SavedBulk
@@ -90,7 +90,7 @@ Change = tuple[Key, Saved | None]
 
 
 class ModelDisk:
-    """`durable` counts the batches of this life that are on the disk; `token` is the number of the one being made."""
+    """The disk. `durable` counts the batches of this life that are on it; `token` is that of the batch in progress."""
 
     __slots__ = ("_sealed", "bulk", "durable", "highest_queue", "making", "messages", "queues", "token", "transactions")
 
@@ -101,9 +101,9 @@ class ModelDisk:
         self.bulk: Final[dict[BulkKey, SavedBulk]] = {}
         self.token = 1
         self.durable = 0
-        # The highest number of a queue that ever was on the disk.
+        # The highest number of a queue that was ever on the disk.
         self.highest_queue = 0
-        # The changes of the batch that is being made.
+        # The changes in the batch in progress.
         self.making: list[Change] = []
         self._sealed: deque[list[Change]] = deque()
 

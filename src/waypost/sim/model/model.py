@@ -1,7 +1,7 @@
 """The model as a whole: the operations of applications by the types of their records, and those of a coordinator.
 
-Each raises Refused, or leads to an Answer in `expected`, now or when a wait ends. What the engine alone can know is
-told to it: the ids of handles and cursors, and how far the counters were at a start.
+Each raises Refused, or leads to an Answer in `expected`, now or when a wait ends. The model gets from the engine what
+only the engine can know: the ids of handles and cursors, and the values of the counters at a start.
 """
 
 from collections.abc import Callable
@@ -66,7 +66,7 @@ COMMITTED: Final = "CommitRequestDone"
 
 
 class Model:
-    """`trouble` says that the disk is full, and `is_low` that it is nearly, as the shell has told the node."""
+    """The model. `trouble` says that the disk is full, `is_low` that it is nearly full, as the shell reported them."""
 
     def __init__(self, marks: Marks, swarm: Swarm) -> None:
         self.marks: Final = marks
@@ -131,7 +131,7 @@ class Model:
         self._begin()
 
     def start_anew(self, queues: list[tuple[int, str]], now: Now) -> None:
-        """There is nothing on the disk: a new queue manager makes its own queues, with these numbers."""
+        """Start on an empty disk: a new queue manager makes its own queues, with these numbers."""
         state = self.state
         state.sequential_id, state.last_number = 0, max(number for number, _ in queues)
         state.begin(now)
@@ -142,7 +142,7 @@ class Model:
         self.end()
 
     def bring_back(self, sequential_id: int, last_number: int, now: Now) -> None:
-        """Bring back what is on the disk. The numbers are how far those in use may have come."""
+        """Restore everything on the disk. The numbers are upper bounds of those in use."""
         state, disk = self.state, self.disk
         state.sequential_id, state.last_number = sequential_id, last_number
         state.begin(now)
@@ -157,7 +157,7 @@ class Model:
         self.state.end()
 
     def tick(self, now: Now, *, works: bool) -> None:
-        """Without `works` what is done in parts waits for the disk."""
+        """Go on with the work done in parts; without `works` it waits for the disk."""
         self.begin(now)
         self._fire(now)
         if works:
@@ -165,7 +165,7 @@ class Model:
         self.end()
 
     def _fire(self, now: Now) -> None:
-        """All timers that are due, the earliest first, whoever has them."""
+        """Run all timers that are due, the earliest first."""
         while (at := self._next_timer()) is not None and at <= now.monotonic:
             moment = replace(now, monotonic=at)
             self.readers.tick(moment)
@@ -191,7 +191,7 @@ class Model:
         handler(call, asked)
 
     def _next_turn(self) -> None:
-        """What follows is another operation of the kernel."""
+        """End one operation of the kernel: the next step is another."""
         self.end()
         self.begin(self.state.now)
 
@@ -272,7 +272,7 @@ class Model:
         return self.state.new_queue(key, plan, parent)
 
     def _openable(self, key: str, access: AccessType) -> ModelQueue:
-        """The queue, if it may be opened with this access, while others have it open as they do."""
+        """The queue, if this access is allowed beside the present handles of others."""
         queue = self._find(key, access)
         self.readers.check_sharing(ModelHandle(0, queue, access, ShareMode.DENY_NONE))
         return queue
@@ -461,7 +461,7 @@ class Model:
         return identifier
 
     def _joined(self, operation: Send | Receive | MoveMessage) -> bytes | None:
-        """The transaction that an operation is part of, which begins with it if it says so."""
+        """The transaction of an operation, which begins with it if the operation says so."""
         if operation.transaction is UNSET:
             return None
         identifier = parse_guid(operation.transaction)
@@ -470,7 +470,7 @@ class Model:
             self._next_turn()
         return identifier
 
-    # What a coordinator asks.
+    # Requests of a coordinator.
 
     def _coordinate(self, _call: Call, asked: Coordinate) -> None:
         identifier, transactions = asked.identifier, self.transactions

@@ -1,4 +1,4 @@
-"""Handles of the model: those that operations share by the names of queues, and those that one client has alone."""
+"""Handles of the model: those that operations share, by the names of queues, and those of a single client."""
 
 from collections.abc import Callable
 from typing import Final
@@ -9,12 +9,12 @@ from waypost.sim.model.cursor import ModelCursor
 from waypost.sim.model.readers import Readers
 from waypost.sim.model.records import ModelHandle, ModelQueue, Refused
 
-# A shared handle with one of these is opened again: there may be another queue under the name.
+# A shared handle with one of these results is opened again: the name may belong to another queue now.
 _GONE: Final = (HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE, HResult.MQ_ERROR_INVALID_HANDLE)
 
 
 class ModelOpenedQueues:
-    """`next_turn` ends what is one operation of the kernel, and begins the next."""
+    """All handles. `next_turn` ends one operation of the kernel and begins the next."""
 
     def __init__(
         self, readers: Readers, find: Callable[[str, AccessType], ModelQueue], next_turn: Callable[[], None]
@@ -30,7 +30,7 @@ class ModelOpenedQueues:
         self._deleted: list[ModelQueue] = []
 
     def use(self, key: str, access: AccessType, work: Callable[[ModelHandle], None]) -> None:
-        """Do something with a queue through the handle that all share."""
+        """Work on a queue through the shared handle."""
         handle = self.shared.get(key, {}).get(access)
         if handle is not None:
             try:
@@ -62,7 +62,7 @@ class ModelOpenedQueues:
         return handle
 
     def close(self, key: str, *, keeps_sending: bool = False) -> None:
-        """Close what is open of a queue for all."""
+        """Close all shared handles of a queue."""
         for access in tuple(self.shared.get(key, ())):
             if not (keeps_sending and access is AccessType.SEND):
                 self._close_shared(key, access)
@@ -86,7 +86,7 @@ class ModelOpenedQueues:
         return handle
 
     def add_cursor(self, identifier: str, handle: ModelHandle, pointer: ModelCursor) -> None:
-        """The id is known. The handle may have been closed meanwhile."""
+        """Set the id of a handle, which may have been closed meanwhile."""
         if not handle.is_closed:
             handle.pointers[identifier] = pointer
             self._cursors[identifier] = handle

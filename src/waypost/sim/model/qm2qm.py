@@ -1,4 +1,4 @@
-"""qm2qm and qmcomm in the model: MS-MQQP 3.1 and MS-MQMP 3.1.4, as far as honest readers can tell."""
+"""qm2qm and qmcomm in the model: MS-MQQP 3.1 and MS-MQMP 3.1.4, as far as honest readers can observe."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,7 +19,7 @@ CANCELED: Final = HResult.MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT
 
 @dataclass(slots=True, eq=False)
 class FarQueue:
-    """A queue by the number that qmcomm gave away, for callers at one address. `reads` wait, or are about to end."""
+    """A queue under the number that qmcomm gave to callers at one address. `reads` wait, or are about to end."""
 
     handle: ModelHandle
     address: str
@@ -30,7 +30,7 @@ class FarQueue:
 
 @dataclass(slots=True, eq=False)
 class Reading:
-    """One read, and what its handle stands for when it has brought a message to be ended."""
+    """One read, and the object of its handle when it has brought a message to be ended."""
 
     server: "ModelQm2qm"
     queue: FarQueue
@@ -68,7 +68,7 @@ class Opened:
 
 
 class FarQueues:
-    """What qmcomm opens and qm2qm reads."""
+    """Queues that qmcomm opens and qm2qm reads."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts: Final = parts
@@ -104,7 +104,7 @@ class ModelQmcomm:
         self._parts.reply(call, answer)
 
     def cancelled(self, call: RemoteCall) -> None:
-        """Nothing waits here."""
+        """Do nothing: no call waits here."""
 
     def close_unread(self, queue: FarQueue) -> None:
         if not queue.is_read:
@@ -319,5 +319,5 @@ class ModelQm2qm:
 
 
 def _port(_call: RemoteCall, _record: Any) -> Answer:
-    """Ports and versions."""
+    """Answer the methods for ports and versions."""
     return Answer()

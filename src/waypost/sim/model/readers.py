@@ -40,7 +40,7 @@ class Readers:
         return handle.queue
 
     def check_sharing(self, handle: ModelHandle) -> None:
-        """One who denies receiving and one who receives exclude each other."""
+        """Open a handle. A handle that denies receiving and one that receives exclude each other."""
         for other in self.open_queue(handle).handles.values():
             denies = ShareMode.DENY_RECEIVE in (other.share, handle.share)
             if other.access.can_receive:
@@ -75,7 +75,7 @@ class Readers:
             self._transactions.release(message, PURGED)
 
     def new_pointer(self, handle: ModelHandle) -> Callable[[Any], None]:
-        """A cursor for a remote reader, whose answer has its number."""
+        """Open a cursor for a remote reader, which gets its number in the answer."""
         pointer = ModelCursor(self.open_queue(handle))
         return lambda reply: handle.pointers.update({reply.cursor: pointer})
 
@@ -115,7 +115,7 @@ class Readers:
         return min(deadlines) if deadlines else None
 
     def read(self, wait: Wait, timeout_ms: int | None, *, goes_on: bool = False) -> None:
-        """Read the first message, or that at the pointer; a peek that `goes_on` moves the pointer on before."""
+        """Read the first message, or that at the cursor; a peek that `goes_on` moves the cursor first."""
         message = self.begin(wait, timeout_ms, self._state.now, goes_on=goes_on)
         if message is not None:
             self._show(wait, message)
@@ -124,7 +124,7 @@ class Readers:
         self._show(wait, self.find(wait, found))
 
     def begin(self, wait: Wait, timeout_ms: int | None, now: Now, *, goes_on: bool) -> ModelMessage | None:
-        """The message that is there for a read, which has it from now on, or None if the read waits."""
+        """The message for a read, which holds it from now on, or None if the read waits."""
         message = self._message_for(wait, goes_on=goes_on, can_wait=timeout_ms != 0)
         if message is None:
             self._wait(wait, timeout_ms, now)
@@ -133,7 +133,7 @@ class Readers:
         return message
 
     def find(self, wait: Wait, found: tuple[int, MessageSeekAction]) -> ModelMessage:
-        """The same by LookupIdentifier, where nothing waits."""
+        """Read by LookupIdentifier, which never waits."""
         queue, access = self.open_queue(wait.handle), wait.handle.access
         if not (access.can_receive if wait.takes else access.can_peek):
             raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
@@ -187,7 +187,7 @@ class Readers:
         handle.queue.waiting[handle.opened_by] = handle
 
     def _offer(self, queue: ModelQueue, message: ModelMessage) -> None:
-        """To the handles in the order in which they began to wait, and to the waits of each; a receive ends it."""
+        """Offer a message to the handles in the order in which they began to wait; a receive ends the offer."""
         peeked = False
         while queue.waiting:
             handle = next(iter(queue.waiting.values()))
@@ -225,7 +225,7 @@ class Readers:
             self._wait(wait, timeout_ms, self._state.now)
 
     def _with_others(self, wait: Wait, count: int, answer: Answer) -> Answer:
-        """What has come with the message that was waited for is received too."""
+        """Receive the messages that arrived together with the awaited one too."""
         queue = wait.handle.queue
         if answer.status is not HResult.MQ_OK or queue is None:
             return answer
@@ -257,7 +257,7 @@ class Readers:
         self._tell(wait, showing([message]))
 
     def _tell(self, wait: Wait, answer: Answer) -> None:
-        """Answer the request, or let the one who waits for it do what is next, when the operation is at its end."""
+        """Answer the request, or go on with the next step of the waiting caller, when the operation ends."""
         then = wait.then
         if then is None:
             self._state.answer(wait.request, answer)

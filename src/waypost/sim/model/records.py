@@ -1,4 +1,4 @@
-"""The records of the model: messages in queues, which are messages in queues."""
+"""The records of the model: messages, queues, handles, waits and answers."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ SEQUENCE: Final = (1 << 56) - 1
 
 
 class State(Enum):
-    """LATE: its time was over, so that nobody gets it, and its turn to be taken away has not come."""
+    """State of a message. LATE: its time is over, so that no reader gets it, and it is not removed yet."""
 
     AVAILABLE = auto()
     LOCKED = auto()
@@ -44,8 +44,8 @@ class Refused(Exception):
 class ModelMessage:
     """One message in one place. A copy in a journal or dead-letter queue, and an acknowledgment, are messages too.
 
-    `is_uncertain` is a message whose sender's transaction has no outcome yet; while nothing of it is written, it is
-    also `is_held`. `written` is the batch that it was written with last. `is_purge_saved` says that a restart will
+    `is_uncertain` is a message sent in a transaction that has no outcome yet; while nothing of it is written, it is
+    also `is_held`. `written` is the last batch that wrote it. `is_purge_saved` says that a restart will
     find it purged.
     """
 
@@ -72,7 +72,7 @@ class ModelMessage:
 
     @property
     def asks(self) -> bool:
-        """Whether somebody is to be told. Nobody is of what the system itself made."""
+        """Whether the sender gets a notice. Messages of the system itself lead to none."""
         draft = self.draft
         return self.message_class == MessageClass.MQMSG_CLASS_NORMAL and bool(
             draft.positive_journaling or draft.negative_journaling or (draft.acknowledgements and draft.administration)
@@ -83,7 +83,7 @@ class ModelMessage:
         return self.is_held or not self.recoverable
 
     def copy(self) -> "ModelMessage":
-        """The same message for another place."""
+        """A copy of the message for another place."""
         return replace(
             self,
             queue=None,
@@ -113,7 +113,7 @@ class ModelQueue:
     messages: dict[int, ModelMessage] = field(default_factory=dict)
     total_bytes: int = 0
     is_deleted: bool = False
-    # A subqueue that is only looked into: it has no number, and goes with its last handle.
+    # A subqueue that is only looked into: it has no number, and disappears with its last handle.
     is_provisional: bool = False
     handles: dict[int, "ModelHandle"] = field(default_factory=dict)
     waiting: dict[int, "ModelHandle"] = field(default_factory=dict)
@@ -146,7 +146,7 @@ class ModelQueue:
         message.queue = None
 
     def present(self) -> list[ModelMessage]:
-        """The messages but for those that are late."""
+        """The messages without the late ones."""
         return [message for message in self.messages.values() if message.state is not State.LATE]
 
     def following(self, after: int) -> Iterator[ModelMessage]:
@@ -158,9 +158,9 @@ class ModelQueue:
 
 @dataclass(slots=True, eq=False)
 class ModelHandle:
-    """`opened_by` is a number for life: the request of the remote reader that opened it, or one that no request has.
+    """A handle. `opened_by` is a permanent number: the request of the remote reader that opened it, or an unused one.
 
-    A pointer is known by what the engine calls its cursor. `is_closed` is one that is gone, and not only its queue.
+    A pointer goes by the engine's id of its cursor. `is_closed` says that the handle is gone, not only its queue.
     """
 
     opened_by: int
@@ -175,9 +175,9 @@ class ModelHandle:
 
 @dataclass(slots=True, eq=False)
 class Wait:
-    """A read that waits, under the number of its request. `then` is told its answer instead of the one who asked.
+    """A read that waits, under the number of its request. `then` gets the answer instead of the caller.
 
-    `tag` is the number under which a remote reader knows it.
+    `tag` is the number by which a remote reader knows the read.
     """
 
     request: int
@@ -191,19 +191,19 @@ class Wait:
     then: "Callable[[Answer], None] | None" = None
 
 
-# A request by its number, or what is promised to the coordinator of a transaction.
+# A request by its number, or a promise to the coordinator of a transaction.
 Key = int | tuple[str, bytes]
 
 
 @dataclass(slots=True, eq=False)
 class Answer:
-    """What a request has to be answered with, and the batch that must be durable before.
+    """The answer that a request must get, and the batch that must be durable before.
 
-    `counts` are how often each message was given back and moved until then. `learn` is told the value, where only the
-    engine knows it: the id of a handle or a cursor, or the reply to a remote reader. `is_notice` is one that nobody
-    has asked for, and `again` the same once more. `is_fault` is one without a reply. Answers on one connection come in
-    the order of their numbers. `check` raises Violation if the value is not the one that is due; one that
-    `rests_on_all` needs everything that was done before it, and `told` is the greatest SequentialID that it says.
+    `counts` are the numbers of returns and moves of each message until then. `learn` gets the value that only the
+    engine knows: the id of a handle or a cursor, or the reply to a remote reader. `is_notice` marks an answer without
+    a request, and `again` the same once more. `is_fault` is one without a reply. Answers on one connection come in
+    the order of their numbers. `check` raises Violation if the value is not the one that is due; an answer that
+    `rests_on_all` needs everything that was done before it, and `told` is the greatest SequentialID in it.
     """
 
     status: HResult | FaultStatus = HResult.MQ_OK

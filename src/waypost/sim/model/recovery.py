@@ -1,4 +1,4 @@
-"""The model after a start: all that was on its disk is there again."""
+"""The model after a start: everything that was on its disk is there again."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,7 @@ def bring_back(
 
 
 def _message(state: ModelState, disk: ModelDisk, place: tuple[int, int]) -> ModelMessage | None:
-    """Put a message into its queue. It is returned if it was purged."""
+    """Put a message into its queue. Returns it if it was purged."""
     saved = disk.messages[place]
     message = saved.message.copy()
     message.abort_count, message.move_count = saved.abort_count, saved.move_count
@@ -45,7 +45,7 @@ def _message(state: ModelState, disk: ModelDisk, place: tuple[int, int]) -> Mode
 
 
 def _transaction(state: ModelState, disk: ModelDisk, transactions: ModelTransactions, identifier: bytes) -> None:
-    """A transaction that was prepared."""
+    """Restore a transaction that was prepared."""
     state.marks.sometimes("a transaction recovered in doubt")
     transaction = transactions.transactions[identifier] = ModelTransaction(
         identifier, is_external=True, is_prepared=True

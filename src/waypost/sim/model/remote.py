@@ -1,7 +1,7 @@
-"""ModelRemote readers in the model: their connections, associations and context handles, and where their calls go.
+"""Remote readers in the model: their connections, associations and context handles, and the servers of their calls.
 
-A call is what a client said, taken from the client; a handle is known by the answer that gave it away, so that whatever
-is lost or mixed up between the two shows. What arrives together is one operation, as it is in the node.
+A call is taken from the client as sent; a handle is identified by the answer that brought it, so that the model notices
+everything lost or mixed up in between. Calls that arrive together are one operation, as in the node.
 """
 
 from collections import deque
@@ -40,7 +40,7 @@ class Faulted(Exception):
 
 
 class Thing(Protocol):
-    """What a context handle stands for. Those of a lower `order` run down first."""
+    """The object behind a context handle. Those of a lower `order` run down first."""
 
     @property
     def order(self) -> int: ...
@@ -50,7 +50,7 @@ class Thing(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """An association: its connections, what was made over them, and under which handles that is known."""
+    """An association: its connections, the objects made over them, and the handles of those."""
 
     connections: dict[int, None] = field(default_factory=dict)
     things: dict[Thing, None] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Group:
 
 @dataclass(slots=True, eq=False)
 class Line:
-    """A connection: the calls that are open on it, and the answers that are on their way out."""
+    """A connection: its open calls, and the answers that are on their way out."""
 
     number: int
     address: str
@@ -70,7 +70,7 @@ class Line:
 
 @dataclass(slots=True, eq=False)
 class RemoteCall:
-    """A call that has reached the node. `request` is its number in the simulation, `call_id` that of its connection."""
+    """A call that has reached the node. `request` is its number in the simulation, `call_id` that on its connection."""
 
     request: int
     line: Line
@@ -89,13 +89,13 @@ class RemoteCall:
         return f"{self.interface.methods[self.opnum].name} on connection {-self.line.number}"
 
 
-# What a method does with a call and its request: the answer, or None if that comes later.
+# The handler of a method, with a call and its request: returns the answer, or None if that comes later.
 Do: TypeAlias = Callable[[RemoteCall, Any], Answer | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What of the model the servers work on. `find` is that of the model."""
+    """The parts of the model that the servers use. `find` is that of the model."""
 
     state: ModelState
     transactions: ModelTransactions
@@ -120,7 +120,7 @@ class Parts:
 
 
 class Server(Protocol):
-    """One interface."""
+    """The server of one interface."""
 
     def call(self, call: RemoteCall) -> None:
         """Raises Faulted."""
@@ -132,7 +132,7 @@ T = TypeVar("T")
 
 
 def known(call: RemoteCall, context: ContextHandle, kind: type[T]) -> T:
-    """What a handle stands for among the handles of the caller."""
+    """The object behind a handle of the caller."""
     thing = call.group.known.get(context)
     if not isinstance(thing, kind):
         raise Faulted(FaultStatus.NCA_FAULT_CONTEXT_MISMATCH)
@@ -140,7 +140,7 @@ def known(call: RemoteCall, context: ContextHandle, kind: type[T]) -> T:
 
 
 def make(call: RemoteCall, thing: Thing) -> Callable[[Any], None]:
-    """There is something new, and whoever reads the answer learns its handle."""
+    """Make an object whose handle the caller learns from the answer."""
     group = call.group
     group.things[thing] = None
     return lambda reply: group.known.update({reply.context: thing})
@@ -178,7 +178,7 @@ class ModelRemote:
         self._strangers.append((self._state.now.monotonic + self._bind_time, number))
 
     def bind(self, number: int, group_id: int) -> None:
-        """A bind has come. Who names an association that is gone is refused, and that is the end of the connection."""
+        """Handle a bind. One that names an association that is gone is refused, which ends the connection."""
         line = self._lines[number]
         line.group = self._groups.get(group_id) if group_id else Group()
         if line.group is None:
@@ -190,7 +190,7 @@ class ModelRemote:
             self._state.marks.sometimes("a second connection of a remote reader")
 
     def bound(self, number: int, group_id: int) -> None:
-        """The bind was accepted, and the association has this number."""
+        """Note that the bind was accepted, and the number of the association."""
         group = self._lines[number].group
         assert group is not None
         self._groups[group_id] = group
@@ -216,7 +216,7 @@ class ModelRemote:
             self.reply(call, Answer(fault.status, is_fault=True))
 
     def reply(self, call: RemoteCall, answer: Answer) -> None:
-        """One that nobody can be given any more is not due."""
+        """Expect an answer, unless its receiver is gone."""
         if call.is_deliverable:
             del call.line.calls[call.call_id]
             call.line.answers[call.request] = None
@@ -238,7 +238,7 @@ class ModelRemote:
         return True
 
     def lost(self, number: int) -> None:
-        """The connection is gone. With the last one of an association everything runs down that was made over it."""
+        """Note the loss of a connection. With the last one of an association, everything made over it runs down."""
         line = self._lines.pop(number, None)
         if line is None:
             # Its time to bind has just ended.

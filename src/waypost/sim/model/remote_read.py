@@ -1,4 +1,4 @@
-"""RemoteRead in the model: MS-MQRR 3.1, as far as honest readers can tell."""
+"""RemoteRead in the model: MS-MQRR 3.1, as far as honest readers can observe."""
 
 from dataclasses import dataclass, field
 from enum import Flag, auto
@@ -36,7 +36,7 @@ class Ending(Flag):
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A receive that was begun. The message is there when it was given out, until `deadline`."""
+    """A receive that has begun. `message` is set when it was given out, until `deadline`."""
 
     request_id: int
     queue: "ReaderQueue"
@@ -48,7 +48,7 @@ class Entry:
 
 @dataclass(slots=True, eq=False)
 class ReaderQueue:
-    """A queue that a reader has open, and which receives it has not ended."""
+    """A queue that a reader has open, and the receives that it has not ended."""
 
     server: "ModelRemoteRead"
     handle: ModelHandle
@@ -70,7 +70,7 @@ class ModelRemoteRead:
         self._parts: Final = parts
         self._pending_timeout: Final = pending_timeout
         self._waiting: Final[dict[RemoteCall, tuple[ReaderQueue, Wait]]] = {}
-        # In the order in which they were given out, which is that of their ends.
+        # In the order in which the messages were given out, which is that of their deadlines.
         self._timed: Final[dict[Entry, None]] = {}
         self._moves: Final[dict[int, ReaderQueue]] = {}
         self._methods: Final[dict[int, Do]] = {
@@ -116,7 +116,7 @@ class ModelRemoteRead:
         return next((entry.deadline for entry in self._timed), None)
 
     def run_down(self, queue: ReaderQueue) -> None:
-        """Nobody knows whether what was given out was read, so that reading it has failed once."""
+        """Count a failed read: whether the reader got the message is unknown."""
         for entry in queue.entries.values():
             if entry.message is not None and self._holds(entry):
                 self._parts.marks.sometimes("a message whose remote reader is lost")
@@ -127,7 +127,7 @@ class ModelRemoteRead:
         return known(call, record.context, ReaderQueue)
 
     def _open(self, call: RemoteCall, record: Any) -> Answer:
-        """A failure is a fault."""
+        """Every failure is a fault."""
         try:
             handle = self._parts.open(call.request, record.queue_format, record.access, record.share_mode)
         except Refused as refused:
@@ -186,7 +186,7 @@ class ModelRemoteRead:
             ending = Ending.TRANSACTIONAL if named != NULL_GUID else ~Ending(0)
         if named in self._parts.enlistments.given_up and named not in self._parts.transactions.transactions:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
-        # One that nobody knows is for this message alone.
+        # An unknown transaction is for this message alone.
         transaction = named if named in self._parts.transactions.transactions else None
         entry = None
         if not action.is_peek:
@@ -227,7 +227,7 @@ class ModelRemoteRead:
         return readers.begin(wait, timeout_ms, now, goes_on=action is ReceiveAction.MQ_ACTION_PEEK_NEXT)
 
     def _waited(self, call: RemoteCall, queue: ReaderQueue, entry: Entry | None, answer: Answer) -> None:
-        """The handle may have been closed in the moment in which a message came."""
+        """Handle a message that comes for a handle that may have been closed at the same moment."""
         del self._waiting[call]
         if entry is not None and answer.messages and queue.entries.get(entry.request_id) is not entry:
             self._parts.marks.sometimes("a message that comes as its remote reader leaves")
@@ -286,7 +286,7 @@ class ModelRemoteRead:
         return Answer(status)
 
     def _fail_entry(self, entry: Entry) -> HResult:
-        """Reading it has failed once more, unless what is prepared keeps it."""
+        """Count another failed read, unless a prepared transaction keeps the message."""
         is_open = entry.transaction is None or self._parts.transactions.is_open(entry.transaction)
         if entry.queue.handle.queue is not None and is_open and self._holds(entry):
             assert entry.message is not None

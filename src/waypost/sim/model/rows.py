@@ -1,4 +1,4 @@
-"""Messages that come in frames, as the model has them due."""
+"""Messages that have to come in frames, from the model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from waypost.store.records import MessageRecord
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A message at one moment. `mark` is in its packet, or nothing is known of that."""
+    """A message at one moment. `mark` is in its packet; without a mark the packet is not compared."""
 
     lookup_id: int
     mark: bytes
@@ -35,19 +35,19 @@ def records(frame: Frame) -> list[tuple[int, MessageRecord]]:
 
 
 def check_rows(what: str, found: Frame, due: Sequence[Row], max_bytes: int) -> int:
-    """A frame has the first of the rows that are due, one at least, as far as the limit allows. How many these are."""
+    """Check that a frame has the first rows due, at least one, up to the limit. Returns their number."""
     got = records(found)
     if due and not got:
-        raise Violation(f"of {what} nothing came, and {len(due)} messages were due")
+        raise Violation(f"{what} brought nothing, and {len(due)} messages were due")
     if len(got) > len(due):
-        raise Violation(f"of {what} {len(got)} messages came, and {len(due)} were due")
+        raise Violation(f"{what} brought {len(got)} messages, and {len(due)} were due")
     for row, (lookup_id, record) in zip(due, got, strict=False):
         if lookup_id != row.lookup_id:
-            raise Violation(f"of {what} the message {lookup_id:#x} came, and {row.lookup_id:#x} was due")
+            raise Violation(f"{what} brought the message {lookup_id:#x}, and {row.lookup_id:#x} was due")
         if row.mark not in record.packet:
-            raise Violation(f"of {what} another message came under the LookupIdentifier {lookup_id:#x}")
+            raise Violation(f"{what} brought another message under the LookupIdentifier {lookup_id:#x}")
         if (record.abort_count, record.move_count) != row.counts:
             raise Violation(f"the message {lookup_id:#x} was aborted and moved {row.counts} times, and says otherwise")
     if len(got) > 1 and len(found.packets) > max_bytes:
-        raise Violation(f"of {what} more came than the {max_bytes} bytes that were asked for")
+        raise Violation(f"{what} brought more than the {max_bytes} bytes of the request")
     return len(got)

@@ -1,4 +1,4 @@
-"""ModelStages of the model: messages that nobody sees until their batch is committed, which happens once."""
+"""Stages of the model: messages that are hidden until their batch is committed, which happens once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class ModelStage:
     deadline: float
     transaction: ModelTransaction
 
-    # How many messages were staged.
+    # The number of staged messages.
     count: int
 
     @property
@@ -36,7 +36,7 @@ class ModelStage:
 
 
 class ModelStages:
-    """`done` are the batches of each query and destination that are committed, ascending."""
+    """All stages. `done` are the committed batches of each query and destination, ascending."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class ModelStages:
         return Committed(count, is_repeated=False)
 
     def _of(self, batch: PlannedBatch) -> list[tuple[Done, ...]]:
-        """What is done of the query, for its destination."""
+        """The committed batches of the query, for its destination."""
         return [
             done
             for (query, to), done in self.done.items()
@@ -149,7 +149,7 @@ class ModelStages:
         ]
 
     def _is_repeated(self, batch: PlannedBatch, digest: bytes) -> bool:
-        """Whether the batch is done, and this is not a second one of its name."""
+        """Whether the batch is done, and this is not a second one with its name."""
         found = [each for done in self._of(batch) for each in done if each.number == batch.number]
         if not found:
             return False
@@ -168,7 +168,7 @@ class ModelStages:
             raise Refused(HResult.MQ_ERROR_QUEUE_DELETED)
 
     def _drop_all(self, batch: PlannedBatch) -> None:
-        """What is staged for a batch that is done is of no use, and hides what comes later."""
+        """Drop the stages of a batch that is done: they are of no use, and hide later messages."""
         orphans = [identifier for identifier, stage in self.stages.items() if stage.batch.matches(batch)]
         if orphans:
             self._state.marks.sometimes("stages that a commit leaves over")
@@ -192,7 +192,7 @@ class ModelStages:
         return queue
 
     def _send(self, transaction: ModelTransaction, queue: ModelQueue, drafts: Sequence[Draft], now: Now) -> None:
-        """Messages that are alike, all of them or none."""
+        """Stage messages that are alike, all of them or none."""
         for draft in drafts:
             draft.send_to(queue.key, is_transactional=True)
         size = drafts[0].size
@@ -213,6 +213,6 @@ class ModelStages:
 
 
 def _steps(stages: list[ModelStage]) -> list[Step]:
-    """In the order in which the stages were made."""
+    """The messages, in the order in which the stages were made."""
     steps = [step for stage in stages for step in stage.transaction.steps]
     return sorted(steps, key=lambda step: step.message.lookup_id)

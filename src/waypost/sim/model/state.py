@@ -1,4 +1,4 @@
-"""The messages of the model: how they come, wait, go and are written, and whom their end has to be told."""
+"""The messages of the model: their arrival, wait, end and writing, and the notices about their end."""
 
 from collections import deque
 from collections.abc import Callable
@@ -20,16 +20,16 @@ PURGED: Final = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
 DELETED: Final = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
 EXPIRED: Final = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
 
-# Which message, from or in which queue, and why.
+# The message, its queue, and the reason.
 Departure = tuple[ModelMessage, ModelQueue, MessageClass | None]
 
-# When, the place, the number of the timer, which makes it different from every other, and the message.
+# The time, the place, the number of the timer, which makes it different from every other, and the message.
 Timer = tuple[int, int, int, int, ModelMessage]
 
 
 @dataclass(slots=True)
 class Purge:
-    """A purge under way: over what was there, in parts of `Limits.purge_part`; `then` is done at its end."""
+    """A purge under way, in parts of `Limits.purge_part`; `then` is called at its end."""
 
     queue: ModelQueue
     last_sequential_id: int
@@ -39,10 +39,10 @@ class Purge:
 
 
 class ModelState:
-    """Everything that a queue manager knows of its messages.
+    """Everything that a queue manager knows about its messages.
 
-    `touched` are the queues that changed since somebody looked; `events` what the end of an operation has to act on: a
-    message that left its queue for a reason, or arrived, where the reason is None; or whatever else is to be done then.
+    `touched` are the queues that changed since the last check; `events` is the work for the end of an operation: a
+    message that left its queue for a reason, or arrived, with the reason None; or a function to call then.
     """
 
     def __init__(self, disk: ModelDisk, marks: Marks, limits: Limits) -> None:
@@ -60,7 +60,7 @@ class ModelState:
         self.forget()
 
     def forget(self) -> None:
-        """The process is gone, and all that was only in memory."""
+        """Drop everything that was only in memory: the process has ended."""
         self.queues: dict[str, ModelQueue] = {}
         self.by_number: dict[int, ModelQueue] = {}
         self.total_bytes = 0
@@ -69,7 +69,7 @@ class ModelState:
         self.events: list[Departure | Callable[[], None]] = []
         self.purges: deque[Purge] = deque()
         self.late: deque[ModelMessage] = deque()
-        # What is done in parts, in the order of their turns.
+        # Work done in parts, in the order of turns.
         self._parts: dict[str, Callable[[], None]] = {}
         self._timers: list[Timer] = []
         self.expected.clear()
@@ -82,11 +82,11 @@ class ModelState:
         self._expire()
 
     def answer(self, key: Key, answer: Answer) -> None:
-        """The request has its answer at the end of the operation, and gets it when that is durable."""
+        """Answer a request at the end of the operation, when its changes are durable."""
         self._ready.append((key, answer))
 
     def end(self) -> None:
-        """Everything of the operation is in the batch that is being made."""
+        """Put everything of the operation into the batch in progress."""
         if not self._ready:
             return
         wrote = len(self.disk.making) > self._mark
@@ -105,7 +105,7 @@ class ModelState:
         self._ready.clear()
 
     def _expect(self, key: Key, answer: Answer) -> None:
-        """What nobody asked for can come twice before it is told once."""
+        """Expect an answer. A notice without a request may be due twice before the first is sent."""
         last = self.expected.setdefault(key, answer)
         while last.again is not None:
             last = last.again
@@ -129,7 +129,7 @@ class ModelState:
         return queue
 
     def keep(self, queue: ModelQueue) -> ModelQueue:
-        """The queue, from now on one that is saved."""
+        """The queue, which is saved from now on."""
         if queue.is_provisional:
             self.last_number += 1
             queue.number, queue.is_provisional = self.last_number, False
@@ -148,7 +148,7 @@ class ModelState:
         return sorted(parts, key=lambda part: part.is_journal)
 
     def attempt_failed(self, message: ModelMessage) -> None:
-        """A reader that had it did not get it, or said nothing."""
+        """Count a failed read: the reader that had the message did not get it, or did not answer."""
         message.abort_count += 1
         if not message.is_volatile:
             self.save(message)
@@ -173,7 +173,7 @@ class ModelState:
         message.lookup_id = (7 - priority) << 56 | self.sequential_id
 
     def place(self, queue: ModelQueue, message: ModelMessage) -> None:
-        """A held message is locked, another one written and available."""
+        """Put a message into a queue: locked if it is held, otherwise written and available."""
         queue.put(message)
         self.touched[queue.number] = queue
         self.total_bytes += message.size
@@ -197,7 +197,7 @@ class ModelState:
         message.written = self.disk.token
 
     def save_purge(self, message: ModelMessage, *, is_purged: bool) -> None:
-        """A restart is to find the message purged, or not any more. The message itself is where it was."""
+        """Set whether a restart is to find the message purged. The message itself stays where it was."""
         message.is_purge_saved = is_purged
         self._write(message)
 
@@ -207,20 +207,20 @@ class ModelState:
         self.disk.write((message.queue.number, message.lookup_id), saved)
 
     def publish(self, message: ModelMessage) -> None:
-        """A held message is for good."""
+        """Keep a held message permanently."""
         message.is_held = False
         self.volatile -= 1
         self.save(message)
 
     def accept(self, queue: ModelQueue, message: ModelMessage) -> bool:
-        """Put a message into a queue for all, if there is room."""
+        """Put a message into a queue, visible to all, if there is room."""
         if not self.has_room(message.size) or not queue.has_room(message.size):
             return False
         self.put_all(queue, [message])
         return True
 
     def put_all(self, queue: ModelQueue, messages: list[ModelMessage]) -> None:
-        """They come together, and are seen one after the other."""
+        """Accept messages that arrive together, and offer them one after the other."""
         for message in messages:
             self.identify(message)
             self.place(queue, message)
@@ -230,7 +230,7 @@ class ModelState:
                 self.arrived(message)
 
     def end_late(self, messages: list[ModelMessage]) -> None:
-        """A time that is over on arrival takes messages away at once."""
+        """Remove messages at once if their time is over on arrival."""
         for message in messages:
             assert message.queue is not None
             if message.expiry is not None and message.expiry <= self.now.wall and message.queue.lets_expire:
@@ -278,7 +278,7 @@ class ModelState:
         self.available(copy)
 
     def deleted(self, message: ModelMessage, reason: MessageClass) -> None:
-        """Nobody is told of a message that, as its transaction has no outcome, was never sent."""
+        """Delete a message. Without an outcome of its transaction it was never sent, and no notice is due."""
         queue = message.queue
         assert queue is not None
         self.remove(message)
@@ -298,7 +298,7 @@ class ModelState:
             self.disk.write((queue.number, message.lookup_id), None)
 
     def _expire(self) -> None:
-        """Let nobody have a message whose time is over."""
+        """Hide a message from all readers when its time is over."""
         while self._timers and self._timers[0][0] <= self.now.wall:
             timer = heappop(self._timers)
             if not _is_running(timer):
@@ -320,13 +320,13 @@ class ModelState:
         return bool(self._parts)
 
     def do_parts(self) -> None:
-        """One of each purge and of the messages that are late."""
+        """Do one part of each purge, and of the late messages."""
         parts, self._parts = self._parts, {}
         for part in parts.values():
             part()
 
     def _take_late(self) -> None:
-        """Take away `Limits.expiry_part` of those that expired, unless something else did."""
+        """Remove `Limits.expiry_part` of the expired messages, except those that are gone for another reason."""
         for _ in range(min(self.limits.expiry_part, len(self.late))):
             message = self.late.popleft()
             if message.queue is not None and message.state is State.LATE:
@@ -388,4 +388,4 @@ def _is_running(timer: Timer) -> bool:
 
 
 def _nobody_waits(_queue: ModelQueue, _message: ModelMessage) -> None:
-    """As long as there are no readers."""
+    """Default before the readers exist."""

@@ -10,7 +10,7 @@ from waypost.sim.model.records import ModelMessage, ModelQueue, Refused, State
 from waypost.sim.model.state import DELETED, PURGED, RECEIVED, ModelState
 from waypost.wire.message_class import MessageClass
 
-# Whether somebody holds a message.
+# Whether something holds a message.
 Holds = Callable[[ModelMessage], bool]
 
 
@@ -26,13 +26,13 @@ class Step:
 
     @property
     def is_alive(self) -> bool:
-        """A queue that was deleted took its messages along."""
+        """Whether the message is still in the queue: a deleted queue loses its messages."""
         return self.message.queue is self.queue
 
 
 @dataclass(slots=True, eq=False)
 class ModelTransaction:
-    """A transaction. One of a coordinator `is_external`, and outlives the process once it is prepared."""
+    """A transaction. One of a coordinator `is_external`, and outlives the process when it is prepared."""
 
     identifier: bytes
     is_external: bool = False
@@ -49,7 +49,7 @@ class ModelTransactions:
         self._state: Final = state
         self.transactions: dict[bytes, ModelTransaction] = {}
         self.in_doubt: dict[bytes, None] = {}
-        # Whoever keeps the claims takes this place.
+        # The claims replace this function.
         self.is_claimed: Holds = _nobody_claims
 
     def begin(self, identifier: bytes) -> ModelTransaction:
@@ -74,14 +74,14 @@ class ModelTransactions:
         return None
 
     def take_back(self, identifier: bytes, message: ModelMessage) -> None:
-        """A message did not reach the one who received it in a transaction, which goes on without it."""
+        """Undo a receive in a transaction that goes on: the message did not reach its receiver."""
         step = self.received(identifier, message)
         assert step is not None
         self.transactions[identifier].steps.remove(step)
         self.release(message, PURGED)
 
     def takes(self, message: ModelMessage) -> bool:
-        """Whether some transaction or claim is about to take the message from its queue."""
+        """Whether a transaction or claim is about to remove the message from its queue."""
         return self.is_claimed(message) or any(
             step.message is message and step.is_alive and step.kind is not StepKind.SEND
             for transaction in self.transactions.values()
@@ -89,14 +89,14 @@ class ModelTransactions:
         )
 
     def taken(self, message: ModelMessage) -> Step | None:
-        """The receive of the message in a transaction that can still change its mind."""
+        """The receive of the message in a transaction that has not decided yet."""
         for identifier, transaction in self.transactions.items():
             if not transaction.is_prepared and (step := self.received(identifier, message)) is not None:
                 return step
         return None
 
     def prepare(self, transaction: ModelTransaction) -> None:
-        """Only external ones are prepared; what they send is written now."""
+        """Prepare an external transaction; the messages that it sends are written now."""
         if transaction.is_prepared:
             return
         transaction.is_prepared = True
@@ -145,7 +145,7 @@ class ModelTransactions:
             if message.is_held:
                 state.publish(message)
             elif message.is_purge_saved:
-                # It was not there yet for the one who purged, and is not to be lost in the next restart.
+                # The purge did not see it yet, and the next restart must not lose it.
                 state.save_purge(message, is_purged=False)
             state.arrived(message)
         elif step.kind is StepKind.RECEIVE:
@@ -169,7 +169,7 @@ class ModelTransactions:
         state.marks.sometimes("an abort that returns a message")
         if step.queue.waiting and message.state is not State.PURGE_PENDING and not message.is_expired:
             state.marks.sometimes("an abort that serves a waiting reader")
-        # Who receives and takes it back after a purge has had it all the same, says the text.
+        # The text: a client that receives and aborts after a purge has received the message all the same.
         self.release(message, step.reason if step.kind is StepKind.RECEIVE else PURGED)
 
     def release(self, message: ModelMessage, reason_if_purged: MessageClass) -> None:
@@ -195,7 +195,7 @@ class ModelTransactions:
 
 
 def mark(transaction: ModelTransaction) -> None:
-    """The first and the last message that goes to one queue say so."""
+    """Mark the first and the last message of the transaction to each queue."""
     sends: dict[int, list[ModelMessage]] = {}
     for step in transaction.steps:
         if step.kind is StepKind.SEND and step.is_alive:

@@ -1,5 +1,5 @@
 """Several queue managers that send each other messages, on a network and on hosts that fail.
 
-There is no model beside the nodes here: what each does alone, simulations of one host show. What is checked is what
-passes between them, from what is durable where, what is on the wire, and what applications were told.
+No model runs beside the nodes here: simulations of one host check what each node does alone. These check what passes
+between them: the durable messages of each host, the bytes on the wire, and the answers to applications.
 """

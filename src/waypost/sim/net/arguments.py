@@ -1,4 +1,4 @@
-"""Queues and messages where several hosts are."""
+"""Queues and messages of several hosts."""
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -28,7 +28,7 @@ class Kind(Enum):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class SentMessage(PlannedMessage):
-    """A message of an application, and all that is known of it.
+    """A message of an application, with its history.
 
     It goes from the first host of `path` to the last, under the format name `name`.
     """
@@ -39,14 +39,14 @@ class SentMessage(PlannedMessage):
     kind: Kind
     lives: tuple[int, ...]
 
-    # How often its source had ended before; its place in the order of commits; how its sending ended.
+    # The number of ends of its source before; its place in the order of commits; the outcome of its send.
     ends: int = 0
     order: tuple[int, int] | None = None
     is_accepted: bool = False
     is_aborted: bool = False
     # TxSequenceID and TxSequenceNumber that its source gave it, and the number of the message there.
     place: tuple[int, int, int] | None = None
-    # Somebody who is believed has said that it was received or refused, before it was sent.
+    # A trusted peer has said that it was received or refused, before it was sent.
     is_betrayed: bool = False
     # A record of it was damaged somewhere, so it may be set aside there.
     is_damaged: bool = False
@@ -83,7 +83,7 @@ class SentMessage(PlannedMessage):
 
     @property
     def is_sure(self) -> bool:
-        """Whether nothing but a crash can keep it from its queue, and from whoever receives it."""
+        """Whether only a crash can keep the message from its queue, and from its receiver."""
         is_kept = not self.may_expire and not self.is_lied_about and not self.is_damaged
         return self.plan.is_sure and self.fits and is_kept
 
@@ -93,7 +93,7 @@ class SentMessage(PlannedMessage):
 
     @property
     def is_lied_about(self) -> bool:
-        """Whether its source had to believe what is not true."""
+        """Whether its source had to believe a false acknowledgment."""
         return self.is_betrayed and self.on_wire > 0
 
     def sending(self, transaction: bytes | None = None) -> Send:

@@ -1,7 +1,7 @@
-"""Attacks of strangers on a session: each is what one of them writes at once.
+"""Attacks of strangers on a session: each is a sequence of packets that a stranger writes at once.
 
-They know what anybody can find out or guess, and guess right more often than not: GUIDs, names of queues, the places
-that messages have in their sequences.
+Strangers know what anyone can find out or guess, and most guesses are right: GUIDs, names of queues, the places of
+messages in their sequences.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ _QUEUES: Final = 40
 
 
 class Attacker:
-    """Whoever has a session with `host`, for which it claims to be `guid`."""
+    """A stranger that has a session with `host` and claims to be `guid`."""
 
     def __init__(self, simulation: "NetworkSimulation", rng: Random, host: "NetworkHost", guid: bytes) -> None:
         self._simulation: Final = simulation
@@ -43,11 +43,11 @@ class Attacker:
         self._guid: Final = guid
 
     def strike(self, fault: Fault) -> bytes:
-        """What is written, or nothing if there is nothing to attack."""
+        """The bytes to write, or none if there is nothing to attack."""
         return _ATTACKS[fault](self)
 
     def forge_acks(self) -> bytes:
-        """For messages of the host that are on their way or wait for their FinalAck, and now and then for any place."""
+        """Acknowledge messages of the host that are on their way or wait for a FinalAck, or now and then any place."""
         rng = self._rng
         messages = self._waiting(OUTGOING, AWAITING_FINAL_ACK)
         written = b""
@@ -56,7 +56,7 @@ class Attacker:
         return written or (self._guessed() if rng.random() < 0.3 else b"")
 
     def betray(self) -> bytes:
-        """One whose address is admitted is believed, but only of messages that were sent."""
+        """Acknowledge from an admitted address, which the host believes, but only for messages that were sent."""
         messages = [
             sent
             for sent in self._waiting(OUTGOING)
@@ -71,7 +71,7 @@ class Attacker:
         return written
 
     def _waiting(self, *roles: str) -> list[SentMessage]:
-        """The messages of transactions of the host that are in queues of these roles there."""
+        """The messages of transactions of the host that are in its queues of these roles."""
         host = self._host.name
         return [
             sent
@@ -105,7 +105,7 @@ class Attacker:
         return self._jump(MINUTE)
 
     def _jump(self, seconds: int) -> bytes:
-        """A sequence ahead of the one in which a host sends, to a queue where messages of that host have come."""
+        """A sequence ahead of the one in which a host sends, to a queue that has received messages of that host."""
         known = [
             sent
             for sent in self._simulation.ledger.messages.values()
@@ -126,9 +126,9 @@ class Attacker:
         )
 
     def begin_sequences(self) -> bytes:
-        """Of many sources that nobody knows, one message each."""
+        """One message each from many unknown sources."""
         name = format_name(self._simulation.own_name(self._plan(is_transactional=True)))
-        # Older than all of the simulation, so that no acknowledgment of them can be taken for one of a host.
+        # Older than all of the simulation, so that an acknowledgment of these never looks like one of a host.
         sequence_id = int(self._host.now.wall) - YEARS << 32 | 1
         return b"".join(
             message(self._user(self._rng.randbytes(16)), name, "a source that is new", sequence=(sequence_id, 1))
@@ -136,7 +136,7 @@ class Attacker:
         )
 
     def repeat(self) -> bytes:
-        """One small message many times, so that nothing but time is lost with it."""
+        """One small message many times, which costs nothing but time."""
         name = format_name(self._simulation.own_name(self._plan(is_transactional=False)))
         return message(self._user(self._guid), name, "one many times") * self._simulation.hostility.flood
 
@@ -168,7 +168,7 @@ class Attacker:
         )
 
     def flood(self) -> bytes:
-        """Many small messages together, each with an identifier that is to be remembered."""
+        """Many small messages together, each with an identifier that the host must remember."""
         rng = self._rng
         name = format_name(self._simulation.own_name(self._plan(is_transactional=False)))
         source = rng.choice((self._guid, rng.randbytes(16)))
@@ -179,7 +179,7 @@ class Attacker:
         )
 
     def name_queues(self) -> bytes:
-        """Messages that ask for acknowledgments at many places where nobody is."""
+        """Messages that ask for acknowledgments at many addresses without a host."""
         name = format_name(self._simulation.own_name(self._plan(is_transactional=False)))
         nowhere = [f"TCP:192.0.2.{self._rng.randint(1, 254)}\\private$\\x" for _ in range(_QUEUES)]
         return b"".join(

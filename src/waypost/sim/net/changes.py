@@ -1,4 +1,4 @@
-"""Changes that befall honest hosts: other addresses, other ways between them, and bits on their disks."""
+"""Changes of honest hosts: other addresses, other routes between them, and damaged records on their disks."""
 
 from random import Random
 from typing import TYPE_CHECKING, Final
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class Changes:
-    """`via` is the host by way of which others are reached now, `relays` those that may take this place.
+    """Changes of addresses and routes. `via` is the present relay, `relays` the hosts that may take this role.
 
-    A relay reaches everybody itself, so that no message goes in circles while some hosts know a new way and others the
+    A relay reaches every host directly, so that no message goes in circles while some hosts use a new route, others the
     old one. A host learns of it when it starts again.
     """
 
@@ -29,7 +29,7 @@ class Changes:
         self.relays: Final = [drawn.sessions.via] if drawn.sessions.via else []
         if Fault.REROUTES in self._kinds:
             others = [name for name in drawn.hosts if name != drawn.sessions.via]
-            # Somebody is left at both ends.
+            # At least two hosts are left as ends of a route.
             count = min(2, len(drawn.hosts) - 2) - len(self.relays)
             self.relays.extend(rng.sample(others, max(count, 0)))
 
@@ -44,20 +44,20 @@ class Changes:
     def is_told(self, host: str, other: str) -> bool:
         """Whether the settings of a host name the addresses of another.
 
-        Those to which messages go by way of others may acknowledge without them, and one with two addresses may do it
-        from that to which no message goes.
+        Receivers of messages through a relay may acknowledge directly, and a host with two addresses may acknowledge
+        from the one to which no message goes.
         """
         if Fault.TURNS in self._kinds or self.has_reroutes:
             return host != other
         return bool(self.via) and host not in (self.via, other) and other != self.via
 
     def addresses(self, number: int) -> list[str]:
-        """Where the host with this number can be reached."""
+        """The addresses of the host with this number."""
         first = f"10.0.0.{number + 1}"
         return [first, f"10.1.0.{number + 1}"] if Fault.TURNS in self._kinds else [first]
 
     def strike(self) -> None:
-        """With each operation, perhaps, something changes."""
+        """Perhaps change something; called with each operation."""
         simulation, rng = self._simulation, self._rng
         if not self._kinds or not simulation.strikes(simulation.hostility.changes):
             return
@@ -93,9 +93,9 @@ class Changes:
 
 
 class Damage:
-    """Records of messages that are damaged at rest.
+    """Damage to records of messages on disks.
 
-    Damage has its own chance: a simulation without it is the same as if there were none anywhere.
+    Damage has its own random numbers: a simulation without it is the same as before damage existed.
     """
 
     def __init__(self, simulation: "NetworkSimulation", seed: int) -> None:
@@ -104,7 +104,7 @@ class Damage:
         self._rate: Final = self._rng.choice((0.0, 0.0, 0.0, 0.02, 0.1))
 
     def strike(self) -> None:
-        """With each operation, perhaps, the record of a message is damaged, on a host that is up or down."""
+        """Perhaps damage the record of a message, on a host that is up or down; called with each operation."""
         simulation, rng = self._simulation, self._rng
         if rng.random() >= self._rate:
             return

@@ -23,7 +23,7 @@ def holds_acks(node: Node) -> bool:
 
 
 def check_start(node: Node, host: str, ledger: "Ledger") -> None:
-    """Everything durable is there again, and nothing else. What has expired meanwhile may go at once."""
+    """Check that every durable message is there again, and nothing else. Expired messages may go at once."""
     due = ledger.places_of(host)
     found = {(number, each) for number, queue in node.manager.collection.by_number.items() for each in queue.positions}
     extra = sorted(found - due.keys())
@@ -40,7 +40,7 @@ def check_start(node: Node, host: str, ledger: "Ledger") -> None:
 
 
 def check_counts(node: Node, host: str) -> None:
-    """Bytes and numbers are what the messages account for."""
+    """Check that bytes and numbers correspond to the messages."""
     total = 0
     for number, queue in node.manager.collection.by_number.items():
         size = sum(_size(node, number, lookup_id) for lookup_id in queue.positions)
@@ -55,12 +55,12 @@ def _size(node: Node, queue: int, lookup_id: int) -> int:
     try:
         return size_in_bytes(node.messages.get(queue, lookup_id))
     except RecordDamaged as damage:
-        # Nobody has wanted it yet, and it counts as before.
+        # No reader has asked for it yet, and it counts as before.
         return size_of(damage.value, lookup_id)
 
 
 def check_sessions(node: Node, host: str, eager: int = 0) -> None:
-    """Windows are kept, and nothing piles up. `eager` is the window of senders that go by one of their own."""
+    """Check that windows are kept and memory is bounded. `eager` is the window of senders that use their own, or 0."""
     network = node.network
     assert network is not None
     for session in network.open_sessions:
@@ -76,14 +76,14 @@ def check_sessions(node: Node, host: str, eager: int = 0) -> None:
         if len(link.sequence) > len(queue.positions):
             raise Violation(f"{host} remembers messages that are no longer in {queue}")
         if len(link.outbox.sent) > len(queue.positions):
-            raise Violation(f"{host} remembers to have sent what is no longer in {queue}")
+            raise Violation(f"{host} remembers sending messages that are no longer in {queue}")
     history = node.sequences._history  # noqa: SLF001, memory is what is checked
     if history is not None and history.largest_share > network.settings.duplicate_history_size:
         raise Violation(f"{host} remembers {history.largest_share} messages that it has received from one address")
 
 
 def check_rest(node: Node, host: str) -> None:
-    """When nothing is under way any more, nothing is kept in memory for it."""
+    """When nothing is under way any more: check that nothing is kept in memory for it."""
     network = node.network
     assert network is not None
     if network._sessions.touched:  # noqa: SLF001
@@ -91,7 +91,7 @@ def check_rest(node: Node, host: str) -> None:
 
 
 def mark(node: Node, marks: Marks) -> None:
-    """Which rare branches this node has taken, in its present life."""
+    """Count the rare branches that this node has taken in its present life."""
     network = node.network
     assert network is not None
     statistics = network.statistics
@@ -114,7 +114,7 @@ def mark(node: Node, marks: Marks) -> None:
 
 
 def honest_outgoing(host: "NetworkHost") -> list[OutgoingQueue]:
-    """The outgoing queues that lead to hosts of the simulation. What strangers ask for goes where nobody is."""
+    """The outgoing queues to hosts of the simulation. Strangers also name addresses without a host."""
     outgoing = host.node.manager.collection.outgoing.items()
     return [queue for name, queue in outgoing if host.simulation.is_of_a_host(name)]
 

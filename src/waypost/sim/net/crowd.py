@@ -1,4 +1,4 @@
-"""The strangers of a simulation together, and what of theirs has come to hosts."""
+"""All strangers of a simulation, and the packets of theirs that have reached hosts."""
 
 from random import Random
 from typing import TYPE_CHECKING, Final
@@ -19,7 +19,7 @@ _MANY: Final = 20
 
 
 class Crowd:
-    """Reads what strangers write to hosts when it is there, to know what has really happened."""
+    """The strangers, and a reader of the packets that reach hosts, which counts the attacks that arrived."""
 
     def __init__(self, simulation: "NetworkSimulation", rng: Random) -> None:
         self._simulation: Final = simulation
@@ -31,18 +31,18 @@ class Crowd:
         self._heard: Final[dict[tuple[str, int, int], Splitter]] = {}
 
     def strike(self) -> None:
-        """With each operation, perhaps, one of them does something."""
+        """Perhaps let one of them act; called with each operation."""
         if self.strangers and self._simulation.strikes(self._simulation.hostility.visits):
             self._rng.choice(self.strangers).act()
 
     def connection_lost(self, host: "NetworkHost") -> None:
-        """What has come to the host will come again: the time for whoever wants it to be taken for new."""
+        """Flood a host that lost a connection: messages come to it again, and the flood may make it forget them."""
         if Fault.IDENTIFIERS in self._simulation.hostility.faults and not self._simulation.is_healing:
             for stranger in self.strangers:
                 stranger.flood(host, Fault.IDENTIFIERS)
 
     def flood(self, host: "NetworkHost") -> None:
-        """All of them at once."""
+        """Let all strangers flood a host at once."""
         for stranger in self.strangers:
             stranger.flood(host, Fault.FLOODS)
 

@@ -1,4 +1,4 @@
-"""Senders that go by a window of their own and not by that of the other side, as Windows does (MS-MQQB 3.1.7.1)."""
+"""Senders that use their own window instead of the receiver's, as Windows does (MS-MQQB 3.1.7.1)."""
 
 from waypost.sim.patches import Patch
 from waypost.transfer import session as module
@@ -6,7 +6,7 @@ from waypost.transfer.session import Session, SessionState
 
 
 def eager_windows(window: int) -> tuple[Patch, ...]:
-    """For all queue managers of a simulation, so that both sides of a session are beyond the window of the other."""
+    """Patch all queue managers of a simulation, so that both sides of a session exceed the window of the other."""
 
     def can_send(session: Session) -> bool:
         return (

@@ -1,4 +1,4 @@
-"""Facts in a batch that goes to the disk of a host: messages that come and go, and how far sequences are."""
+"""Facts in a batch for the disk of a host: messages that come and go, and the positions of sequences."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -24,7 +24,7 @@ _SYSTEM: Final = {Suffix.JOURNAL: JOURNAL, Suffix.DEADLETTER: DEAD[0], Suffix.DE
 
 @dataclass(slots=True)
 class Put:
-    """A message that a batch writes. `role` is what its queue is; `counts` how many had come before and after."""
+    """A message that a batch writes. `role` is that of its queue; `counts` the numbers of arrivals before and after."""
 
     place: Place
     role: str
@@ -34,7 +34,7 @@ class Put:
 
 @dataclass(slots=True)
 class Facts:
-    """What a batch says. An end of `gone` is a place behind the last one."""
+    """The content of a batch. An end of `gone` is the place after the last one."""
 
     puts: list[Put] = field(default_factory=list)
     gone: list[tuple[Place, Place]] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Facts:
 
 
 def facts_of(batch: Batch, node: Node, counts: tuple[int, int]) -> Facts:
-    """`counts`: how many messages had come over the network before, and with it."""
+    """Facts in a batch. `counts`: the numbers of messages that came over the network before it, and with it."""
     facts = Facts()
     manager = node.manager
     system = {queue.number: _SYSTEM[suffix] for suffix, queue in manager.system_queues.items()}
@@ -69,7 +69,7 @@ def _place(key: bytes) -> Place:
 
 
 def _role_of(queue: Queue | None) -> str:
-    """The key of an application's queue, or one of the others."""
+    """The key of the queue of an application, or the role of another queue."""
     if queue is None:
         return ""
     if isinstance(queue, OutgoingQueue):
@@ -78,7 +78,7 @@ def _role_of(queue: Queue | None) -> str:
 
 
 def _sequence_facts(key: bytes, value: bytes) -> list[tuple[bytes, SequenceRecord]]:
-    """How far the sequences in a record of SEQUENCES are, each under a key that begins with that of the record."""
+    """The positions of the sequences in a record of SEQUENCES, each under a key that begins with that of the record."""
     if keys.is_sequence_address(key):
         return []
     if keys.sequence_of(key)[1] is None:

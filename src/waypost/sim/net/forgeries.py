@@ -1,4 +1,4 @@
-"""Packets that a stranger makes up, as bytes: whatever anybody can write who has a connection."""
+"""Forged packets of strangers, as bytes: anything that a peer with a connection can write."""
 
 from typing import Final
 
@@ -28,12 +28,12 @@ def parameters() -> bytes:
 
 
 def forged_order_ack(liar: UserHeader, sequence_id: int, number: int) -> bytes:
-    """All messages of the sequence up to this number are said to have arrived."""
+    """Acknowledge all messages of the sequence up to this number."""
     return order_ack(liar, local_order_queue(), OrderAckBody(sequence_id, number, number - 1)).encode()
 
 
 def forged_final_ack(liar: UserHeader, source: bytes, place: tuple[int, int, int], message_class: int) -> bytes:
-    """The message with this place is said to have come to its end. `source` is the GUID of its sender."""
+    """Acknowledge the end of the message at this place. `source` is the GUID of its sender."""
     sequence_id, number, message_id = place
     body = FinalAckBody(sequence_id, number, number - 1, source, message_id)
     return final_ack(liar, local_order_queue(), message_class, body).encode()
@@ -47,9 +47,9 @@ def message(
     sequence: tuple[int, int] | None = None,
     administration: str = "",
 ) -> bytes:
-    """A message for the queue `name`. `sequence` are TxSequenceID and TxSequenceNumber of one of a transaction.
+    """A message for the queue `name`. `sequence` is TxSequenceID and TxSequenceNumber of a transactional message.
 
-    `administration` is a direct name without DIRECT=, to which all acknowledgments are to go.
+    `administration` is a direct name without DIRECT=, for all acknowledgments.
     """
     user.destination_queue = _queue_name(name)
     if isinstance(name, PrivateFormatName):

@@ -28,20 +28,20 @@ class NetworkHost(Host["NetworkSimulation"]):
     _inbox: Inbox
 
     def __init__(self, number: int, simulation: "NetworkSimulation") -> None:
-        # Where it can be reached, and from where it connects now.
+        # Its addresses, and the one from which it connects now.
         self.addresses = simulation.changes.addresses(number)
         self.address = self.addresses[0]
-        # Where it was before it moved.
+        # Its addresses before it moved.
         self.former: list[str] = []
         rng = simulation.rng
         self.guid: Final = rng.randbytes(16)
         skew, rate = rng.choice(((0.0, 0.0), (3.0, 0.02)))
         clock = Clock(rng.uniform(0, 1e6), _WALL + rng.uniform(-skew, skew), 1 + rng.uniform(-rate, rate))
         super().__init__(simulation.swarm.hosts[number], simulation, clock)
-        # How many messages came over the network, in all lives before this one, and until the last batch.
+        # The numbers of messages over the network, in all lives before this one, and until the last batch.
         self.received_before = 0
         self.received_at_commit = 0
-        # Those of strangers in this life, which no promise counts.
+        # Messages of strangers in this life, which no promise counts.
         self._strange = 0
         self._is_new = True
 
@@ -52,7 +52,7 @@ class NetworkHost(Host["NetworkSimulation"]):
 
     @property
     def messages_received(self) -> int:
-        """In all lives, but for those of strangers."""
+        """The messages in all lives, without those of strangers."""
         return self.received_before + self.network.statistics.messages_received - self._strange
 
     # Lives.
@@ -76,7 +76,7 @@ class NetworkHost(Host["NetworkSimulation"]):
         checks.check_start(self.node, self.name, self.simulation.ledger)
 
     def _new_guid(self) -> bytes:
-        """The first one is that of the queue manager, which others know from the start."""
+        """A new GUID. The first is that of the queue manager, which others know from the start."""
         if self._is_new:
             self._is_new = False
             return self.guid
@@ -103,7 +103,7 @@ class NetworkHost(Host["NetworkSimulation"]):
             self.simulation.ledger.asked(self.name, ask)
 
     def moved(self, addresses: list[str], address: str) -> None:
-        """The host has other addresses now."""
+        """Give the host other addresses."""
         self.former.append(self.address)
         self.addresses, self.address = addresses, address
         if self.is_up:
@@ -127,13 +127,13 @@ class NetworkHost(Host["NetworkSimulation"]):
         self.tell(lambda now: self.network.connect_failed(connection, reason, now))
 
     def data_received(self, connection: int, data: bytes) -> None:
-        """What has come waits for the turn of its connection."""
+        """Keep received bytes until the turn of their connection."""
         if self.simulation.crowd.is_stranger(self, connection):
             self.simulation.crowd.heard(self, connection, data)
         self._inbox.came(connection, data)
 
     def take(self, connection: int, data: bytes, now: Now, most: int) -> Work:
-        """The turn of the connection has come. Messages of strangers are counted apart."""
+        """Process the turn of a connection. Messages of strangers are counted apart."""
         before = self.messages_received
         work = self.network.data_received(connection, data, now, most)
         if self.simulation.crowd.is_stranger(self, connection):
@@ -151,7 +151,7 @@ class NetworkHost(Host["NetworkSimulation"]):
         self.tell(lambda now: self.network.writing_resumed(connection, now))
 
     def datagram_received(self, data: bytes, address: str, port: int) -> None:
-        """What comes from the ping port answers a request; everything else comes to our own ping port."""
+        """Receive a datagram: from the ping port it answers a request, any other goes to our own ping port."""
         if port == PING_PORT:
             self.tell(lambda now: self.network.ping_answered(data, now))
         else:
@@ -160,7 +160,7 @@ class NetworkHost(Host["NetworkSimulation"]):
     def resolved(self, request: int, addresses: tuple[str, ...]) -> None:
         self.tell(lambda now: self.network.resolved(request, addresses, now))
 
-    # What becomes of it.
+    # Effects and events.
 
     def sealed(self, batch: Batch) -> None:
         received = self.messages_received

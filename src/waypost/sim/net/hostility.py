@@ -1,4 +1,4 @@
-"""Hostility around several hosts: what strangers do there, and how hosts change."""
+"""Hostility around several hosts: attacks of strangers, and changes of hosts."""
 
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -13,7 +13,7 @@ from waypost.wire.property_values import UNLIMITED
 
 
 class Fault(Enum):
-    """What can be wrong beside hosts and network. The value says it in the trace."""
+    """Something that goes wrong beside hosts and network. The value names it in the trace."""
 
     FORGED_ACKS = "forged acknowledgments"
     INSIDERS = "forged acknowledgments from an admitted address"
@@ -28,13 +28,13 @@ class Fault(Enum):
     FEW_WAITING_ACKS = "room for few acknowledgments"
     TURNS = "hosts with two addresses in turn"
     MOVES = "hosts that move"
-    REROUTES = "ways that change"
+    REROUTES = "routes that change"
 
 
-# Those that a simulation may have. One that is switched off is one that the engine does not withstand.
+# The faults that a simulation may have. One that is switched off is one that the engine does not withstand.
 SWITCHED_ON: Final = dict.fromkeys(Fault, True)
 
-# What strangers do.
+# Attacks of strangers.
 ATTACKS: Final = (
     Fault.FORGED_ACKS,
     Fault.INSIDERS,
@@ -46,16 +46,16 @@ ATTACKS: Final = (
     Fault.FLOODS,
     Fault.ADMINISTRATION,
 )
-# Those for which nothing has to be there.
+# Attacks that need no messages of hosts.
 ANYTIME: Final = (Fault.NEW_SEQUENCES, Fault.IDENTIFIERS, Fault.FLOODS, Fault.ADMINISTRATION)
-# What becomes of honest hosts. With these a source may send from an address that its receiver has not met, which
-# anybody a little ahead of it shuts out: so nobody is a little ahead there.
+# Changes of honest hosts. With these a source may send from an address that its receiver does not know yet, and a
+# stranger slightly ahead in its sequence shuts it out: so no stranger is slightly ahead there.
 CHANGES: Final = (Fault.TURNS, Fault.MOVES, Fault.REROUTES)
 
 
 @dataclass(frozen=True, slots=True)
 class Hostility:
-    """`visits` and `changes` are rates with each operation, `flood` is how many messages make a flood."""
+    """`visits` and `changes` are rates with each operation, `flood` is the number of messages in a flood."""
 
     faults: tuple[Fault, ...] = ()
     strangers: int = 0
@@ -69,13 +69,13 @@ class Hostility:
 
     @property
     def pace(self) -> float:
-        """How many seconds a turn of a connection takes. Others wait for theirs only if it takes some."""
+        """Seconds that a turn of a connection takes. Others wait for their turns only if this is not 0."""
         return 0.002 if Fault.FLOODS in self.faults else 0.0
 
     def adapted(self, swarm: Swarm) -> Swarm:
-        """What its settings bound is small enough to be reached.
+        """The swarm with limits small enough to be reached.
 
-        What is sent again is where a flood does harm, so connections break often in a simulation with floods.
+        A flood does harm when messages are sent again, so connections break often in a simulation with floods.
         """
         faults, sessions = swarm.network, swarm.sessions
         transfer = sessions.transfer
@@ -92,7 +92,7 @@ class Hostility:
         return replace(swarm, network=faults, sessions=replace(sessions, transfer=transfer, turn=turn))
 
     def patches(self) -> tuple[Patch, ...]:
-        """The limits of the engine that these faults reach, small enough to be reached."""
+        """The limits of the engine that these faults exceed, small enough to be reached."""
         limits = {
             Fault.NEW_SEQUENCES: (Patch(incoming_store, "MAX_CACHED_SEQUENCES", 2),),
             Fault.ADMINISTRATION: (
@@ -109,16 +109,16 @@ class Hostility:
 
 
 def draw(rng: Random, swarm: Swarm) -> Hostility:
-    """A third of the seeds is friendly. Where there is little room for messages, strangers would take all of it."""
+    """Draw the hostility. A third of the seeds is friendly. With small quotas strangers would take all the room."""
     kinds = [fault for fault in Fault if SWITCHED_ON[fault] and rng.random() < 0.5]
     strangers, visits, changes = rng.randint(1, 3), rng.choice((0.05, 0.15)), rng.choice((0.01, 0.03))
     theme = rng.random()
-    # Whoever is admitted may say anything of what was sent.
+    # An admitted address may acknowledge every message that was sent.
     forgers = rng.choice((Fault.FORGED_ACKS, Fault.INSIDERS))
     if Fault.FORGED_ACKS in kinds and Fault.INSIDERS in kinds:
         kinds.remove(forgers)
     if Fault.INSIDERS in kinds and Fault.REFLECTED_ACKS in kinds:
-        # What an admitted address has sent is acknowledged to the host that it is admitted for.
+        # Messages of an admitted address are acknowledged to the host for which it is admitted.
         kinds.remove(Fault.REFLECTED_ACKS)
     if theme < 0.3 or swarm.limits.quota != UNLIMITED:
         return Hostility()

@@ -1,4 +1,4 @@
-"""Bytes that came to a simulated host and wait for their turn, as in the daemon's shell, and how fair the turns are."""
+"""Bytes that came to a simulated host and wait for their turn, as in the shell of the daemon; and their fairness."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Inbox:
-    """Of one life of a host. A turn has so many packets, and twice as many if nobody else waits."""
+    """The inbox of one life of a host. A turn has `packets` packets, and twice as many if no other connection waits."""
 
     def __init__(self, host: "NetworkHost", packets: int, marks: Marks) -> None:
         self._host: Final = host
@@ -22,11 +22,11 @@ class Inbox:
         self._turns: Final[Turns[int]] = Turns(Budget(packets, 0), Budget(2 * packets, 0))
         self._is_due = False
         self._data: Final[dict[int, bytes]] = {}
-        # Connections with packets that the node has not looked at, those that it holds, and those that are lost.
+        # Connections with packets that the node has not processed, those that it holds, and those that are lost.
         self._left: Final[set[int]] = set()
         self._held: Final[set[int]] = set()
         self._lost: Final[set[int]] = set()
-        # What of every other connection was looked at while this one waited.
+        # The number of packets of every other connection that were processed while this one waited.
         self._since: Final[dict[int, dict[int, int]]] = {}
 
     def came(self, connection: int, data: bytes) -> None:
@@ -34,12 +34,12 @@ class Inbox:
         self._wait(connection)
 
     def lost(self, connection: int) -> None:
-        """The node hears of it when it has heard all that came before, unless that has to wait for its answers."""
+        """Report a lost connection when the node has processed all that came before, unless that waits for answers."""
         self._lost.add(connection)
         self._end_if_heard(connection)
 
     def hold(self, connection: int, *, is_held: bool) -> None:
-        """The node looks at nothing more of it, or goes on."""
+        """Stop or resume the processing of a connection."""
         if is_held:
             self._marks.sometimes("a peer beyond the window")
             self._held.add(connection)
@@ -50,7 +50,7 @@ class Inbox:
             self._wait(connection)
 
     def forget(self, connection: int) -> None:
-        """The node has done with it."""
+        """Drop a connection that the node has closed."""
         self._data.pop(connection, None)
         for kind in (self._left, self._held, self._lost):
             kind.discard(connection)
@@ -94,7 +94,7 @@ class Inbox:
             work = self._host.take(connection, data, now, most)
             (self._left.add if work.left else self._left.discard)(connection)
             self._count(connection, work.done)
-            # One that is held is told to go on.
+            # A connection that was held is resumed.
             if work.done or not work.left:
                 self._wait(connection)
 
@@ -111,5 +111,5 @@ class Inbox:
             if worked[connection] > self._packets:
                 raise Violation(
                     f"while connection {other} waits, {worked[connection]} packets of connection {connection} were "
-                    f"looked at, and its turn has {self._packets}"
+                    f"processed, and its turn has {self._packets}"
                 )

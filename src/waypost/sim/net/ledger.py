@@ -1,12 +1,12 @@
-"""The ledger of all messages: where each is, was, and may be.
+"""The ledger of all messages: the places where each is, was, and may be.
 
-That is known from what is durable on each host, and from what applications were told.
+It is known from the durable records of each host, and from the answers to applications.
 
-A batch is read when it goes to a disk, and counts when it is durable there. Always true:
+A batch is read when it is submitted to a disk, and counts when it is durable there. Always true:
 - a message of a transaction is put into its queue once, in the order of the commits, and leaves its source after that;
 - a recoverable one leaves a host only when the next one has it. It is put into its queue twice only if the host there
   could not know that it had come before;
-- what a sequence has counted is never taken back, and no place in a sequence is given twice.
+- the position of a sequence never goes back, and no place in a sequence is given twice.
 """
 
 from collections import deque
@@ -39,19 +39,19 @@ _RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 
 @dataclass(slots=True)
 class HostRecords:
-    """What is durable on one host, and what is on its way to the disk."""
+    """The durable records of one host, and those on their way to the disk."""
 
     places: dict[Place, tuple[str, SentMessage | None]] = field(default_factory=dict)
     pending: deque[Facts] = field(default_factory=deque)
     sequences: dict[bytes, tuple[int, int]] = field(default_factory=dict)
-    # How far each incoming sequence ever was.
+    # The highest position of each incoming sequence.
     accepted: dict[int, int] = field(default_factory=dict)
-    # For each message that is not transactional the count of messages when it first came.
+    # For each message that is not transactional, the count of messages when it first came.
     first_counts: dict[int, int] = field(default_factory=dict)
-    # The uids that a transaction has received, and receives that may have been and that nobody was told of.
+    # The uids that a transaction has received, and the number of receives that may have happened without an answer.
     receives: dict[str, list[int]] = field(default_factory=dict)
     lost_receives: int = 0
-    # How often its process has ended.
+    # The number of ends of its process.
     ends: int = 0
 
 
@@ -65,19 +65,19 @@ class Ledger:
         self._history: Final = history
         self._by_identifier: Final[dict[MessageIdentifier, SentMessage]] = {}
         self._commits = 0
-        # What transactions have sent; the last one of each sequence that was put into its queue; the numbers given.
+        # Messages sent in transactions; the last one of each sequence that was put into its queue; the numbers given.
         self._sends: Final[dict[str, list[SentMessage]]] = {}
         self._last: Final[dict[tuple[str, str, str], tuple[int, int]]] = {}
         self._numbers: Final[dict[tuple[str, int, int], int]] = {}
 
-    # What applications ask, and what they are told.
+    # Requests of applications, and their answers.
 
     def plan(self, sent: SentMessage) -> None:
-        """A script is about to send it."""
+        """A script is about to send the message."""
         self._planned[sent.uid] = sent
 
     def asked(self, host: str, ask: Ask) -> None:
-        """It was begun, and may be done."""
+        """An operation has begun, and may be done."""
         match ask.operation:
             case Send(transaction=transaction) as send:
                 for uid in uids_of(send.bodies):
@@ -115,7 +115,7 @@ class Ledger:
                     self._read(host, message, None if transaction is UNSET else transaction)
 
     def crashed(self, host: str, asks: Iterable[Ask]) -> None:
-        """The process of the host is gone; these were under way. Nobody commits what was not asked to be."""
+        """The process of the host has ended with these requests under way. Transactions without a commit are gone."""
         records = self.records[host]
         records.pending.clear()
         records.ends += 1
@@ -137,7 +137,7 @@ class Ledger:
     def _accepted(self, host: str, sent: SentMessage) -> None:
         sent.is_accepted = True
         if sent.is_recoverable and not sent.seen_at and not sent.may_expire:
-            raise Violation(f"{host} was told that {sent} is accepted, and it is not durable")
+            raise Violation(f"{host} has accepted {sent}, and it is not durable")
 
     def _read(self, host: str, message: Message, transaction: str | None) -> None:
         found = MARK.search(message.body)
@@ -160,7 +160,7 @@ class Ledger:
         if sent.is_recoverable and sent.received > sent.reached:
             raise Violation(f"{sent} was received {sent.received} times, and was {sent.reached} times in its queue")
 
-    # What goes to the disks.
+    # Batches for the disks.
 
     def places_of(self, host: str) -> dict[Place, SentMessage | None]:
         return {place: sent for place, (_, sent) in self.records[host].places.items()}
@@ -169,7 +169,7 @@ class Ledger:
         self.records[host].pending.append(facts_of(batch, node, counts))
 
     def durable(self, host: str, count: int) -> None:
-        """The first batches that were submitted and were not durable are so now."""
+        """The first submitted batches that were not durable are durable now."""
         records = self.records[host]
         for _ in range(count):
             facts = records.pending.popleft()
@@ -184,7 +184,7 @@ class Ledger:
     def _put(self, host: str, records: HostRecords, put: Put) -> None:
         message = put.message
         if put.place in records.places:
-            # It has changed, but not moved.
+            # The message has changed, but not moved.
             return
         found = MARK.search(message.packet)
         sent = self.messages.get(int(found[1])) if found is not None else None
@@ -212,7 +212,7 @@ class Ledger:
             self._dead(host, sent)
 
     def _check_number(self, host: str, sent: SentMessage, message: Message) -> None:
-        """No place in a sequence is given twice, and a message that has one keeps it."""
+        """Check that no place in a sequence is given twice, and that a message keeps its place."""
         if host != sent.source or not is_transactional(message.packet):
             return
         sequence_id, number, _ = sequence_of(message.packet)
@@ -224,7 +224,7 @@ class Ledger:
     def _arrived(self, host: str, records: HostRecords, sent: SentMessage, counts: tuple[int, int]) -> None:
         if sent.is_transactional:
             if sent.plan.is_doomed:
-                # With the queue goes what was known of its sequences.
+                # The records of its sequences go with the queue.
                 return
             if sent.reached > 1:
                 raise Violation(f"{sent} of a transaction came twice")
@@ -251,14 +251,14 @@ class Ledger:
         if not sent.is_transactional:
             return
         if not sent.consumed and not sent.is_lied_about:
-            raise Violation(f"{sent} is in the source journal, and nobody has received it")
+            raise Violation(f"{sent} is in the source journal, and no client has received it")
         if sent.ends != self.records[host].ends:
             self._marks.sometimes("a FinalAck after its sender had started again")
 
     def _dead(self, host: str, sent: SentMessage) -> None:
         sent.dead += 1
         if sent.is_sure:
-            raise Violation(f"{sent} is a dead-letter message on {host} for no reason")
+            raise Violation(f"{sent} is a dead-letter message on {host} without a reason")
         if sent.is_transactional:
             self._marks.sometimes("a dead-letter message of a transaction")
             if sent.dead > 1 or host != sent.source:
@@ -281,20 +281,20 @@ class Ledger:
                 sent.consumed += 1
 
     def _left(self, host: str, sent: SentMessage) -> None:
-        """A message has left a host for good: then it has to be where it was to go to."""
+        """Check a message that has left a host: it has to be at its destination or on its way."""
         if sent.may_expire and not sent.reached and sent.on_wire:
             self._marks.sometimes("a message that expired on its way")
         if sent.reached or not sent.is_sure:
             return
         if sent.is_transactional:
-            # Whoever takes it on may drop it, as its source has it.
+            # A relay may drop it, as its source has it.
             if host == sent.source:
                 raise Violation(f"{sent} has left {host}, and never came into its queue")
         elif not self._is_further(host, sent):
-            raise Violation(f"{sent} has left {host}, and is nowhere else")
+            raise Violation(f"{sent} has left {host}, and is not on another host")
 
     def _is_further(self, host: str, sent: SentMessage) -> bool:
-        """Whether it is on a host further on its way."""
+        """Whether the message is on a host further along its path."""
         further = sent.path[sent.path.index(host) + 1 :]
         return any(kept is sent for other in further for _, kept in self.records[other].places.values())
 
@@ -317,7 +317,7 @@ class Ledger:
     # Acknowledgments for applications.
 
     def _acknowledged(self, message: Message) -> None:
-        """One is in its administration queue, or was received from there: it may be seen twice."""
+        """Check an acknowledgment in its administration queue, or received from there: it may be seen twice."""
         sent = self._by_identifier.get(message.correlation_identifier)
         if sent is None or message.identifier in sent.acks:
             return
@@ -325,16 +325,16 @@ class Ledger:
         if sent.plan.host != sent.source:
             kind = "a negative" if is_negative_ack(ack) else "a positive"
             self._marks.sometimes(f"{kind} acknowledgment over the network")
-        # Of a duplicate that nobody could know, one may have been rejected. A queue knows nothing of the one before it.
+        # Of an undetectable duplicate, one may have been rejected. A new queue does not know those of the one before.
         is_known = sent.is_transactional and not sent.plan.is_doomed
         is_single = is_known or (sent.reached == 1 and sent.plan.is_sure)
-        # It is rejected whenever it comes, and may expire on its way and where it comes to.
+        # The message is rejected at each arrival, and may expire on its way and at its destination.
         is_repeated = is_negative_ack(ack) and (sent.may_expire or not sent.plan.is_sure or not sent.fits)
         if is_single and ack in sent.acks.values() and not is_repeated:
             raise Violation(f"{ack.name} came twice for {sent}")
         sent.acks[message.identifier] = ack
         is_negative = any(is_negative_ack(MessageClass(each)) for each in sent.acks.values())
         if is_negative and sent.is_sure:
-            raise Violation(f"{ack.name} came for {sent}, and there is no reason for that")
+            raise Violation(f"{ack.name} came for {sent} without a reason")
         if is_single and is_negative and _RECEIVED in sent.acks.values() and not sent.may_expire:
-            raise Violation(f"{sent} was received by its acknowledgments, and was not")
+            raise Violation(f"an acknowledgment says that {sent} was received, and it was not")

@@ -26,10 +26,10 @@ from waypost.sim.swarm import draw_several
 from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName
 from waypost.wire.property_values import UNLIMITED
 
-# How long the last acknowledgments may take, and sessions to find that they are idle.
+# Seconds for the last acknowledgments, and for sessions to find that they are idle.
 _REST: Final = 200.0
 
-# After how many turns a host is looked at, and after how many closely.
+# The number of turns after which a host is checked, and checked thoroughly.
 _OFTEN: Final = 5
 _INTERVAL: Final = 50
 
@@ -44,7 +44,7 @@ class NetworkSimulation(Simulation[NetworkHost]):
     def __init__(self, seed: int, marks: Marks, nodes: int) -> None:
         super().__init__(seed, marks)
         drawn = draw_several(self.rng, nodes)
-        # Strangers have their own chance: a simulation without them is the same as if there were none anywhere.
+        # Strangers have their own random numbers: a simulation without them is the same as before strangers existed.
         chance = Random(f"strangers of {seed}")
         self.hostility: Final = hostility.draw(chance, drawn)
         self.swarm = self.hostility.adapted(drawn)
@@ -65,7 +65,7 @@ class NetworkSimulation(Simulation[NetworkHost]):
         self._verdict: Final = Verdict(self.ledger, self.hosts, marks)
         self._looks = 0
 
-    # What everybody in the simulation knows.
+    # Names, paths and addresses that the whole simulation knows.
 
     def plans_of(self, host: str) -> list[Plan]:
         return [plan for plan in (*self.swarm.plans, *self.admins) if plan.host == host]
@@ -84,14 +84,14 @@ class NetworkSimulation(Simulation[NetworkHost]):
         return self.own_name(plan)
 
     def fixed_name(self, source: str, plan: Plan) -> str:
-        """Messages of transactions have an order only under one name of their queue."""
+        """The one name by which a source knows a queue: messages of transactions are in order only under one name."""
         key = source, plan
         if key not in self._fixed_names:
             self._fixed_names[key] = self.any_name(source, plan)
         return self._fixed_names[key]
 
     def is_of_a_host(self, name: FormatName) -> bool:
-        """Whether a queue with this name is one of a host."""
+        """Whether the name is that of a queue of a host."""
         if isinstance(name, PrivateFormatName):
             return any(host.guid == name.computer_guid for host in self.hosts)
         return isinstance(name, DirectFormatName) and self.fabric.is_known(name.address)
@@ -126,11 +126,11 @@ class NetworkSimulation(Simulation[NetworkHost]):
         )
 
     def relays_of(self, host: NetworkHost) -> Relays:
-        """Those by way of which acknowledgments may come though messages go another way."""
+        """The relays that may pass on acknowledgments of messages that took another route."""
         names = [name for name in self.changes.relays if name != host.name] if self.changes.has_reroutes else []
         return Relays(frozenset(self.host(name).guid for name in names))
 
-    # What happens.
+    # Events.
 
     def patches(self) -> tuple[Patch, ...]:
         eager = self.swarm.sessions.eager
@@ -145,7 +145,7 @@ class NetworkSimulation(Simulation[NetworkHost]):
         self._create_queues()
 
     def _create_queues(self) -> None:
-        """Nothing fails before the queues are there on which everybody relies."""
+        """Nothing fails before the queues that every host needs exist."""
         self.is_healing = True
         for host in self.hosts:
             host.start()
@@ -158,7 +158,7 @@ class NetworkSimulation(Simulation[NetworkHost]):
         self.is_healing = False
 
     def look_at(self, host: NetworkHost) -> None:
-        """After every turn of a host, and closely now and then."""
+        """Check a host after its turns, and thoroughly now and then."""
         self._looks += 1
         if self._looks % _OFTEN == 0:
             checks.check_sessions(host.node, host.name, self.swarm.sessions.eager)
@@ -183,7 +183,7 @@ class NetworkSimulation(Simulation[NetworkHost]):
         self._verdict.check(is_quiet=self._rest())
 
     def _rest(self) -> bool:
-        """Nobody wants anything any more. Whether it was quiet then for so long that sessions have to be closed."""
+        """Stop all clients. Returns whether it was then quiet for so long that sessions have to be closed."""
         for host in self.hosts:
             for client in host.clients:
                 client.stop()

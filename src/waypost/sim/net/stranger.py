@@ -1,8 +1,8 @@
-"""A stranger on the network: an address from which somebody opens sessions, under any GUID, and writes what it likes.
+"""A stranger on the network: an address that opens sessions under any GUID, and writes anything.
 
-It is a host as the network knows hosts, so what it writes comes late, in pieces, and is lost like everything
-else. It reads no more than it needs to know that its session is open, unless it is a thief: then it takes what hosts
-send to it, also where it is called, and acknowledges it.
+The network treats it as a host, so its bytes come late, in pieces, and are lost like all others.
+It reads no more than it needs to know that its session is open, unless it is a thief: then it accepts connections and
+messages of hosts, and acknowledges them.
 """
 
 from random import Random
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Stranger:
-    """`life` never changes: nothing that happens to a stranger matters."""
+    """A stranger. `life` never changes, as a stranger has no restarts."""
 
     life: Final = 1
 
@@ -40,7 +40,7 @@ class Stranger:
         self._simulation.trace.note(self._simulation.time, number, *words)
 
     def act(self) -> None:
-        """Begin a visit, go on with one, or end one."""
+        """Begin a visit, continue one, or end one."""
         rng = self._rng
         opened = [number for number, visit in self._visits.items() if visit.is_open]
         if not opened or (len(self._visits) < 4 and rng.random() < 0.3):
@@ -59,7 +59,7 @@ class Stranger:
                 self._attack(number, fault)
 
     def leave(self) -> None:
-        """For good."""
+        """Leave, and never come back."""
         self.is_up = False
         for number in list(self._visits):
             self._leave(number)
@@ -80,7 +80,7 @@ class Stranger:
         self._simulation.fabric.carry(self, Close(number))
 
     def _strike(self, number: int) -> None:
-        """The first attack for which there is something to attack. Those that need nothing often come last."""
+        """Make the first attack that finds something to attack. Attacks that need nothing often come last."""
         attacks = self._simulation.hostility.attacks
         order = self._rng.sample(attacks, len(attacks))
         if self._rng.random() < 0.5:
@@ -91,7 +91,7 @@ class Stranger:
                 return
             if self._attack(number, fault):
                 if fault is Fault.REFLECTED_ACKS:
-                    # What is acknowledged finds nobody here.
+                    # The acknowledgments find no receiver here.
                     self._leave(number)
                 return
 
@@ -110,7 +110,7 @@ class Stranger:
     # Facts of the network.
 
     def accept(self, address: str) -> int | None:
-        """Nobody is there, but for a thief."""
+        """Refuse a connection, except to a thief."""
         if not self._is_thief:
             return None
         host = next(each for each in self._simulation.hosts if address in each.addresses)

@@ -1,4 +1,4 @@
-"""The verdict when a network has healed: all that can be delivered was delivered, and is accounted for."""
+"""The verdict when a network has healed: every deliverable message was delivered, and is accounted for."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -29,7 +29,7 @@ class Verdict:
         self._marks: Final = marks
 
     def stuck(self) -> str:
-        """What is still to be delivered and received; nothing when all is done."""
+        """A message that still has to be delivered or received, or an empty text when all is done."""
         for host in self._hosts:
             if not host.is_up:
                 return f"{host.name} is down"
@@ -49,10 +49,10 @@ class Verdict:
                 try:
                     message = host.node.messages.get(queue.number, lookup_id)
                 except RecordDamaged:
-                    # Whoever wants it sets it aside; for what was delivered, nobody may ever want it.
+                    # The next reader sets it aside; a delivered message may never get another reader.
                     continue
                 if message.message_class == MessageClass.MQMSG_CLASS_ORDER_ACK:
-                    # What nobody can deliver is sent without end, and acknowledged.
+                    # An undeliverable OrderAck is sent without end, and acknowledged.
                     continue
                 found = MARK.search(message.packet)
                 sent = self._ledger.messages.get(int(found[1])) if found is not None else None
@@ -68,10 +68,10 @@ class Verdict:
             is_known = host.simulation.fabric.is_known
             needless = [address for each in host.network.sessions if is_known(address := each.remote_qm_address)]
             if Fault.INSIDERS in host.simulation.hostility.faults:
-                # What is owed to a stranger that is admitted for a host is brought to that host.
+                # Messages for a stranger that is admitted for a host go to that host.
                 continue
             if is_quiet and needless:
-                raise Violation(f"{host.name} has sessions that nobody needs, with {needless}")
+                raise Violation(f"{host.name} has needless sessions with {needless}")
             if host.network.statistics.messages_rejected:
                 self._marks.sometimes("a message that was rejected")
         for sent in self._ledger.messages.values():
@@ -80,7 +80,7 @@ class Verdict:
         self._check_damaged()
 
     def _check_damaged(self) -> None:
-        """Each message that is nowhere any more because of damage was set aside, and is told of."""
+        """Check that each message lost to damage was set aside, and is reported."""
         told = sum(len(host.node.damaged) for host in self._hosts)
         there = {id(sent) for host in self._hosts for sent in self._ledger.places_of(host.name).values()}
         lost = [
@@ -113,14 +113,14 @@ class Verdict:
         if not sent.received and is_restarted:
             self._marks.sometimes("an express message lost in a restart")
         elif not sent.received and not self._is_lost(sent):
-            raise Violation(f"{sent} was accepted, and nobody received it")
+            raise Violation(f"{sent} was accepted, and no client received it")
         history = self._hosts[0].swarm.sessions.transfer.duplicate_history_size
         target = self._hosts[names.index(sent.plan.host)]
         if sent.received > 1 and not is_restarted and target.messages_received < history:
             raise Violation(f"{sent} was received {sent.received} times")
 
     def _is_lost(self, sent: SentMessage) -> bool:
-        """A receive that was under way in a crash may have taken it."""
+        """Whether a receive that was under way in a crash may have taken the message."""
         return self._ledger.records[sent.plan.host].lost_receives > 0
 
     def _check_journal(self, sent: SentMessage) -> None:
@@ -135,14 +135,14 @@ class Verdict:
             return
         acks = sent.acks.values()
         if sent.acknowledgements & _ASKS_ARRIVAL and _ARRIVED not in acks:
-            raise Violation(f"{sent} came into its queue, and its administration queue does not know")
+            raise Violation(f"{sent} came into its queue, and its administration queue has no acknowledgment")
         if sent.acknowledgements & _ASKS_RECEIVE and sent.received and _RECEIVED not in acks:
-            raise Violation(f"{sent} was received, and its administration queue does not know")
+            raise Violation(f"{sent} was received, and its administration queue has no acknowledgment")
         if _RECEIVED in acks and not sent.consumed:
-            raise Violation(f"{sent} is said to be received, and was not")
+            raise Violation(f"an acknowledgment says that {sent} was received, and it was not")
 
     def _check_receives(self) -> None:
-        """What was in a queue and is not any more was received, but for receives that were under way in crashes."""
+        """Check that messages that left a queue were received, except for receives that were under way in crashes."""
         for host in self._hosts:
             lost = [
                 sent.uid
@@ -152,4 +152,4 @@ class Verdict:
             if lost:
                 self._marks.sometimes("a receive lost in a crash")
             if len(lost) > self._ledger.records[host.name].lost_receives:
-                raise Violation(f"the messages {lost} were in queues of {host.name}, and nobody received them")
+                raise Violation(f"the messages {lost} were in queues of {host.name}, and no client received them")

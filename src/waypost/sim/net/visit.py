@@ -1,4 +1,4 @@
-"""One connection between a stranger and a host, as the stranger sees it: who it claims to be, and what it answers."""
+"""One connection between a stranger and a host, on the side of the stranger: its claimed identity and its answers."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ class Counts:
 
 @dataclass(slots=True)
 class Visit:
-    """`is_thief`: whatever the host sends is acknowledged, and kept."""
+    """A visit. With `is_thief` the stranger acknowledges and keeps whatever the host sends."""
 
     host: "NetworkHost"
     guid: bytes
@@ -43,14 +43,14 @@ class Visit:
     _splitter: Splitter = field(default_factory=Splitter)
 
     def writes(self, data: bytes) -> None:
-        """What is written is counted, because both sides have to count the same."""
+        """Count the written packets, because both sides have to count the same."""
         if self.is_thief:
             for packet in map(decode_packet, Splitter().feed(data)):
                 if isinstance(packet, UserMessage | OrderAck | FinalAck):
                     self.sent.add(packet)
 
     def answer(self, data: bytes) -> bytes:
-        """What the stranger writes when it has read this."""
+        """The bytes that the stranger writes in answer."""
         if self.is_open and not self.is_thief:
             return b""
         before = self.received.messages
@@ -58,7 +58,7 @@ class Visit:
         for packet in map(decode_packet, self._splitter.feed(data)):
             match packet:
                 case EstablishConnection() if packet.client_guid != self.guid:
-                    # The host it looks for is here.
+                    # The stranger poses as the host that the caller looks for.
                     self.was_called = True
                     self.guid = self.guid if packet.server_guid == NULL_GUID else packet.server_guid
                     answer += packet.accepted(self.guid).encode()

@@ -1,4 +1,4 @@
-"""A watch on the wire: nothing is there that a crash could still take back."""
+"""A watch on the wire: no packet there may depend on a change that a crash could still undo."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -16,7 +16,7 @@ _USER: Final = MessageClass.MQMSG_CLASS_NORMAL
 
 
 class Watch:
-    """Reads what hosts write to their connections."""
+    """Reader of the bytes that hosts write to their connections."""
 
     def __init__(self, guids: Mapping[str, bytes], ledger: Ledger, marks: Marks) -> None:
         self._guids: Final = guids

@@ -29,7 +29,7 @@ _SYSTEM: Final = ("system$;journal", "system$;deadletter", "system$;deadxact")
 
 
 def setup(client: Client[NetworkHost]) -> Script:
-    """Make the queues, in every life: some may have been deleted."""
+    """Create the queues, in every life: some may have been deleted."""
     host = client.host
     for plan in host.simulation.plans_of(host.name):
         if plan.is_made and plan.path not in host.node.manager.queues:
@@ -52,7 +52,7 @@ def sender(client: Client[NetworkHost]) -> Script:
 
 
 def committer(client: Client[NetworkHost]) -> Script:
-    """Sends in transactions, sometimes to several queues in one."""
+    """Send in transactions, sometimes to several queues in one."""
     host, rng = client.host, client.host.rng
     targets = []
     for _ in range(rng.choice((1, 1, 2))):
@@ -70,7 +70,7 @@ def committer(client: Client[NetworkHost]) -> Script:
 
 
 def forwarder(client: Client[NetworkHost]) -> Script:
-    """Takes messages from one queue and sends others for them, in one transaction."""
+    """Receive messages from one queue and send others for them, in one transaction."""
     host, rng = client.host, client.host.rng
     plan = _target(client, is_transactional=True)
     name = host.simulation.fixed_name(host.name, plan)
@@ -115,7 +115,7 @@ def pauser(client: Client[NetworkHost]) -> Script:
 
 
 def purger(client: Client[NetworkHost]) -> Script:
-    """Clears queues that are doomed, and deletes them and makes them again."""
+    """Purge doomed queues, and delete and create them again."""
     host, rng = client.host, client.host.rng
     for plan in host.simulation.plans_of(host.name):
         name = host.simulation.own_name(plan)
@@ -130,7 +130,7 @@ def purger(client: Client[NetworkHost]) -> Script:
 
 
 def healer(client: Client[NetworkHost]) -> Script:
-    """Nothing fails any more: take everything that comes, for as long as something comes."""
+    """Receive everything that comes, for as long as something comes; nothing fails any more."""
     host = client.host
     for identifier in list(host.node.manager.transactions.collection):
         yield Ask(AbortTransaction(identifier=guid_text(identifier)))
@@ -139,7 +139,7 @@ def healer(client: Client[NetworkHost]) -> Script:
             yield Ask(ResumeQueue(name=str(name)))
     for other in host.simulation.hosts:
         if other is not host and host.simulation.changes.has_moves:
-            # The addresses that it had, too: what is owed to it there goes where it is now.
+            # Its former addresses too: messages for it there go to its present address.
             for address in (*other.former, other.address):
                 yield Ask(AdmitAddress(guid=guid_text(other.guid), address=address))
     plans = [plan for plan in host.simulation.plans_of(host.name) if plan.is_made]
@@ -152,7 +152,7 @@ def healer(client: Client[NetworkHost]) -> Script:
                 received = yield Ask(Receive(name=plan.key, count=20))
                 if not received.is_ok:
                     break
-        # Make room: nobody looks at journals and dead-letter messages here.
+        # Make room: no client reads journals and dead-letter messages here.
         for copies in (*_SYSTEM, *(f"{plan.key};journal" for plan in plans)):
             yield Ask(PurgeQueue(name=copies))
         yield Pause(1.0)
@@ -169,12 +169,12 @@ def _own_plan(client: Client[NetworkHost]) -> Plan:
 
 
 def _close(name: str) -> Ask:
-    """What operations have opened of the queue, for whomever."""
+    """Operation that closes the shared handles of the queue."""
     return Ask(CancelReads(name=name))
 
 
 def _target(client: Client[NetworkHost], *, is_transactional: bool) -> Plan:
-    """Mostly a queue of another host, and mostly one on which one can rely."""
+    """Mostly a queue of another host, and mostly a reliable one."""
     host, rng = client.host, client.host.rng
     plans = [plan for plan in host.swarm.plans if plan.transactional == is_transactional and plan.key != ADMIN]
     return rng.choice([plan for plan in plans if plan.host != host.name] if rng.random() < 0.9 else plans)

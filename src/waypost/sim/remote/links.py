@@ -1,4 +1,4 @@
-"""A connection of a remote reader: the real client of it, and what was asked over it."""
+"""A connection of a remote reader: its real client, and the calls made over it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Link:
-    """The connection `lane` of a reader to a port. `asked` are all calls that were ever made over it."""
+    """The connection `lane` of a reader to a port. `asked` are all calls ever made over it."""
 
     name: str
     number: int
@@ -32,7 +32,7 @@ class Link:
     tasks: "dict[int, Task]" = field(default_factory=dict)
 
     def syntax_of(self, interface: Interface) -> NdrSyntax:
-        """What the client has agreed on with the server."""
+        """The transfer syntax that client and server have agreed on."""
         return SYNTAXES[self.connection._binding.agreed(interface).transfer]  # noqa: SLF001, to read what it reads
 
 

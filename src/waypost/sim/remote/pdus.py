@@ -1,4 +1,4 @@
-"""The wire between a remote reader and the node, read for the model: no more of C706 12.6 than that takes."""
+"""The PDUs between a remote reader and the node, decoded for the model: only the necessary parts of C706 12.6."""
 
 from collections.abc import Iterator
 from enum import IntEnum
@@ -31,17 +31,17 @@ class Pdu(NamedTuple):
 
     @property
     def stub(self) -> bytes:
-        """Of a response."""
+        """The body of a response."""
         return self.data[24:]
 
     @property
     def status(self) -> int:
-        """Of a fault."""
+        """The status of a fault."""
         return self._word(24)
 
     @property
     def group_id(self) -> int:
-        """Of a bind and its acknowledgment."""
+        """The association in a bind or its acknowledgment."""
         return self._word(20)
 
     def _word(self, at: int) -> int:
@@ -50,7 +50,7 @@ class Pdu(NamedTuple):
 
 
 def take_pdus(buffer: bytearray) -> Iterator[Pdu]:
-    """Those that are whole; what is left stays in the buffer."""
+    """The complete PDUs; an incomplete one stays in the buffer."""
     while len(buffer) >= _HEADER.size:
         _, _, kind, flags, _, length, _, call_id = _HEADER.unpack_from(buffer)
         if len(buffer) < length:

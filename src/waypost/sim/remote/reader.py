@@ -1,7 +1,7 @@
 """A remote reader: a host with a script, the real clients of both protocols, and connections to the node.
 
-It is the shell of waypost.remote.client.conversations. A script may read on over several connections of one association
-at a time. Now and then the reader does not end what it got, says that it did not arrive, or dies.
+It is the shell of waypost.remote.client.conversations. A script may read over several connections of one association
+at a time. Now and then the reader does not end a message, says that it did not arrive, or dies.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ from waypost.sim.remote.terminal import Terminal
 if TYPE_CHECKING:
     from waypost.sim.remote.readers import RemoteReaders
 
-# What a bit of thinking takes, before a message is ended and between steps.
+# Seconds of pause before a message is ended and between steps.
 _LONG: Final = 0.6
 
 
@@ -42,7 +42,7 @@ class Neglected(WaypostError):
 
 
 class Reader(Terminal):
-    """`life` counts its starts and ends. `links` has the connections of all lives."""
+    """A remote reader. `life` counts its starts and ends. `links` has the connections of all lives."""
 
     rr: RemoteReadClient
     qp: Qm2QmClient
@@ -58,7 +58,7 @@ class Reader(Terminal):
         self._numbers: Final = count(1)
         self._life = 0
         self._script: Script | None = None
-        # What the script waits for: a conversation, or the node's answer to an application.
+        # The script waits for this: a conversation, or the node's answer to an application.
         self._awaited: Task | None = None
         self._asks_locally = False
 
@@ -84,7 +84,7 @@ class Reader(Terminal):
         self._go_on_later(None)
 
     def stop(self) -> None:
-        """Leave everything as it is."""
+        """Stop without cleaning up."""
         if not self.is_up:
             return
         self._life += 1
@@ -110,7 +110,7 @@ class Reader(Terminal):
     def open(
         self, key: str, access: AccessType = AccessType.RECEIVE, share: ShareMode = ShareMode.DENY_NONE
     ) -> Conversation[RemoteQueue]:
-        """Over one of the two protocols."""
+        """Open a queue over one of the two protocols."""
         opening = Opening(format_name(key), access, share)
         return self.rr.open(opening) if self.rng.random() < 0.6 else self.qp.open(opening)
 
@@ -156,7 +156,7 @@ class Reader(Terminal):
                 self.die()
 
     def _end_life(self) -> None:
-        """At the end of its script a process closes its connections, or leaves that to others."""
+        """Close the connections at the end of the script, or leave them open."""
         if self.rng.random() < 0.5:
             for link in [link for link in self.links.values() if not link.is_over]:
                 link.connection.closed()
@@ -168,7 +168,7 @@ class Reader(Terminal):
         self.later(self.rng.uniform(0.0, 0.3), self.start)
 
     def answered(self, result: Result) -> None:
-        """By the node, to what was asked locally."""
+        """Take the answer of the node to a local request."""
         if self._asks_locally:
             self._asks_locally = False
             self._go_on_later(result)
@@ -199,7 +199,7 @@ class Reader(Terminal):
             self._go_on_later(task)
 
     def _think_about(self, task: Task, ask: Ask) -> None:
-        """There is a message: at once or in a while the reader says what becomes of it."""
+        """Decide, at once or after a while, what the reader does with a message."""
         drawn, chance = self.remote.drawn, self.rng.random()
         ending = Ending.ACK
         if task.ending is not None:
@@ -240,7 +240,7 @@ class Reader(Terminal):
         self._pump(link)
 
     def _answered(self, task: Task, ask: Ask, result: object) -> None:
-        """What the history is to know comes first."""
+        """Pass the result of a call to its task, and before to the history."""
         if isinstance(result, WaypostError):
             if is_end(ask) and isinstance(result, RpcFault):
                 self._ended(task, ask, HResult.MQ_ERROR)
@@ -277,7 +277,7 @@ class Reader(Terminal):
         return link
 
     def _pump(self, link: Link) -> None:
-        """Carry what the client has to say, and tell those who wait what came of their calls."""
+        """Carry the output of the client, and report the results of calls to their waiters."""
         connection = link.connection
         while True:
             output = connection.take_output()

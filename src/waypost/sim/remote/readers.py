@@ -1,7 +1,7 @@
-"""The place where remote readers meet the node: its ports, their connections, and an ear on what passes there.
+"""The connections between remote readers and the node: its ports, and a watch on the PDUs that pass.
 
-What arrives at the node is told to the model in the same operation; what the node writes is compared with what the
-model has it say, and with what is durable, before it is on the wire.
+The model gets everything that arrives at the node, in the same operation; output of the node is compared with that
+of the model, and with the durable state, before it is on the wire.
 """
 
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Served:
-    """A connection as the node has it: who is at the other end, what is not whole yet, and what was asked."""
+    """A connection on the side of the node: its peer, incomplete PDUs, and open calls."""
 
     port: Port
     incoming: bytearray = field(default_factory=bytearray)
@@ -40,7 +40,7 @@ class Served:
 
 
 class RemoteReaders:
-    """All that is between the node and its remote readers."""
+    """Everything between the node and its remote readers."""
 
     host: "LocalHost"
 
@@ -56,7 +56,7 @@ class RemoteReaders:
 
     @property
     def serving(self) -> RemoteServing:
-        """How the node is to serve them: whoever comes, without a name, and the simulation is their coordinator."""
+        """Settings of the node's server: any client, without authentication; the simulation is the coordinator."""
         settings = RemoteSettings(
             pending_request_timeout_s=self.drawn.pending_request_s,
             transaction_timeout_s=self.drawn.enlistment_s,
@@ -73,18 +73,18 @@ class RemoteReaders:
         for number, name in enumerate(self.drawn.scripts, 1):
             reader = Reader(self, f"remote {name}{number}", f"10.0.0.{number}", SCRIPTS[name])
             self.readers.append(reader)
-            # There are no queues yet.
+            # The queues do not exist yet.
             self.simulation.schedule(self.simulation.rng.uniform(0.1, 0.5), reader.start, reader)
         self._keep_alive()
 
-    # What the node does.
+    # Output of the node.
 
     def carry(self, host: "LocalHost", effect: object, /) -> None:
         match effect:
             case Write(connection, data):
                 served = self._served.get(connection)
                 if served is not None:
-                    # Whom the node has said goodbye to, it owes nothing any more.
+                    # The node owes no answer after it has closed a connection.
                     if host.remote_model.is_open(connection):
                         for pdu in take_pdus(bytearray(data)):
                             self._check(connection, served, pdu)
@@ -98,7 +98,7 @@ class RemoteReaders:
                 # The wires keep what is not read.
                 pass
             case _:
-                raise Violation(f"{host.name} wants {effect!r}, which is nothing for remote readers")
+                raise Violation(f"{host.name} wants {effect!r}, which remote readers do not support")
 
     def went_down(self) -> None:
         self._served.clear()
@@ -109,7 +109,7 @@ class RemoteReaders:
             reader.host_went_down()
 
     def heal(self) -> None:
-        """The readers are gone, and sooner or later the node hears of it."""
+        """End the readers; sooner or later the node detects that."""
         for reader in self.readers:
             reader.stop()
         self.wires.find_dead()
@@ -137,14 +137,14 @@ class RemoteReaders:
     def _answered(self, connection: int, served: Served, pdu: Pdu) -> RemoteCall:
         call = served.calls.pop(pdu.call_id, None)
         if call is None:
-            raise Violation(f"call {pdu.call_id} on connection {-connection} is answered and was not made")
+            raise Violation(f"call {pdu.call_id} on connection {-connection} is answered, and was not made")
         number = self.host.answer_number(call)
         if number < served.last_answer:
             raise Violation(f"the answer to {call} overtakes another one")
         served.last_answer = number
         return call
 
-    # What the node hears.
+    # Input of the node.
 
     def accept(self, port: Port, address: str) -> int | None:
         number = self.host.accept_remote(port.number, address)
@@ -205,7 +205,7 @@ class RemoteReaders:
 
 
 class _Always:
-    """Whoever does not live and not die."""
+    """Stand-in for objects without starts and ends."""
 
     life = 1
 

@@ -1,4 +1,4 @@
-"""Replies of a server to a remote reader, compared with what the model has it say."""
+"""Replies of a server to a remote reader, compared with those of the model."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def packet_of(reply: object) -> bytes:
 
 
 def check_reply(call: RemoteCall, answer: Answer, reply: Any) -> None:
-    """The message is the one that was due, or there is none."""
+    """Check that the message is the one that was due, or that none came if none was due."""
     packet = packet_of(reply)
     if not answer.messages:
         if packet:

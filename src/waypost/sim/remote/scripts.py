@@ -43,7 +43,7 @@ def receiver(reader: Reader) -> Script:
 
 
 def owner(reader: Reader) -> Script:
-    """It wants the queue for itself."""
+    """Read a queue that is open exclusively."""
     rng, key = reader.rng, _any_key(reader)
     queue = yield from _open(reader, key, share=ShareMode.DENY_RECEIVE)
     if queue is None:
@@ -57,7 +57,7 @@ def owner(reader: Reader) -> Script:
 
 
 def waiter(reader: Reader) -> Script:
-    """Several reads at a time, some without an end; they are cancelled, given up, or left with the queue."""
+    """Make several reads at a time, some without a timeout; cancel them, give them up, or leave them with the queue."""
     rng, key = reader.rng, _any_key(reader)
     queue = yield from _open(reader, key)
     if queue is None:
@@ -85,7 +85,7 @@ def waiter(reader: Reader) -> Script:
 
 
 def rude(reader: Reader) -> Script:
-    """It keeps what it gets, and goes without a word to the reads that wait."""
+    """Keep the received messages, and leave without cancelling the reads that wait."""
     rng, key = reader.rng, _any_key(reader)
     queue = yield from _open(reader, key)
     if queue is None:
@@ -122,7 +122,7 @@ def _begin_some(
 
 
 def _close_rudely(queue: RemoteQueue) -> Conversation[None]:
-    """Without a word to the reads that wait."""
+    """Leave without cancelling the reads that wait."""
     if isinstance(queue, RemoteReadQueue):
         yield RemoteAsk(REMOTE_READ, 3, remote_read.CloseQueueRequest(queue.context), queue.port)
     else:
@@ -131,7 +131,7 @@ def _close_rudely(queue: RemoteQueue) -> Conversation[None]:
 
 
 def browser(reader: Reader) -> Script:
-    """With a cursor."""
+    """Read with a cursor."""
     rng, key = reader.rng, _any_key(reader)
     queue = yield from _open(reader, key, rng.choice((AccessType.PEEK, AccessType.RECEIVE, AccessType.RECEIVE)))
     if queue is None:
@@ -152,7 +152,7 @@ def browser(reader: Reader) -> Script:
 
 
 def seeker(reader: Reader) -> Script:
-    """By LookupIdentifier."""
+    """Read by LookupIdentifier."""
     rng, key = reader.rng, _any_key(reader)
     queue = yield from _open(reader, key)
     if queue is None:
@@ -181,7 +181,7 @@ def purger(reader: Reader) -> Script:
 
 
 def mover(reader: Reader) -> Script:
-    """Between a queue and its subqueue."""
+    """Move between a queue and its subqueue."""
     rng = reader.rng
     key = rng.choice(reader.remote.host.swarm.plans).key
     here, there = rng.choice(((key, f"{key};late"), (f"{key};late", key)))
@@ -212,7 +212,7 @@ def mover(reader: Reader) -> Script:
 
 
 def transactional(reader: Reader) -> Script:
-    """In transactions of the node's own applications, of a coordinator, and for one message alone."""
+    """Read in transactions of local applications, of a coordinator, and for one message alone."""
     rng = reader.rng
     keys = [plan.key for plan in reader.remote.host.swarm.plans if plan.transactional or rng.random() < 0.02]
     if not keys:
@@ -249,7 +249,7 @@ def transactional(reader: Reader) -> Script:
 def _receive_in(
     reader: Reader, queue: RemoteReadQueue, key: str, transaction: Transaction
 ) -> Generator[Step, Any, bool]:
-    """Some messages in a transaction. Whether it is known what is in it."""
+    """Receive some messages in a transaction. Returns whether all messages in it are known."""
     rng = reader.rng
     for _ in range(rng.randint(1, 3)):
         request = ReadRequest(timeout_ms=rng.choice((0, 100, 400)), transaction=transaction)
@@ -266,7 +266,7 @@ def _receive_in(
 
 
 def _conclude(reader: Reader, transaction: Transaction, *, is_good: bool) -> Generator[Step, Any]:
-    """The reader is the coordinator too. What it decided is remembered, as that of others is."""
+    """Coordinate transactions. Decisions are remembered, as those of other coordinators are."""
     rng, identifier, decided = reader.rng, transaction.identifier, reader.simulation.decided
     if rng.random() < 0.1:
         return
@@ -301,7 +301,7 @@ def _open(
 
 
 def _read(queue: RemoteQueue, key: str, request: ReadRequest, lane: int = 0) -> Task:
-    """An internal transaction is none for the history: its message is gone when it is ended."""
+    """Task that reads. Its transaction excludes internal ones: their message is gone when it is ended."""
     transaction = request.transaction
     if transaction is not None and transaction.propagation_token is None:
         transaction = None

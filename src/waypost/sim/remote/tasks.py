@@ -18,10 +18,10 @@ from waypost.sim.remote.links import Link
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """A conversation that is carried on connection `lane` of its port, or over.
+    """A conversation that is carried on connection `lane` of its port, or is over.
 
-    `uid` is the message that it brought, `key` the queue, `transaction` that in which it reads. `ending` is what
-    becomes of the message, if that is not left to chance.
+    `uid` is the message that it brought, `key` the queue, `transaction` that in which it reads. `ending` is the fate
+    of the message, if that is not left to chance.
     """
 
     conversation: Conversation[Any]
@@ -42,7 +42,7 @@ class Task:
 
     @property
     def is_cut_off(self) -> bool:
-        """Nobody knows what became of it: the connection is gone, or the call took too long."""
+        """Whether the outcome is unknown: the connection is gone, or the call took too long."""
         return self.error is not None and not isinstance(self.error, CallFailed | RpcFault)
 
 
@@ -55,14 +55,14 @@ class Do:
 
 @dataclass(slots=True)
 class Begin:
-    """Carry it, and go on at once."""
+    """Carry a conversation, and go on at once."""
 
     task: Task
 
 
 @dataclass(slots=True)
 class Await:
-    """Go on when it is over."""
+    """Go on when a conversation is over."""
 
     task: Task
 
@@ -83,7 +83,7 @@ class Local:
 
 @dataclass(slots=True)
 class Die:
-    """The process ends as it is."""
+    """End the process of the reader without cleaning up."""
 
 
 Step = Do | Begin | Await | GiveUp | Local | Die | Pause
@@ -91,7 +91,7 @@ Script = Generator[Step, Any, None]
 
 
 class Ending(Enum):
-    """What a reader does with a message that it got."""
+    """The action of a reader on a message that it got."""
 
     ACK = auto()
     NACK = auto()
@@ -99,7 +99,7 @@ class Ending(Enum):
     DIE = auto()
 
 
-# Interface and opnum of what begins a read and what ends it.
+# Interface and opnum of the methods that begin a read and that end it.
 STARTS = {(REMOTE_READ.uuid, 7), (REMOTE_READ.uuid, 13), (QM2QM.uuid, 0), (QM2QM.uuid, 9), (QM2QM.uuid, 10)}
 ENDS = {(REMOTE_READ.uuid, 9), (REMOTE_READ.uuid, 15), (QM2QM.uuid, 1)}
 

@@ -1,4 +1,4 @@
-"""The two sides of a connection to a simulated node: the port on which it listens, and whoever connects."""
+"""The two sides of a connection to a simulated node: the port on which it listens, and the client."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class Terminal:
-    """Endpoint of waypost.sim.network, with a life of its own. What does not concern it, it does not hear."""
+    """Endpoint of waypost.sim.network with a separate life. Facts that do not concern it have no effect."""
 
     name: str
     address: str
