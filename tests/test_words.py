@@ -11,8 +11,8 @@ from tools import words
 OLD: Final = (
     *("src/waypost/cli", "src/waypost/sim"),
     *("tests", "tools", "bench", "fuzz", "Makefile", "CHANGELOG.md"),
-    # Decisions, and pages that are made of the code.
-    *("docs/adr", "docs/reference", "docs/config.md"),
+    # Pages that are made of the code.
+    *("docs/reference", "docs/config.md"),
 )
 # Rewritten, within the old ones.
 NEW: Final = tuple(f"tests/{part}" for part in ("core", "node", "transfer"))
