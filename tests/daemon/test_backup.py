@@ -139,7 +139,7 @@ def test_a_second_backup_at_the_same_time_is_refused_in_words(
         assert refused.value.code == 409
         assert json.load(refused.value)["error"] == "BackupUnderWay"
         code, told = done("store", "backup", tmp_path / "third", "--data", daemon.folder)
-        assert (code, "hint: wait until it is made." in told) == (1, True), told
+        assert (code, "hint: wait until it is finished." in told) == (1, True), told
         assert not (tmp_path / "second").exists()
         assert not (tmp_path / "third").exists()
     finally:

@@ -31,7 +31,7 @@ async def test_a_second_one_is_refused_until_the_first_is_over(api: Api) -> None
     assert refused.status_code == 409
     assert refused.json()["error"] == "BackupUnderWay"
     assert f"is under way in process {os.getpid()}" in refused.json()["message"]
-    assert refused.json()["hint"] == "wait until it is made"
+    assert refused.json()["hint"] == "wait until the other backup ends"
     os.close(lock)
     assert (await api.get("/api/store/backup")).status_code == 200
 
