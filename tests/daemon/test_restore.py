@@ -203,7 +203,7 @@ def test_a_restore_that_is_killed_leaves_nothing_that_opens(backup: Path, tmp_pa
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=SECONDS)
     assert not (tmp_path / "data").exists()
-    with pytest.raises(NotAStore, match="was never finished: a restore or a salvage broke off there"):
+    with pytest.raises(NotAStore, match="is incomplete: a restore or a salvage was interrupted there"):
         waypost.open(left)
     code, told = done("store", "restore", backup, tmp_path / "data", "--same-identity")
     assert code == 1
