@@ -93,7 +93,7 @@ def test_the_demo_ends_with_a_report_of_spark(tmp_path: Path) -> None:
     assert "203 were received, and 100 wait in their queue." in act
     refused, lost = r"DIRECT=TCP:127.0.0.4\PRIVATE$\orders", r"DIRECT=TCP:127.0.0.3\PRIVATE$\ordres"
     assert f"Refused, {refused}: the message expired before it reached its queue." in act
-    assert f"Lost, {lost}: no word came back." in act
+    assert f"Lost, {lost}: no acknowledgment came back." in act
     assert f"The whole report is in {folder}/report.html." in act
     assert "1 lost, 1 refused of 305 messages." in (folder / "report.md").read_text("utf-8")
     assert folders() == before

@@ -69,7 +69,7 @@ def check(result: Result, line: list[str]) -> None:
     shown = [word[:60] for word in line]
     assert result.exception is None or isinstance(result.exception, SystemExit), (shown, result.exception)
     assert result.exit_code in CODES, (shown, result.exit_code, result.stderr[:500])
-    assert "made a mistake" not in result.stderr, (shown, result.stderr[:500])
+    assert "Internal error" not in result.stderr, (shown, result.stderr[:500])
     assert "Traceback" not in result.stderr, (shown, result.stderr[:500])
     assert len(result.stderr) < 10_000, (shown, len(result.stderr))
     for text in (result.stdout, result.stderr):

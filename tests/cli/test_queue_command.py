@@ -105,7 +105,7 @@ def test_what_is_refused_is_one_sentence_and_a_hint(desk: Desk) -> None:
     assert (result.exit_code, result.stdout) == (1, "")
     sentence, hint = result.stderr.splitlines()
     assert sentence.endswith(".")
-    assert hint == "hint: `waypost queue set` changes the queue that is there."
+    assert hint == "hint: `waypost queue set` changes an existing queue."
 
 
 def test_a_queue_that_is_not_there_is_refused(desk: Desk) -> None:

@@ -113,7 +113,7 @@ def test_without_http_nothing_is_proposed() -> None:
     facts = {name: value for name, value in FACTS.items() if name != "http"}
     assert ready_text(facts, Http(enabled=False), "waypost").splitlines() == [
         "Queue manager SHOP is ready.",
-        "It takes messages on 127.0.0.1:1801, and has no HTTP API. Ctrl-C stops it.",
+        "It accepts messages on 127.0.0.1:1801, and has no HTTP API. Press Ctrl-C to stop.",
     ]
 
 

@@ -23,7 +23,7 @@ def test_what_is_admitted_is_listed_and_revoked(desk: Desk) -> None:
         [GUID, "192.0.2.7"],
     ]
     assert desk.json("sequence", "admitted") == [{"guid": GUID, "address": "192.0.2.7"}]
-    assert desk.do("sequence", "revoke", GUID, "192.0.2.7") == f"192.0.2.7 is not admitted for {GUID} any more.\n"
+    assert desk.do("sequence", "revoke", GUID, "192.0.2.7") == f"192.0.2.7 is no longer admitted for {GUID}.\n"
     assert desk.json("sequence", "admitted") == []
     again = desk.run("sequence", "revoke", GUID, "192.0.2.7")
     assert (again.exit_code, f"192.0.2.7 is not admitted for {GUID}." in again.stderr) == (2, True)

@@ -48,7 +48,7 @@ def test_a_reset_says_which_messages_may_come_twice_and_asks(desk: Desk, monkeyp
     before = desk.json("sequence", "list")
     refused = desk.run("sequence", "reset", FAR)
     assert refused.exit_code == 1
-    assert f"come twice if the destination has accepted them: {', '.join(sent)}" in refused.stderr
+    assert f"arrive twice if the destination has accepted them: {', '.join(sent)}" in refused.stderr
     assert "hint: add --yes" in refused.stderr
     assert desk.json("sequence", "list") == before
     for module in ("sequence", "asking"):
@@ -71,7 +71,7 @@ def test_with_yes_nobody_is_asked(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "give QUEUE, --source, --address or --older-than"),
+        ((), "nothing selected: give QUEUE, --source, --address or --older-than"),
         (("--older-than", "soon"), "'soon' is not an age like 90s, 15m, 12h or 30d"),
         (("--source", "me", "--yes"), "must be the GUID of a queue manager, not 'me'"),
         (("--address", "here", "--yes"), "'here' is not an IP address"),

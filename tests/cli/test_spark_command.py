@@ -114,23 +114,23 @@ def test_an_error_that_is_made_of_parts_is_told_as_well() -> None:
     [
         (
             "[PATH_NOT_FOUND] Path does not exist: file:/x. SQLSTATE: 42K03",
-            "Spark cannot do it: Path does not exist: file:/x.",
+            "Spark failed: Path does not exist: file:/x.",
         ),
         (
             "An error occurred while calling o1.count.\n: org.apache.spark.SparkException: Job aborted\n"
             "\tat x.y(Z.java)\n"
             "Caused by: java.io.IOException: No space left on device\n\tat x.y(Z.java)",
-            "Spark cannot do it: No space left on device.",
+            "Spark failed: No space left on device.",
         ),
-        ("[JAVA_GATEWAY_EXITED] Java gateway process exited", "Java did not start, so Spark cannot."),
-        ("", "Spark cannot do it: it does not say why."),
-        ("x" * 1000, f"Spark cannot do it: {'x' * 300}...."[:-1]),
+        ("[JAVA_GATEWAY_EXITED] Java gateway process exited", "Spark cannot start, because Java did not start."),
+        ("", "Spark failed: no reason given."),
+        ("x" * 1000, f"Spark failed: {'x' * 300}...."[:-1]),
     ],
 )
 def test_other_errors_are_one_sentence_without_a_trace(text: str, sentence: str) -> None:
     told = failure_of(Exception(text), Path("/tmp/spark.log"))
     assert told.sentence == sentence
-    assert told.hint == "/tmp/spark.log has more of what Spark says."
+    assert told.hint == "/tmp/spark.log has more output of Spark."
 
 
 def test_what_spark_lacks_is_told_with_what_to_do() -> None:

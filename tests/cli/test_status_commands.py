@@ -50,7 +50,7 @@ def test_the_status_is_a_page_for_people(desk: Desk) -> None:
     assert f"  data      {desk.manager.path}" in lines
     assert "  queues    1, and 0 outgoing queues" in lines
     assert "  messages  0 bytes, 0% of the machine quota of 1.0 GiB" in lines
-    assert lines[-1] == "It takes messages. `waypost doctor` looks closer."
+    assert lines[-1] == "It accepts messages. `waypost doctor` checks more."
     found = desk.json("status")
     assert (found["queues"], found["bytes"], found["quota_bytes"]) == (1, 0, 1 << 30)
 
@@ -168,7 +168,7 @@ def test_every_error_has_its_exit_code(error: WaypostError, code: int) -> None:
 
 def test_a_hint_fits_its_error() -> None:
     assert "purge messages" in failure(InsufficientResources("x")).hint
-    assert failure(LimitReached("x")).hint == "end or delete what is not needed any more, or wait until it expires."
+    assert failure(LimitReached("x")).hint == "end or delete the ones you no longer need, or wait until they expire."
     assert "DIRECT=OS:host" in failure(UnsupportedFormatName("x")).hint
 
 

@@ -183,7 +183,7 @@ def test_receive_takes_messages_by_priority_and_then_in_order(orders: waypost.Qu
 
 def test_an_empty_queue_raises_timeout(orders: waypost.Queue) -> None:
     for read in (orders.receive, orders.peek, lambda timeout: orders.receive_many(5, timeout)):
-        with pytest.raises(Timeout, match="no message came in time"):
+        with pytest.raises(Timeout, match="no message arrived in time"):
             read(0)
         started = time.monotonic()
         with pytest.raises(Timeout):

@@ -145,7 +145,7 @@ def test_bodies_are_bytes_or_text(
 def test_a_body_that_is_no_text_says_so_and_stays_bytes(orders: waypost.Queue) -> None:
     orders.send(b"\xff\xfe\xfd")
     message = orders.receive(0)
-    with pytest.raises(DecodeError, match="take them as bytes"):
+    with pytest.raises(DecodeError, match="read them as bytes"):
         print(message.text)
     assert message.to_dict()["body_text"] is None
     assert message.to_dict()["body_base64"] == "//79"
@@ -276,7 +276,7 @@ def test_a_value_that_cannot_be_is_refused_and_nothing_is_sent(
 def test_a_message_is_not_traced_without_a_directory(orders: waypost.Queue) -> None:
     trace = f"PUBLIC={GUID}"
     for send in (lambda: orders.send("x", trace=trace), lambda: orders.send_many(["x", "y"], trace=trace)):
-        with pytest.raises(UnsupportedFormatName, match="tracing needs a directory, and none is set up"):
+        with pytest.raises(UnsupportedFormatName, match="tracing needs a directory, and none is configured"):
             send()
     assert orders.info().message_count == 0
 

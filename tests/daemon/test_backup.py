@@ -116,7 +116,7 @@ def test_the_folder_and_the_stream_are_the_same_backup_for_its_owner_alone(tmp_p
         assert code == 0, told
         with patience(SECONDS, "the log does not say that backups were made") as turns:
             for _ in turns:
-                if daemon.log.count("a backup was made") == 3:
+                if daemon.log.count("a backup was completed") == 3:
                     break
         assert "broke off" not in daemon.log
     for name in ("folder", "stream", "http", "offline"):
@@ -132,14 +132,14 @@ def test_a_second_backup_at_the_same_time_is_refused_in_words(
     first = store("--url", daemon.url, "store", "backup", tmp_path / "first")
     try:
         await_part(tmp_path / "first")
-        with pytest.raises(BackupUnderWay, match=f"a backup of {daemon.folder} is under way in process"):
+        with pytest.raises(BackupUnderWay, match=f"a backup of {daemon.folder} is in progress in process"):
             manager.backup(tmp_path / "second")
         with pytest.raises(HTTPError) as refused:
             urllib.request.urlopen(f"{daemon.url}/api/store/backup", timeout=SECONDS)
         assert refused.value.code == 409
         assert json.load(refused.value)["error"] == "BackupUnderWay"
         code, told = done("store", "backup", tmp_path / "third", "--data", daemon.folder)
-        assert (code, "hint: wait until it is made." in told) == (1, True), told
+        assert (code, "hint: wait until it is finished." in told) == (1, True), told
         assert not (tmp_path / "second").exists()
         assert not (tmp_path / "third").exists()
     finally:
@@ -193,9 +193,9 @@ def test_a_client_that_hangs_up_ends_the_backup_and_nothing_else(
     await_no_copier(daemon.folder)
     with patience(SECONDS, "the log does not say that the client is gone") as turns:
         for _ in turns:
-            if "a backup broke off: its client is gone" in daemon.log:
+            if "a backup was interrupted: its client is gone" in daemon.log:
                 break
-    assert "a backup was made" not in daemon.log
+    assert "a backup was completed" not in daemon.log
     assert manager.queue("orders").info().message_count == 5000
     assert "Traceback" not in daemon.log
     # The next one is not in its way.
@@ -219,7 +219,7 @@ def test_a_copier_that_is_killed_is_said_and_its_pages_are_free_again(
     assert not (tmp_path / "backup").exists()
     with patience(SECONDS, "the log does not say it") as turns:
         for _ in turns:
-            if "a backup broke off: the process for the backup has ended" in daemon.log:
+            if "a backup was interrupted: the process for the backup has ended" in daemon.log:
                 break
     assert "Traceback" not in daemon.log
     assert manager.queue("orders").info().message_count == 5000

@@ -140,7 +140,7 @@ def test_an_idle_stranger_gives_its_connection_to_another(tmp_path: Path, monkey
                     late.flood(3)
                     await late.acknowledged(3)
                     assert await idle.is_cut_off()
-                assert "a new connection needed its place" in alpha.stream.getvalue()
+                assert "a new connection replaced it" in alpha.stream.getvalue()
 
     run(UVLOOP, work)
 

@@ -113,7 +113,7 @@ def test_a_host_for_whose_acknowledgment_there_is_no_place_is_named_and_admitted
     found = doctor(alpha)
     assert f"no room was left for those of {beta.guid} at {loopback(70)}" in found["message"]
     assert f"waypost sequence admit {beta.guid} {loopback(70)}" in found["hint"]
-    assert "the limit of acknowledgments that are not believed is reached" in alpha.log
+    assert "the limit of kept acknowledgments is reached" in alpha.log
     with alpha.connect() as manager:
         assert manager.admit_sequence_address(beta.guid, loopback(70)) == 0
     with Stranger(alpha, 70, guid) as outside:

@@ -185,7 +185,7 @@ def test_the_operator_says_which_queue_manager_it_is(backup: Path, tmp_path: Pat
     for options in ((), ("--same-identity", "--new-identity")):
         code, told = done("store", "restore", backup, tmp_path / "data", *options)
         assert code == 2
-        assert "say which queue manager it is: --same-identity if the one of the backup is gone" in told
+        assert "give exactly one: --same-identity if the original queue manager is gone" in told
         assert not (tmp_path / "data").exists()
 
 
@@ -203,7 +203,7 @@ def test_a_restore_that_is_killed_leaves_nothing_that_opens(backup: Path, tmp_pa
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=SECONDS)
     assert not (tmp_path / "data").exists()
-    with pytest.raises(NotAStore, match="was never finished: a restore or a salvage broke off there"):
+    with pytest.raises(NotAStore, match="is incomplete: a restore or a salvage was interrupted there"):
         waypost.open(left)
     code, told = done("store", "restore", backup, tmp_path / "data", "--same-identity")
     assert code == 1

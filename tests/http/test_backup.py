@@ -30,7 +30,7 @@ async def test_a_second_one_is_refused_until_the_first_is_over(api: Api) -> None
     refused = await api.get("/api/store/backup")
     assert refused.status_code == 409
     assert refused.json()["error"] == "BackupUnderWay"
-    assert f"is under way in process {os.getpid()}" in refused.json()["message"]
+    assert f"is in progress in process {os.getpid()}" in refused.json()["message"]
     assert refused.json()["hint"] == "wait until the other backup ends"
     os.close(lock)
     assert (await api.get("/api/store/backup")).status_code == 200

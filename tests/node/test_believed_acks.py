@@ -495,7 +495,7 @@ def test_of_a_message_four_addresses_are_kept(
         # It was not acknowledged to whoever brought it, who brings it again.
         assert len(a.network.sessions) == sessions
         assert len(stranger.of(SessionAck)) == before
-        assert any("the limit of acknowledgments" in str(notice["reason"]) for notice in told(a, "session closed"))
+        assert any("the limit of kept acknowledgments" in str(notice["reason"]) for notice in told(a, "session closed"))
     # A believed bringer needs no place.
     peer.send(of(sent, peer.guid, message_class))
     assert kept(a) == 0

@@ -149,7 +149,7 @@ def test_a_session_that_has_fallen_silent_gives_way_when_its_host_opens_another(
     net.swallowed.clear()
     peer.connect(a)
     assert session not in a.network.open_sessions
-    assert session.error == "the host was heard on another session"
+    assert session.error == "the host answered on another session"
     assert peer.bodies == ["before", "m"]
 
 

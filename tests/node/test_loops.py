@@ -113,7 +113,7 @@ def test_one_that_has_expired_here_before_its_copy_comes_back_is_one_dead_letter
     relay.connect(a)
     relay.send(packet)
     assert a.classes(";deadletter") == [0x8002]
-    assert "it was sent from here, and is completed here" in discarded(a)
+    assert "it was sent from here, and its delivery is complete" in discarded(a)
 
 
 def test_a_transactional_message_stays_in_its_queue_and_ends_by_its_own_rules(net: Net, a: Host, r: Host) -> None:
@@ -198,4 +198,4 @@ def test_a_transactional_message_that_was_never_sent_is_not_believed(net: Net, a
     peer.connect(a)
     peer.send(in_the_name_of(a, peer, tx=(5, 1, 0)))
     assert a.network.statistics.messages_returned == 1
-    assert discarded(a) == ["it was sent from here, and is completed here"]
+    assert discarded(a) == ["it was sent from here, and its delivery is complete"]

@@ -98,10 +98,10 @@ def test_fragments_of_different_calls_are_not_joined() -> None:
         Request(1, 2, 7, b"b").encode(),
         Request(1, 1, 8, b"b").encode(),
     ):
-        with pytest.raises(DecodeError, match="not of one call"):
+        with pytest.raises(DecodeError, match="different call_ids or operations"):
             join([first, Fragment(second.header, other)])
     second.header.call_id = 6
-    with pytest.raises(DecodeError, match="not of one call"):
+    with pytest.raises(DecodeError, match="different call_ids or operations"):
         join([first, second])
 
 

@@ -234,7 +234,9 @@ def test_a_letter_that_another_reader_holds_keeps_its_receipt(
     found = letters(spark, manager).where("transactional")
     reader = manager.transaction()
     manager.queue(r"system$;deadxact").receive(0, transaction=reader)
-    with pytest.raises(SharingViolation, match=r"holds dead-letter messages of .*; when it is done, run this again"):
+    with pytest.raises(
+        SharingViolation, match=r"holds dead-letter messages of .*; run the command again when that reader has finished"
+    ):
         desks.resend(found, desks.Desk(manager, LocalSink(manager), bulk))
     reader.abort()
     done = desks.resend(letters(spark, manager).where("transactional"), desks.Desk(manager, LocalSink(manager)))

@@ -169,8 +169,8 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_decoded(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("deadletters", "--do"), "say what to do: resend, park or drop"),
-        (("deadletters", "drop", "--to", "x"), "it goes with resend and park only"),
+        (("deadletters", "--do"), "no action to apply: give resend, park or drop"),
+        (("deadletters", "drop", "--to", "x"), "only valid with resend and park"),
         (("replay", "a", "--map", "orders"), "'orders' is not FROM=TO"),
         (("replay", "a", "--since", "noon"), "'noon' is not a time like"),
         (("replay", "a", "--map-file", "nothing.csv"), "Cannot read nothing.csv"),
@@ -184,8 +184,8 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_decoded(
         (("archive", "a", "--verify", "--format", "parquet"), "for --format: mutually exclusive with --verify"),
         (("archive", "a", "--verify", "--batch", "5"), "for --batch: mutually exclusive with --verify"),
         (("archive", "a", "--verify", "--checkpoint", "c"), "for --checkpoint: mutually exclusive with --verify"),
-        (("decode", "a", "--columns", "label"), "for --columns: it goes with --out only"),
-        (("decode", "a", "--format", "parquet"), "for --format: it goes with --out only"),
+        (("decode", "a", "--columns", "label"), "for --columns: only valid with --out"),
+        (("decode", "a", "--format", "parquet"), "for --format: only valid with --out"),
         (("decode", "x/part-1.parquet", "--out", "x"), "for --out: x/part-1.parquet is in it and would be deleted"),
         (("decode", "b", "x/y/*", "--out", "./y/../x/"), "for --out: x/y/* is in it and would be deleted"),
         (("decode", "x?/*/part-1", "--out", "xy/out"), "for --out: x?/*/part-1 is in it and would be deleted"),

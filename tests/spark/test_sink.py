@@ -232,7 +232,7 @@ def test_what_cannot_be_written_is_said_before_the_job_and_leaves_nothing(spark:
         manager.create_queue("sink-strict", transactional=True)
     frame = spark.range(3).selectExpr("cast(id as string) body")
     for options, wrong, words in (
-        ({"queue": "sink-plain"}, frame, "is not transactional, so that exactly-once writes are not possible"),
+        ({"queue": "sink-plain"}, frame, "is not transactional, so exactly-once writes are not possible"),
         ({"queue": "no-such"}, frame, "no-such"),
         (
             {"queue": "sink-strict"},

@@ -131,7 +131,7 @@ def test_the_largest_size_is_a_full_disk_too(tmp_path: Path) -> None:
     store = LmdbStore(tmp_path, max_size=1 << 20)
     reported, submitted = fill(store)
     assert isinstance(store.trouble, StoreFull)
-    assert "has reached the size it may have" in str(store.trouble)
+    assert "has reached its maximum size" in str(store.trouble)
     with pytest.raises(StoreFull):
         store.close()
     with LmdbStore(tmp_path, max_size=1 << 22) as store:

@@ -435,7 +435,7 @@ def test_the_ack_wait_timer_stands_still_while_the_peer_is_held() -> None:
     side.written()
     rig.wait(before)
     rig.wait(2 * side.remaining(SessionTimer.ACK_WAIT))
-    assert side.error() == "the other side does not acknowledge what was sent"
+    assert side.error() == "the other side does not acknowledge messages"
 
 
 def test_the_ack_wait_timer_stands_still_while_the_connection_is_not_read() -> None:
@@ -447,7 +447,7 @@ def test_the_ack_wait_timer_stands_still_while_the_connection_is_not_read() -> N
     side.session.inlet.set_unread(rig.now, is_unread=False)
     assert side.remaining(SessionTimer.ACK_WAIT) == 20
     rig.wait(60)
-    assert side.error() == "the other side does not acknowledge what was sent"
+    assert side.error() == "the other side does not acknowledge messages"
 
 
 def test_a_session_that_is_not_read_is_not_idle() -> None:

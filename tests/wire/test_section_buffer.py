@@ -215,11 +215,11 @@ def test_only_a_first_section_may_be_cut() -> None:
         [section(SRMP_FIRST, b"abc", 1), section(SRMP_SECOND, b"abc", 1)],
     ]
     for sections in wrong:
-        with pytest.raises(DecodeError, match=r"SectionSizeAlloc \d+ does not go with SectionSize 3"):
+        with pytest.raises(DecodeError, match=r"SectionSizeAlloc \d+ does not fit SectionSize 3"):
             join_sections(sections)
-        with pytest.raises(EncodeError, match=r"SectionSizeAlloc \d+ does not go with SectionSize 3"):
+        with pytest.raises(EncodeError, match=r"SectionSizeAlloc \d+ does not fit SectionSize 3"):
             encode(REPLY._replace(sections=sections), NDR20)
-    with pytest.raises(DecodeError, match="SectionSizeAlloc 4 does not go with SectionSize 5"):
+    with pytest.raises(DecodeError, match="SectionSizeAlloc 4 does not fit SectionSize 5"):
         decode(bytes.fromhex(NARROW.replace("09000000 05000000", "04000000 05000000")), NDR20)
 
 

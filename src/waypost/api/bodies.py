@@ -81,7 +81,7 @@ def decode_text(body: bytes, body_type: int) -> str:
     except UnicodeDecodeError as error:
         if body_type == VT_LPSTR:
             return body.decode("latin-1").removesuffix("\0")
-        reason = f"{len(body)} bytes of type {body_type:#x} are not text; take them as bytes"
+        reason = f"{len(body)} bytes of type {body_type:#x} are not text; read them as bytes"
         raise DecodeError("MS-MQMQ 2.2.19.3", "MessageBody", error.start, reason) from None
 
 
@@ -99,12 +99,12 @@ def read_untyped_body(body: bytes) -> Reading:
     """Read a body of type 0."""
     encoding, start = encoding_of(body)
     if encoding not in _ENCODINGS:
-        return Reading(None, "xml", f"the XML declares the encoding {encoding}, which is not known; take it as bytes")
+        return Reading(None, "xml", f"the XML declares the encoding {encoding}, which is unknown; read it as bytes")
     try:
         text = body[start:].decode(encoding).removesuffix("\0")
     except UnicodeDecodeError as error:
         if body.startswith(_DECLARATION):
-            return Reading(None, "xml", f"the XML is not {encoding} at byte {error.start}; take it as bytes")
+            return Reading(None, "xml", f"the XML is not {encoding} at byte {error.start}; read it as bytes")
     else:
         # A declaration means XML, whatever follows.
         if text.startswith("<?xml") or (text and not _CONTROL_TEXT.search(text)):

@@ -60,7 +60,7 @@ class Frame:
         attributes = offsets + 4 * (count + 1)
         packets = attributes + ATTRIBUTES_SIZE * count
         if packets > len(view) or int.from_bytes(view[attributes - 4 : attributes], "little") != len(view) - packets:
-            raise DecodeError("docs/bulk.md", "frame", len(view), f"{len(view)} bytes do not hold {count} packets")
+            raise DecodeError("docs/bulk.md", "frame", len(view), f"{len(view)} bytes are too few for {count} packets")
         return cls(
             data,
             count,

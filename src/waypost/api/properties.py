@@ -269,7 +269,7 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     app_tag: Annotated[int, Meta(description="Number set by the application.")]
     admin_queue: Annotated[str | None, Meta(description="The queue for acknowledgments; the first of several.")]
     response_queue: Annotated[str | None, Meta(description="The queue for answers; the first of several.")]
-    destination_queue: Annotated[str | None, Meta(description="The queue that it was sent to.")]
+    destination_queue: Annotated[str | None, Meta(description="The queue to which it was sent.")]
     first_in_transaction: Annotated[bool, Meta(description="Whether it is the first of its transaction.")]
     last_in_transaction: Annotated[bool, Meta(description="Whether it is the last of its transaction.")]
     abort_count: Annotated[int, Meta(description="Number of transactions that received it and aborted.")]

@@ -7,8 +7,10 @@ import typer
 
 from waypost.cli.program import Failure, printable
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Only a terminal is asked at all.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count, and change nothing.")]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask for confirmation. Without a terminal, no command asks.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count the messages; change nothing.")]
 
 
 def counted(number: int, noun: str) -> str:

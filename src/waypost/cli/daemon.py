@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 Outgoing = Annotated[
     bool,
-    typer.Option("--outgoing", help="Take the outgoing queue here, not the queue of the other computer."),
+    typer.Option("--outgoing", help="Use the local outgoing queue, not the queue on the other computer."),
 ]
 
 
@@ -69,7 +69,7 @@ class TimedOut(Failure):
 
 
 _USAGE: Final = (InvalidParameter, EncodeError, LabelTooLong, IllegalFormatName, IllegalPathName)
-_GIVEN: Final = "--help shows what can be given."
+_GIVEN: Final = "--help lists the valid values."
 _NAMES: Final = "a queue is named like orders, 'orders;retry' or 'DIRECT=OS:host\\private$\\orders'."
 
 Hint: TypeAlias = tuple[type[WaypostError], str]
@@ -79,23 +79,26 @@ NAME_A_FOLDER: Final = "name the data folder of a queue manager."
 # The first class that an error is of has the hint. The daemon gives hints too, in the words of HTTP.
 _HINTS: Final[Hints] = (
     (CannotConnect, "start one with `waypost serve`, or name another with --url or WAYPOST_URL."),
-    (ConnectionLost, "`waypost status` shows whether it runs; look into the queue before you repeat what you did."),
+    (ConnectionLost, "`waypost status` shows whether it runs; check the queue before you repeat the command."),
     (ServiceNotAvailable, "wait until it has started, or start it again."),
     (QueueNotFound, "`waypost queue list` shows the queues, and `waypost queue create` makes one."),
-    (QueueExists, "`waypost queue set` changes the queue that is there."),
+    (QueueExists, "`waypost queue set` changes an existing queue."),
     (SharingViolation, "wait until the other reader has closed the queue."),
-    (AccessDenied, "a daemon wants its token, --token or WAYPOST_TOKEN; another host wants remote.user of the daemon."),
+    (
+        AccessDenied,
+        "a daemon needs its token (--token or WAYPOST_TOKEN); another host needs the remote.user of the daemon.",
+    ),
     (HostError, "the host has to be up, and to let others read its queues; `remote` in docs/config.md says the rest."),
     (
         TransactionUsage,
         "send to a transactional queue with --transactional, and to others without; what is read from another computer "
         "is in no transaction.",
     ),
-    (LimitReached, "end or delete what is not needed any more, or wait until it expires."),
+    (LimitReached, "end or delete the ones you no longer need, or wait until they expire."),
     (InsufficientResources, "receive or purge messages, or raise the quota with `waypost queue set --quota-kb`."),
-    (BackupUnderWay, "wait until it is made."),
+    (BackupUnderWay, "wait until it is finished."),
     (ResetUnderWay, "wait until it is done; `waypost explain QUEUE` shows how far it is."),
-    (BackupError, "name a new folder, or begin the backup again."),
+    (BackupError, "name a new folder, or start the backup again."),
     (StoreReadOnly, "run the command as the user of the queue manager, or let this user write there."),
     (StoreError, "`waypost store verify --data FOLDER` looks at a folder, and `waypost doctor` at a daemon."),
     (Timeout, "wait longer with --timeout."),
@@ -111,8 +114,11 @@ _HINTS: Final[Hints] = (
 
 # Before the others where NAME is a queue of another computer. A token was right if that is known.
 _HINTS_ELSEWHERE: Final[Hints] = (
-    (QueueNotFound, "its own computer makes and shows it; `waypost peek` and `waypost receive` read it from here."),
-    (AccessDenied, "the daemon reads there as its remote.user; the right to read is given at that computer."),
+    (
+        QueueNotFound,
+        "only its own computer can create and show it; `waypost peek` and `waypost receive` can read it from here.",
+    ),
+    (AccessDenied, "the daemon reads there as its remote.user; grant this user the right to read on that computer."),
     *_HINTS,
 )
 

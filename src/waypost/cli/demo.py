@@ -50,12 +50,12 @@ def demo(
     no_spark: Annotated[bool, typer.Option("--no-spark", help="Leave out the part with Spark.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show a queue manager at work: two of them, on this computer, for some seconds, with all that they need.
+    """Show two queue managers at work on this computer, for some seconds.
 
-    A message that is sent while the other queue manager is off arrives when it comes up; a transaction is all or
-    nothing; an acknowledgment comes back; a message that cannot arrive becomes a dead-letter message. Then Spark, if it
-    is installed, reports what became of all that was sent; if it is not, the last line is the command that installs it.
-    Nothing is left behind but the report, if it is asked for.
+    A message sent while the other queue manager is off arrives when it starts; a transaction is all or nothing; an
+    acknowledgment comes back; a message that cannot arrive becomes a dead-letter message. Then Spark, if installed,
+    reports the outcome of all sent messages; otherwise the last line is the command that installs it. Nothing stays on
+    disk, except the report with --report.
 
     \b
     waypost demo
@@ -87,9 +87,7 @@ def demo(
             write_json(out, {"sentences": [sentence.strip() for sentence in sentences if sentence]})
             out.flush()
     except WaypostError as error:
-        raise Failure(
-            f"The demo came to a stop: {error}.", "`waypost serve` shows how a queue manager starts."
-        ) from error
+        raise Failure(f"The demo failed: {error}.", "`waypost serve` shows how a queue manager starts.") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -174,7 +172,7 @@ def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Si
     acks = here.create_queue("acks")
     asked = MessageProperties(acknowledge="full-receive", admin_queue=alpha.queue("acks"), journal=True)
     tell("")
-    tell(f"1. {alpha.name} sends an order to {beta.name}, which is off, and wants to know what becomes of it.")
+    tell(f"1. {alpha.name} sends an order to {beta.name}, which is off, and asks for acknowledgments.")
     order = here.queue(beta.queue("orders")).send_record("42 bolts", replace(asked, label="order"))
     tell(f"   Message {order.id} is safe on the disk of {alpha.name}. Why does it not move?")
     time.sleep(1)
@@ -186,7 +184,7 @@ def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Si
     answer = acks.peek(WAIT)
     tell(f"   An acknowledgment comes back to {alpha.name}: {answer.class_meaning}.")
     tell("")
-    tell("2. A transaction: two messages that belong together, and one that is taken back.")
+    tell("2. A transaction: two messages that belong together, and one that is rolled back.")
     ledger = here.queue(beta.queue("ledger"))
     with here.transaction() as transaction:
         ledger.send_record("debit 100", asked, transaction)

@@ -51,8 +51,8 @@ def spark_act(context: typer.Context, tell: Callable[[str], None], stage: Stage,
     here, there = stage.here.name, stage.there.name
     tell(f"4. A Spark report over all that {here} has sent.")
     _send(stage)
-    tell(f"   There is more of it now: {SENT} orders, of which {there} has received {TAKEN}, and one to a queue that")
-    tell(f"   {there} does not have. Nobody complains: it says nothing about its queues to strangers.")
+    tell(f"   There is more traffic now: {SENT} orders, of which {there} has received {TAKEN}, and one to a queue that")
+    tell(f"   {there} does not have. No error came back: {there} does not report its queues to strangers.")
     tell("   Spark starts, which takes 10 to 15 seconds, and reads the queues...")
     report = _audited(context, stage)
     for line in _lines(report):
@@ -129,7 +129,7 @@ def _lines(report: "Report") -> list[str]:
         report.summary,
         f"{figures['Received']} were received, and {figures['In their queue']} wait in their queue.",
         *(f"Refused, {row['dest_queue']}: {row['reason']}." for row in _rows(report, "refusals")),
-        *(f"Lost, {row['dest_queue']}: no word came back." for row in _rows(report, "lost")),
+        *(f"Lost, {row['dest_queue']}: no acknowledgment came back." for row in _rows(report, "lost")),
     ]
 
 

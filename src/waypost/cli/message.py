@@ -22,12 +22,10 @@ app = typer.Typer(
     help="Move, export, import, resend and delete single messages.", add_completion=False, rich_markup_mode=None
 )
 
-_NAMED: Final = "Ids, {guid}\\number, short ids, as `peek --all` shows them, or lookup_ids."
+_NAMED: Final = "Message ids ({guid}\\number), short ids as shown by `peek --all`, or lookup_ids"
 Identifier = Annotated[
     str,
-    typer.Argument(
-        metavar="MESSAGE", help="Its id, {guid}\\number, its short id or its lookup_id.", show_default=False
-    ),
+    typer.Argument(metavar="MESSAGE", help="Message id ({guid}\\number), short id or lookup_id.", show_default=False),
 ]
 Identifiers = Annotated[
     list[str] | None,
@@ -47,7 +45,7 @@ def move(
     *,
     as_json: Json = False,
 ) -> None:
-    """Move a message between a queue and its subqueues, with all that belongs to it.
+    """Move a message between a queue and its subqueues, with all its properties.
 
     `waypost message resend --to` takes a message and sends it to any other queue.
 
@@ -76,16 +74,16 @@ def export(
     outgoing: Outgoing = False,
     as_json: Json = False,
 ) -> None:
-    """Write messages into a file, as the packets that would travel, and leave them in their queue.
+    """Write messages into a file, in the form of packets as sent over the network, and leave them in their queue.
 
-    `waypost decode` shows what is in the file, and `waypost message import` sends it.
+    `waypost decode` shows the content of the file, and `waypost message import` sends its messages.
 
     \b
     waypost message export orders orders.packets
     waypost message export 'system$;deadletter' - 72057594037927937 > dead.packets
     """
     if as_json and file == "-":
-        raise typer.BadParameter("standard output is for the packets; name a file", param_hint="--json")
+        raise typer.BadParameter("the packets already go to standard output; name a file", param_hint="--json")
     with session(context) as manager, _opened(file, sys.stdout, "written") as target:
         queue = queue_of(manager, name, outgoing=outgoing)
         with waiting(f"reading {name}"):
@@ -139,7 +137,7 @@ def resend(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Send them to this queue (default: where they were sent to).",
+            help="Send them to this queue (default: their original destination).",
             autocompletion=queue_names,
         ),
     ] = None,
@@ -148,10 +146,11 @@ def resend(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Send messages again, to where they were sent to or to another queue, and take each out of its queue.
+    """Send messages again, to their original destination or to another queue, and remove them from their queue.
 
-    Each is taken and sent in one transaction: both are done, or neither. The new message has another id. A message that
-    was sent in a transaction goes to a transactional queue only, and another one to a queue that is not.
+    Each message is received and sent in one transaction: both are done, or neither. The new message has another id. A
+    message that was sent in a transaction can go only to a transactional queue, any other message only to a
+    nontransactional queue.
 
     \b
     waypost message resend 'system$;deadletter'
@@ -190,14 +189,14 @@ def resend(
 def delete(
     context: typer.Context,
     name: Name,
-    messages: Annotated[list[str], typer.Argument(metavar="MESSAGE...", help=_NAMED)],
+    messages: Annotated[list[str], typer.Argument(metavar="MESSAGE...", help=f"{_NAMED}.")],
     *,
     outgoing: Outgoing = False,
     yes: Yes = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Take messages out of a queue, as a receive does, and throw them away.
+    """Receive messages from a queue and discard them.
 
     \b
     waypost message delete orders 72057594037927937

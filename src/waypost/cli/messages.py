@@ -76,7 +76,7 @@ def _find(queue: "Queue", name: str) -> "Message":
     except DecodeError:
         raise Failure(
             f"{name[:_EXCERPT]!r} is not the name of a message.",
-            "a message is named by its id, {guid}\\number, or by its lookup_id.",
+            "name a message by its id ({guid}\\number) or by its lookup_id.",
         ) from None
     # Only the name of a queue of another computer is as long as that.
     is_elsewhere = queue.name.startswith("DIRECT=")

@@ -49,7 +49,7 @@ class Output:
 
     def __init__(self) -> None:
         if sys.stdout is None:
-            raise Failure("Standard output is closed.", "let it go to a terminal, a file or a pipe.")
+            raise Failure("Standard output is closed.", "connect it to a terminal, a file or a pipe.")
         self._stream = sys.stdout
 
     def write(self, text: str) -> None:
@@ -102,7 +102,7 @@ def _check_words(words: Sequence[str]) -> None:
     """No operating system hands over such characters, and no name or path has one."""
     for word in words:
         if "\0" in word:
-            raise typer.BadParameter(f"{word!r} has a NUL character")
+            raise typer.BadParameter(f"{word!r} contains a NUL character")
         try:
             # As bytes that are not UTF-8 come, which a path may have.
             word.encode(errors="surrogateescape")
@@ -112,10 +112,10 @@ def _check_words(words: Sequence[str]) -> None:
 
 def _unexpected(error: Exception) -> Failure:
     if isinstance(error, MemoryError):
-        return Failure("There is not enough memory for this.", "ask for less at a time.")
+        return Failure("There is not enough memory for this.", "work on fewer messages at a time.")
     return Failure(
-        f"Waypost made a mistake: {type(error).__name__}: {error}.",
-        f"report it with what {_TRACEBACK}=1 shows in the environment of the same command.",
+        f"Internal error in Waypost: {type(error).__name__}: {error}.",
+        f"run the command again with {_TRACEBACK}=1 in its environment, and report the traceback.",
     )
 
 

@@ -46,7 +46,7 @@ def _options(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="PEM file of certificates to trust for https, or WAYPOST_CACERT (default: those of the system).",
+            help="PEM file of certificates to trust for https, or WAYPOST_CACERT (default: the system's certificates).",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,

@@ -58,20 +58,20 @@ def create(
 def list_queues(
     context: typer.Context,
     *,
-    system: Annotated[bool, typer.Option("--system", help="Show the dead-letter queues and the journal, too.")] = False,
+    system: Annotated[bool, typer.Option("--system", help="Include the dead-letter queues and the journal.")] = False,
     sort: Annotated[
         Literal["name", "messages", "bytes", "age"],
-        typer.Option(help="Order: by name, or the largest or oldest first."),
+        typer.Option(help="Order: by name, largest first or oldest first."),
     ] = "name",
     limit: Annotated[
         int | None, typer.Option(metavar="N", min=1, max=MOST, help="Number of queues to show (default: all).")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the queues that were created here, and the outgoing queues with what waits for other computers.
+    """List the queues of this computer, and the outgoing queues with messages for other computers.
 
-    AGE is that of the oldest message, and QUOTA how much of its quota a queue holds. On a terminal, columns are left
-    out where it is too narrow; elsewhere all are there.
+    AGE is the age of the oldest message, and QUOTA the used part of the quota. A narrow terminal shows fewer columns;
+    other output has all of them.
 
     \b
     waypost queue list
@@ -171,7 +171,7 @@ def set_queue(
     waypost queue set orders --quota-kb 4096 --no-journal
     """
     if not properties:
-        raise typer.BadParameter("at least one property to change must be given", param_hint="OPTIONS")
+        raise typer.BadParameter("no property to change: give at least one", param_hint="OPTIONS")
     with session(context) as manager, _notes():
         queue = manager.queue(name)
         queue.set(**properties)
@@ -180,7 +180,7 @@ def set_queue(
 
 @app.command()
 def pause(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
-    """Put an outgoing queue on hold: nothing of it is sent until it is resumed.
+    """Put an outgoing queue on hold: its messages are not sent until it is resumed.
 
     \b
     waypost queue pause 'DIRECT=OS:other\\private$\\orders'
@@ -220,9 +220,10 @@ def move(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Move all messages between a queue and its subqueues, with all that belongs to them.
+    """Move all messages between a queue and its subqueues, with all their properties.
 
-    Others use both queues meanwhile. If it is interrupted, each message is in one of them; move again for the rest.
+    Other programs may use both queues meanwhile. If the move is interrupted, each message is in one of the two queues;
+    move again to move the rest.
 
     \b
     waypost queue move 'orders;retry' orders

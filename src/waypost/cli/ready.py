@@ -23,7 +23,7 @@ def ready_text(facts: Mapping[str, str], http: Http, program: str) -> str:
     """`program` starts the command line in another terminal."""
     ready = f"Queue manager {facts['name']} is ready.\n"
     if "http" not in facts:
-        return f"{ready}It takes messages on {facts['transfer']}, and has no HTTP API. Ctrl-C stops it.\n"
+        return f"{ready}It accepts messages on {facts['transfer']}, and has no HTTP API. Press Ctrl-C to stop.\n"
     url = _url(facts["http"], http)
     waypost = program if url == defaults.URL else f"{program} --url {url}"
     words = ("queue create orders", "send orders --body '42 bolts'", "receive orders")
@@ -33,7 +33,7 @@ def ready_text(facts: Mapping[str, str], http: Http, program: str) -> str:
         f"{ready}Open {url} in a browser, and try {place}{token}:\n\n"
         f"  {'; '.join(f'{waypost} {each}' for each in words)}\n"
         f"  {program} demo\n\n"
-        "Ctrl-C stops it.\n"
+        "Press Ctrl-C to stop.\n"
     )
 
 

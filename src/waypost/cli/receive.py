@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BATCH: Final = 100
 
 Lookup = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Take the message with this lookup_id, if it is there now.")
+    int | None, typer.Option(metavar="N", min=0, help="Take the message with this lookup_id; do not wait for it.")
 ]
 Wait = Annotated[
     float | None,
@@ -42,17 +42,17 @@ def receive(
     ] = None,
     follow: Annotated[
         bool,
-        typer.Option("--follow", help="Receive until it is interrupted, or nothing comes for --timeout seconds."),
+        typer.Option("--follow", help="Receive until interrupted, or until no message arrives for --timeout seconds."),
     ] = False,
     lookup: Lookup = None,
     outgoing: Outgoing = False,
     as_json: Json = False,
 ) -> None:
-    """Take messages out of a queue, here or of another computer, and print their bodies.
+    """Receive messages from a queue, here or on another computer, and print their bodies.
 
-    It waits until there is one, or for --timeout seconds; then the exit code is 4. The body of each message is written
-    to standard output, as hexadecimal digits if it is not text, and what else people want to know to standard error.
-    --json gives an array of message objects, and with --follow one object on each line as it comes.
+    It waits for a message; after --timeout seconds without one, the exit code is 4. The body of each message is written
+    to standard output, as hexadecimal digits if it is not text, and its properties go to standard error. --json gives
+    an array of message objects, and with --follow one object on each line as it comes.
 
     \b
     waypost receive orders --timeout 5
@@ -61,7 +61,7 @@ def receive(
     waypost receive 'DIRECT=OS:other\\private$\\orders'
     """
     if lookup is not None and (follow or count is not None or timeout is not None):
-        raise typer.BadParameter("one message is looked up, without a wait", param_hint="--lookup")
+        raise typer.BadParameter("mutually exclusive with --lookup-id: a lookup does not wait", param_hint="--lookup")
     out = Output()
     wanted = None if follow and count is None else count or 1
     received: list[Message] = []
@@ -73,7 +73,7 @@ def receive(
             advice = _advice(context, manager)
             messages = _receive(queue, timeout, wanted, batch) if lookup is None else [queue.receive(lookup_id=lookup)]
             if lookup is None and is_watched() and timeout != 0 and not _has_messages(context, manager, queue):
-                say(f"Waiting for a message in {name}. Ctrl-C ends it.")
+                say(f"Waiting for a message in {name}. Press Ctrl-C to stop.")
             for message in messages:
                 received.append(message)
                 if follow and as_json:
@@ -97,15 +97,19 @@ def peek(
     every: Annotated[bool, typer.Option("--all", help="Show all messages, in a table.")] = False,
     sort: Annotated[
         Literal["place", "age", "size", "priority", "aborts"] | None,
-        typer.Option(help="With --all, order: the oldest, largest or most aborted first (default: place)."),
+        typer.Option(help="With --all, order: oldest, largest or most aborted first (default: queue order)."),
     ] = None,
     older_than: Annotated[
         str | None,
-        typer.Option(metavar="AGE", help="With --all, show only those that came before: 90s, 15m, 12h, 30d."),
+        typer.Option(
+            metavar="AGE", help="With --all, show only messages that arrived longer ago than this: 90s, 15m, 12h, 30d."
+        ),
     ] = None,
     min_aborts: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="With --all, show only those that N transactions have given back."),
+        typer.Option(
+            metavar="N", min=0, help="With --all, show only messages returned by at least N aborted transactions."
+        ),
     ] = None,
     limit: Annotated[
         int | None,
@@ -119,11 +123,11 @@ def peek(
     outgoing: Outgoing = False,
     as_json: Json = False,
 ) -> None:
-    """Look at the first message of a queue, or at all, and leave them there.
+    """Show the first message of a queue, or all messages, and leave them in the queue.
 
-    With --all, AGE is since when a message is in the queue, and ABORTS how many transactions have received it and given
-    it back. On a terminal a message has one line with a short id, and columns are left out where it is too narrow;
-    elsewhere everything is there.
+    With --all, AGE is the time that a message has been in the queue, and ABORTS the number of transactions that
+    received it and aborted. On a terminal, each message has one line with a short id, and a narrow terminal shows fewer
+    columns; other output has everything.
 
     \b
     waypost peek orders
@@ -132,7 +136,7 @@ def peek(
     waypost peek 'DIRECT=OS:other\\private$\\orders' --all --outgoing
     """
     if lookup is not None and (every or timeout):
-        raise typer.BadParameter("one message is looked up, without a wait", param_hint="--lookup")
+        raise typer.BadParameter("mutually exclusive with --lookup-id: a lookup does not wait", param_hint="--lookup")
     given = {"--sort": sort, "--older-than": older_than, "--min-aborts": min_aborts, "--limit": limit}
     if not every and (alone := [option for option, value in given.items() if value is not None]):
         raise typer.BadParameter("needs --all", param_hint=alone[0])
@@ -223,5 +227,5 @@ def _nothing_came(name: str, received: int, timeout: float | None) -> str:
 
 def _advice(context: typer.Context, manager: "Manager") -> str:
     if is_elsewhere(context, manager):
-        return "--timeout waits longer."
-    return "--timeout waits longer, and `waypost explain` says why none comes."
+        return "wait longer with --timeout."
+    return "wait longer with --timeout; `waypost explain` says why no message arrives."

@@ -44,24 +44,27 @@ def send(
     body: Annotated[str | None, typer.Option(metavar="TEXT", help="Send this text as the body.")] = None,
     body_file: Annotated[
         str | None,
-        typer.Option(metavar="F", help="Send the bytes of this file as the body; - waits for standard input."),
+        typer.Option(metavar="F", help="Send the bytes of this file as the body; - is standard input."),
     ] = None,
     properties: Given,
-    express: Annotated[bool, typer.Option("--express", help="Send faster; lost if a queue manager stops.")] = False,
-    recoverable: Annotated[bool, typer.Option("--recoverable", help="Keep it safe on disk (default).")] = False,
+    express: Annotated[
+        bool,
+        typer.Option("--express", help="Keep the message in memory only: faster, but lost if a queue manager stops."),
+    ] = False,
+    recoverable: Annotated[bool, typer.Option("--recoverable", help="Store the message on disk (default).")] = False,
     transactional: Annotated[
-        bool, typer.Option("--transactional", help="Send in a transaction, all of --count together.")
+        bool, typer.Option("--transactional", help="Send in one transaction, with all copies of --count.")
     ] = False,
     sign: Annotated[bool, typer.Option("--sign", hidden=True)] = False,
     encrypt: Annotated[bool, typer.Option("--encrypt", hidden=True)] = False,
     count: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="Number of copies to send.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Send a message, and print its id when it is safe.
+    """Send a message, and print its id when the message is stored.
 
-    Without --body and --body-file, the body is what is in standard input at that moment, as bytes, or else empty.
-    To several queues, whose names are joined with commas, a copy goes to each, all with this id: to all or to none.
-    --json shows the copies.
+    Without --body and --body-file, the body is the data available on standard input, as bytes, or empty. If several
+    queues are given, joined with commas, each gets a copy with the same id; either all get one, or none. --json shows
+    the copies.
 
     \b
     waypost send orders --body "42 bolts" --label order
@@ -70,7 +73,7 @@ def send(
     """
     if sign or encrypt:
         what = "Signing" if sign else "Encryption"
-        raise Failure(f"{what} is not offered yet.", f"send without --{'sign' if sign else 'encrypt'}.")
+        raise Failure(f"{what} is not supported yet.", f"send without --{'sign' if sign else 'encrypt'}.")
     if express + recoverable + transactional > 1:
         raise typer.BadParameter(
             "--express, --recoverable and --transactional are mutually exclusive", param_hint="--express"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _GUID: Final = re.compile(rf"\{{?{GUID_PATTERN}\}}?")
 
 app = typer.Typer(
-    help="Show transactional sequences at both ends, begin them again, and admit addresses that acknowledge them.",
+    help="Show and reset transactional sequences, and admit addresses that acknowledge them.",
     add_completion=False,
     rich_markup_mode=None,
 )
@@ -42,7 +42,7 @@ def list_sequences(
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="Number of sequences to show.")] = 100,
     as_json: Json = False,
 ) -> None:
-    """List transactional sequences: what is sent from here (out), what comes in (in), and what is not taken (refused).
+    """List transactional sequences: outgoing (out), incoming (in) and refused (refused).
 
     \b
     waypost sequence list
@@ -81,9 +81,9 @@ def show(
     *,
     as_json: Json = False,
 ) -> None:
-    """Show all sequences of a source or of a queue, with the reason why messages are not taken.
+    """Show all sequences of a source or of a queue, with the reason why messages are refused.
 
-    The exit code is 1 if there are none.
+    The exit code is 1 if no sequence matches.
 
     \b
     waypost sequence show orders
@@ -117,15 +117,18 @@ def reset(
     address: Address = None,
     older_than: Annotated[
         str | None,
-        typer.Option(metavar="AGE", help="Reset only sequences that were silent for so long: 90s, 15m, 12h, 30d."),
+        typer.Option(
+            metavar="AGE", help="Reset only sequences that were idle for at least this long: 90s, 15m, 12h, 30d."
+        ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Begin transactional sequences again. Messages may come twice: the warning says which.
+    """Start transactional sequences again. Some messages may arrive twice: the warning names them.
 
-    For an outgoing queue, its messages that are not acknowledged get new numbers in a sequence that begins now. For
-    others, what was taken is forgotten: of a source, the next message is taken whatever comes before it.
+    For an outgoing queue, messages without an acknowledgment get new numbers in a new sequence. For incoming sequences,
+    the record of accepted messages is deleted: the next message from a source is accepted, even if earlier ones are
+    missing.
 
     \b
     waypost sequence reset 'DIRECT=OS:other\\private$\\orders'
@@ -134,7 +137,9 @@ def reset(
     waypost sequence reset --older-than 90d --yes
     """
     if queue is source is address is older_than is None:
-        raise typer.BadParameter("give QUEUE, --source, --address or --older-than", param_hint="OPTIONS")
+        raise typer.BadParameter(
+            "nothing selected: give QUEUE, --source, --address or --older-than", param_hint="OPTIONS"
+        )
     seconds = None if older_than is None else seconds_of(older_than, "--older-than")
     out = Output()
     with session(context) as manager:
@@ -158,15 +163,16 @@ def reset(
 def admit(
     context: typer.Context,
     guid: Annotated[
-        str, typer.Argument(metavar="GUID", help="The queue manager, as its `status` shows it.", show_default=False)
+        str,
+        typer.Argument(metavar="GUID", help="GUID of the queue manager, as its `status` shows it.", show_default=False),
     ],
     address: Annotated[
-        str, typer.Argument(metavar="ADDRESS", help="The IP address that it connects from.", show_default=False)
+        str, typer.Argument(metavar="ADDRESS", help="The IP address from which it connects.", show_default=False)
     ],
     *,
     as_json: Json = False,
 ) -> None:
-    """Believe what a queue manager acknowledges from this address, now and after every restart.
+    """Accept acknowledgments of a queue manager from this address, now and after every restart.
 
     Acknowledgments from an address that is not known are kept; `waypost doctor` shows them with this command. Only
     admit an address that you know to be that queue manager's: acknowledgments delete messages.
@@ -188,7 +194,7 @@ def admit(
 def revoke(
     context: typer.Context,
     guid: Annotated[
-        str, typer.Argument(metavar="GUID", help="The queue manager that it was admitted for.", show_default=False)
+        str, typer.Argument(metavar="GUID", help="The queue manager for which it was admitted.", show_default=False)
     ],
     address: Annotated[
         str, typer.Argument(metavar="ADDRESS", help="The IP address that was admitted.", show_default=False)
@@ -196,7 +202,7 @@ def revoke(
     *,
     as_json: Json = False,
 ) -> None:
-    """Take back that an address was admitted. Acknowledgments that were applied stay applied.
+    """Revoke the admission of an address. Acknowledgments that were already applied stay applied.
 
     \b
     waypost sequence revoke 1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11 192.0.2.7
@@ -207,13 +213,13 @@ def revoke(
     if as_json:
         write_json(out, {"guid": guid, "address": address})
     else:
-        out.write(f"{address} is not admitted for {guid} any more.\n")
+        out.write(f"{address} is no longer admitted for {guid}.\n")
     out.flush()
 
 
 @app.command()
 def admitted(context: typer.Context, *, as_json: Json = False) -> None:
-    """List the addresses that were admitted. Those of transfer.ack_addresses are in the configuration.
+    """List the admitted addresses. Addresses in transfer.ack_addresses are not listed: see the configuration.
 
     \b
     waypost sequence admitted
@@ -234,5 +240,5 @@ def _ask(planned: "SequenceReset") -> None:
         return
     typer.echo(printable(f"warning: {planned.warning}."), err=True)
     if not is_asked():
-        raise Failure(f"{counted(planned.sequences, 'sequence')} would be reset.", "add --yes to do it.")
+        raise Failure(f"{counted(planned.sequences, 'sequence')} would be reset.", "add --yes to reset them.")
     ask(f"Reset {counted(planned.sequences, 'sequence')}?", yes=False)

@@ -14,18 +14,19 @@ def serve(
     *,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", envvar="WAYPOST_CONFIG", help="TOML file; docs/config.md has its keys."),
+        typer.Option(metavar="FILE", envvar="WAYPOST_CONFIG", help="TOML file; docs/config.md lists its keys."),
     ] = None,
     data: Annotated[
         str | None, typer.Option(metavar="DIR", help="Data folder (default: ~/.local/state/waypost).")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of the computer (default: that of the host).")
+        str | None, typer.Option(metavar="NAME", help="Name of the computer (default: the host name).")
     ] = None,
     bind: Annotated[
         str | None,
         typer.Option(
-            metavar="ADDRESS", help="Address for messages in and out, and for HTTP if it is loopback (default: all)."
+            metavar="ADDRESS",
+            help="Address to send and receive messages, and for HTTP if it is a loopback address (default: all).",
         ),
     ] = None,
     transfer_port: Annotated[int | None, typer.Option(metavar="1801", help="TCP port for messages.")] = None,
@@ -34,7 +35,8 @@ def serve(
     qm2qm_port: Annotated[int | None, typer.Option(metavar="2105", help="TCP port for older remote readers.")] = None,
     http_port: Annotated[int | None, typer.Option(metavar=str(HTTP_PORT), help="TCP port for HTTP.")] = None,
     epm: Annotated[
-        bool | None, typer.Option("--epm/--no-epm", help="Run an endpoint mapper on port 135, which names these ports.")
+        bool | None,
+        typer.Option("--epm/--no-epm", help="Run an endpoint mapper on port 135, which announces these ports."),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -54,7 +56,7 @@ def serve(
     """Run a queue manager in the foreground, until SIGTERM or Ctrl-C.
 
     When it is ready, it writes one line of JSON with its addresses to stdout. A terminal gets the address to open and
-    commands to try instead. Port 0 takes a free port. The log goes to stderr. Every key of the configuration has a
+    commands to try instead. Port 0 means any free port. The log goes to stderr. Every key of the configuration has a
     default; docs/config.md lists them.
     """
     given = {

@@ -37,7 +37,7 @@ def explain(
         str,
         typer.Argument(
             metavar="MESSAGE_ID|QUEUE",
-            help="The id of a message, {guid}\\number, or a queue.",
+            help="The id of a message ({guid}\\number), or a queue.",
             show_default=False,
             autocompletion=queue_names,
         ),
@@ -45,7 +45,7 @@ def explain(
     *,
     as_json: Json = False,
 ) -> None:
-    """Say why a message does not move, or what keeps the messages of a queue where they are.
+    """Say why a message does not move, or why the messages of a queue do not move.
 
     A message is found in every queue. Of one that is in none, the command shows what is remembered: why it was not
     taken on arrival, or to which host it was handed. The exit code is 1 if the message or queue does not exist.
@@ -67,11 +67,11 @@ def explain(
 
 
 def doctor(context: typer.Context, *, as_json: Json = False) -> None:
-    """Look for what is wrong: ports, names, addresses, duplicate queue manager ids, the store, permissions.
+    """Check for problems: ports, names, addresses, duplicate queue manager ids, the store, permissions.
 
-    It also names queues above 80 % of their quota, dead-letter messages, messages that are received and given back
-    again and again, messages that wait for more than 7 days, and the end of the certificate of HTTP. The exit code is 1
-    if something has to be mended.
+    It also names queues above 80 % of their quota, dead-letter messages, messages that were received and returned many
+    times, messages that wait for more than 7 days, and an HTTP certificate that expires soon. The exit code is 1 if
+    something needs a repair.
 
     \b
     waypost doctor

@@ -45,9 +45,9 @@ def backup(
 ) -> None:
     """Back up a running queue manager into a folder or a stream, without stopping it.
 
-    The backup is of one moment: everything that was acknowledged before it began is in it. Express messages are not,
-    because they are in memory only. A backup that breaks off leaves nothing in the folder, and a stream that breaks off
-    is refused by `restore`. One backup is made at a time.
+    The backup is a snapshot: it contains everything that was acknowledged before it began. It does not contain express
+    messages, because they are in memory only. An interrupted backup leaves nothing in the folder, and `restore` refuses
+    an incomplete stream. Only one backup can run at a time.
 
     \b
     waypost store backup /backups/monday
@@ -56,7 +56,7 @@ def backup(
     """
     if target == _STANDARD and as_json:
         raise typer.BadParameter(
-            "the backup itself goes to standard output: --json needs a folder", param_hint="--json"
+            "--json needs a folder: the backup itself goes to standard output", param_hint="--json"
         )
     out = Output()
     info: BackupInfo
@@ -67,7 +67,7 @@ def backup(
             with session(context) as manager:
                 info = manager.backup(place, progress=report)
         else:
-            with failures(*_hints("name a new folder, or begin the backup again.")):
+            with failures(*_hints("name a new folder, or start the backup again.")):
                 making = import_module("waypost.client.backups.making")
                 limits = import_module("waypost.cli.backup_limits").backup_limits_of(config)
                 info = making.backup_of_folder(data.absolute(), place, report, limits)
@@ -75,7 +75,7 @@ def backup(
         write_json(out, info.to_dict())
         out.flush()
     where = "Standard output" if target == _STANDARD else target
-    typer.echo(printable(f"{where} has a backup of {info.name} as of {info.time}, {info.bytes} bytes."), err=True)
+    typer.echo(printable(f"{where} has a backup of {info.name} from {info.time}, {info.bytes} bytes."), err=True)
 
 
 def restore(
@@ -93,26 +93,27 @@ def restore(
         bool,
         typer.Option(
             "--same-identity",
-            help="Restore the queue manager of the backup, which is gone and never starts again.",
+            help="Restore the queue manager of the backup; the original must never start again.",
         ),
     ] = False,
     new_identity: Annotated[
         bool,
         typer.Option(
             "--new-identity",
-            help="Make another queue manager, with a new GUID, beside the one of the backup.",
+            help="Create another queue manager with a new GUID; the original may keep running.",
         ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Make a data folder out of a backup. Nothing is overwritten, and no daemon may use the folder.
+    """Create a data folder from a backup. Nothing is overwritten, and no daemon may use the folder.
 
-    Two queue managers with one identity lose and double each other's messages, so say which one it is. With the same
-    identity, the first start begins new sequences for what is sent, sends what waits, and goes on with identifiers far
-    above those of the backup; what was received or sent since the backup is not known to it. With a new identity, what
-    the original was about to send is not sent: it goes to the dead-letter queues of the new one.
+    Two queue managers with one identity lose and duplicate each other's messages, so the identity must be given. With
+    the same identity, the first start begins new outgoing sequences, sends the waiting messages, and continues with
+    identifiers far above those of the backup; it does not know about messages received or sent since the backup. With a
+    new identity, messages that the original was about to send are not sent: they go to the dead-letter queues of the
+    new queue manager.
 
-    The whole backup is checked before anything is made of it.
+    The whole backup is checked before anything is restored.
 
     \b
     waypost store restore /backups/monday /var/lib/waypost --same-identity
@@ -121,7 +122,7 @@ def restore(
     """
     if same_identity is new_identity:
         raise typer.BadParameter(
-            "say which queue manager it is: --same-identity if the one of the backup is gone, else --new-identity",
+            "give exactly one: --same-identity if the original queue manager is gone, otherwise --new-identity",
             param_hint="OPTIONS",
         )
     out = Output()
@@ -138,7 +139,7 @@ def restore(
     if as_json:
         write_json(out, info.to_dict())
         out.flush()
-    typer.echo(printable(f"{data} has the queue manager {info.guid}, as of {info.time}."), err=True)
+    typer.echo(printable(f"{data} has the queue manager {info.guid}, from {info.time}."), err=True)
     if info.set_aside or info.dropped:
         sentence = (
             f"Messages that the original is about to send: {info.set_aside} are in the dead-letter queues here. "
@@ -159,7 +160,7 @@ def _standard_output(target: str) -> Iterator["str | BinaryIO"]:
         return
     if sys.stdout.isatty():
         raise Failure(
-            "Standard output is a terminal, and a backup is bytes.",
+            "A backup is binary data, and standard output is a terminal.",
             "name a folder, or send standard output to a file or a pipe.",
         )
     yield sys.stdout.buffer
@@ -178,7 +179,7 @@ def _absolute(path: str) -> str:
 def _hints(hint: str) -> tuple[Hint, ...]:
     """For errors of folders here, without a daemon. The hint is for the folder that is to be made."""
     return (
-        (BackupDamaged, "name another backup; nothing was made of this one."),
+        (BackupDamaged, "name another backup; nothing was restored from this one."),
         (BackupUnderWay, ""),
         (NotAStore, NAME_A_FOLDER),
         (BackupError, hint),

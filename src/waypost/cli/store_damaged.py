@@ -19,14 +19,14 @@ def damaged(
     *,
     save: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Save the bytes that were found into files of this folder."),
+        typer.Option(metavar="FOLDER", help="Save the bytes found into files in this folder."),
     ] = None,
-    forget: Annotated[bool, typer.Option("--forget", help="Delete what is kept of them, afterwards.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Afterwards, delete the records kept about them.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show messages that were damaged on disk and set aside.
 
-    They are not in a queue any more. Their remains are kept until --forget.
+    They are no longer in a queue. Their remains are kept until --forget deletes them.
 
     \b
     waypost store damaged

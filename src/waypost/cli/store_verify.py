@@ -34,8 +34,8 @@ def verify(
 ) -> None:
     """Verify everything that is stored: the pages of the file, the checksum of every record, and the counts.
 
-    The queue manager goes on meanwhile, and nothing is changed. The exit code is 1 if something is damaged; each damage
-    is named with its table, its queue and its message.
+    The queue manager keeps running, and nothing is changed. The exit code is 1 if something is damaged; the report
+    names the table, queue and message of each damaged record.
 
     \b
     waypost store verify
@@ -58,8 +58,8 @@ def verify(
     if not report.is_whole:
         raise Failure(
             f"{report.path} is damaged: {report.damage[0].reason}.",
-            f"stop its queue manager, then `waypost store salvage {report.path} NEW` brings what is whole into the new "
-            "folder NEW.",
+            f"stop its queue manager, then `waypost store salvage {report.path} NEW` recovers the intact records "
+            "into the new folder NEW.",
         )
 
 
@@ -94,12 +94,12 @@ def salvage(
     *,
     as_json: Json = False,
 ) -> None:
-    """Bring everything that is whole in a damaged data folder into a new one, and report what is not.
+    """Recover all intact records of a damaged data folder into a new one, and report the damaged ones.
 
-    It reads the file page by page and trusts no page that is damaged, nor what leads to it. No daemon may use the
-    folder. The new folder is the same queue manager, with its GUID: serve one of the two from then on, never both. As
-    after a restore, its outgoing transactional sequences begin again. Where the list of free pages is lost, messages
-    that were received already may be back; the report counts them by queue.
+    It reads the file page by page, and uses neither damaged pages nor the pages that refer to them. No daemon may use
+    the folder. The new folder is the same queue manager, with its GUID: from then on start only one of the two, never
+    both. As after a restore, its outgoing transactional sequences start again. If the list of free pages is lost,
+    messages that were already received may reappear; the report counts them by queue.
 
     \b
     waypost store salvage /var/lib/waypost /var/lib/waypost-new
@@ -115,7 +115,8 @@ def salvage(
         _show_salvage(out, report)
     out.flush()
     typer.echo(
-        printable(f"hint: start it with `waypost serve --data {new}`, and keep {data} until you are content."), err=True
+        printable(f"hint: start it with `waypost serve --data {new}`, and keep {data} until you have checked it."),
+        err=True,
     )
 
 
@@ -125,7 +126,7 @@ def _show_salvage(out: Output, report: "SalvageReport") -> None:
     write_table(out, columns, rows)
     for words, count, lines in (
         ("damaged pages", report.damage_count, report.damage),
-        ("records that are not whole", report.lost_count, report.lost),
+        ("damaged records", report.lost_count, report.lost),
     ):
         if count:
             out.write(f"\n{words}: {count}\n")
@@ -135,9 +136,9 @@ def _show_salvage(out: Output, report: "SalvageReport") -> None:
                 out.write(f"  and {count - _SHOWN} more\n")
     out.write("\n")
     if report.format == 1:
-        out.write("The folder has format 1, without checksums: every record that makes sense was brought back.\n")
+        out.write("The folder has format 1, without checksums: every readable record was recovered.\n")
     if not report.knows_free_pages:
-        out.write("The list of free pages is lost: messages that were received already may be back.\n")
+        out.write("The list of free pages is lost: messages that were already received may reappear.\n")
     if not report.same_identity:
         out.write("The record of the queue manager is lost: the new folder gets a new GUID at its first start.\n")
-    out.write(f"Messages brought back: {report.brought_back}. Missing: {report.missing}.\n")
+    out.write(f"Messages recovered: {report.brought_back}. Missing: {report.missing}.\n")

@@ -75,7 +75,7 @@ def _damaged(node: Node) -> Check:
     queues = damaged.by_queue
     shown = ", ".join(f"{count} of {name}" for name, count in queues[:_SHOWN])
     more = f" and {len(queues) - _SHOWN} more queues" if len(queues) > _SHOWN else ""
-    sentence = f"damaged messages were set aside: {shown}{more}"
+    sentence = f"damaged messages were removed from their queues: {shown}{more}"
     hint = (
         "check the disk; `waypost store verify` finds all damage, `waypost store damaged` shows what is "
         "known about these messages, and with --forget deletes their records"

@@ -82,8 +82,8 @@ def queue_checks(node: Node, found: Sequence[Found]) -> Iterator[Check]:
     yield _check(
         found,
         Finding.ABORTS,
-        "no message at the head of a queue was received and given back 5 times",
-        "messages were received and given back 5 times or more",
+        "no message at the head of a queue was received and returned 5 times",
+        "messages were received and returned 5 times or more",
         "`waypost peek NAME --all` shows them; `waypost message move NAME MESSAGE 'NAME;poison'` takes one out of the "
         "way",
     )
@@ -92,7 +92,7 @@ def queue_checks(node: Node, found: Sequence[Found]) -> Iterator[Check]:
         Finding.AGE,
         "no message waits in a queue for more than 7 days",
         "messages wait in queues for more than 7 days",
-        "see whether somebody receives from them; `waypost explain NAME` shows the queue",
+        "check whether a program receives from them; `waypost explain NAME` shows the queue",
     )
 
 

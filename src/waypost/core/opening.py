@@ -184,4 +184,4 @@ def _check_sharing(queue: Queue, access: AccessType, share: ShareMode) -> None:
         else:
             refused = other.access_type.can_peek and denies and access.can_receive
         if refused:
-            raise SharingViolation(f"another handle on {queue} excludes this one")
+            raise SharingViolation(f"{queue} is open exclusively with another handle")

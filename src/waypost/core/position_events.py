@@ -398,7 +398,7 @@ class PositionEvents:
             self.total_bytes -= queue.total_bytes
             queue.total_bytes = 0
             self.inexact.remove(queue.number)
-        assert self.count >= 0, "more messages have left than came"
+        assert self.count >= 0, "more messages have left the queue than arrived"
         assert queue.total_bytes >= 0 or queue.number in self.inexact, f"{queue} counts fewer than 0 bytes"
 
     def forget_queue(self, queue: Queue) -> None:

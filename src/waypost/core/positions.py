@@ -160,7 +160,7 @@ class PositionList:
 
     def set_state(self, lookup_id: int, state: PositionState) -> None:
         """Change the state of a position that is in the list, to any but DELETED."""
-        assert state is not PositionState.DELETED, "a position that is Deleted is removed"
+        assert state is not PositionState.DELETED, "remove a position, do not set it to Deleted"
         band = self._bands[lookup_id >> SEQUENCE_BITS]
         if self._shown:
             self._hide(lookup_id)
@@ -383,7 +383,7 @@ class _Band:
         return Numbers(base, self._ids, self._head, self._gone | self.late if self.late else self._gone)
 
     def restore(self, ids: "array[int]") -> None:
-        assert not self.count, "positions are restored into an empty list"
+        assert not self.count, "cannot restore positions: the list is not empty"
         self._ids = ids
         self._tags = array("q", (UNTAGGED,)) * len(ids)
         self.count = len(ids)
@@ -405,7 +405,7 @@ class _Band:
             self._tags.insert(at, tag)
 
     def extend(self, sequential_ids: Sequence[int], tags: Sequence[int]) -> None:
-        assert len(tags) == len(sequential_ids), "each position has a tag"
+        assert len(tags) == len(sequential_ids), "the numbers of positions and tags differ"
         assert not self._ids or self._ids[-1] < sequential_ids[0], f"{sequential_ids[0]} comes before {self._ids[-1]}"
         self.count += len(sequential_ids)
         self._ids.extend(sequential_ids)
@@ -424,7 +424,9 @@ class _Band:
             while self._gone and self._ids[self._head] in self._gone:
                 self._gone.remove(self._ids[self._head])
                 self._head += 1
-        assert self.count == len(self._ids) - self._head - len(self._gone), "the list counts what is in it"
+        assert self.count == len(self._ids) - self._head - len(self._gone), (
+            "the count of the list differs from its content"
+        )
         if self._head + len(self._gone) > max(len(self._ids) // 2, _FEW):
             self._clear()
 
@@ -437,7 +439,7 @@ class _Band:
         self._ids, self._tags = ids, tags
         self._head = self._free = 0
         self._gone.clear()
-        assert len(ids) == len(tags) == self.count, "each position has a tag"
+        assert len(ids) == len(tags) == self.count, "the numbers of positions and tags differ"
 
     def tagged(self, tag: int, after: int = -1) -> Iterator[int]:
         """The numbers above `after` of messages with this tag. They must not be changed meanwhile."""

@@ -167,7 +167,7 @@ def _check_destination(message: Message) -> None:
     name = message.destination_queue_format_name
     host = message.destination_queue_manager_identifier
     if type(name) is PrivateFormatName and host not in (NULL_GUID, name.computer_guid):
-        raise EncodeError(SECTION, "DestinationQueueManagerIdentifier", f"it is not the queue manager of {name}")
+        raise EncodeError(SECTION, "DestinationQueueManagerIdentifier", f"this is not the queue manager of {name}")
     names = message.destination_multi_queue_format_name
     if names and name not in names:
         raise EncodeError(SECTION, "DestinationQueueFormatName", f"{name} is not among the multiple destinations")

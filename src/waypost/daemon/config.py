@@ -167,7 +167,7 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
             "duplicates; 10 times as many for a relay."
         ),
     ] = _TRANSFER.duplicate_history_size
-    duplicate_history_s: Annotated[_Seconds, Meta(description="Time to remember them, in seconds.")] = (
+    duplicate_history_s: Annotated[_Seconds, Meta(description="Time to remember messages for this, in seconds.")] = (
         _TRANSFER.duplicate_history_s
     )
     max_sessions: Annotated[
@@ -178,7 +178,7 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(description="Maximum number of incoming TCP connections, with or without a session; more close at once."),
     ] = 4096
     max_connections_per_peer: Annotated[
-        _Count, Meta(description="The same for each address (each /64 network of IPv6).")
+        _Count, Meta(description="Maximum number of connections of each address (each /64 network of IPv6).")
     ] = 256
     refusals_per_minute: Annotated[
         _Count,
@@ -398,7 +398,7 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     epm_port: Annotated[_Port, Meta(description="TCP port of the endpoint mapper; clients expect 135.")] = MAPPER_PORT
     max_connections: Annotated[int, Meta(ge=1, description="Maximum number of connections of remote readers.")] = 2000
     max_connections_per_peer: Annotated[
-        int, Meta(ge=1, description="The same for each address (each /64 network of IPv6).")
+        int, Meta(ge=1, description="Maximum number of connections of each address (each /64 network of IPv6).")
     ] = 1000
     refusals_per_minute: Annotated[
         int,
@@ -435,7 +435,9 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
             "none; at other levels, the Kerberos identity of this process."
         ),
     ] = ""
-    password: Annotated[str, Meta(description="Password of the user. Empty: Kerberos knows the user.")] = ""
+    password: Annotated[str, Meta(description="Password of the user. Empty: the user authenticates with Kerberos.")] = (
+        ""
+    )
     password_file: Annotated[str, Meta(description="File with the password, instead of `password`.")] = ""
     level: Annotated[
         Literal["", Level],

@@ -74,7 +74,7 @@ class NtlmAcceptor(NTLMProxy):
         session_key = _session_key(auth, hmac_md5(key, proof))
         pairs = list(_av_pairs(response))
         if all(av_id != AvId.timestamp for av_id, _ in pairs):
-            raise InvalidTokenError(context_msg="the response does not have the timestamp of the challenge")
+            raise InvalidTokenError(context_msg="the timestamp of the challenge is missing in the response")
         # One such pair is enough: an attacker that changes the challenge can add pairs, but remove none of the client.
         if any(av_id == AvId.flags and int.from_bytes(value, "little") & AvFlags.mic for av_id, value in pairs):
             self._verify_mic(session_key, auth)

@@ -132,7 +132,7 @@ class Daemon:
         if (restored := shell.driver.restored) is not None:
             log.warning(
                 "restored",
-                message="The store comes from a backup: outgoing sequences begin again, with new message ids.",
+                message="The store comes from a backup: outgoing sequences start again, with new message ids.",
                 sequences=restored.sequences,
                 renumbered=restored.renumbered,
             )

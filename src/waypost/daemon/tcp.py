@@ -211,7 +211,11 @@ class Connection(asyncio.BufferedProtocol):
             return
         # The system has no name of a peer that is already gone.
         self._address = (transport.get_extra_info("peername") or ("",))[0]
-        refusal = everything.seats.take(self, self._address, self._began) if self._address else "the peer is gone"
+        refusal = (
+            everything.seats.take(self, self._address, self._began)
+            if self._address
+            else "the peer closed the connection"
+        )
         if refusal is not None:
             everything.log.warning("connection refused", address=self._address, reason=refusal)
             self._transport.abort()
@@ -293,7 +297,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def give_way(self) -> None:
         self._all.log.warning(
-            "connection closed", address=self._address, reason="it was idle, and a new connection needed its place"
+            "connection closed", address=self._address, reason="it was idle, and a new connection replaced it"
         )
         self._transport.abort()
 

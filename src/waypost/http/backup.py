@@ -55,7 +55,7 @@ class _Answer:
         try:
             await client.wait(self._send(send))
         except WaypostError as error:
-            _log.warning("a backup broke off: %s", error)
+            _log.warning("a backup was interrupted: %s", error)
             # The client gets the reason, and notices that the answer is not complete.
             await client.wait(_send_part(send, broken_off(str(error))))
         finally:
@@ -63,9 +63,9 @@ class _Answer:
             loop.run_in_executor(None, self._end)
         # A client that has the whole backup may be gone too.
         if self._is_whole:
-            _log.info("a backup was made")
+            _log.info("a backup was completed")
         elif client.is_gone:
-            _log.info("a backup broke off: its client is gone")
+            _log.info("a backup was interrupted: its client is gone")
 
     async def _send(self, send: Send) -> None:
         loop = asyncio.get_running_loop()
@@ -74,7 +74,7 @@ class _Answer:
         while part:
             await _send_part(send, part)
             if self._service.is_stopping:
-                _log.warning("a backup broke off: the queue manager is stopping")
+                _log.warning("a backup was interrupted: the queue manager is stopping")
                 return
             part = await loop.run_in_executor(None, self._source.read)
         await send({"type": "http.response.body", "body": b"", "more_body": False})

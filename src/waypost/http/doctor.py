@@ -235,7 +235,9 @@ def _access(access: RpcAccess, level: AuthLevel) -> Check:
     if access.is_loopback_only:
         sentence = "only programs on this computer may read over RPC; rpc.users_file or rpc.kerberos opens it to others"
     elif level is AuthLevel.NONE:
-        sentence = "every host that reaches the ports may read over RPC, without authentication, what Everyone may read"
+        sentence = (
+            "every host that reaches the ports may read over RPC without authentication, with the rights of Everyone"
+        )
     elif not _has_users(access) and not access.has_kerberos_key():
         sentence = "remote readers must authenticate, and nobody can: RPC has neither users nor a key for Kerberos"
         return Check("rpc", False, sentence, "add users to the file of rpc.users_file, or give Kerberos a keytab")

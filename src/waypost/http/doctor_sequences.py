@@ -45,7 +45,7 @@ def _forgotten(node: Node) -> Iterator[Check]:
             f"{ends} forgotten of {source} for {queue}, the last one of {at(each.time_stamp)}: copies of their "
             f"messages from {each.address or 'a host that has sent nothing since the last upgrade'} would be accepted"
         )
-        hint = f"`waypost sequence reset --source {source}` begins its sequences again"
+        hint = f"`waypost sequence reset --source {source}` starts its sequences again"
         if each.address:
             hint = f"if the source has left this address, run `waypost sequence reset --address {each.address}`"
         yield Check("ended sequences", False, sentence, hint)

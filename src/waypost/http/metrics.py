@@ -57,7 +57,7 @@ _TRANSFER: Final = {
     "connections_failed": "Connections to other queue managers that failed.",
     "handshakes_refused": "Sessions that ended during their handshake.",
     "packets_malformed": "Packets that could not be decoded.",
-    "protocol_errors": "Packets that the protocol does not allow at that moment.",
+    "protocol_errors": "Packets that the protocol does not allow in the state of the session.",
     "messages_sent": "Messages sent, including those sent again.",
     "messages_received": "Messages received, including those received again.",
     "bytes_sent": "Bytes sent.",

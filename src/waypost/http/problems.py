@@ -84,6 +84,6 @@ def fail(request: Request, error: Exception) -> Response:
 
 def leave(request: Request) -> Response:
     """The answer to a client that hung up in the middle of its request. Nobody gets it; the log has one quiet line."""
-    _log.info("%s hung up in the middle of %s %s", request.client, request.method, request.path[:200])
+    _log.info("%s closed the connection in the middle of %s %s", request.client, request.method, request.path[:200])
     sentence = "the connection ended before the request was complete"
     return encoded(request, problem(errors.InvalidParameter(sentence)), HTTPStatus.BAD_REQUEST)

@@ -175,7 +175,7 @@ class Routes:
             part = self._tree
             for name in _PATH_PARAMETER.sub(_ANY, route.path).strip("/").split("/"):
                 part = part.parts.setdefault(name, _Part())
-            assert route.method not in part.routes, f"two routes for {route.method} {route.path}"
+            assert route.method not in part.routes, f"duplicate route for {route.method} {route.path}"
             part.routes[route.method] = route
 
     def find(self, method: str, path: str) -> tuple[Route, list[str]] | Response:

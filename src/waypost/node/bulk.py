@@ -269,7 +269,7 @@ def find_target(node: Node, name: str, epoch: str = "", *, outgoing: bool = Fals
     if due and due != epoch_of(queue):
         raise QueueDeleted(
             f"{wanted} was deleted and created again: positions of the old queue are not valid in the new one; "
-            "begin from the start, without the old epoch"
+            "start again at the first message, without the old epoch"
         )
     return queue
 

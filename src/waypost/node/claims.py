@@ -202,7 +202,7 @@ class Claims:
             return None
 
     def _write(self, key: Key, claim: ClaimRecord) -> None:
-        assert claim.settled <= claim.given, f"part {claim.settled} of {key} is processed, but was never given"
+        assert claim.settled <= claim.given, f"part {claim.settled} of {key} is processed, but was never handed out"
         assert not claim.spans or claim.settled < claim.given, f"part {claim.given} of {key} is processed and held"
         self._kernel.messages.batch.put(Table.BULK, keys.claim_key(*key), claim.encode())
 

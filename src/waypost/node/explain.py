@@ -165,7 +165,7 @@ def _add_message(explanation: ExplanationDraft, node: Node, place: _FoundMessage
     if message.sent_time > now.wall + _CLOCK_TOLERANCE:
         say(
             f"It was sent at {at(message.sent_time)}, which is in the future here: the clocks of the two computers "
-            "differ, and its times to live count wrong."
+            "differ, and its time limits are wrong."
         )
     _add_hold(explanation, node, place, now)
     _add_times(explanation, place, now)
@@ -226,7 +226,7 @@ def _add_hold(explanation: ExplanationDraft, node: Node, place: _FoundMessage, n
         return
     say = explanation.sentences.append
     if state is PositionState.PURGE_PENDING:
-        say("Its queue was purged while it was held: it is removed when its holder gives it back.")
+        say("Its queue was purged while it was held: it is removed when its holder returns it.")
     for transaction in node.manager.transactions.collection.values():
         operation = transaction.operations.get((place.queue.number, lookup_id))
         if operation is not None:
@@ -237,7 +237,7 @@ def _add_hold(explanation: ExplanationDraft, node: Node, place: _FoundMessage, n
     if lasting:
         say(lasting)
         return
-    say("A reader has locked it, and has not yet deleted it or given it back.")
+    say("A reader has locked it, and has neither deleted nor returned it yet.")
 
 
 def _lasting_hold(node: Node, queue: Queue, lookup_id: int, now: Now) -> str:
@@ -249,7 +249,7 @@ def _lasting_hold(node: Node, queue: Queue, lookup_id: int, now: Now) -> str:
     holder = node.claims.holder(identifier, now)
     if holder is not None:
         claim, left = holder
-        return f"The claim {claim} holds it, and gives it back after {span(left)} without use."
+        return f"The claim {claim} holds it, and returns it after {span(left)} without use."
     staged = node.stages.key_of(identifier)
     return "" if staged is None else f"It is staged for {staged}: readers see it when that is committed."
 

@@ -10,7 +10,7 @@ from waypost.node.network.admission import Refused
 from waypost.node.node import Node
 from waypost.transfer.incoming import Verdict
 
-_RESET: Final = "`waypost sequence reset --source {source}` lets its next message be accepted"
+_RESET: Final = "`waypost sequence reset --source {source}` makes this queue manager accept its next message"
 _HINTS: Final = {
     Verdict.AHEAD: "set the clock of the sender, and begin its sequence again there with `waypost sequence reset "
     "QUEUE`; or raise transfer.max_sequence_ahead_s here",
@@ -21,9 +21,9 @@ _HINTS: Final = {
     Verdict.NOT_MET: f"if {{greatest_address}} is a stranger, `waypost sequence reset --address {{greatest_address}}` "
     f"forgets its sequences; otherwise {_RESET}",
     Verdict.NO_ROOM: f"if the source really has that many addresses, {_RESET}",
-    Verdict.IN_THE_MIDDLE: f"a Waypost sender begins again by itself; for others, {_RESET}",
+    Verdict.IN_THE_MIDDLE: f"a Waypost sender starts a new sequence by itself; for others, {_RESET}",
     Verdict.BELOW_OWN: f"the clock or the data folder of the sender may have gone back: then {_RESET}",
-    Verdict.DAMAGED: f"{_RESET}; its last messages may then come twice, so check the queue",
+    Verdict.DAMAGED: f"{_RESET}; its last messages may then arrive twice, so check the queue",
     Verdict.ENDED: f"these are late copies; if the sender continues with them, {_RESET}",
 }
 
@@ -68,7 +68,7 @@ def _reason(node: Node, refused: Refused, now: Now) -> str:
                 f"{settings.new_sequences_at_once} and transfer.new_sequences_per_s = {settings.new_sequences_per_s:g}"
             )
         case Verdict.DOUBTED:
-            return "other addresses have begun its sequence, and this one has tried many TimeStamps in vain before"
+            return "other addresses have begun its sequence, and this one has tried many wrong TimeStamps before"
         case Verdict.NOT_MET:
             return f"the source was never met at this address, and its sequence of {began} is not above {known}"
         case Verdict.NO_ROOM:
@@ -76,7 +76,7 @@ def _reason(node: Node, refused: Refused, now: Now) -> str:
         case Verdict.IN_THE_MIDDLE:
             return f"its sequence of {began} is unknown here, and this is not its first message"
         case Verdict.DAMAGED:
-            return "the record of this source is damaged in the store, so the message may have come before"
+            return "the record of this source is damaged in the store, so the message may have arrived before"
         case Verdict.ENDED:
             return f"its sequence of {began} has ended; the last sequence is {known}"
         case _:

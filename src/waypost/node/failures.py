@@ -12,7 +12,7 @@ from waypost.wire.message_class import MessageClass, meaning
 
 # Sentences for cases that the docstring of the class does not cover.
 _SENTENCES: Final = {
-    HResult.MQ_ERROR_IO_TIMEOUT: "no message came in time",
+    HResult.MQ_ERROR_IO_TIMEOUT: "no message arrived in time",
     HResult.MQ_ERROR_MESSAGE_NOT_FOUND: "the message does not exist",
     HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED: "another reader has received the message at the cursor",
     HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION: "a transaction holds the message until it ends",

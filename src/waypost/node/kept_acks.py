@@ -22,8 +22,8 @@ from waypost.transfer.believing import Bringer
 from waypost.wire.identifiers import TxSequenceId
 from waypost.wire.transactional_acks import ORDER_ACK_CLASS, FinalAck, OrderAck
 
-_TOO_MANY: Final = "the limit of acknowledgments that are not believed is reached"
-_CONTRADICTS: Final = "a kept one from the same address says something else"
+_TOO_MANY: Final = "the limit of kept acknowledgments is reached"
+_CONTRADICTS: Final = "one from the same address is kept, with different content"
 _NEIGHBOUR: Final = "one from another address of the same network is kept"
 
 # TxSequenceID, TxSequenceNumber and MessageID; of an OrderAck only the first.

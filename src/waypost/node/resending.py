@@ -56,7 +56,7 @@ def resend(
         raise failure(shown.status)
     found = shown.message
     destination = to or found.destination_queue_format_name
-    assert destination is not None, "a message in a queue was sent to one"
+    assert destination is not None, "a message in a queue must have a destination"
     target = manager.open_queue(destination, AccessType.SEND, ShareMode.DENY_NONE, now)
     try:
         _check_kind(target, found)

@@ -89,7 +89,9 @@ class Sending:
             message.destination_queue_manager_identifier = host
         if message.tracing_queue_identifier != NULL_GUID and not self._directory.is_integrated:
             name = PublicFormatName(message.tracing_queue_identifier)
-            raise UnsupportedFormatName(f"{name} gets no reports: tracing needs a directory, and none is set up")
+            raise UnsupportedFormatName(
+                f"{name} cannot receive reports: tracing needs a directory, and none is configured"
+            )
         message.sent_time = int(now.wall)
         # MS-MQMQ 2.3.5.15: it is the longest time, and the default for an application that asks for no other.
         message.time_to_reach_queue = min(message.time_to_reach_queue, self.default_time_to_reach_queue)

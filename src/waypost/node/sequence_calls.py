@@ -180,11 +180,11 @@ def _incoming_warning(wanted: Wanted) -> str:
 
 def _outgoing_warning(reset: Reset, queue: OutgoingQueue) -> str:
     if not reset.may_come_twice:
-        return f"{queue} has no message that was sent and not acknowledged, so none comes twice"
+        return f"{queue} has no message that was sent and not acknowledged, so none arrives twice"
     names = ", ".join(reset.identifiers[:_SOME])
     more = f" and {reset.may_come_twice - _SOME} more" if reset.may_come_twice > _SOME else ""
     return (
-        f"messages of {queue} that were sent and not acknowledged come twice if the destination has accepted them: "
+        f"messages of {queue} that were sent and not acknowledged arrive twice if the destination has accepted them: "
         f"{names}{more}; a destination that knows later sequences from here needs a reset too"
     )
 

@@ -66,7 +66,7 @@ class RemoteCursors:
             return None
         if cursor.handle > MAX_HANDLE:
             self._manager.close_cursor(descriptor, cursor)
-            raise LimitReached("no handle is left that a remote reader could name")
+            raise LimitReached("all handle numbers of remote readers are in use")
         held.handles[descriptor.handle] = descriptor
         held.count += 1
         return cursor

@@ -133,7 +133,7 @@ class ClientConnection:
             if call.deadline is not None and call.deadline <= now.monotonic and not self.is_closed:
                 if call.is_sent:
                     self._output.append(bare_fragment(PacketType.CO_CANCEL, call.call_id).encode())
-                self._abandon(call, CallTimedOut(f"{call.method.name} is not answered in time"))
+                self._abandon(call, CallTimedOut(f"{call.method.name} got no answer in time"))
 
     # --- Calls
 
@@ -143,7 +143,7 @@ class ClientConnection:
         call = _Call(self._call_id, interface, interface.methods[opnum], request, deadline)
         self._calls[call.call_id] = call
         if not self.is_open_for_calls:
-            self._end(call, self._error or ConnectionFailed("the server lets the connection go"))
+            self._end(call, self._error or ConnectionFailed("the server closes the connection"))
             return call.call_id
         self._waiting.append(call)
         self._send_waiting()
@@ -171,7 +171,7 @@ class ClientConnection:
         self._end(call, result)
         # MS-RPCE 3.3.1.5.10: only a server that has said so keeps the connection after an orphaned.
         if call.is_sent and not self._binding.keeps_connection_on_orphan:
-            self._close(ConnectionFailed("the connection ended with a call that was given up"))
+            self._close(ConnectionFailed("the connection ended because a call was abandoned"))
 
     def _send_waiting(self) -> None:
         """MS-RPCE 3.3.1.5.8: without multiplexing, one call at a time."""
@@ -230,7 +230,7 @@ class ClientConnection:
                 self._is_shutting_down = True
                 self._close_if_unused()
             case ptype:
-                raise DecodeError(HEADER, "PTYPE", 2, f"a client is not sent {PacketType(ptype).name}")
+                raise DecodeError(HEADER, "PTYPE", 2, f"a client must not receive {PacketType(ptype).name}")
 
     def _in_clear(self, fragment: Fragment) -> Fragment:
         """Also what belongs to no call is looked at: the security packages count fragments."""
@@ -278,7 +278,7 @@ class ClientConnection:
     def _close_if_unused(self) -> None:
         """C706 12.6.4.11: a server asks for it when it wants to end."""
         if self._is_shutting_down and not self._calls and not self.is_closed:
-            self._close(ConnectionFailed("the server lets the connection go"))
+            self._close(ConnectionFailed("the server closes the connection"))
 
     def _close(self, error: WaypostError) -> None:
         if self.is_closed:

@@ -208,14 +208,14 @@ class ClientBinding:
 
     def _token_for(self, fragment: Fragment, context: SecurityContext) -> bytes | None:
         if self._legs > MAX_LEGS:
-            raise AuthenticationFailed(f"the authentication is not over after {MAX_LEGS} tokens")
+            raise AuthenticationFailed(f"the authentication is not complete after {MAX_LEGS} tokens")
         if context.is_complete and not fragment.auth_value:
             return None
         if fragment.trailer is None:
-            raise AuthenticationFailed("the server answers without a token before the authentication is over")
+            raise AuthenticationFailed("the server answers without a token before the authentication is complete")
         token = context.step(fragment.auth_value)
         if token is None and not context.is_complete:
-            raise AuthenticationFailed("the security package neither ends nor goes on")
+            raise AuthenticationFailed("the security package neither completes nor continues the authentication")
         return token
 
     def _encoded(self, fragment: Fragment, token: bytes | None) -> bytes:

@@ -253,7 +253,7 @@ def _read_counts(reader: NdrReader, field: str) -> tuple[int, int]:
 
 def _write_counts(writer: NdrWriter, count: int, maximum: int, field: str) -> None:
     if count > maximum:
-        raise EncodeError(ENTRIES, field, f"{count} elements are more than {maximum}, which were asked for")
+        raise EncodeError(ENTRIES, field, f"{count} elements are more than {maximum}, the number requested")
     writer.u32(count, field)
     for number in (maximum, 0, count):
         writer.integer(writer.syntax.width, number, field)

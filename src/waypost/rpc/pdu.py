@@ -206,7 +206,7 @@ class Fragment:
         parts = [self.body]
         if self.trailer is not None:
             if not self.auth_value:
-                raise EncodeError(TRAILER, "auth_value", "a sec_trailer has a token behind it")
+                raise EncodeError(TRAILER, "auth_value", "a sec_trailer must be followed by a token")
             parts += (self.trailer.encode(), self.auth_value)
         self.header.auth_length = len(self.auth_value)
         self.header.frag_length = HEADER_SIZE + sum(map(len, parts))

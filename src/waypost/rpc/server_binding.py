@@ -125,14 +125,14 @@ class ServerBinding:
     def alter_context(self, fragment: Fragment, association: Association) -> Fragment:
         """The answer to an alter_context; AuthenticationFailed if its token is wrong, or one before it was."""
         if self._has_failed:
-            raise AuthenticationFailed("the client is not who it said")
+            raise AuthenticationFailed("the authentication of this client failed before")
         results = self.presentation.negotiate(AlterContext.decode(fragment).contexts)
         response = AlterContextResponse(self.max_xmit_frag, self._max_recv_frag, association.group_id, b"", results)
         return self._accept(fragment, response)
 
     def auth3(self, fragment: Fragment) -> None:
         if fragment.trailer is None:
-            raise DecodeError("MS-RPCE 2.2.2.10", "auth_length", 10, "an rpc_auth_3 has a token")
+            raise DecodeError("MS-RPCE 2.2.2.10", "auth_length", 10, "an rpc_auth_3 must have a token")
         try:
             with self._endpoint.statistics.authenticating():
                 self.security.step_on(fragment.trailer, fragment.auth_value)

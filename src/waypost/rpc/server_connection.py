@@ -190,12 +190,12 @@ class ServerConnection:
             case PacketType.CO_CANCEL | PacketType.ORPHANED:
                 pass
             case ptype:
-                raise DecodeError(HEADER, "PTYPE", 2, f"a server is not sent {ptype}")
+                raise DecodeError(HEADER, "PTYPE", 2, f"a server must not receive {ptype}")
         return None
 
     def _association(self) -> Association:
         if self._binding.association is None:
-            raise DecodeError(HEADER, "PTYPE", 2, "a connection begins with a bind")
+            raise DecodeError(HEADER, "PTYPE", 2, "the first packet of a connection must be a bind")
         return self._binding.association
 
     def _bind(self, fragment: Fragment) -> None:
@@ -240,7 +240,7 @@ class ServerConnection:
     def _admit(self, first: Request, call_id: int, protection: Protection | None) -> _Incoming:
         """The call that the first fragment of a request asks for, if it is allowed."""
         if call_id in self._calls:
-            raise DecodeError(HEADER, "call_id", 12, f"the call {call_id} is open")
+            raise DecodeError(HEADER, "call_id", 12, f"call {call_id} is already in progress")
         self._last_call_id = max(self._last_call_id, call_id)
         context = self._binding.presentation.find(first.context_id)
         if context is None:
@@ -266,7 +266,7 @@ class ServerConnection:
         incoming = self._incoming
         assert incoming is not None
         if protection is not incoming.protection:
-            raise AuthenticationFailed("the fragments of a request are of different security contexts")
+            raise AuthenticationFailed("the fragments of a request have different security contexts")
         incoming.is_cancelled |= header.pfc_flags & PFC_PENDING_CANCEL != 0
         return incoming
 

@@ -36,11 +36,11 @@ class SecurityContexts:
         """The same with a token that is not the first. A security context that fails is forgotten."""
         protection = self._by_id.get(trailer.auth_context_id)
         if protection is None or protection.context.is_complete or not _is_about(trailer, protection):
-            raise AuthenticationFailed(f"the security context {trailer.auth_context_id} is not being built so")
+            raise AuthenticationFailed(f"the security context {trailer.auth_context_id} does not accept another token")
         try:
             answer = protection.context.step(token) or b""
             if not answer and not protection.context.is_complete:
-                raise AuthenticationFailed("the security package neither ends nor goes on")
+                raise AuthenticationFailed("the security package neither completes nor continues the authentication")
         except AuthenticationFailed:
             del self._by_id[trailer.auth_context_id]
             raise
@@ -62,7 +62,9 @@ class SecurityContexts:
             return only if is_used else None
         protection = self._by_id.get(trailer.auth_context_id)
         if protection is None or not protection.context.is_complete:
-            raise AuthenticationFailed(f"the security context {trailer.auth_context_id} is not built")
+            raise AuthenticationFailed(
+                f"the security context {trailer.auth_context_id} does not exist or is not complete"
+            )
         return protection
 
     def caller(self, protection: Protection | None) -> Caller:
@@ -76,7 +78,7 @@ class SecurityContexts:
         if context is None:
             raise UnknownAuthType(f"the auth_type {trailer.auth_type} is not offered")
         if level is None or level is AuthLevel.NONE or len(self._by_id) >= MAX_RPC_SECURITY_CONTEXTS:
-            raise AuthenticationFailed(f"no security context of auth_level {trailer.auth_level} can be begun")
+            raise AuthenticationFailed(f"no security context of auth_level {trailer.auth_level} can start")
         self._by_id[trailer.auth_context_id] = Protection(context, level, trailer.auth_context_id, self.signs_headers)
 
     def _accept(self, auth_type: int) -> SecurityContext | None:

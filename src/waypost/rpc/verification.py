@@ -108,7 +108,10 @@ def _check_command(command: int, value: bytes, facts: CallFacts) -> None:
     else:
         agrees = not command & MUST_PROCESS_COMMAND
     if not agrees:
-        raise VerificationFailed(f"command 0x{command:04X} of the verification trailer is not true (MS-RPCE 2.2.2.13)")
+        raise VerificationFailed(
+            f"command 0x{command:04X} of the verification trailer does not match the call, or is not supported "
+            "(MS-RPCE 2.2.2.13)"
+        )
 
 
 def _agrees_with_bitmask(value: bytes, facts: CallFacts) -> bool:

@@ -137,7 +137,7 @@ def check_destination(options: WriteOptions) -> None:
             raise
     if options.delivery == "exactly-once" and not queue.transactional and queue.kind != "outgoing":
         raise TransactionUsage(
-            f"{queue.path} is not transactional, so that exactly-once writes are not possible: create the queue with "
+            f"{queue.path} is not transactional, so exactly-once writes are not possible: create the queue with "
             "--transactional, or set the option delivery to at-least-once"
         )
 

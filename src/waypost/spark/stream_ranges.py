@@ -202,7 +202,7 @@ class RangeStream(MessageStream):
                 self._removed[name] = place
             except (QueueDeleted, QueueNotFound):
                 # The rest of the call raises an error if failOnDataLoss is set.
-                _log.warning("%s was deleted before the messages that were read were removed from it", name)
+                _log.warning("%s was deleted before its messages, which were read, could be removed", name)
 
     def _lost(self, error: WaypostError) -> None:
         if self._options.fail_on_data_loss:

@@ -92,7 +92,7 @@ def release(lock: int | None) -> None:
 def _require_finished(folder: Path) -> None:
     if (folder / UNFINISHED).exists():
         raise NotAStore(
-            f"{folder} was never finished: a restore or a salvage broke off there; delete it and start that again"
+            f"{folder} is incomplete: a restore or a salvage was interrupted there; delete the folder and start again"
         )
 
 
@@ -101,7 +101,11 @@ def _taken(folder: Path, lock: int) -> int:
     holder = _holder_unless_free(lock)
     if holder is not None:
         os.close(lock)
-        advice = ", which is this one; use what opened it, or close that" if holder == str(os.getpid()) else ""
+        advice = (
+            ", which is this process; use the object that has it open, or close it"
+            if holder == str(os.getpid())
+            else ""
+        )
         raise StoreInUse(f"{folder} is in use by process {holder or 'unknown'}{advice}")
     return lock
 
@@ -112,7 +116,7 @@ def lock_backup(folder: Path) -> int:
     holder = _holder_unless_free(lock)
     if holder is not None:
         os.close(lock)
-        raise BackupUnderWay(f"a backup of {folder} is under way in process {holder or 'unknown'}")
+        raise BackupUnderWay(f"a backup of {folder} is in progress in process {holder or 'unknown'}")
     write_holder(lock)
     return lock
 

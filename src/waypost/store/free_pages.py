@@ -85,7 +85,7 @@ class _Pages:
     def read(self, number: int, size: int) -> bytes:
         data = self._read(number * self.page_size, size) if number < self.count else b""
         if len(data) < size:
-            raise PageDamaged(number, "lies behind the end of the file")
+            raise PageDamaged(number, "lies after the end of the file")
         return data
 
 
@@ -108,5 +108,5 @@ def _walk(pages: _Pages, number: int, depth: int) -> Iterator[tuple[int, tuple[i
     for node in leaf_nodes(number, page):
         transaction, freed = number_of(node.key), page_list(value_of(pages, node, page))
         if transaction is None or freed is None:
-            raise PageDamaged(number, "has an entry that is not one of free pages")
+            raise PageDamaged(number, "has an entry that is not a list of free pages")
         yield transaction, freed

@@ -222,7 +222,7 @@ def format_of(found: bytes | None, folder: Path) -> int:
     Format 1 has no checksums and no table DAMAGED.
     """
     if found is None or len(found) != _FORMAT.size:
-        raise StoreDamaged(f"{folder} does not say which format it has")
+        raise StoreDamaged(f"{folder} does not state its format")
     version: int = _FORMAT.unpack(found)[0]
     if version > FORMAT_VERSION:
         raise StoreTooNew(f"{folder} has format {version}, and this Waypost knows formats up to {FORMAT_VERSION}")
@@ -245,7 +245,7 @@ def store_error(error: Exception, folder: Path) -> StoreError:
     # LMDB puts the folder before the words of the system.
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error).removeprefix(f"{folder}: ")
     if isinstance(error, lmdb.MapFullError):
-        return StoreFull(f"{folder} has reached the size it may have")
+        return StoreFull(f"{folder} has reached its maximum size")
     # LMDB says EIO when only a part of the data found room.
     if code in _FULL or (code == errno.EIO and disk_usage(folder).free < _LITTLE):
         return StoreFull(f"{folder}: the disk is full")

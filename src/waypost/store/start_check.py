@@ -48,7 +48,7 @@ def damage_of(file: PageFile, progress: Progress = unheard) -> list[Damage]:
     walked = Walker(file, file.newest, progress=progress).walk()
     is_ours = STORE_TABLE in walked.tables
     if is_ours and walked.has_others:
-        walked.damage.append(Damage(MAIN, file.newest.main.root, "has records beside the tables"))
+        walked.damage.append(Damage(MAIN, file.newest.main.root, "has records outside the tables"))
     return walked.damage if is_ours or MAIN in walked.holes else []
 
 

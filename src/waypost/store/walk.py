@@ -159,7 +159,7 @@ class Walker:
         missing = meta.last_page + 1 - self._source.count - len(self._behind)
         if missing > 0:
             result.damage.append(
-                Damage("", self._source.count, f"and {missing - 1} more lie behind the end of the file")
+                Damage("", self._source.count, f"and {missing - 1} more lie after the end of the file")
             )
         result.unused = self._pages.count(UNKNOWN, 0, self._end)
         self._progress(self._total, self._total)
@@ -231,10 +231,10 @@ class Walker:
         try:
             needed = run_length(node.size, self._source.page_size)
             if node.at + needed > self._end:
-                raise PageDamaged(node.at, "lies behind the last page")
+                raise PageDamaged(node.at, "lies after the last page")
             pages = run_pages(node.at, self._source.read(node.at, HEADER_SIZE), needed)
             if node.at + pages > self._end:
-                raise PageDamaged(node.at, "begins more overflow pages than there are")
+                raise PageDamaged(node.at, "begins more overflow pages than the file has")
             for number in range(node.at, node.at + pages):
                 self._use(tree, number)
             tree.overflow += pages
@@ -243,7 +243,7 @@ class Walker:
 
     def _use(self, tree: _Tree, number: int) -> None:
         if not FIRST_PAGE <= number < self._end:
-            raise PageDamaged(number, "lies behind the last page")
+            raise PageDamaged(number, "lies after the last page")
         was, self._pages[number] = self._pages[number], USED
         if was == USED:
             raise PageDamaged(number, "is used twice")
@@ -270,7 +270,7 @@ class Walker:
 
     def _set_free(self, number: int, listed: int) -> None:
         if not FIRST_PAGE <= number <= self._meta.last_page:
-            raise PageDamaged(listed, f"lists page {number} as free, which lies behind the last page")
+            raise PageDamaged(listed, f"lists page {number} as free, which lies after the last page")
         if number >= self._source.count:
             self._behind.add(number)
             return
@@ -303,7 +303,7 @@ def _ordered(tree: _Tree, number: int, keys: list[Any], low: Any, high: Any) -> 
     if not all(map(lt, keys, keys[1:])):
         raise PageDamaged(number, "has keys that do not ascend")
     if (low is not None and keys[0] < low) or (high is not None and keys[-1] >= high):
-        raise PageDamaged(number, "has keys that its parent has elsewhere")
+        raise PageDamaged(number, "has keys outside the range that its parent gives")
     return keys
 
 

@@ -72,11 +72,11 @@ class Verdict:
 
 
 APPLY: Final = Verdict(Decision.APPLY)
-_UNSENT: Final = Verdict(Decision.KEEP, "is of a message that was not sent again since the start", is_likely=True)
+_UNSENT: Final = Verdict(Decision.KEEP, "is for a message that was not sent again since the start", is_likely=True)
 _UNDIALLED: Final = "is for a destination that was not dialled yet"
 _UNKNOWN: Final = Verdict(Decision.KEEP, _UNDIALLED, is_by_address=True)
 _UNKNOWN_THERE: Final = Verdict(Decision.KEEP, _UNDIALLED, is_by_address=True, is_likely=True)
-_NOT_WRITTEN: Final = Verdict(Decision.REFUSE, "is of a message that was never sent")
+_NOT_WRITTEN: Final = Verdict(Decision.REFUSE, "is for a message that was never sent")
 
 
 def judge(

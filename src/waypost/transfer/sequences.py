@@ -285,7 +285,7 @@ class IncomingSequence:
     def advance(self, header: TransactionHeader, wall: float) -> None:
         """Advance to an accepted message."""
         place = header.tx_sequence_id, header.tx_sequence_number
-        assert place > (self.sequence_id, self.number), f"{place} is accepted behind {(self.sequence_id, self.number)}"
+        assert place > (self.sequence_id, self.number), f"{place} is accepted after {(self.sequence_id, self.number)}"
         self.last_access_time = int(wall)
         self.last_reject_count = self.reject_count
         self.sequence_id = header.tx_sequence_id

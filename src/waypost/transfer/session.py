@@ -254,7 +254,7 @@ class Session:
         An OrderAck or FinalAck may not piggyback, because all its flags are 0 (readings MQQB 3.15).
         """
         counts = self.counts
-        assert self.state is _OPEN, f"a message is sent in the state {self.state.name}"
+        assert self.state is _OPEN, f"a message must not be sent in the state {self.state.name}"
         assert counts.message_sent_count < LAST_NUMBER, "the numbers of the session are used up"
         counts.message_sent_count = sent.sequence_number = counts.message_sent_count + 1
         if is_recoverable:
@@ -496,7 +496,7 @@ class Session:
         self._timers.is_ack_wait_running = False
         if len(self._unacknowledged):
             if not self._received_ack:
-                self.close("the other side does not acknowledge what was sent")
+                self.close("the other side does not acknowledge messages")
                 return
             self._timers.start_ack_wait(now)
         self._received_ack = False

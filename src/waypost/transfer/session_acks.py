@@ -60,7 +60,9 @@ class SessionCounts:
         """MS-MQQB 3.1.5.8.7: count a message. Returns its number among the recoverable ones, 0 if it is express."""
         self.message_received_count += 1
         self.unacked_received_msg_count += 1
-        assert self.unacked_received_msg_count <= self.message_received_count, "more is owed than came"
+        assert self.unacked_received_msg_count <= self.message_received_count, (
+            "more acknowledgments are owed than messages arrived"
+        )
         if is_recoverable:
             self.recoverable_message_received_count += 1
             return self.recoverable_message_received_count
@@ -68,7 +70,7 @@ class SessionCounts:
 
     def stored(self, number: int) -> None:
         """MS-MQQB 3.1.1.6.1: the recoverable message with this number is on disk: the next header acknowledges it."""
-        assert 0 < number <= self.recoverable_message_received_count, f"message {number} is stored, but never came"
+        assert 0 < number <= self.recoverable_message_received_count, f"message {number} is stored, but never arrived"
         if not self.recoverable_msg_ack_flags:
             self.first_pending = number
         self.recoverable_msg_ack_flags |= 1 << number - self.first_pending
@@ -87,7 +89,7 @@ class SessionCounts:
             header.recoverable_msg_ack_seq_number = self.first_pending & ON_THE_WIRE
             last = self.first_pending + self.recoverable_msg_ack_flags.bit_length() - 1
             assert self.last_acked_recoverable_msg_seq_number < self.first_pending, f"{last} is reported twice"
-            assert last <= self.recoverable_message_received_count, f"{last} is reported, but never came"
+            assert last <= self.recoverable_message_received_count, f"{last} is reported, but never arrived"
             self.last_acked_recoverable_msg_seq_number = last
             self.recoverable_msg_ack_flags = 0
         return header

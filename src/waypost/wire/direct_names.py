@@ -48,7 +48,7 @@ def cut_protocol(text: str, at: int) -> tuple[Protocol, int]:
     protocol = next((known for known in Protocol if known.value.lower() == word.lower()), None)
     if protocol is None or not colon:
         raise IllegalFormatName(
-            SECTION, "Protocol", at, f"{word[:60]!r} is none of TCP, OS, HTTP, HTTPS and IPX with a colon"
+            SECTION, "Protocol", at, f"{word[:60]!r} must be TCP, OS, HTTP, HTTPS or IPX with a colon"
         )
     return protocol, len(word) + 1
 
@@ -59,7 +59,7 @@ def cut_address(protocol: Protocol, text: str, at: int) -> str:
         return _cut_http_address(text, at)
     address, backslash, _ = text.partition("\\")
     if not backslash:
-        raise IllegalFormatName(SECTION, ADDRESS, at, "no backslash and queue name follow it")
+        raise IllegalFormatName(SECTION, ADDRESS, at, "a backslash and a queue name must follow it")
     if protocol is Protocol.IPX:
         _check_ipx_address(address, at)
         return address
@@ -81,9 +81,7 @@ def http_host_and_port(protocol: Protocol, address: str) -> tuple[str, int]:
 def _cut_http_address(text: str, at: int) -> str:
     match = _HTTP_ADDRESS.match(text)
     if match is None or text[match.end() : match.end() + 1] not in ("/", "\\"):
-        raise IllegalFormatName(
-            SECTION, ADDRESS, at, "it is not //host[:port]/msmq with a slash and a queue name behind it"
-        )
+        raise IllegalFormatName(SECTION, ADDRESS, at, "it must be //host[:port]/msmq, then a slash and a queue name")
     host = match["host"]
     check_computer_name(host, at + match.start("host"))
     if host.startswith("["):

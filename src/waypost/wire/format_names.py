@@ -91,7 +91,12 @@ class FormatName(ABC):
         for part in parts:
             element = _parse_single(part, at)
             if element.is_read_only:
-                raise IllegalFormatName(ELEMENTS_SECTION, "FormatName", at, "a read-only queue is not a legal element")
+                raise IllegalFormatName(
+                    ELEMENTS_SECTION,
+                    "FormatName",
+                    at,
+                    "a read-only queue is not allowed in a multiple-element format name",
+                )
             elements.append(element)
             at += len(part) + 1
         return MultipleElementFormatName(tuple(elements))
@@ -118,7 +123,7 @@ class FormatName(ABC):
 
     def destination(self) -> Destination:
         """MS-MQQB 3.1.7.4 Get Destination Info, for the kinds that need no directory."""
-        raise UnsupportedFormatName(f"the name {self} alone does not tell its destination (MS-MQQB 3.1.7.4)")
+        raise UnsupportedFormatName(f"the name {self} alone does not identify its destination (MS-MQQB 3.1.7.4)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -272,7 +277,7 @@ def _parse_single(text: str, at: int) -> FormatName:
     keyword, equals, value = text.partition("=")
     parser = _PARSERS.get(keyword.lower())
     if parser is None or not equals:
-        raise IllegalFormatName("MS-MQMQ 2.1", "FormatName", at, f"{text[:60]!r} starts no kind of format name")
+        raise IllegalFormatName("MS-MQMQ 2.1", "FormatName", at, f"{text[:60]!r} does not start a format name")
     return parser(value, at + len(keyword) + 1)
 
 

@@ -69,7 +69,7 @@ _MEANINGS: Final = {
     MessageClass.MQMSG_CLASS_NACK_COULD_NOT_ENCRYPT: "the message could not be encrypted for its destination",
     MessageClass.MQMSG_CLASS_NACK_SOURCE_COMPUTER_GUID_CHANGED: "the sending queue manager has a new identity",
     MessageClass.MQMSG_CLASS_NACK_MESSAGE_TOO_LARGE: "the message is too large for its destination",
-    MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT_AT_SENDER: "no word of receipt came to the sender in time",
+    MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT_AT_SENDER: "no acknowledgment of receipt reached the sender in time",
 }
 
 _POSITIVE_ACKS: Final = frozenset({MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_ACK_RECEIVE})

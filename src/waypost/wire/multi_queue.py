@@ -266,4 +266,4 @@ def from_format_name(name: FormatName) -> MqfFormatNameElement:
             return MqfFormatNameElement(MqfDirectQueueFormatName(name.direct_text))
         case UnknownFormatName(text, None):
             return MqfFormatNameElement(MqfDirectQueueFormatName(text))
-    raise UnsupportedFormatName(f"{name} cannot stand in a MultiQueueFormatHeader (MS-MQMQ 2.2.18.1.4)")
+    raise UnsupportedFormatName(f"{name} is not allowed in a MultiQueueFormatHeader (MS-MQMQ 2.2.18.1.4)")

@@ -188,7 +188,7 @@ class QueueFormat:
                 return _checked(DistributionListFormatName(guid, domain))
             case QueueFormatType.MULTICAST, MulticastId() as multicast:
                 return _checked(MulticastFormatName(str(multicast.ip_address), multicast.port))
-        raise IllegalFormatName(SECTION, "m_qft", 0, f"{self.m_qft!r} with {self.arm!r} names no queue")
+        raise IllegalFormatName(SECTION, "m_qft", 0, f"{self.m_qft!r} with {self.arm!r} does not name a queue")
 
     @property
     def suffix_fits(self) -> bool:
@@ -225,14 +225,14 @@ def _direct_name(qft: QueueFormatType, name: DirectFormatName, suffix: Suffix) -
         return name
     if suffix is Suffix.JOURNAL and not name.is_read_only:
         return replace(name, suffix=suffix)
-    raise IllegalFormatName(SECTION, "m_SuffixAndFlags", 1, f"{suffix.name} contradicts {name}")
+    raise IllegalFormatName(SECTION, "m_SuffixAndFlags", 1, f"{suffix.name} does not match {name}")
 
 
 def _checked(name: FormatName) -> FormatName:
     """A name out of parts that nobody has looked at yet, through the gate of the grammar."""
     parsed = FormatName.parse(str(name))
     if type(parsed) is not type(name):
-        raise IllegalFormatName(SECTION, "m_DlID", 0, f"{name} is not one name")
+        raise IllegalFormatName(SECTION, "m_DlID", 0, f"{name} is not a single name of its type")
     return parsed
 
 

@@ -141,9 +141,9 @@ def _fault_of(sections: Sequence[SectionBuffer]) -> str:
             return f"SectionSize is {section.section_size} for {len(section.data)} bytes"
         is_cut = section.section_buffer_type in FIRST_SECTIONS
         if section.left_out < 0 or (section.left_out and not is_cut):
-            return f"SectionSizeAlloc {section.section_size_alloc} does not go with SectionSize {section.section_size}"
+            return f"SectionSizeAlloc {section.section_size_alloc} does not fit SectionSize {section.section_size}"
     if len(sections) > 1 and not sections[0].left_out:
-        return "there are two sections although nothing of the body was left out"
+        return "two sections are present, although the body is complete"
     if sum(section.section_size_alloc for section in sections) > MAX_REMOTE_PACKET_SIZE:
         return f"the packet is longer than {MAX_REMOTE_PACKET_SIZE} bytes"
     return ""

@@ -233,5 +233,5 @@ def _code(name: QueueName | None, kinds: tuple[_Kind, ...]) -> int:
     """The first code that allows the name."""
     kind = type(name)
     if kind not in kinds:
-        raise EncodeError(SECTION, "Flags", f"a {kind.__name__} cannot stand there")
+        raise EncodeError(SECTION, "Flags", f"a {kind.__name__} is not allowed there")
     return kinds.index(kind)

@@ -132,7 +132,11 @@ class UserMessage:
                 after = self.debug.encode()
             if self.srmp_envelope is not None or self.compound_message is not None:
                 if self.srmp_envelope is None or self.compound_message is None:
-                    raise EncodeError(SECTION, "CompoundMessageHeader", "it and SRMPEnvelopeHeader stand together")
+                    raise EncodeError(
+                        SECTION,
+                        "CompoundMessageHeader",
+                        "it and SRMPEnvelopeHeader must both be present or both be missing",
+                    )
                 user_flags |= user_header.AH
                 after += self.srmp_envelope.encode() + self.compound_message.encode()
             if self.soap is not None:

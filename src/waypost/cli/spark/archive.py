@@ -15,7 +15,9 @@ from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, Wo
 if TYPE_CHECKING:
     from waypost.spark.pipelines.report import Report
 
-Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="The archive: a folder, or any place that Spark writes.")]
+Folder = Annotated[
+    str, typer.Argument(metavar="FOLDER", help="The archive: a folder, or any location that Spark can write.")
+]
 Type = Literal["message", "journal", "deadletter", "xactdeadletter", "admin", "report"]
 BATCH: Final = 1_000_000
 
@@ -26,10 +28,10 @@ def archive(
     queues: Annotated[list[str] | None, typer.Argument(metavar="[QUEUE]", hidden=True)] = None,
     *,
     pattern: Annotated[
-        str, typer.Option(metavar="PATTERN", help="Archive all queues with such a name: * is any characters.")
+        str, typer.Option(metavar="PATTERN", help="Archive all queues whose name matches; * matches any characters.")
     ] = "",
     queue_type: Annotated[
-        Type | None, typer.Option("--type", help="Kind of queues; journal means the journals of the queues.")
+        Type | None, typer.Option("--type", help="Kind of queues; `journal` means the journals of queues.")
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the messages in their queues.")] = False,
     kind: Annotated[
@@ -37,10 +39,11 @@ def archive(
         typer.Option("--format", help="Format of the files, or of a table of files (default: parquet)."),
     ] = None,
     batch: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help=f"Most messages in one batch (default: {BATCH:,}).")
+        int | None,
+        typer.Option(metavar="N", min=1, help=f"Largest number of messages in one batch (default: {BATCH:,})."),
     ] = None,
     checkpoint: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Folder for how far it has got (default: in the archive).")
+        str, typer.Option(metavar="FOLDER", help="Folder for the progress (default: in the archive).")
     ] = "",
     verify: Annotated[
         bool, typer.Option("--verify", help="Archive nothing: read all files and compare them with the manifests.")
@@ -51,10 +54,11 @@ def archive(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Archive messages, each once, and take them out of their queues when the files are safe.
+    """Archive messages, each once, and remove them from their queues when the files are stored.
 
-    Without a QUEUE it is the journal of the queue manager. The next run of the same command archives what has come
-    since; one that was interrupted goes on where it was. Nobody else should receive from these queues meanwhile.
+    Without a QUEUE, it archives the journal of the queue manager. The next run of the same command archives the
+    messages that arrived since; after an interruption it continues where it stopped. No other program should receive
+    from these queues meanwhile.
 
     \b
     waypost spark archive ./archive 'orders;journal' 'invoices;journal'

@@ -17,22 +17,22 @@ def audit(
         list[str] | None,
         typer.Option(
             metavar="SOURCE",
-            help="Source of what was sent; may be repeated (default: the journal of the queue manager).",
+            help="Source of the sent messages; may be repeated (default: the journal of the queue manager).",
             show_default=False,
         ),
     ] = None,
-    late: Annotated[float, seconds("Later than that is late.")] = 60,
-    lost: Annotated[float, seconds("A message without a word for so long is lost.")] = 600,
+    late: Annotated[float, seconds("A message that took longer is late.")] = 60,
+    lost: Annotated[float, seconds("A message without an acknowledgment for this long is lost.")] = 600,
     report: ReportFolder = None,
     master: Master = None,
     conf: Conf = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Find messages that are lost, refused, late or duplicated, and how long the others took.
+    """Find messages that are lost, refused, late or duplicated, and measure how long the others took.
 
-    SOURCE has the acknowledgments: it is an administration queue, the folder of an archive like ./archive, or
-    *.parquet. Messages have to ask for acknowledgments, and their sender has to keep a journal of what it sends.
+    SOURCE holds the acknowledgments: an administration queue, the folder of an archive like ./archive, or *.parquet.
+    The messages must request acknowledgments, and their sender must keep a journal of sent messages.
 
     \b
     waypost spark audit admin

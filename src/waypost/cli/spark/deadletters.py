@@ -55,9 +55,9 @@ def deadletters(
     waypost spark deadletters drop --label 'heartbeat *' --older 86400 --do
     """
     if to and action not in ("resend", "park"):
-        raise typer.BadParameter("it goes with resend and park only", param_hint="--to")
+        raise typer.BadParameter("only valid with resend and park", param_hint="--to")
     if do and action is None:
-        raise typer.BadParameter("say what to do: resend, park or drop", param_hint="--do")
+        raise typer.BadParameter("no action to apply: give resend, park or drop", param_hint="--do")
     with working(context, "deadletters", master=master, conf=conf, quiet=quiet) as work:
         pipeline = import_module("waypost.spark.pipelines.deadletters")
         doing = import_module("waypost.spark.pipelines.desk")

@@ -22,7 +22,7 @@ def decode(
     *,
     kind: Annotated[
         Literal["pcap", "raw", "hex", "parquet", "archive"] | None,
-        typer.Option("--as", help="Take the files for this kind (default: by their first bytes)."),
+        typer.Option("--as", help="Kind of the files (default: detected from their first bytes)."),
     ] = None,
     out: Annotated[str, typer.Option(metavar="FOLDER", help="Where to write the columns.")] = "",
     form: Annotated[
@@ -38,11 +38,10 @@ def decode(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Turn packets into columns, by the million; `waypost decode` shows single ones, field by field.
+    """Turn packets into columns, by the million; `waypost decode` shows single packets, field by field.
 
-    FILE is a pcap or pcapng capture, raw packets, hexadecimal text, Parquet with a column `packet`, or an archive.
-    Bytes that are not a packet have their reason in the column packet_error. The exit code is 1 if a file
-    is not readable.
+    FILE is a pcap or pcapng capture, raw packets, hexadecimal text, Parquet with a column `packet`, or an archive. For
+    bytes that are not a packet, the column packet_error has the reason. The exit code is 1 if a file is not readable.
 
     \b
     waypost spark decode traffic.pcapng --out columns
@@ -50,7 +49,7 @@ def decode(
     """
     for option, value in (("--format", form), ("--columns", columns)):
         if value and not out:
-            raise typer.BadParameter("it goes with --out only", param_hint=option)
+            raise typer.BadParameter("only valid with --out", param_hint=option)
     if out:
         _check_apart(files, out)
     with working(context, "decode", master=master, conf=conf, quiet=quiet) as work:
@@ -71,7 +70,9 @@ def _check_apart(files: list[str], out: str) -> None:
     for name in files:
         parts = _parts(name)
         if len(parts) >= len(folder) and all(map(_matches, folder, parts)):
-            raise typer.BadParameter(f"{name} is in it and would be deleted; name another folder", param_hint="--out")
+            raise typer.BadParameter(
+                f"{name} is in this folder and would be deleted; name another folder", param_hint="--out"
+            )
 
 
 def _parts(name: str) -> tuple[str, ...]:

@@ -27,13 +27,11 @@ def failure_of(error: Exception, log: Path | None) -> Failure:
     if ours:
         return failure(_rebuilt(*ours[-1]))
     hint = (
-        f"{log} has more of what Spark says."
-        if log is not None
-        else "--conf spark.log.level=INFO makes Spark say more."
+        f"{log} has more output of Spark." if log is not None else "--conf spark.log.level=INFO makes Spark log more."
     )
     if "JAVA_GATEWAY_EXITED" in text:
-        return Failure("Java did not start, so Spark cannot.", hint)
-    return Failure(f"Spark cannot do it: {_words(text)}", hint)
+        return Failure("Spark cannot start, because Java did not start.", hint)
+    return Failure(f"Spark failed: {_words(text)}", hint)
 
 
 def not_available(error: WaypostError) -> Failure:
@@ -57,6 +55,6 @@ def _words(text: str) -> str:
     """One sentence of many lines, without numbers of conditions and without traces."""
     causes = _PYTHON.findall(text) or _CAUSE.findall(text)
     found = causes[-1][1] if causes and not _CONDITION.match(text) else text.strip().partition("\n")[0]
-    found = _STATE.sub("", _CONDITION.sub("", found)).strip() or "it does not say why"
+    found = _STATE.sub("", _CONDITION.sub("", found)).strip() or "no reason given"
     found = found if len(found) <= _LONGEST else f"{found[:_LONGEST]}..."
     return found if found.endswith((".", "?", "!")) else f"{found}."

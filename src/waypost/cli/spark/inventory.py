@@ -18,19 +18,20 @@ def inventory(
     sources: Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]", hidden=True)] = None,
     *,
     pattern: Annotated[
-        str, typer.Option(metavar="PATTERN", help="Only queues with such a name: * stands for any letters.")
+        str, typer.Option(metavar="PATTERN", help="Only queues whose name matches; * matches any characters.")
     ] = "",
-    bodies: Annotated[bool, typer.Option("--bodies", help="Look into bodies to tell their kinds.")] = False,
+    bodies: Annotated[bool, typer.Option("--bodies", help="Inspect bodies to find their kinds.")] = False,
     report: ReportFolder = None,
     master: Master = None,
     conf: Conf = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Say what is in queues: how much, how old, how fast it comes, of what kind and from whom.
+    """Report what is in queues: number, size, age, rate, kinds and senders of messages.
 
     SOURCE is a queue like orders, the folder of an archive like ./archive, or *.parquet; default: all queues.
-    Transactional messages are checked for duplicates, order and whole transactions. Nothing is taken out of a queue.
+    Transactional messages are checked for duplicates, order and complete transactions. No message is removed from a
+    queue.
 
     \b
     waypost spark inventory

@@ -28,30 +28,36 @@ def replay(
     context: typer.Context,
     folder: Folder,
     *,
-    queue: Annotated[str, typer.Option(metavar="PATTERN", help="Only what was archived from such queues.")] = "*",
+    queue: Annotated[
+        str, typer.Option(metavar="PATTERN", help="Only messages archived from queues whose name matches.")
+    ] = "*",
     label: Annotated[str, typer.Option(metavar="PATTERN", help="Only messages with such a label.")] = "*",
-    since: Annotated[str, typer.Option(metavar="TIME", help="Only what arrived then or later: 2026-03-01T12:00.")] = "",
-    until: Annotated[str, typer.Option(metavar="TIME", help="Only what arrived before.")] = "",
+    since: Annotated[
+        str, typer.Option(metavar="TIME", help="Only messages that arrived at this time or later: 2026-03-01T12:00.")
+    ] = "",
+    until: Annotated[str, typer.Option(metavar="TIME", help="Only messages that arrived before this time.")] = "",
     to: Annotated[
         list[str] | None,
-        typer.Option("--map", metavar="FROM=TO", help="Messages of one queue to another; may be repeated."),
+        typer.Option("--map", metavar="FROM=TO", help="Send the messages of one queue to another; may be repeated."),
     ] = None,
     map_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The same as a CSV file with two columns.")
+        Path | None, typer.Option(metavar="FILE", help="Pairs like those of --map, in a CSV file with two columns.")
     ] = None,
     relabel: Annotated[
-        str, typer.Option(metavar="TEXT", help="The new label; {label} stands for the old one.")
+        str, typer.Option(metavar="TEXT", help="The new label; {label} is replaced by the old label.")
     ] = "{label}",
     rate: Annotated[
-        float | None, typer.Option(metavar="N", min=0.01, max=_FASTEST, help="Messages in a second at most.")
+        float | None, typer.Option(metavar="N", min=0.01, max=_FASTEST, help="Largest number of messages per second.")
     ] = None,
     delivery: Annotated[
-        Literal["exactly-once", "at-least-once"], typer.Option(help="at-least-once for nontransactional queues.")
+        Literal["exactly-once", "at-least-once"], typer.Option(help="Use at-least-once for nontransactional queues.")
     ] = "exactly-once",
     name: Annotated[
-        str, typer.Option("--id", metavar="NAME", help="Name of the replay (default: made of the command).")
+        str, typer.Option("--id", metavar="NAME", help="Name of the replay (default: derived from the command).")
     ] = "",
-    check: Annotated[bool, typer.Option("--check", help="Look for the messages in the queues they went to.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check that the messages are in their destination queues.")
+    ] = False,
     do: Annotated[bool, typer.Option("--do", help="Send the messages (default: dry run).")] = False,
     report: ReportFolder = None,
     master: Master = None,
@@ -59,10 +65,10 @@ def replay(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Send archived messages again: to where they went, or to other queues, here or on other computers.
+    """Send archived messages again, to their original queues or to others, here or on other computers.
 
-    The daemon sends them, and carries them to other computers. A replay that was interrupted goes on when the same
-    command is given again, and sends each message once.
+    The daemon sends them, also to other computers. To continue an interrupted replay, run the same command again; each
+    message is sent once.
 
     \b
     waypost spark replay ./archive --queue '*orders*' --since 2026-03-01 --do
@@ -77,7 +83,9 @@ def replay(
         "label": relabel,
     }
     if name and not re.fullmatch(r"\w[\w.-]*", name):
-        raise typer.BadParameter(f"{name!r} may have letters, digits, dots and hyphens only", param_hint="--id")
+        raise typer.BadParameter(
+            f"{name!r} is invalid: only letters, digits, dots and hyphens are allowed", param_hint="--id"
+        )
     path = place(folder)
     with working(context, "replay", master=master, conf=conf, quiet=quiet) as work:
         pipeline = import_module("waypost.spark.pipelines.replay")

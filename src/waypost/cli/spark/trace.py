@@ -19,7 +19,7 @@ def trace(
 ) -> None:
     """Draw the routes of traced messages: slow hops, loops, and messages that did not arrive.
 
-    SOURCE has the report messages: it is a report queue, the folder of an archive like ./archive, or *.parquet.
+    SOURCE holds the report messages: a report queue, the folder of an archive like ./archive, or *.parquet.
 
     \b
     waypost spark trace reports

@@ -281,7 +281,7 @@ class Arrivals:
         sources = positions.sources
         if sources.fits(sources.current, positions.quota * KILOBYTE, size):
             return "its messages do not fit into the quota"
-        return f"messages from {sources.current} take the whole share of one address (quotas.source_share)"
+        return f"messages from {sources.current} use the whole share of one address (quotas.source_share)"
 
     def _is_for_us(self, packet: UserMessage) -> bool:
         return packet.user.queue_manager_address in self._local
@@ -290,7 +290,7 @@ class Arrivals:
         """MS-MQQB 3.1.5.8.2 to 3.1.5.8.8. False without room for the message."""
         name = message.destination_queue_format_name
         if name is None:
-            self._discard(Arrival(session, packet, now), Reason.NO_QUEUE, "it names no queue")
+            self._discard(Arrival(session, packet, now), Reason.NO_QUEUE, "it does not name a queue")
             return True
         if isinstance(name, UnknownFormatName):
             self._reject(session, packet, message, _Class.MQMSG_CLASS_NACK_BAD_DST_Q, now)

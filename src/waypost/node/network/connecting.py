@@ -128,7 +128,7 @@ class Connecting:
             # A connection attempt that began while the host was away may take long.
             link.session = None
             self._opening.pop(pending, None)
-            self._sessions.close(pending, "the host was heard again", now)
+            self._sessions.close(pending, "the host answered again", now)
             link.go(LinkEvent.FAILED)
         elif link.state is not LinkState.WAITING_RECONNECT:
             return
@@ -218,11 +218,11 @@ class Connecting:
                 self._ack_hosts.met(link.next_hop.host_name, link.next_hop.address, now)
             self._attach(link, session, now)
         elif session.role is Role.INITIATOR:
-            self._sessions.close(session, "it has nothing to carry", now)
+            self._sessions.close(session, "it has no messages to send", now)
             return
         self._attach_acks(session, now)
         for silent in self._finder.superseded_by(session, now):
-            self._sessions.close(silent, "the host was heard on another session", now)
+            self._sessions.close(silent, "the host answered on another session", now)
         for host in (session.remote_qm_guid, session.remote_qm_address):
             self.heard(host, now)
 

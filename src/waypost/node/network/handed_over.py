@@ -74,7 +74,7 @@ class Handed:
             self.since = oldest.time
             if self._latest.get(oldest.way) is oldest:
                 del self._latest[oldest.way]
-        assert len(self._latest) <= len(self._entries), "every latest entry is remembered"
+        assert len(self._latest) <= len(self._entries), "the latest entry is missing"
 
     def find(self, identifier: MessageIdentifier) -> list[HandedOver]:
         """The entries of the message; a message to several queues has several."""

@@ -230,7 +230,7 @@ class Network:
         """MS-MQQB 3.1.4.2."""
         with self._kernel.operation(now):
             for session in self._sessions.all:
-                self.close(session, "the queue manager stops", now)
+                self.close(session, "the queue manager is stopping", now)
             self._destinations.write()
 
     def accept(self, address: str, now: Now) -> int | None:

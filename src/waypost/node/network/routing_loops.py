@@ -75,7 +75,7 @@ class Loops:
         if not 0 < packet.user.message_id <= self._manager.last_ordinal:
             return "it claims to be from here, but no message had its number"
         if self._has_ended(packet):
-            return "it was sent from here, and is completed here"
+            return "it was sent from here, and its delivery is complete"
         return None
 
     def _has_ended(self, packet: UserMessage) -> bool:

@@ -123,7 +123,7 @@ class Qm2QmClient:
         request = OpenQueueRequest(identity.queue_manager, mqs, handle.queue, handle.dwp_queue, handle.dw_context)
         reply = yield from success(Ask(QM2QM, 2, request, port, CALL_TIMEOUT_S))
         if reply.context.is_null:
-            raise DecodeError("MS-MQQP 3.1.4.3", "phContext", 0, "a queue was opened and its handle is NULL")
+            raise DecodeError("MS-MQQP 3.1.4.3", "phContext", 0, "the server opened a queue, but its handle is NULL")
         return RemoteOpenQueueEntry(handle, reply.context, port, qmcomm_port)
 
     @contextmanager
@@ -153,7 +153,7 @@ class Qm2QmQueue:
         self._check_open()
         request.check()
         if request.transaction is not None:
-            raise TransactionUsage("qm2qm receives in no transaction")
+            raise TransactionUsage("qm2qm does not support transactions")
         if request.cursor:
             self._check_cursor(request.cursor)
         with self._client.pending.entry(self, request) as pending:
@@ -244,7 +244,7 @@ class Qm2QmQueue:
     def _end(self, pending: PendingRead, ack: RemoteReadAck) -> Conversation[None]:
         """3.1.4.2: with the handle that a successful receive has, and only with such a one."""
         if pending.remote_read_handle.is_null:
-            raise InvalidHandle("the server gave a message without a handle to end its read")
+            raise InvalidHandle("the server returned a message without the handle to end the read")
         yield from self._success(1, EndReceiveRequest(pending.remote_read_handle, ack))
 
     def _cancel(self, request_id: int) -> Conversation[None]:
@@ -283,6 +283,6 @@ def _rebuilt(reply: StartReceiveReply | StartReceive2Reply) -> Received:
         desc = reply.remote_read_desc2.remote_read_desc
         sequential_id = reply.remote_read_desc2.sequential_id
     if desc is None or desc.buffer is None:
-        raise DecodeError("MS-MQQP 2.2.2.1", "lpBuffer", 0, "a message was read and the buffer is NULL")
+        raise DecodeError("MS-MQQP 2.2.2.1", "lpBuffer", 0, "the server returned a message, but the buffer is NULL")
     packet = RemotePacket.decode(desc.buffer)
     return Received(packet, packet.message(), desc.arrive_time, sequential_id)

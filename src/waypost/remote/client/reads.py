@@ -55,7 +55,7 @@ class Opening:
     @property
     def desired_access(self) -> int:
         if self.access not in (AccessType.RECEIVE, AccessType.PEEK):
-            raise UnsupportedAccessMode(f"a queue of another computer does not open for {self.access.name}")
+            raise UnsupportedAccessMode(f"a queue of another computer does not support the access {self.access.name}")
         return ACCESS[self.access]
 
     @property
@@ -90,9 +90,9 @@ class ReadRequest:
     def check(self) -> None:
         """MS-MQRR 3.2.4.9, 3.2.4.10: by cursor or by lookup identifier. 3.1.4.13: a transaction is for a receive."""
         if self.cursor and self.lookup_id:
-            raise InvalidParameter("a read goes by a cursor or by a lookup identifier, not by both")
+            raise InvalidParameter("cursor and lookup identifier are mutually exclusive")
         if self.transaction is not None and self.action.is_peek:
-            raise InvalidParameter("a peek has no transaction")
+            raise InvalidParameter("a peek does not support a transaction")
 
 
 @dataclass(slots=True)
@@ -158,7 +158,7 @@ class PendingReads:
     def find(self, queue: "RemoteQueue", request_id: int) -> PendingRead:
         pending = self._reads.get(request_id)
         if pending is None or pending.queue is not queue:
-            raise InvalidHandle(f"no read with the number {request_id} is under way on {queue.name}")
+            raise InvalidHandle(f"no read with the number {request_id} is in progress on {queue.name}")
         return pending
 
     def of(self, queue: "RemoteQueue", cursor: int = 0) -> list[int]:

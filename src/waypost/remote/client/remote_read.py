@@ -130,7 +130,7 @@ class RemoteReadClient:
 
     def _opened(self, name: FormatName, context: ContextHandle, port: int) -> "RemoteReadQueue":
         if context.is_null:
-            raise DecodeError("MS-MQRR 3.1.4.2", "pphContext", 0, "a queue was opened and its handle is NULL")
+            raise DecodeError("MS-MQRR 3.1.4.2", "pphContext", 0, "the server opened a queue, but its handle is NULL")
         queue = RemoteReadQueue(self, name, context, port)
         self.queues.add(queue)
         return queue
@@ -202,7 +202,7 @@ class RemoteReadQueue:
         """3.2.4.5, 3.1.4.14: a message that was received in a transaction which goes on."""
         transaction = received.transaction
         if transaction is None or not self._client.is_enlisted(transaction):
-            raise TransactionUsage("only a message of a transaction that is under way can be rejected")
+            raise TransactionUsage("cannot reject the message: it was not received in an open transaction")
         rejected = MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED
         request = SetUserAcknowledgementClassRequest(self.context, received.lookup_id, rejected)
         yield from self._success(14, request)

@@ -78,12 +78,12 @@ class QmcommServer:
         name = remote_read_name(request.queue_format)
         access, share = ACCESSES.get(request.desired_access), SHARES.get(request.share_mode)
         if access is None or share is None:
-            raise InvalidParameter("dwDesiredAccess or dwShareMode has no meaning")
+            raise InvalidParameter("dwDesiredAccess or dwShareMode is invalid")
         check_access(self._host, call.caller, name, access)
         descriptor = self._host.manager.open_queue(name, access, share, now)
         if descriptor.handle > MAX_HANDLE:
             self._host.manager.close_queue(descriptor)
-            raise LimitReached("no handle is left that a remote reader could name")
+            raise LimitReached("all handle numbers of remote readers are in use")
         return descriptor
 
     def _close_remote_queue_context(
@@ -119,7 +119,7 @@ class QmcommServer:
 
     def _check(self, call: Call) -> None:
         if is_refused(call.caller, self._host):
-            raise AccessDenied("the host asks callers to authenticate themselves, or for a higher level")
+            raise AccessDenied("the host requires authentication, or a higher level of it")
 
     def _run_down(self, remote: OpenedQueue, _now: Now) -> None:
         self._queues.close_unread(remote)

@@ -62,7 +62,7 @@ class Opening:
             name = remote_read_name(request.queue_format)
             access, share = ACCESSES.get(request.access), SHARES.get(request.share_mode)
             if access is None or share is None:
-                raise InvalidParameter("dwAccess or dwShareMode is none that this protocol knows")
+                raise InvalidParameter("dwAccess or dwShareMode is invalid in this protocol")
             queue = self._open(call, request, name, access, share=share, now=now)
         except WaypostError as error:
             raise _as_fault(error) from error

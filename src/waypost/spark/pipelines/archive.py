@@ -126,7 +126,7 @@ def archive(messages: DataFrame, path: str, *, kind: str = "parquet", checkpoint
 
     def each(batch: DataFrame, number: int) -> None:
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        assert query, "Spark names the query of a batch"
+        assert query, "a batch must have the id of its query, which Spark sets"
         archive_batch(batch, path, table, Batch(query, number))
 
     writer = messages.writeStream.foreachBatch(each).trigger(availableNow=True)

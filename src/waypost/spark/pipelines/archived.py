@@ -29,7 +29,7 @@ def read_archive(spark: SparkSession, path: str, *, batches: Collection[str] | N
     except AnalysisException as error:
         if is_path_missing(error):
             raise InvalidParameter(
-                f"a file of the archive {path} is gone; verify the archive to see its name"
+                f"a file of the archive {path} is missing; verify the archive to see its name"
             ) from None
         raise
 
@@ -73,4 +73,4 @@ def _read_all(spark: SparkSession, path: str) -> DataFrame:
         except AnalysisException as error:
             if not is_path_missing(error):
                 raise
-    raise InvalidParameter(f"all files of the archive {path} are gone")
+    raise InvalidParameter(f"all files of the archive {path} are missing")

@@ -301,7 +301,9 @@ def _remove_run(bulk: "BulkClient", run: tuple[str, int, int]) -> int:
 
 
 def _held(queue: str) -> SharingViolation:
-    return SharingViolation(f"another reader holds dead-letter messages of {queue}; when it is done, run this again")
+    return SharingViolation(
+        f"another reader holds dead-letter messages of {queue}; run the command again when that reader has finished"
+    )
 
 
 def _make(manager: "Manager", name: str) -> None:

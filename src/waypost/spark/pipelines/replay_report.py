@@ -37,7 +37,7 @@ def report(plan: Plan, *, sent_now: int, there: Sequence[Row] | None = None) -> 
     if there is not None:
         readable = [row for row in there if row["found"] is not None]
         missing = sum(row["messages"] - row["found"] for row in readable)
-        figures.append(Figure("Not found", missing, note="received since, or on their way"))
+        figures.append(Figure("Not found", missing, note="received since, or in transit"))
         sections.append(Section("Destinations", "", _destinations(there)))
     return Report("Replay", _summary(plan, left, sent_now), figures, sections, f"replay {plan.name} of {plan.path}")
 

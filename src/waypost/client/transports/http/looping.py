@@ -329,7 +329,7 @@ class _Link(asyncio.Protocol):
     def cancel(self) -> None:
         """End the exchange that a task waits for."""
         self.is_cancelled = True
-        self._end(Lost("the wait was ended"))
+        self._end(Lost("the wait was cancelled"))
 
     def close(self) -> None:
         self.is_alive = False

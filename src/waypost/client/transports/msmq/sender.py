@@ -149,12 +149,12 @@ class Connection(asyncio.Protocol):
             await ended
 
     async def close(self) -> None:
-        self._session.lost("it was closed here")
+        self._session.lost("this side closed it")
         self._flush()
         await self._ended
 
     def abort(self) -> None:
-        self._session.lost("it was given up")
+        self._session.lost("it was abandoned")
         if self._transport is not None:
             self._transport.abort()
 
