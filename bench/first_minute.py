@@ -253,7 +253,7 @@ def ready(command: list[str], folder: Path, environment: dict[str, str]) -> Iter
             for line in process.stdout:
                 lines.append(line)
                 was_ready = was_ready or (line.startswith("Queue manager ") and time())
-                if line.startswith("Ctrl-C"):
+                if line.startswith("Press Ctrl-C"):
                     break
             else:
                 raise NotMeasured(f"{command[0]} did not become ready: {''.join(lines)}")

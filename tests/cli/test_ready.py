@@ -35,7 +35,7 @@ def paragraph(process: "subprocess.Popen[str]") -> list[str]:
     for line in process.stderr:
         if lines or line.startswith("Queue manager "):
             lines.append(line.rstrip("\n"))
-        if line.startswith("Ctrl-C"):
+        if line.startswith("Press Ctrl-C"):
             break
     return lines
 

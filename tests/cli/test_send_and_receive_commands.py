@@ -119,7 +119,7 @@ def test_a_message_that_the_queue_does_not_take_is_refused(desk: Desk) -> None:
 def test_what_is_not_offered_yet_says_so(desk: Desk, option: str) -> None:
     result = desk.run("send", "orders", "--body", "x", option)
     assert result.exit_code == 1
-    assert "not offered yet" in result.stderr
+    assert "not supported yet" in result.stderr
     assert desk.manager.queue("orders").info().message_count == 0
     assert option not in desk.do("send", "--help")
 

@@ -196,7 +196,7 @@ def test_wrong_usage_ends_with_2() -> None:
 
 def test_the_flags_of_rpc_choose_ports_and_the_endpoint_mapper(tmp_path: Path) -> None:
     text = " ".join(CliRunner().invoke(app, ["serve", "--help"], terminal_width=200).stdout.split())
-    assert "Run an endpoint mapper on port 135, which names these ports." in text
+    assert "Run an endpoint mapper on port 135, which announces these ports." in text
     arguments = ("--bind", loopback(4), "--data", str(tmp_path), "--transfer-port", "0", *WITHOUT_HTTP)
     rpc = ("--rpc-port", "0", "--qm2qm-port", "0", "--epm", "--set", "rpc.epm_port=0")
     with serving(*arguments, *rpc) as (process, ready):

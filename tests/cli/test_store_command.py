@@ -21,7 +21,7 @@ def test_a_backup_and_what_is_made_of_it(desk: Desk, tmp_path: Path) -> None:
     desk.manager.create_queue("orders").send("42 bolts")
     made = desk.run("store", "backup", str(tmp_path / "backup"))
     assert (made.exit_code, made.stdout) == (0, "")
-    assert f"{tmp_path}/backup has a backup of HOST as of 2" in made.stderr
+    assert f"{tmp_path}/backup has a backup of HOST from 2" in made.stderr
     info = desk.json("store", "restore", str(tmp_path / "backup"), str(tmp_path / "copy"), "--new-identity")
     assert info["backup_guid"] == desk.manager.guid
     assert info["guid"] != info["backup_guid"]
@@ -91,7 +91,7 @@ def test_wrong_usage_is_said(desk: Desk, tmp_path: Path) -> None:
     assert "--json needs a folder" in result.stderr
     result = desk.run("store", "restore", str(tmp_path / "backup"), str(tmp_path / "copy"))
     assert result.exit_code == 2
-    assert "--same-identity if the one of the backup is gone, else --new-identity" in result.stderr
+    assert "--same-identity if the original queue manager is gone, otherwise --new-identity" in result.stderr
 
 
 def test_what_is_wrong_with_folders_is_said_with_a_hint(desk: Desk, tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_a_quota_bounds_all_queues_and_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_folder_belongs_to_one_manager_at_a_time(manager: waypost.Manager) -> None:
-    with pytest.raises(StoreInUse, match=f"is in use by process {os.getpid()}, which is this one"):
+    with pytest.raises(StoreInUse, match=f"is in use by process {os.getpid()}, which is this process"):
         opened(manager.path)
     done = run("import sys, waypost; waypost.open(sys.argv[1])", str(manager.path))
     assert f"StoreInUse: {manager.path} is in use by process {os.getpid()}\n" in done.stderr

@@ -105,7 +105,7 @@ def test_a_backup_ends_before_it_makes_the_daemon_refuse_senders(daemon: Daemon,
         # Its space is used again: the same messages find room many times over.
         remaining = iter(range(100))
         send_and_receive_until(manager, lambda: next(remaining, None) is None)
-    assert "a backup broke off" in daemon.log
+    assert "a backup was interrupted" in daemon.log
     assert '"disk nearly full"' not in daemon.log
 
 

@@ -153,7 +153,7 @@ def test_a_request_that_is_not_whole_is_one_quiet_line(daemon: Daemon) -> None:
     hang_up(daemon, port, data, 0, is_sudden=False)
     with patience(SECONDS, "nothing is written") as turns:
         for _ in turns:
-            written = [line for line in lines(daemon, start) if "hung up" in str(line.get("message"))]
+            written = [line for line in lines(daemon, start) if "closed the connection" in str(line.get("message"))]
             if written:
                 break
     (line,) = written

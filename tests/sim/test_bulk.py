@@ -239,7 +239,7 @@ def test_a_batch_is_not_committed_twice() -> None:
 
 def test_a_batch_is_not_done_before_somebody_commits_it() -> None:
     client = Client()
-    with pytest.raises(Violation, match="nobody has committed it"):
+    with pytest.raises(Violation, match="no client has committed it"):
         client.committed(is_repeated=True)
 
 
@@ -312,11 +312,11 @@ def test_a_frame_has_the_first_messages_that_are_due() -> None:
 @pytest.mark.parametrize(
     ("found", "max_bytes", "told"),
     [
-        (frame(), 1000, "nothing came"),
-        (frame(1, 2, 3), 1000, "3 messages came, and 2 were due"),
-        (frame(2), 1000, "0x2 came, and 0x1 was due"),
+        (frame(), 1000, "it brought nothing"),
+        (frame(1, 2, 3), 1000, "brought 3 messages, and 2 were due"),
+        (frame(2), 1000, "brought the message 0x2, and 0x1 was due"),
         (frame(1, moves=1), 1000, "says otherwise"),
-        (frame(1, 2), 20, "more came than the 20 bytes"),
+        (frame(1, 2), 20, "brought more than the 20 bytes"),
         (
             Frame.of(([1], bytes(frame(2).attributes), frame(2).each_packet()), end=9, epoch=b"e" * 16, is_last=True),
             1000,
@@ -340,7 +340,7 @@ def test_a_queue_has_one_epoch_and_no_other_queue_has_it() -> None:
 
 def test_what_another_run_has_committed_is_committed() -> None:
     client = Client()
-    with pytest.raises(Violation, match="nobody has committed it"):
+    with pytest.raises(Violation, match="no client has committed it"):
         client.staged("", 1)
     client.staged(STAGE, 1)
     client.crashed(BATCH.commit((STAGE,)))

@@ -88,7 +88,7 @@ class CommittedBatches:
         if wall - self._by_query[query][destination].committed_time < QUIET_QUERY_SECONDS:
             raise LimitReached(
                 f"the limit of {MAX_QUERIES} remembered queries and destinations is reached, and none was quiet for "
-                f"{QUIET_QUERY_SECONDS // 86_400} days, so {key} cannot be added; use the name of a known query"
+                f"{QUIET_QUERY_SECONDS // 86_400} days, so {key} finds no place; use the name of a known query"
             )
 
     def remember(self, key: Key, commit: CommitRecord, wall: float) -> None:

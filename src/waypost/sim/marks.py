@@ -171,7 +171,7 @@ FAULT_MARKS: Final[dict[Fault, tuple[str, ...]]] = {
 
 # Reasons in the log that are marks.
 ENDS: Final = {
-    "the other side does not acknowledge what was sent": "a session closed because nothing was acknowledged",
+    "the other side does not acknowledge messages": "a session closed because nothing was acknowledged",
     "the session was idle": "a session closed because it was idle",
     "the session was not set up in time": "a session that was not set up in time",
     "the sequence numbers of the session are used up": "a session recycled",
