@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -22,9 +23,13 @@ PROGRAM = str(Path(sys.executable).with_name("waypost"))
 def started(folder: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
     command = [PROGRAM, "serve", "--data", str(folder), "--bind", "127.0.0.1", *ANY_PORTS, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        # A daemon with another message ends, so that the test fails instead of reading without end.
+        bound = Timer(120, process.kill)
+        bound.start()
         try:
             yield process
         finally:
+            bound.cancel()
             process.kill()
 
 
