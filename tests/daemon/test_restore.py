@@ -224,7 +224,7 @@ def test_whenever_a_restore_is_killed_the_folder_is_whole_or_not_there(backup: P
         process.communicate(timeout=SECONDS)
         left = folder.with_name(f"{folder.name}.restoring")
         if left.exists() and (left / "waypost.unfinished").exists():
-            with pytest.raises(NotAStore, match="was never finished"):
+            with pytest.raises(NotAStore, match="is incomplete: a restore or a salvage was interrupted there"):
                 waypost.open(left)
         if folder.exists():
             with waypost.open(folder) as manager:

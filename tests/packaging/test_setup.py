@@ -96,7 +96,9 @@ def test_the_fuzzer_comes_on_top_of_the_development_tools(checkout: Checkout) ->
 
 
 def test_the_list_of_commands_has_those_of_the_first_minute(checkout: Checkout) -> None:
-    listed = subprocess.run(["make"], cwd=checkout.root, capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["make", "--no-print-directory"], cwd=checkout.root, capture_output=True, text=True, check=True
+    ).stdout
     assert [line.split()[1] for line in listed.splitlines()][:4] == ["help", "run", "spark", "test"]
 
 
