@@ -62,9 +62,9 @@ def send(
 ) -> None:
     """Send a message, and print its id when the message is stored.
 
-    Without --body and --body-file, the body is the data available on standard input, as bytes, or empty. If several
-    queues are given, joined with commas, each gets a copy with the same id; either all get one, or none. --json shows
-    the copies.
+    Without --body and --body-file, the body is standard input, read to its end as bytes, if data is there when the
+    command looks. It does not wait for data: without any, the body is empty. If several queues are given, joined with
+    commas, each gets a copy with the same id; either all get one, or none. --json shows the copies.
 
     \b
     waypost send orders --body "42 bolts" --label order

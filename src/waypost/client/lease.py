@@ -12,8 +12,8 @@ class Lease:
     """Messages that are locked for a time: `queue.lease()` gives them. No other reader gets them meanwhile.
 
     `acknowledge` removes them, and `release` gives them back. If neither is called within `lease_s` seconds, or the
-    program ends, other readers can receive them again, with their `abort_count` raised. The end of a `with` statement
-    acknowledges, and an exception that leaves it releases.
+    program ends, other readers can receive them again. Their `abort_count` is higher then, unless the queue manager
+    itself ended. Leaving the `with` block acknowledges the messages; leaving it with an exception releases them.
     """
 
     __slots__ = ("_ended", "_messages", "_transaction")
