@@ -8,6 +8,7 @@ WORKERS ?= 4
 FUZZ_SECONDS ?= 300
 ROUNDS ?= 200
 STATES ?= 2000
+PYSPARK ?= 4.2.1
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -26,7 +27,7 @@ JAVA := tools/java.sh $(PYTHON) $(VENV)
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run spark test quick lint java docs ledger vocabulary bench million crash damage power mutants fuzz clean
+.PHONY: help run spark test quick lint java docs ledger vocabulary bench million pyspark crash chaos damage power mutants fuzz clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -83,11 +84,21 @@ endif
 million: $(DEV) ## measure a queue of 1,000,000 messages (minutes, 2 GB of disk)
 	@$(BIN)/python bench/million.py
 
-crash: java ## kill loaded queue managers and their readers ROUNDS (200) times and check what they kept
+# Beside the PySpark of .venv, which stays as it is.
+pyspark: java ## run the tests of Spark's facts, streams and sink with another PySpark (PYSPARK=4.2.1)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --upgrade --target build/pyspark-$(PYSPARK) pyspark==$(PYSPARK)
+	@PYTHONPATH=$(CURDIR)/build/pyspark-$(PYSPARK) $(BIN)/pytest tests/spark/contract tests/spark/test_stream.py tests/spark/test_sink.py
+
+crash: $(DEV) ## kill loaded queue managers and their readers ROUNDS (200) times and check what they kept
 	@$(BIN)/python -m tests.crash.campaign --rounds $(ROUNDS)
 	@$(BIN)/python -m tests.crash.transfer_campaign --rounds $(ROUNDS)
 	@$(BIN)/python -m tests.crash.remote_campaign --rounds $(ROUNDS)
-	@$(BIN)/python -m tests.crash.spark_campaign
+
+# ROUNDS on the command line has precedence over this line.
+chaos: ROUNDS := 100
+chaos: java ## kill workers, drivers, daemons and JVMs of Spark pipelines in ROUNDS (100) rounds and look for every message
+	@$(BIN)/python -m tests.crash.chaos.campaign --rounds $(ROUNDS)
+	@$(BIN)/python -m tests.crash.chaos.campaign --long
 
 damage: $(DEV) ## damage data folders in 600 ways and check that nothing is silent and that salvage brings back what is whole
 	@$(BIN)/python -m tests.damage.campaign

@@ -74,6 +74,8 @@ CONDITIONS = {
     0xC00E004E: "TransactionImportFailed",
     0xC00E0050: "TransactionUsage",
     0xC00E0051: "TransactionSequence",
+    # Handles of an earlier start are stale, and so is the claim of an earlier start of a reader.
+    0xC00E0056: "ClaimTaken",
     0xC00E0058: "TransactionEnlistFailed",
     0xC00E005A: "QueueDeleted",
     0xC00E005D: "LabelTooLong",

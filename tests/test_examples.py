@@ -33,7 +33,7 @@ def run(name: str, *arguments: str) -> str:
 
 
 def test_every_example_is_run_here() -> None:
-    with_spark = {"audit_site.py", "spark_tour.py"}  # tests/spark runs them
+    with_spark = {"audit_site.py", "spark_delta.py", "spark_sql.py", "spark_tour.py"}  # tests/spark runs them
     assert {path.name for path in EXAMPLES.glob("*.py")} - with_spark == set(SAYS)
 
 

@@ -1,5 +1,6 @@
 """tools/sharing.py and tools/needs.py, and what collecting the suite loads."""
 
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from tests.late import late
 from tools import needs, sharing
-from tools.sharing import APART, SLOW, SPARK, is_slow, pytest_collection_modifyitems, scope_of
+from tools.sharing import APART, NICE, SLOW, SPARK, Turns, is_slow, pytest_collection_modifyitems, scope_of
 
 ROOT = Path(__file__).parents[1]
 
@@ -87,6 +88,18 @@ def test_a_worker_runs_what_takes_long_first_and_then_the_files_with_most_tests(
     worker: Any = SimpleNamespace(workerinput={})
     pytest_collection_modifyitems(worker, items)
     assert [item.nodeid[-1] for item in items] == ["d", "b", "c", "a"]
+
+
+@pytest.mark.parametrize(("first", "given"), [("tests/spark/test_a.py::a", []), ("tests/wire/test_a.py::a", [NICE])])
+def test_workers_give_way_to_the_one_with_the_session(
+    first: str, given: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(os, "nice", asked.append)
+    turns = Turns()
+    for nodeid in (first, "tests/spark/test_b.py::b", "tests/wire/test_b.py::b"):
+        turns.pytest_runtest_logstart(nodeid)
+    assert asked == given
 
 
 @pytest.fixture

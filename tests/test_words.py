@@ -1,26 +1,14 @@
 """Texts for people are plain English: tools/words.py finds the patterns that made readers stumble."""
 
 from pathlib import Path
-from typing import Final
 
 import pytest
 
 from tools import words
 
-# Not rewritten yet.
-OLD: Final = (*("tests", "CHANGELOG.md"),)
-# Rewritten, within the old ones.
-NEW: Final = tuple(f"tests/{part}" for part in ("core", "node", "transfer"))
-
 
 def test_every_text_of_the_project_keeps_the_rules() -> None:
-    old, new = ([words.ROOT / part for part in parts] for parts in (OLD, NEW))
-    paths = [
-        path
-        for path in words.project()
-        if any(path.is_relative_to(each) for each in new) or not any(path.is_relative_to(each) for each in old)
-    ]
-    assert [str(each) for each in words.findings(paths)] == []
+    assert [str(each) for each in words.findings(words.project())] == []
 
 
 @pytest.mark.parametrize(

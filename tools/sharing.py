@@ -4,6 +4,7 @@ The tests of one file share a worker, and so do all that use the session of Spar
 `--dist loadfile`. (The marks of `--dist loadgroup` do nothing with pytest 9.2.)
 """
 
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -14,10 +15,13 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 SPARK: Final = "tests/spark/"
+# The processes of such a worker get a third of the time of others, if both want it.
+NICE: Final = 5
 
 # The tests of Spark that do without the session that the others share. Some start their own Spark.
 APART: Final = frozenset(
-    f"{SPARK}test_{name}.py" for name in ("cluster", "java", "notebook", "offsets", "options", "origins", "report")
+    f"{SPARK}test_{name}.py"
+    for name in ("cluster", "connect", "java", "notebook", "offsets", "options", "origins", "report")
 )
 
 # Slow tests, the longest first: a worker that begins it late works on alone when the others have ended. Folders
@@ -25,6 +29,7 @@ APART: Final = frozenset(
 SLOW: Final = (
     SPARK,
     "tests/spark/test_cluster.py",
+    "tests/spark/test_connect.py",
     "tests/cli/test_demo_command.py",
     "tests/spark/test_notebook.py",
     "tests/test_docs.py",
@@ -36,9 +41,13 @@ SLOW: Final = (
     "tests/daemon/test_restore.py",
     "tests/sim/",
     "tests/damage/",
-    "tests/cli/test_json_everywhere.py",
     "tests/daemon/",
+    "tests/cli/test_hostile_arguments.py",
+    "tests/packaging/",
+    "tests/test_site.py",
     "tests/cli/test_serve.py",
+    "tests/cli/test_ready.py",
+    "tests/cli/test_json_everywhere.py",
     "tests/test_examples.py",
     "tests/crash/",
     "tests/power/",
@@ -72,6 +81,21 @@ def is_slow(nodeid: str) -> bool:
     return rank(nodeid.partition("::")[0]) < len(SLOW)
 
 
+class Turns:
+    """A worker without the session of Spark gives way to the one that has it.
+
+    That is the longest piece of work and nobody can share it: everything else has to end beside it, not after it.
+    """
+
+    def __init__(self) -> None:
+        self._has_begun = False
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        if not self._has_begun and scope_of(nodeid) != SPARK:
+            os.nice(NICE)
+        self._has_begun = True
+
+
 class Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
     """Gives out scopes as the workers have sorted them."""
 
@@ -81,6 +105,11 @@ class Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="leave out what takes long (SLOW in tools/sharing.py)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(Turns())
 
 
 @pytest.hookimpl(optionalhook=True)

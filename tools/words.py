@@ -19,7 +19,11 @@ PYTHON: Final = ("src", "tests", "tools", "bench", "fuzz", "examples")
 
 SCRIPTS: Final = ("Makefile", "tools/*.sh", "packaging/*", ".ci/*")
 # These hold the patterns, and examples of bad sentences.
-EXEMPT: Final = ("tools/words.py", "tests/test_words.py")
+EXEMPT: Final = (
+    *("tools/words.py", "tests/test_words.py"),
+    # These repeat labels that stand in data folders of older versions.
+    *(f"tests/upgrade/{name}.py" for name in ("make_folders", "make_format_1", "test_format_1", "test_upgrade")),
+)
 
 # Letters of the alphabet are letters; a message in a dead-letter queue is a dead-letter message.
 _ALPHABET: Final = r"(?!-spacing)(?!,? (?:and |or |by )?(?:digit|case|letter|of the alphabet|number|underscore))"

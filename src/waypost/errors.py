@@ -18,14 +18,15 @@ class WaypostError(Exception):
 
 
 class ProtocolError(WaypostError):
-    """Something from outside breaks the rules of a specification."""
+    """Data from outside violates a specification."""
 
 
 class DecodeError(ProtocolError):
-    """Bytes or text that are not what their specification says.
+    """Bytes or text do not match their specification.
 
-    `section` cites it ("MS-MQMQ 2.2.19.1"), `field` is the specification's word, `offset` counts bytes (or characters
-    of a name) from the start of the packet, blob or text that was given, and `reason` completes the sentence.
+    `section` is the section of the specification ("MS-MQMQ 2.2.19.1"), and `field` is the name of the field there.
+    `offset` counts bytes from the start of the packet or blob, or characters from the start of a name. `reason` says
+    what is wrong with the field.
     """
 
     def __init__(self, section: str, field: str, offset: int, reason: str) -> None:
@@ -40,13 +41,13 @@ class DecodeError(ProtocolError):
 
 
 class IllegalPathName(DecodeError):
-    """The text is not a path name of MS-MQMQ 2.1.1."""
+    """The text is not a path name (MS-MQMQ 2.1.1)."""
 
     hresult = HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME
 
 
 class IllegalFormatName(DecodeError):
-    """The text is not a format name of MS-MQMQ 2.1.2 to 2.1.7."""
+    """The text is not a format name (MS-MQMQ 2.1.2 to 2.1.7)."""
 
     hresult = HResult.MQ_ERROR_ILLEGAL_FORMATNAME
 
@@ -58,19 +59,19 @@ class AuthenticationFailed(ProtocolError):
 
 
 class DecryptionFailed(ProtocolError):
-    """The body of a message does not decrypt."""
+    """The body of a message is not decryptable."""
 
     hresult = HResult.MQ_ERROR_CORRUPTED_SECURITY_DATA
 
 
 class UnsupportedFormatName(WaypostError):
-    """The format name is legal but the operation is not possible with its kind."""
+    """The operation does not support this kind of format name."""
 
     hresult = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
 
 
 class EncodeError(WaypostError):
-    """A record holds values that its packet cannot carry. `field` is the specification's word."""
+    """A record has a value that does not fit into its packet. `field` is the name of the field in the specification."""
 
     hresult = HResult.MQ_ERROR_INVALID_PARAMETER
 
@@ -85,36 +86,36 @@ class EncodeError(WaypostError):
 
 
 class InvalidParameter(WaypostError):
-    """An argument is wrong in itself, or does not go with the others."""
+    """An argument is invalid, or conflicts with other arguments."""
 
     hresult = HResult.MQ_ERROR_INVALID_PARAMETER
 
 
 class InvalidHandle(WaypostError):
-    """The handle of a queue, a cursor or a request names nothing that is open."""
+    """The handle of a queue, cursor or request is not open."""
 
     hresult = HResult.MQ_ERROR_INVALID_HANDLE
 
 
 class ServiceNotAvailable(WaypostError):
-    """The queue manager is not Ready: it has not started yet, or is stopping."""
+    """The queue manager is not ready: it is starting or stopping."""
 
     hresult = HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE
 
 
 class CannotConnect(ServiceNotAvailable):
-    """No daemon answers at the address, so nothing was asked."""
+    """No daemon answers at the address. No request was sent."""
 
 
 class ConnectionLost(ServiceNotAvailable):
-    """The connection to the daemon ended before its answer came: the outcome is unknown."""
+    """The connection to the daemon was lost before its answer arrived. The outcome is unknown."""
 
 
 class HostError(WaypostError):
-    """Another host has not acknowledged messages that were sent to it without a queue manager, or does not let us read.
+    """Another host did not acknowledge messages that were sent without a queue manager, or refused a read.
 
-    `acknowledged` and `unknown` are the places, in the list of what was sent, of messages that the host has, and of
-    those of which nobody knows here whether it has them. The others it has not.
+    `acknowledged` and `unknown` are indexes in the list of sent messages. The host has acknowledged the messages in
+    `acknowledged`. It may or may not have the messages in `unknown`. It does not have the other messages.
     """
 
     hresult = HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
@@ -131,23 +132,23 @@ class HostError(WaypostError):
 
 
 class HostUnreachable(HostError):
-    """The name of the host is not known, or nothing answers there."""
+    """The name of the host is unknown, or the host does not answer."""
 
 
 class SessionRefused(HostError):
-    """Something answers at the host and grants no session, or serves no remote reader."""
+    """The host answers, but refuses a session or does not serve remote readers."""
 
 
 class SessionLost(HostError):
-    """The session was open, and ended before everything was acknowledged."""
+    """The session ended before all messages were acknowledged."""
 
 
 class NotAcknowledged(HostError):
-    """The session is open, and the time to wait for acknowledgments is over."""
+    """The host did not acknowledge the messages in time, although the session is open."""
 
 
 class AccessDenied(WaypostError):
-    """The caller lacks the right, or the queue was not opened for this."""
+    """The caller does not have the right, or the queue was not opened for this operation."""
 
     hresult = HResult.MQ_ERROR_ACCESS_DENIED
 
@@ -163,35 +164,41 @@ class QueueNotFound(QueueError):
 
 
 class QueueExists(QueueError):
-    """A queue with this path name is there already."""
+    """A queue with this path name already exists."""
 
     hresult = HResult.MQ_ERROR_QUEUE_EXISTS
 
 
 class QueueDeleted(QueueError):
-    """The queue was deleted while a read waited on it; its handles can only be closed."""
+    """The queue was deleted while a read waited for a message. Its handles can only be closed."""
 
     hresult = HResult.MQ_ERROR_QUEUE_DELETED
 
 
 class QueueNotAvailable(QueueError):
-    """The queue behind an open handle is gone, or its remote computer does not answer."""
+    """The queue of an open handle no longer exists, or its remote computer does not answer."""
 
     hresult = HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
 
 
 class SharingViolation(QueueError):
-    """Somebody else has the queue open for exclusive receiving, or exclusive receiving is asked for an open queue."""
+    """Another reader has the queue open exclusively, or this exclusive open conflicts with other open handles."""
 
     hresult = HResult.MQ_ERROR_SHARING_VIOLATION
 
 
+class ClaimTaken(QueueError):
+    """Another start of the reader, or another query, has the claim, or the reader has lost it."""
+
+    hresult = HResult.MQ_ERROR_STALE_HANDLE
+
+
 class ResetUnderWay(QueueNotAvailable):
-    """One reset of the sequence of an outgoing queue is done at a time."""
+    """The sequence of the outgoing queue is already being reset."""
 
 
 class UnsupportedAccessMode(QueueError):
-    """The queue does not open with this access mode."""
+    """The queue does not support this access mode."""
 
     hresult = HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE
 
@@ -201,31 +208,31 @@ class MessageError(WaypostError):
 
 
 class MessageNotFound(MessageError):
-    """No message has this lookup identifier, or there is none in the direction of the seek."""
+    """No message has this lookup identifier, or no message follows in the direction of the seek."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 
 
 class MessageAlreadyReceived(MessageError):
-    """The message at the cursor was removed from the queue by somebody else."""
+    """Another reader has removed the message at the cursor from the queue."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED
 
 
 class MessageLocked(MessageError):
-    """Another transaction holds the message until it ends."""
+    """The message is locked by another transaction."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION
 
 
 class LabelTooLong(MessageError):
-    """The label has more UTF-16 units than a message carries."""
+    """The label has too many UTF-16 units for a message."""
 
     hresult = HResult.MQ_ERROR_LABEL_TOO_LONG
 
 
 class IllegalCursorAction(WaypostError):
-    """The cursor cannot peek at the next message before it has peeked at a current one."""
+    """The cursor must peek at a current message before it can move to the next message."""
 
     hresult = HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION
 
@@ -235,7 +242,7 @@ class WaitError(WaypostError):
 
 
 class Timeout(WaitError):
-    """The time to wait for a message is over."""
+    """No message arrived in time."""
 
     hresult = HResult.MQ_ERROR_IO_TIMEOUT
 
@@ -259,13 +266,13 @@ class IllegalPropertyId(PropertyError):
 
 
 class IllegalPropertyType(PropertyError):
-    """The variant type is not the one of the property."""
+    """The variant type does not match the property."""
 
     hresult = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT
 
 
 class IllegalPropertyValue(PropertyError):
-    """The value is not among those that the property may have."""
+    """The value is not valid for the property."""
 
     hresult = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE
 
@@ -283,23 +290,23 @@ class PropertyNotAllowed(PropertyError):
 
 
 class TooManyProperties(PropertyError):
-    """One call names more than 128 properties."""
+    """A call names more than 128 properties."""
 
     hresult = HResult.MQ_ERROR_TOO_MANY_PROPERTIES
 
 
 class TransactionError(WaypostError):
-    """A transaction cannot go on as asked."""
+    """The operation failed because of the state of a transaction."""
 
 
 class TransactionUsage(TransactionError):
-    """The operation is not allowed in this transaction, or only in one."""
+    """The operation is not allowed in this transaction, or requires a transaction."""
 
     hresult = HResult.MQ_ERROR_TRANSACTION_USAGE
 
 
 class TransactionSequence(TransactionError):
-    """No such transaction is under way, or it is past the step that was asked for."""
+    """The transaction is not active, or is already past the requested step."""
 
     hresult = HResult.MQ_ERROR_TRANSACTION_SEQUENCE
 
@@ -317,35 +324,35 @@ class TransactionEnlistFailed(TransactionError):
 
 
 class CoordinatorNotConnected(TransactionError):
-    """The coordinator does not say how a transaction in doubt ended, so the queue manager cannot start."""
+    """The coordinator does not report the outcome of a transaction in doubt, so the queue manager cannot start."""
 
     hresult = HResult.MQ_ERROR_DTC_CONNECT
 
 
 class StoreError(WaypostError):
-    """The store failed to keep data."""
+    """The store cannot read or write data."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED
 
 
 class InsufficientResources(StoreError):
-    """A quota, the disk or memory is used up."""
+    """A quota, the disk or the memory is full."""
 
     hresult = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 
 
 class LimitReached(InsufficientResources):
-    """A limit on the number of something, such as transactions, is reached."""
+    """A limit is reached, such as the maximum number of transactions."""
 
 
 class StoreFull(StoreError):
-    """The disk has no room, or the store has reached the size it may have. Nothing was stored, and nothing will be."""
+    """The disk is full, or the store has reached its maximum size. Nothing was stored, and nothing is stored later."""
 
     hresult = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 
 
 class OutcomeUnknown(StoreError):
-    """The disk failed while something was stored. It is kept in memory, and written if the disk works again in time."""
+    """The disk failed during a write. The change is kept in memory, and is written if the disk works again in time."""
 
 
 class StoreReadOnly(StoreError):
@@ -353,18 +360,18 @@ class StoreReadOnly(StoreError):
 
 
 class StoreInUse(StoreError):
-    """Another process, or another store object of this one, has the folder open."""
+    """Another process, or another store object of this process, has the folder open."""
 
 
 class StoreDamaged(StoreError):
-    """The store holds bytes that Waypost has not written."""
+    """The store contains bytes that Waypost did not write."""
 
 
 class RecordDamaged(StoreDamaged):
-    """A record of the store is not what was written under its key, or is gone.
+    """A record of the store is damaged or missing.
 
-    `table` is the number of a waypost.store.port.Table. `value` has the bytes that are there in its place with what was
-    their checksum, and is None if nothing is there or it is unreadable. A program sees the sentence.
+    `table` is the number of a waypost.store.port.Table. `value` has the damaged bytes, including their checksum. It is
+    None if the record is missing or unreadable.
     """
 
     def __init__(self, reason: str, table: int = 0, key: bytes = b"", value: bytes | None = None) -> None:
@@ -375,15 +382,15 @@ class RecordDamaged(StoreDamaged):
 
 
 class StoreTooOld(StoreError):
-    """An older Waypost wrote the store, and a reader that may not change it cannot upgrade it."""
+    """An older Waypost wrote the store, and the store is open for reading only, so Waypost cannot upgrade it."""
 
 
 class StoreTooNew(StoreError):
-    """A newer Waypost has written the store."""
+    """A newer version of Waypost wrote the store."""
 
 
 class NotAStore(StoreError):
-    """The folder holds something else."""
+    """The folder does not contain a store."""
 
 
 class BackupError(StoreError):
@@ -391,21 +398,21 @@ class BackupError(StoreError):
 
 
 class BackupUnderWay(BackupError):
-    """One backup of a store is made at a time."""
+    """Another backup of the store is in progress."""
 
 
 class BackupDamaged(BackupError):
-    """The backup is not whole."""
+    """The backup is damaged or incomplete."""
 
 
 class DirectoryError(WaypostError):
-    """The directory did not do as asked: GenericError of MS-MQDMPR 3.1.1.17. Each other status has its own class."""
+    """The directory failed an operation (GenericError of MS-MQDMPR 3.1.1.17). Other statuses have their own classes."""
 
     hresult = HResult.MQ_ERROR_DS_ERROR
 
 
 class DirectoryNotConnected(DirectoryError):
-    """The directory is unreachable, or this queue manager has none."""
+    """The directory is unreachable, or this queue manager has no directory."""
 
     hresult = HResult.MQ_ERROR_NO_DS
 
@@ -415,8 +422,8 @@ class DirectoryObjectNotFound(DirectoryError):
 
 
 class DirectoryAttributeNotFound(DirectoryError):
-    """The object is there and an attribute that was asked for is not set."""
+    """The object exists, but a requested attribute is not set."""
 
 
 class DirectoryObjectExists(DirectoryError):
-    """The directory has an object with this name or identifier already."""
+    """The directory already has an object with this name or identifier."""

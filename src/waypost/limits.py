@@ -160,7 +160,7 @@ MAX_PEERS_WITH_HISTORY: Final = 4096
 # Memory that counts against the quota of the machine, beside the bytes of messages: of a position, of a message that is
 # in memory only (beyond its packet), and of a run of messages from one peer; so many bytes of it are free. When the
 # quota is used up, new messages are refused as for their own bytes: the sender keeps them, or the program is told.
-POSITION_BYTES: Final = 18
+POSITION_BYTES: Final = 22
 MESSAGE_OVERHEAD_BYTES: Final = 900
 SOURCE_RUN_BYTES: Final = 160
 FREE_OVERHEAD_BYTES: Final = 0x10_0000
@@ -361,12 +361,23 @@ MAX_CLAIMS: Final = 10_000
 MAX_STAGES: Final = 100_000
 MAX_BATCHES: Final = 128
 MAX_BULK_LEASE_SECONDS: Final = 30 * 86_400
+# Earlier runs of a query that a claim remembers, to refuse what they still write.
+MAX_PAST_RUNS: Final = 8
 
-# Queries with their destinations whose batches are known to be committed, and seconds without a commit after which one
-# makes room for another: whoever repeats a batch later than that, and then only if there were so many others, writes it
-# again, and docs/bulk.md says so. While none was quiet for so long, a new query is refused in words (429).
-MAX_QUERIES: Final = 20_000
-QUIET_QUERY_SECONDS: Final = 7 * 86_400
+# Messages and bytes of one frame of a stage, which is one record of the store, and messages of a committed stage that
+# enter their queues in one turn: some ten milliseconds. One that asks for acknowledgments or expires counts more.
+MAX_STAGED_FRAME: Final = 2000
+MAX_STAGED_FRAME_BYTES: Final = 2 << 20
+MAX_DELIVERED: Final = 2000
+LOUD_MESSAGE: Final = 8
+
+# Seconds for which a commit under a name is remembered, from the last commit under it, and one without a name, which
+# only a request with a lost answer repeats. With each commit, so many records are looked at, and old ones deleted.
+NAMED_COMMIT_SECONDS: Final = 366 * 86_400
+ANONYMOUS_COMMIT_SECONDS: Final = 86_400
+COMMITS_SWEPT: Final = 8
+# Writes of one batch to one destination that have names.
+MAX_WRITES_OF_A_BATCH: Final = 1000
 
 # MS-NRBF has no bounds: libraries that are passed over, and bytes of a name that is told.
 MAX_NRBF_LIBRARIES: Final = 100
@@ -377,6 +388,8 @@ MAX_NRBF_NAME: Final = 1024
 MAX_FRAME_MESSAGES: Final = 100_000
 MAX_BULK_REMOVED: Final = 5000
 MAX_PLAN_PARTS: Final = 1000
+# The messages that a plan reads for their sizes, after a start: 30 ms.
+MAX_SIZES_READ: Final = 10_000
 
 # Acknowledgments of transactional messages that fit in all but the address they came from, and are kept until an
 # operator admits it: of one message, of one address, and in total. Beyond a bound a FinalAck is not taken: the session

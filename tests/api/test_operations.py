@@ -23,10 +23,14 @@ from waypost.api.bulk import (
     CommitStages,
     DropStages,
     FindSeq,
+    KeepClaim,
+    ListAllClaims,
     ListBatches,
     ListBulkQueues,
     ListClaims,
     PlanRange,
+    PlanRanges,
+    RangeOfQueue,
     ReadClaim,
     ReadRange,
     RemoveRange,
@@ -34,6 +38,7 @@ from waypost.api.bulk import (
     ShowBulkQueue,
     Stage,
     StagedMessages,
+    TakeClaim,
 )
 from waypost.api.local import LOCAL_OPERATIONS
 from waypost.api.operations import (
@@ -133,6 +138,9 @@ METHODS = {
     Explain: "Manager.explain",
     ListDamaged: "Manager.damaged_messages",
     ForgetDamaged: "Manager.forget_damaged_messages",
+    ListClaims: "Manager.claims",
+    ListAllClaims: "Manager.claims",
+    ReturnClaim: "Manager.release_claim",
 }
 
 # Fields whose parameter has another name; "" for what the method knows by itself: it asks for all pages, and a queue
@@ -177,6 +185,8 @@ PARAMETERS: dict[tuple[type[Operation[object]], str], str] = {
     (ListSequences, "after"): "",
     (ResetSequences, "after"): "",
     (ListDamaged, "after"): "",
+    (ListClaims, "name"): "queue",
+    (ReturnClaim, "name"): "queue",
 }
 
 # Parameters that are not fields: `like` has the properties by name, and `progress` hears of each part.
@@ -234,6 +244,12 @@ SAMPLES: list[Operation[object]] = [
     ListBulkQueues(kind="outgoing", pattern="ord?rs & *"),
     ShowBulkQueue(name=FAR, outgoing=True),
     PlanRange(name=FAR, after=3, up_to=9, max_messages=5, max_bytes=1000, parts=2, locked="skip", epoch=GUID),
+    PlanRanges(
+        ranges=[RangeOfQueue(name=FAR, after=3, up_to=9, epoch=GUID)],
+        max_messages=5,
+        max_bytes=1000,
+        locked="skip",
+    ),
     ReadRange(name="orders", up_to=9),
     ReadRange(name=FAR, after=3, up_to=9, max_messages=5, max_bytes=1000, locked="skip", epoch=GUID, outgoing=True),
     FindSeq(name=FAR, time=1.5, outgoing=True),
@@ -242,6 +258,11 @@ SAMPLES: list[Operation[object]] = [
     ReadClaim(name=FAR, claim="c", number=1, start=0, stop=5, max_bytes=7, epoch=GUID),
     ReturnClaim(name=FAR, claim="c"),
     ListClaims(name=FAR),
+    ListAllClaims(),
+    TakeClaim(name=FAR, claim="c", driver="d", started=0.5, asked=1.5, is_new=True, epoch=GUID),
+    KeepClaim(name=FAR, claim="c", term=3, epoch=GUID),
+    Claim(name=FAR, claim="c", term=3, reader="r"),
+    ReadClaim(name=FAR, claim="c", number=1, start=0, stop=5, term=3, query="q", batch=7, run=GUID),
     Stage(query="q & r", batch=7, destination="", run=GUID, groups=[StagedMessages(queue=FAR)], lease_s=0.5),
     Stage(query="q", batch=0, groups=[StagedMessages(queue="a", like=MessageProperties(label="l"), bodies=[b"\xff"])]),
     DropStages(stages=[GUID], batch=BatchOfQuery(query="q", batch=7)),
@@ -342,7 +363,7 @@ async def test_a_query_parameter_that_is_not_known_is_refused_with_the_nearest_t
         answer = await api.get(f"/api/sequences?{query}")
         assert (answer.status_code, answer.json()["error"], answer.json()["message"]) == (400, "InvalidParameter", hint)
     answer = await api.get("/api/sequences/admitted?guid=1")
-    assert answer.json()["message"] == "unknown query parameter 'guid'; this path has none"
+    assert answer.json()["message"] == "unknown query parameter 'guid'; this path has no query parameters"
 
 
 @served()

@@ -155,12 +155,17 @@ def test_a_body_says_what_its_type_says(body: bytes, body_type: int, text: str |
         (pack("<d", 1e300), 7, "date", "8 bytes of type 0x7 are not a valid date; read them as bytes"),
         (b"123", 11, "boolean", "3 bytes of type 0xb are not a valid boolean; read them as bytes"),
         (b"short", 72, "guid", "5 bytes of type 0x48 are not a valid guid; read them as bytes"),
-        (b'<?xml version="1.0"?><a>\xe9</a>', 0, "xml", "the XML is not utf-8 at byte 24; read it as bytes"),
+        (
+            b'<?xml version="1.0"?><a>\xe9</a>',
+            0,
+            "xml",
+            "the XML is not valid utf-8 at byte 24; read the body as bytes",
+        ),
         (
             b'<?xml version="1.0" encoding="punycode"?><a>\xe9</a>',
             0,
             "xml",
-            "the XML declares the encoding punycode, which is unknown; read it as bytes",
+            "the XML declares the unknown encoding punycode; read the body as bytes",
         ),
         (
             b"not NRBF",
@@ -347,3 +352,23 @@ def test_any_bytes_have_a_named_root_or_an_error(data: bytes, kept: int) -> None
         assert root_type(ORDER[:kept] + data).isprintable()
     except DecodeError as error:
         assert error.reason
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b'{"a": [1, "\xc3\xa9"]}', '{"a": [1, "é"]}'),
+        (b" [1, 2] ", " [1, 2] "),
+        (b'\xef\xbb\xbf{"a": 1}', '{"a": 1}'),
+        (b'{"a": 1} rest', None),
+        (b'{"a": "\xff"}', None),
+        (b"{broken", None),
+        (b'"text"', None),
+        (b"[" * 100_000, None),
+        (b"", None),
+    ],
+)
+def test_json_in_an_array_of_bytes_is_text(body: bytes, text: str | None) -> None:
+    plain, row = rows([(b"\0\1", 0x1011), (body, 0x1011)])
+    assert plain == (None, "bytes", None)
+    assert row == (text, "bytes" if text is None else "json", None)

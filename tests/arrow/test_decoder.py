@@ -248,7 +248,7 @@ def test_a_packet_between_queue_managers_is_no_user_message() -> None:
     packets = [frame(3), frame(5), b"", b"\0" * 16]
     errors = [row["packet_error"] for row in rows(packets)]
     assert all("not a user message" in str(error) for error in errors[:2])
-    assert "the data ends 0 bytes into it" in str(errors[2])
+    assert "the data ends after 0 bytes of this field" in str(errors[2])
     assert "VersionNumber" in str(errors[3])
 
 
@@ -270,7 +270,7 @@ def test_null_and_quarantine_differ_in_the_reason_only() -> None:
     assert null[0] == {"label": None, "packet_error": None, "packet": b"nonsense", "body": None}
     assert quarantine[0] == {
         **null[0],
-        "packet_error": "BaseHeader at offset 0: the data ends 8 bytes into it (MS-MQMQ 2.2.19.1)",
+        "packet_error": "BaseHeader at offset 0: the data ends after 8 bytes of this field (MS-MQMQ 2.2.19.1)",
     }
     assert null[1] == quarantine[1]
     assert null[1]["label"] == "label"

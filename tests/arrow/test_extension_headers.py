@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from waypost.arrow.bodies import extension_headers, headers_of
+from waypost.api.framework_headers import message_headers
+from waypost.arrow.bodies import extension_headers, header_lists, headers_of
 
 NSERVICEBUS = (
     '<?xml version="1.0"?>\r\n'
@@ -120,3 +121,18 @@ def test_any_bytes_have_headers_that_a_column_can_hold_or_none(extension: bytes)
     headers = headers_of(extension)
     [row] = extension_headers(pa.array([extension], pa.binary())).to_pylist()
     assert (None if row is None else dict(row)) == headers
+
+
+ENVELOPE = b' {"messageType": ["urn:message:Shop:Order"], "message": {}, "headers": {"tenant": "a", "try": 2}}'
+
+
+def test_lists_of_headers_are_those_of_single_messages() -> None:
+    extensions = [NSERVICEBUS, REBUS, b"", b"{}", b"<other/>", b"", b"", b"\0\1"]
+    bodies = [b"", ENVELOPE, ENVELOPE, ENVELOPE, ENVELOPE, b"\xef\xbb\xbf" + ENVELOPE, b'{"messageType": 1}', b"\xff"]
+    columns = [pa.array([*values, None], pa.binary()) for values in (extensions, bodies)]
+    found = header_lists(*columns).to_pylist()
+    expected = list(map(message_headers, extensions, bodies))
+    seen = [None if row is None else {each["key"]: each["value"] for each in row} for row in found]
+    assert seen == [*expected, None]
+    assert expected[2] == {"tenant": "a", "try": "2"}
+    assert sum(headers is not None for headers in expected) == 6

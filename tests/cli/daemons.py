@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.forks import start
+
 # Others run daemons at the same address.
 ANY_PORTS = tuple(word for port in ("transfer", "ping", "rpc", "qm2qm", "http") for word in (f"--{port}-port", "0"))
 
@@ -16,10 +18,8 @@ ANY_PORTS = tuple(word for port in ("transfer", "ping", "rpc", "qm2qm", "http") 
 @contextmanager
 def daemon(folder: Path, *options: str) -> Iterator[dict[str, str]]:
     """The environment in which commands find it. It ends with SIGTERM."""
-    command = [sys.executable, "-m", "waypost.cli", "serve", "--data", str(folder), "--bind", "127.0.0.1", *ANY_PORTS]
-    with subprocess.Popen(
-        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
+    words = ("serve", "--data", str(folder), "--bind", "127.0.0.1", *ANY_PORTS, *options)
+    with start("waypost.cli", *words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         try:
             assert process.stdout is not None
             ready = json.loads(process.stdout.readline())

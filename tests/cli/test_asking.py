@@ -61,7 +61,7 @@ def test_yes_is_an_answer_and_an_option(desk: Desk) -> None:
     assert desk.run(*delete_one(desk), "--yes").stderr == "1 message of orders deleted.\n"
     assert desk.run(*PURGE, given=b"yes\n").exit_code == 0
     assert count(desk) == 0
-    assert desk.run(*DELETE, "-y").stderr == "orders is deleted, with 0 messages.\n"
+    assert desk.run(*DELETE, "-y").stderr == "orders was deleted with 0 messages.\n"
 
 
 @pytest.mark.usefixtures("_terminal")
@@ -74,7 +74,7 @@ def test_messages_that_are_named_are_sent_again_without_a_question(desk: Desk) -
 def test_without_a_terminal_nothing_is_asked(desk: Desk, yes: list[str]) -> None:
     assert desk.run(*RESEND, *yes).stderr == "3 messages of orders sent again.\n"
     assert desk.run(*PURGE, *yes).stderr == "3 messages of orders deleted.\n"
-    assert desk.run(*DELETE, *yes).stderr == "orders is deleted, with 0 messages.\n"
+    assert desk.run(*DELETE, *yes).stderr == "orders was deleted with 0 messages.\n"
 
 
 @pytest.mark.usefixtures("_terminal")
@@ -107,4 +107,4 @@ def test_a_queue_is_deleted_with_what_is_in_its_subqueues_and_its_journal(desk: 
     queue.set(journal=True)
     queue.receive(0)
     queue.move(queue.peek(0), "orders;later")
-    assert desk.run(*DELETE).stderr == "orders is deleted, with 3 messages.\n"
+    assert desk.run(*DELETE).stderr == "orders was deleted with 3 messages.\n"

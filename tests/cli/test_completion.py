@@ -2,13 +2,13 @@
 
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.daemons import daemon
+from tests.forks import run
 
 
 @pytest.fixture(scope="module")
@@ -21,14 +21,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
 
 
 def waypost(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "waypost.cli", *words],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    return run("waypost.cli", *words, env=environment)
 
 
 def complete(environment: dict[str, str], shell: str, line: str) -> str:

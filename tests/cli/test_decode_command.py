@@ -141,7 +141,7 @@ def test_json_of_nothing_is_an_empty_array(tmp_path: Path) -> None:
 def test_a_malformed_packet_says_why_and_where_and_shows_the_bytes() -> None:
     result = decode(VECTORS / "hostile-user-message.bin")
     assert result.exit_code == 1
-    assert "MALFORMED: HeaderSize at offset 0x00f0: it is 286331153 and must be 12 (MS-MQRR 2.2.5.2)" in result.stdout
+    assert "MALFORMED: HeaderSize at offset 0x00f0: must be 12, not 286331153 (MS-MQRR 2.2.5.2)" in result.stdout
     assert "   >00f0  11 11 11 11 00 00 00 40" in result.stdout
     assert "1 packet, 1 malformed" in result.stderr
 
@@ -165,24 +165,24 @@ def test_a_packet_that_the_capture_cut_is_incomplete_not_malformed(tmp_path: Pat
     result = decode(path)
     assert result.exit_code == 1
     heading = result.stdout.splitlines()[0]
-    assert heading.endswith("UserMessage  97 bytes  INCOMPLETE: 97 of 2224 bytes are here")
+    assert heading.endswith("UserMessage  97 bytes  INCOMPLETE: only 97 of 2224 bytes are present")
     assert "MALFORMED" not in result.stdout
     assert "bytes around" not in result.stdout
     assert result.stderr == "2 packets, 0 malformed, 1 incomplete, 1 gap\n"
     verdict = entries(decode("--json", path))[0]["verdict"]
     assert verdict == {
         "ok": False, "problem": "incomplete", "section": None, "field": None, "offset": None,
-        "reason": "97 of 2224 bytes are here",
+        "reason": "only 97 of 2224 bytes are present",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("data", "verdict"),
     [
-        (vector("mqqb-4.1.7"), "INCOMPLETE: 1650 of 2224 bytes are here"),
-        (UserMessage(session=SessionHeader()).encode()[:-16], "INCOMPLETE: 120 of 136 bytes are here"),
-        (vector("mqqb-4.1.5") + vector("mqqb-4.1.3")[:7], "INCOMPLETE: 7 of at least 16 bytes are here"),
-        (vector("mqqb-4.1.5") + b"\x10", "INCOMPLETE: 1 of at least 16 bytes are here"),
+        (vector("mqqb-4.1.7"), "INCOMPLETE: only 1650 of 2224 bytes are present"),
+        (UserMessage(session=SessionHeader()).encode()[:-16], "INCOMPLETE: only 120 of 136 bytes are present"),
+        (vector("mqqb-4.1.5") + vector("mqqb-4.1.3")[:7], "INCOMPLETE: only 7 of at least 16 bytes are present"),
+        (vector("mqqb-4.1.5") + b"\x10", "INCOMPLETE: only 1 of at least 16 bytes are present"),
         (vector("mqqb-4.1.5") + b"\r\n", "stray bytes  2 bytes  no packet starts here"),
         (vector("mqqb-4.1.5") + b"\x10\0\0\0LIAR", "stray bytes  8 bytes  no packet starts here"),
     ],
@@ -197,7 +197,7 @@ def test_a_ping_that_the_capture_cut_is_incomplete(tmp_path: Path) -> None:
     path = tmp_path / "ping"
     frame = ethernet_frame(ipv4(wiretap.udp_datagram(vector("mqqb-4.1.1")), 17))
     path.write_bytes(pcap_file([frame], snap_length=len(frame) - 4))
-    assert "Ping  20 bytes  INCOMPLETE: 20 of 24 bytes are here" in decode(path).stdout
+    assert "Ping  20 bytes  INCOMPLETE: only 20 of 24 bytes are present" in decode(path).stdout
 
 
 def test_brief_is_one_line_for_each_packet(capture: Path) -> None:
@@ -293,7 +293,7 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -> 
     ("content", "said"),
     [
         (b"", "has no bytes."),
-        (gzip.compress(b"capture", mtime=0), "hint: decompress it first"),
+        (gzip.compress(b"capture", mtime=0), "hint: decompress the file first"),
         (b"GMBU\x01\x02", "hint: open it in Wireshark"),
         (b"\0\0\1\0", "hint: convert it with etl2pcapng"),
     ],
@@ -307,7 +307,7 @@ def test_a_file_of_another_kind_is_refused_with_the_way_out(tmp_path: Path, cont
 
 
 def test_the_hint_about_the_kind_of_a_file_names_the_option() -> None:
-    hint = "hint: say which kind of file it is: raw, hex or pcap. The option is --as.\n"
+    hint = "hint: give the kind of the file: raw, hex or pcap. The option is --as.\n"
     assert hint in decode("-", stdin=b"\0\1\2").stderr
 
 
@@ -359,7 +359,7 @@ def test_output_that_cannot_be_written_is_a_sentence_and_a_hint(arguments: list[
         result = run("decode", *arguments, VECTORS / "mqqb-4.1.5.bin", stdout=full)
     assert result.returncode == 1
     assert result.stderr == (
-        "Cannot write to standard output: No space left on device.\nhint: make room, or write to another place.\n"
+        "Cannot write to standard output: No space left on device.\nhint: free space, or write to another place.\n"
     )
 
 

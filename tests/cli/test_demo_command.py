@@ -26,8 +26,8 @@ def test_the_demo_tells_its_story_and_leaves_nothing_behind() -> None:
     assert result.exit_code == 0, result.stderr
     told = result.stdout
     assert "nothing accepted the TCP connection (IP=127.0.0.3)" in told
-    assert "BETA comes up, and receives '42 bolts' with the label 'order'." in told
-    assert "An acknowledgment comes back to ALPHA: the message was received by an application." in told
+    assert "BETA starts and receives '42 bolts' with the label 'order'." in told
+    assert "ALPHA gets an acknowledgment: the message was received by an application." in told
     assert "BETA receives 'debit 100' and 'credit 100'" in told
     assert "It is a dead-letter message now" in told
     assert "Spark" not in told
@@ -52,7 +52,7 @@ def test_without_spark_the_demo_shows_the_rest_and_ends_with_the_command_that_in
     result = CliRunner().invoke(app, ["demo"])
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
-    assert "3. A message for 127.0.0.4, where nobody is, that has two seconds to arrive." in lines
+    assert "3. A message for 127.0.0.4, which does not exist, with two seconds to arrive." in lines
     assert not any(line.startswith("4. ") for line in lines)
     assert lines[-2].endswith("but pyspark is not installed. This installs it:")
     assert lines[-1].strip() == command_for("spark")
@@ -87,13 +87,13 @@ def test_the_demo_ends_with_a_report_of_spark(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "waypost.cli", "demo", "--report", str(folder)]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=900)
     assert (result.returncode, result.stderr) == (0, "")
-    act = result.stdout.partition("4. A Spark report over all that ALPHA has sent.")[2]
+    act = result.stdout.partition("4. A Spark report on all messages that ALPHA has sent.")[2]
     assert "Spark starts, which takes 10 to 15 seconds" in act
     assert "1 lost, 1 refused of 305 messages." in act
     assert "203 were received, and 100 wait in their queue." in act
     refused, lost = r"DIRECT=TCP:127.0.0.4\PRIVATE$\orders", r"DIRECT=TCP:127.0.0.3\PRIVATE$\ordres"
     assert f"Refused, {refused}: the message expired before it reached its queue." in act
-    assert f"Lost, {lost}: no acknowledgment came back." in act
+    assert f"Lost message for {lost}: no acknowledgment arrived." in act
     assert f"The whole report is in {folder}/report.html." in act
     assert "1 lost, 1 refused of 305 messages." in (folder / "report.md").read_text("utf-8")
     assert folders() == before

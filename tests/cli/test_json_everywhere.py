@@ -1,6 +1,7 @@
 """Every verb writes JSON with --json, and what it writes has the keys of HTTP."""
 
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +10,10 @@ import msgspec
 import pytest
 from msgspec import Struct
 
+import waypost
 from tests.cli.daemons import daemon, shell
+from tests.forks import run
+from waypost.api.bulk import Claim, ClaimObject, Returned
 from waypost.api.damaged import DamagedPage, Forgotten
 from waypost.api.explanation import Explanation
 from waypost.api.properties import MessageObject, QueueInfo
@@ -57,6 +61,8 @@ CASES = {
     "sequence admit": Case(f"sequence admit {GUID} 192.0.2.7", (AdmittedAddress, Admitted)),
     "sequence admitted": Case("sequence admitted", (AdmittedAddress,), is_list=True),
     "sequence revoke": Case(f"sequence revoke {GUID} 192.0.2.7", (AdmittedAddress,)),
+    "claim list": Case("claim list", (ClaimObject,), is_list=True),
+    "claim release": Case("claim release claimed one --yes", (Returned,)),
     "store damaged": Case("store damaged --forget", (DamagedPage, Forgotten)),
     "status": Case("status", (StatusInfo,)),
     "doctor": Case("doctor", (Checks,), code=1),
@@ -107,14 +113,21 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("json")
     found = {}
     with daemon(folder / "data", "--json") as environment:
+
+        def command(line: str) -> Any:
+            return run("waypost.cli", *shlex.split(line), env=environment, cwd=folder)
+
         for line in ("queue create orders", "send orders --body 0", f"send '{FAR}' --body 0 --transactional"):
-            assert shell(f"waypost {line}", environment, folder).returncode == 0
+            assert command(line).returncode == 0
+        with waypost.connect(environment["WAYPOST_URL"]) as manager:
+            manager.create_queue("claimed").send("0")
+            manager.call(Claim(name="claimed", claim="one"))
         for verb, case in CASES.items():
             line = case.line
             if "$ID" in line:
-                first = shell("waypost peek orders --json", environment, folder)
+                first = command("peek orders --json")
                 line = line.replace("$ID", json.loads(first.stdout)[0]["lookup_id"])
-            found[verb] = shell(f"waypost {line} --json", environment, folder)
+            found[verb] = command(f"{line} --json")
     return found
 
 

@@ -99,7 +99,7 @@ def test_a_file_without_packets_is_refused(desk: Desk, tmp_path: Path, data: byt
     result = desk.run("message", "import", "orders", str(file))
     assert result.exit_code == (1 if data else 0)
     if data:
-        assert f"{file} holds something that is not a message" in result.stderr
+        assert f"{file} contains data that is not a message" in result.stderr
         assert f"hint: `waypost decode {file}` shows its content." in result.stderr
 
 
@@ -109,7 +109,7 @@ def test_a_packet_that_is_cut_short_is_refused(desk: Desk, orders: waypost.Queue
     file.write_bytes(packet + packet[:-4])
     result = desk.run("message", "import", "orders", str(file))
     assert result.exit_code == 1
-    assert "its last packet is cut short" in result.stderr
+    assert "the last packet is incomplete" in result.stderr
     assert orders.info().message_count == 1
 
 
@@ -171,7 +171,7 @@ def test_a_message_is_not_moved_to_a_queue_that_is_not_related(desk: Desk, order
         result = desk.run("message", "move", "orders", sent.id, target)
         assert result.exit_code == 1, target
         assert "are not a queue and its subqueue" in result.stderr
-        assert "hint: `waypost message resend NAME MESSAGE --to QUEUE` receives it" in result.stderr
+        assert "hint: `waypost message resend NAME MESSAGE --to QUEUE` receives a message" in result.stderr
     assert bodies(orders) == ["a"]
     desk.do("message", "resend", "orders", sent.id, "--to", "others")
     assert (bodies(orders), bodies(desk.manager.queue("others"))) == ([], ["a"])

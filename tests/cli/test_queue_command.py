@@ -80,7 +80,7 @@ def test_a_queue_is_emptied_and_deleted(desk: Desk) -> None:
     desk.manager.send("orders", "a")
     assert desk.do("queue", "purge", "orders") == ""
     assert desk.json("queue", "show", "orders")["message_count"] == 0
-    assert "orders is deleted" in desk.run("queue", "delete", "orders").stderr
+    assert "orders was deleted" in desk.run("queue", "delete", "orders").stderr
     assert desk.json("queue", "list") == []
 
 

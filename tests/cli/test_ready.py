@@ -95,7 +95,7 @@ def test_the_standard_address_needs_no_option() -> None:
 
 
 def test_a_program_in_a_folder_is_tried_in_that_folder() -> None:
-    assert "try in this folder of another terminal:" in ready_text(FACTS, Http(), ".venv/bin/waypost")
+    assert "try in another terminal, in this folder:" in ready_text(FACTS, Http(), ".venv/bin/waypost")
     assert "try in another terminal:" in ready_text(FACTS, Http(), "/opt/waypost/bin/waypost")
 
 
@@ -118,7 +118,7 @@ def test_without_http_nothing_is_proposed() -> None:
     facts = {name: value for name, value in FACTS.items() if name != "http"}
     assert ready_text(facts, Http(enabled=False), "waypost").splitlines() == [
         "Queue manager SHOP is ready.",
-        "It accepts messages on 127.0.0.1:1801, and has no HTTP API. Press Ctrl-C to stop.",
+        "It accepts messages on 127.0.0.1:1801. The HTTP API is disabled. Press Ctrl-C to stop.",
     ]
 
 

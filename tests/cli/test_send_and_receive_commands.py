@@ -112,7 +112,7 @@ def test_messages_of_a_transaction_are_sent_together(desk: Desk) -> None:
 def test_a_message_that_the_queue_does_not_take_is_refused(desk: Desk) -> None:
     result = desk.run("send", "ledger", "--body", "x")
     assert result.exit_code == 1
-    assert "hint: send to a transactional queue with --transactional" in result.stderr
+    assert "hint: use --transactional for transactional queues only" in result.stderr
 
 
 @pytest.mark.parametrize("option", ["--sign", "--encrypt"])
@@ -132,7 +132,7 @@ def test_what_is_not_offered_yet_says_so(desk: Desk, option: str) -> None:
         (["send", "DIRECT=OS:HOST\\q,DIRECT=HTTP://host/msmq/q"], "messages over HTTP are not supported yet"),
         (["send", "DIRECT=IPX:12:34\\q", "--body", "x"], "Cannot open DIRECT=IPX:12:34\\q: IPX is not supported"),
         (["receive", "DIRECT=IPX:12:34\\q", "--timeout", "0"], "Cannot open DIRECT=IPX:12:34\\q: IPX is not supported"),
-        (["send", "orders", "--trace", "PUBLIC=00000000-0000-0000-0000-000000000001"], "tracing needs a directory"),
+        (["send", "orders", "--trace", "PUBLIC=00000000-0000-0000-0000-000000000001"], "tracing requires a directory"),
         (["queue", "create", "group", "--multicast", "234.1.1.1:8001"], "multicast is not supported yet"),
         (["queue", "set", "orders", "--multicast", "234.1.1.1:8001"], "multicast is not supported yet"),
     ],
@@ -229,16 +229,16 @@ def test_messages_as_json(desk: Desk) -> None:
 def test_an_empty_queue_ends_with_4(desk: Desk) -> None:
     result = desk.run("receive", "orders", "--timeout", "0.01")
     assert (result.exit_code, result.stdout) == (4, "")
-    assert result.stderr.splitlines()[0] == "No message came to orders in 0.01 seconds."
+    assert result.stderr.splitlines()[0] == "No message arrived in orders within 0.01 seconds."
     assert json.loads(desk.run("receive", "orders", "--timeout", "0", "--json").stdout) == []
-    assert "to orders in 1 second.\n" in desk.run("peek", "orders", "--timeout", "1").stderr
+    assert "in orders within 1 second.\n" in desk.run("peek", "orders", "--timeout", "1").stderr
 
 
 def test_fewer_messages_than_wanted_are_shown_and_end_with_4(desk: Desk) -> None:
     desk.manager.send("orders", "a")
     result = desk.run("receive", "orders", "--count", "2", "--timeout", "0")
     assert (result.exit_code, result.stdout) == (4, "a\n")
-    assert "Only 1 message came to orders" in result.stderr
+    assert "Only 1 message arrived in orders" in result.stderr
 
 
 def test_follow_goes_on_until_nothing_comes(desk: Desk) -> None:

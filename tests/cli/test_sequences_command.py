@@ -48,7 +48,7 @@ def test_a_reset_says_which_messages_may_come_twice_and_asks(desk: Desk, monkeyp
     before = desk.json("sequence", "list")
     refused = desk.run("sequence", "reset", FAR)
     assert refused.exit_code == 1
-    assert f"arrive twice if the destination has accepted them: {', '.join(sent)}" in refused.stderr
+    assert f"arrive twice if the destination has already accepted them: {', '.join(sent)}" in refused.stderr
     assert "hint: add --yes" in refused.stderr
     assert desk.json("sequence", "list") == before
     for module in ("sequence", "asking"):

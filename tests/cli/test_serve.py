@@ -156,7 +156,7 @@ def test_a_port_that_is_taken_is_refused_with_a_sentence_and_a_hint(tmp_path: Pa
     assert result.exit_code == 1
     assert result.stderr == (
         f"TCP port {port} of {loopback(4)} is in use by another program.\n"
-        "hint: choose another --bind or port; port 0 takes a free one.\n"
+        "hint: choose another --bind or port. Port 0 means any free port.\n"
     )
 
 

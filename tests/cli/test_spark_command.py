@@ -90,8 +90,8 @@ def test_wrong_usage_is_told(arguments: list[str], sentence: str) -> None:
 
 
 def test_an_error_of_ours_in_a_worker_is_our_sentence_with_our_hint() -> None:
-    told = failure_of(Exception(TRACEBACK.format(error="QueueNotFound: there is no queue orders")), None)
-    assert told.sentence == "There is no queue orders."
+    told = failure_of(Exception(TRACEBACK.format(error="QueueNotFound: the queue orders does not exist")), None)
+    assert told.sentence == "The queue orders does not exist."
     assert told.hint.startswith("`waypost queue list`")
 
 
@@ -139,14 +139,14 @@ def test_what_spark_lacks_is_told_with_what_to_do() -> None:
 
 
 def broken(*_: object) -> NoReturn:
-    raise QueueNotFound("there is no queue orders")
+    raise QueueNotFound("the queue orders does not exist")
 
 
 def test_a_failing_verb_shows_a_sentence_and_leaves_no_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(common, "_session", broken)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    result = spark("inventory", "orders")
-    assert (result.exit_code, result.stderr.splitlines()[0]) == (1, "There is no queue orders.")
+    result = spark("inventory", "orders", "--engine", "spark")
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (1, "The queue orders does not exist.")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -64,9 +64,9 @@ def test_the_page_shows_listeners_and_troubles() -> None:
     )  # fmt: skip
     page = list(status_page(info))
     assert "  started   2026-01-01 00:00:00 UTC, 2 days 5 h ago" in page
-    assert "  messages  3.0 MiB, without a machine quota" in page
+    assert "  messages  3.0 MiB, no machine quota" in page
     assert "  http      [::1]:8181" in page
-    assert page[-2:] == ["TROUBLE: the disk is gone.", "`waypost doctor` says more."]
+    assert page[-2:] == ["TROUBLE: the disk is gone.", "`waypost doctor` shows more."]
 
 
 def test_sentences_explain_a_message(desk: Desk) -> None:
@@ -104,7 +104,7 @@ def test_a_daemon_for_this_computer_alone_is_well(tmp_path: Path) -> None:
         result = daemons.shell("waypost doctor", environment, tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
     assert "only this computer can reach this queue manager; --bind ADDRESS opens it to a network" in result.stdout
-    assert "so others need not find nobody-knows" in result.stdout
+    assert "so other computers do not need the name nobody-knows" in result.stdout
 
 
 def test_a_measurement_leaves_nothing_behind(desk: Desk) -> None:
@@ -168,7 +168,10 @@ def test_every_error_has_its_exit_code(error: WaypostError, code: int) -> None:
 
 def test_a_hint_fits_its_error() -> None:
     assert "purge messages" in failure(InsufficientResources("x")).hint
-    assert failure(LimitReached("x")).hint == "end or delete the ones you no longer need, or wait until they expire."
+    assert (
+        failure(LimitReached("x")).hint
+        == "close or delete the objects that you no longer need, or wait until they expire."
+    )
     assert "DIRECT=OS:host" in failure(UnsupportedFormatName("x")).hint
 
 
@@ -229,7 +232,7 @@ def test_a_verb_that_talks_to_no_daemon_takes_no_address() -> None:
 def test_a_token_on_the_command_line_is_warned_of_and_one_of_the_environment_is_not(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    warning = "warning: the value of --token shows in the list of processes; use WAYPOST_TOKEN instead.\n"
+    warning = "warning: the list of processes shows the value of --token; use WAYPOST_TOKEN instead.\n"
     assert desk.run("status", "--token", "t").stderr == warning
     assert desk.run("--token", "t", "status").stderr == warning
     monkeypatch.setenv("WAYPOST_TOKEN", "t")
@@ -238,7 +241,7 @@ def test_a_token_on_the_command_line_is_warned_of_and_one_of_the_environment_is_
 
 def test_an_error_is_a_sentence() -> None:
     assert failure(WaypostError("the queue is full")).sentence == "The queue is full."
-    assert failure(Timeout()).sentence == "The time to wait for a message is over."
+    assert failure(Timeout()).sentence == "No message arrived in time."
 
 
 @pytest.mark.parametrize(

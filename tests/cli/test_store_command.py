@@ -21,7 +21,7 @@ def test_a_backup_and_what_is_made_of_it(desk: Desk, tmp_path: Path) -> None:
     desk.manager.create_queue("orders").send("42 bolts")
     made = desk.run("store", "backup", str(tmp_path / "backup"))
     assert (made.exit_code, made.stdout) == (0, "")
-    assert f"{tmp_path}/backup has a backup of HOST from 2" in made.stderr
+    assert f"{tmp_path}/backup contains a backup of HOST from 2" in made.stderr
     info = desk.json("store", "restore", str(tmp_path / "backup"), str(tmp_path / "copy"), "--new-identity")
     assert info["backup_guid"] == desk.manager.guid
     assert info["guid"] != info["backup_guid"]
@@ -91,7 +91,10 @@ def test_wrong_usage_is_said(desk: Desk, tmp_path: Path) -> None:
     assert "--json needs a folder" in result.stderr
     result = desk.run("store", "restore", str(tmp_path / "backup"), str(tmp_path / "copy"))
     assert result.exit_code == 2
-    assert "--same-identity if the original queue manager is gone, otherwise --new-identity" in result.stderr
+    assert (
+        "--same-identity if the original queue manager will never start again, otherwise --new-identity"
+        in result.stderr
+    )
 
 
 def test_what_is_wrong_with_folders_is_said_with_a_hint(desk: Desk, tmp_path: Path) -> None:
@@ -99,8 +102,8 @@ def test_what_is_wrong_with_folders_is_said_with_a_hint(desk: Desk, tmp_path: Pa
     (tmp_path / "full/file").touch()
     for arguments, sentence in (
         (("backup", str(tmp_path / "full")), "full is not empty; name a new folder."),
-        (("backup", str(tmp_path / "new"), "--data", str(tmp_path / "full")), "full holds no store."),
-        (("restore", str(tmp_path / "full"), str(tmp_path / "new"), "--same-identity"), "it has no file"),
+        (("backup", str(tmp_path / "new"), "--data", str(tmp_path / "full")), "full does not contain a store."),
+        (("restore", str(tmp_path / "full"), str(tmp_path / "new"), "--same-identity"), "the file"),
         (("restore", str(tmp_path / "full/file"), str(tmp_path / "new"), "--same-identity"), "its end is missing."),
     ):
         result = desk.run("store", *arguments)
@@ -113,27 +116,30 @@ def test_what_is_wrong_with_folders_is_said_with_a_hint(desk: Desk, tmp_path: Pa
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("verify", "--data", "missing"), "/missing holds no store."),
+        (("verify", "--data", "missing"), "/missing does not contain a store."),
         (("verify", "--data", "x" * 300), "xxx: File name too long."),
-        (("verify", "--data", "file/data"), "/file/data holds no store."),
-        (("salvage", "missing", "new"), "/missing holds no store."),
+        (("verify", "--data", "file/data"), "/file/data does not contain a store."),
+        (("salvage", "missing", "new"), "/missing does not contain a store."),
         (("salvage", "x" * 300, "new"), "xxx: File name too long."),
-        (("salvage", "empty", "new"), "/empty has nothing to salvage: it holds no whole record of a store."),
-        (("salvage", "garbage", "new"), "/garbage has nothing to salvage: it holds no whole record of a store."),
+        (("salvage", "empty", "new"), "/empty has nothing to salvage: it contains no intact record of a store."),
+        (("salvage", "garbage", "new"), "/garbage has nothing to salvage: it contains no intact record of a store."),
         (("salvage", "garbage", "x" * 300), "xxx: File name too long."),
         (("salvage", "garbage", "full"), "/full is not empty; name a new folder."),
-        (("salvage", "garbage", "/"), "/ is a mount point, which a new folder does not replace; name a folder in it."),
+        (
+            ("salvage", "garbage", "/"),
+            "/ is a mount point, which a new folder cannot replace; name a folder inside it.",
+        ),
         (("backup", "new", "--data", "x" * 300), "xxx: File name too long."),
-        (("backup", "new", "--data", "empty"), "/empty holds no store: its file data.mdb is empty."),
+        (("backup", "new", "--data", "empty"), "/empty does not contain a store: its file data.mdb is empty."),
         (("backup", "x" * 300), f"Cannot use {{}}/{'x' * 300}: File name too long."),
         (("backup", "file"), "Cannot use {}/file: Not a directory."),
         (("restore", "missing", "new"), "Cannot read {}/missing: No such file or directory."),
         (("restore", "x" * 300, "new"), f"Cannot read {{}}/{'x' * 300}: File name too long."),
-        (("restore", "file", "x" * 300), f"Cannot make {{}}/{'x' * 300}: File name too long."),
-        (("restore", "file", "file"), "Cannot make {}/file: Not a directory."),
-        (("restore", "file", "missing/new"), "Cannot make {}/missing/new: No such file or directory."),
+        (("restore", "file", "x" * 300), f"Cannot create {{}}/{'x' * 300}: File name too long."),
+        (("restore", "file", "file"), "Cannot create {}/file: Not a directory."),
+        (("restore", "file", "missing/new"), "Cannot create {}/missing/new: No such file or directory."),
         (("restore", "file", "full"), "/full is not empty; name a new folder."),
-        (("restore", "file", "/"), "/ is a mount point, which a new folder does not replace; name a folder in it."),
+        (("restore", "file", "/"), "/ is a mount point, which a new folder cannot replace; name a folder inside it."),
     ],
 )
 def test_wrong_folders_are_a_sentence_and_leave_nothing(
@@ -153,7 +159,7 @@ def test_wrong_folders_are_a_sentence_and_leave_nothing(
     assert isinstance(result.exception, SystemExit), result.exception
     told, hint = result.stderr.splitlines()
     assert sentence.format(tmp_path) in told
-    assert told.startswith(("/", "Cannot use /", "Cannot read /", "Cannot make /"))
+    assert told.startswith(("/", "Cannot use /", "Cannot read /", "Cannot create /"))
     assert hint.startswith("hint: ")
     assert sorted(tmp_path.rglob("*")) == before
 

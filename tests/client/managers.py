@@ -77,7 +77,7 @@ class Beside:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._thread.join(30)
+        self._thread.join(60)
         assert not self._thread.is_alive(), "the other thread does not end"
 
     @property
@@ -92,7 +92,7 @@ class Beside:
 
 
 def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)

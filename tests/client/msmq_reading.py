@@ -20,7 +20,7 @@ OPEN, START, CANCEL, END = 2, 7, 8, 9
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     async def limited() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await work
 
     asyncio.run(limited())

@@ -320,7 +320,7 @@ def test_when_a_full_disk_has_room_again_everything_goes_on(tmp_path: Path) -> N
             orders = await manager.create_queue("orders")
             receiving = await soon(manager.queue("orders").receive(30))
             resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "data.mdb").stat().st_size, hard))
-            with pytest.raises(OutcomeUnknown, match="check whether it was done before you repeat it"):
+            with pytest.raises(OutcomeUnknown, match="check its effect before you repeat it"):
                 await asyncio.gather(*(orders.send(bytes(100_000)) for _ in range(20)))
             with pytest.raises(StoreFull):
                 await orders.send("x")
@@ -357,7 +357,7 @@ async def test_messages_are_leased(manager: aio.Manager) -> None:
     ended = await orders.lease(2, lease_s=0.1)
     while len([message async for message in orders.browse()]) != 2:
         await asyncio.sleep(0.01)
-    with pytest.raises(TransactionSequence, match="the lease of 2 messages is over"):
+    with pytest.raises(TransactionSequence, match="the lease of 2 messages has expired"):
         await ended.acknowledge()
     assert [message.abort_count for message in await orders.receive_many(5)] == [2, 1]
 

@@ -64,5 +64,7 @@ def test_what_follows_the_end_is_refused() -> None:
 
 def test_a_newer_format_is_refused_in_words() -> None:
     info = BackupInfo(INFO.name, INFO.guid, INFO.time, 1, "9.0", format=2)
-    with pytest.raises(StoreTooNew, match="the backup has format 2, and this Waypost knows formats up to 1"):
+    with pytest.raises(
+        StoreTooNew, match="the backup has format 2, but this version of Waypost supports only formats up to 1"
+    ):
         read(written(CONTENT, info))

@@ -88,7 +88,7 @@ def test_a_batch_is_staged_and_committed_once(manager: waypost.Manager, ledger: 
         (None, "operation must be a record of waypost.api like ListQueues(), not None"),
         (PlanRange, "operation must be a record of waypost.api"),
         (Operation(), "operation must be a record of waypost.api"),
-        (CancelReads(name="orders"), "cancel reads is an operation for the queue manager only"),
+        (CancelReads(name="orders"), "cancel reads is an internal operation of the queue manager"),
         (PlanRange(name=NUMBER), "invalid fields for plan range: Expected `str`, got `int` - at `$.name`"),
         (PlanRange(name="orders", parts=0), "Expected `int` >= 1 - at `$.parts`"),
         (ListBulkQueues(pattern=NUMBER), "Expected `str`, got `int` - at `$.pattern`"),

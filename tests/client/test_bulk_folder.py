@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import waypost
 from tests.crash.daemons import Daemon, loopback
@@ -77,7 +78,7 @@ def test_ranges_are_planned_as_in_a_daemon(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(NotAStore, match="holds no store"):
+    with pytest.raises(NotAStore, match="does not contain a store"):
         FolderReader(tmp_path / "nowhere")
     with waypost.open(tmp_path / "data", name="alpha") as manager:
         manager.create_queue("orders")
@@ -102,3 +103,44 @@ def test_a_damaged_message_is_left_out_with_a_warning(tmp_path: Path) -> None:
     ):
         assert bodies(folder, "orders") == [b"first message", b"third message"]
     assert path.read_bytes() == before
+
+
+def test_a_planned_range_is_read_without_a_queue_manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with waypost.open(tmp_path / "data", name="alpha") as manager:
+        plain, mixed = manager.create_queue("plain"), manager.create_queue("mixed")
+        plain.send_many([b"%d" % number for number in range(1000)])
+        for number in range(300):
+            mixed.send(b"%d" % number, priority=number % 3)
+        for _ in range(20):
+            mixed.receive(0)
+        short = manager.create_queue("short")
+        short.send(b"expires", time_to_be_received=3600)
+    with FolderReader(tmp_path / "data") as folder:
+        wanted = {}
+        for name in ("plain", "mixed", "short"):
+            plan = folder.plan(PlanRange(name=name))
+            middle = plan.bounds[-1] - 100 if name != "short" else plan.bounds[-1]
+            wanted[name] = ReadRange(name=name, after=3, up_to=middle, epoch=plan.epoch, max_messages=100)
+        slow = {name: rows(folder, replace(each, epoch="")) for name, each in wanted.items()}
+    assert [len(found) > 100 for found in slow.values()] == [True, True, False]
+    started = []
+    real = FolderReader._started
+    monkeypatch.setattr(FolderReader, "_started", lambda self: started.append(1) or real(self))  # type: ignore[func-returns-value]
+    with FolderReader(tmp_path / "data") as folder:
+        assert {name: rows(folder, wanted[name]) for name in ("plain", "mixed")} == {
+            name: slow[name] for name in ("plain", "mixed")
+        }
+        assert started == []
+        # A message that expires needs the clock of the queue manager.
+        assert rows(folder, wanted["short"]) == slow["short"]
+        assert started
+        with pytest.raises(QueueDeleted, match="was deleted"):
+            rows(folder, replace(wanted["plain"], epoch="6f3c9a50-0000-4000-8000-0123456789ab"))
+
+
+def rows(folder: FolderReader, wanted: ReadRange) -> list[tuple[int, bytes, bytes]]:
+    found: list[tuple[int, bytes, bytes]] = []
+    for frame in folder.read_all(wanted):
+        attributes = [bytes(frame.attributes[19 * at : 19 * at + 19]) for at in range(frame.count)]
+        found += zip(frame.numbers(), attributes, frame.each_packet(), strict=True)
+    return found

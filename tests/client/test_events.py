@@ -77,7 +77,7 @@ def test_a_large_message_comes_whole(orders: waypost.Queue) -> None:
 
 @pytest.mark.parametrize("since", [-1, 1 << 64, 1.5, True, "yesterday", "7", b"start"])
 def test_a_place_that_is_none_is_refused(orders: waypost.Queue, since: int) -> None:
-    with pytest.raises(InvalidParameter, match="since must be a Message, its lookup_id"):
+    with pytest.raises(InvalidParameter, match="since must be a Message, the lookup_id of a message"):
         orders.events(since)
 
 

@@ -266,7 +266,7 @@ def test_what_needs_a_queue_manager_is_refused() -> None:
     with pytest.raises(TransactionUsage, match="waypost serve"):
         host.send("orders", b"m", transaction=object())
     for name in ("journal", "dead_letter"):
-        with pytest.raises(InvalidParameter, match=f"{name} needs a local queue manager"):
+        with pytest.raises(InvalidParameter, match=f"{name} requires a local queue manager"):
             host.send("orders", b"m", **{name: True})
         with pytest.raises(InvalidParameter, match="a body must be bytes or text"):
             host.send("orders", 5, **{name: False})
@@ -357,7 +357,7 @@ def test_a_host_that_says_nothing_is_given_up_in_time() -> None:
         async with peer(say_nothing) as other, to(other, timeout=0.2) as host:
             error = await failure_of(host, b"m")
             assert type(error) is HostUnreachable
-            assert "opened no session within 0.2 s; nothing was sent" in str(error)
+            assert "did not open a session within 0.2 s; nothing was sent" in str(error)
 
     run(work())
 
@@ -373,7 +373,7 @@ def test_what_is_not_acknowledged_in_time_may_have_arrived() -> None:
             error = await failure_of(host, b"m")
             assert type(error) is NotAcknowledged
             assert (error.unknown, error.is_outcome_unknown) == ((0,), True)
-            assert "the message may have arrived or not" in str(error)
+            assert "it is unknown whether the message arrived" in str(error)
 
     run(work())
 
@@ -425,7 +425,7 @@ def test_an_error_tells_of_many_messages_which_ones_arrived() -> None:
             assert error.acknowledged == (0, 1, 2)
             assert set(error.unknown) >= {3, 4, 5}
             assert max(error.unknown) <= 6
-            assert f"of 10 messages 3 are acknowledged, {len(error.unknown)} may have arrived" in str(error)
+            assert f"of 10 messages, 3 are acknowledged, {len(error.unknown)} may have arrived" in str(error)
 
     run(work())
 
@@ -573,7 +573,7 @@ def test_a_host_with_the_identifier_of_the_sender_is_refused() -> None:
 
     async def work() -> None:
         async with peer(twin) as other, to(other, identifier=guid_text(GUID)) as host:
-            assert "has the identifier of this one" in str(await failure_of(host, b"m"))
+            assert "has the identifier of this queue manager" in str(await failure_of(host, b"m"))
 
     run(work())
 

@@ -142,7 +142,7 @@ def talking(data: bytes) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (b"", f"^{HERE} closed the connection without an answer, at port 22103: .* or does not serve RPC there$"),
+        (b"", f"^{HERE} closed the connection to port 22103 without an answer: .* or does not serve RPC on this port$"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", NO_RPC),
         (b"\x05\x00\x0c\x03" + bytes(12), NO_RPC),
         (b"\x05\x00\x02\x03\x10\0\0\0\x10\0\0\0\x01\0\0\0", NO_RPC),
@@ -153,7 +153,7 @@ def talking(data: bytes) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter
 def test_whatever_answers_at_the_port_is_an_error_with_a_sentence(answer: bytes, words: str) -> None:
     async def work() -> None:
         server = await asyncio.start_server(talking(answer), HERE, 22103)  # type: ignore[arg-type]
-        async with server, aio.msmq(HERE, rpc_port=22103, timeout=3) as host:
+        async with server, aio.msmq(HERE, rpc_port=22103, timeout=60) as host:
             with pytest.raises(errors.SessionRefused, match=words):
                 await host.queue("orders").receive(20)
 

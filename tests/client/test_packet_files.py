@@ -51,14 +51,14 @@ def test_a_transactional_queue_gets_all_or_nothing(
     first, *_, last = manager.import_messages(ledger, BytesIO(file.getvalue()))
     assert (first.first_in_transaction, last.last_in_transaction) == (True, True)
     monkeypatch.setattr(packet_files, "MAX_TRANSACTION_OPERATIONS", 2)
-    with pytest.raises(InvalidParameter, match="3 messages are too many for one transaction, which has at most 2"):
+    with pytest.raises(InvalidParameter, match="3 messages are too many for one transaction: the limit is 2"):
         manager.import_messages(ledger, BytesIO(file.getvalue()))
     assert ledger.info().message_count == 3
 
 
 @pytest.mark.parametrize("data", [b"no packet at all", bytes(40)])
 def test_a_file_of_something_else_is_refused(manager: waypost.Manager, orders: waypost.Queue, data: bytes) -> None:
-    with pytest.raises(InvalidParameter, match="the file holds something that is not a message"):
+    with pytest.raises(InvalidParameter, match="the file contains data that is not a message"):
         manager.import_messages(orders, BytesIO(data))
     assert manager.import_messages(orders, BytesIO()) == []
     assert orders.info().message_count == 0

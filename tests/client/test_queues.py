@@ -74,7 +74,7 @@ def test_a_queue_object_is_json_with_the_keys_of_the_command_line(orders: waypos
 
 
 def test_a_queue_is_there_once(manager: waypost.Manager, orders: waypost.Queue) -> None:
-    with pytest.raises(QueueExists, match=r"the queue HOST\\private\$\\Orders exists already"):
+    with pytest.raises(QueueExists, match=r"the queue HOST\\private\$\\Orders already exists"):
         manager.create_queue("Orders")
 
 
@@ -166,9 +166,9 @@ def test_a_deleted_queue_is_gone_and_another_can_take_its_name(manager: waypost.
 
 
 def test_queues_of_the_manager_itself_cannot_be_deleted_or_sent_to(manager: waypost.Manager) -> None:
-    with pytest.raises(InvalidParameter, match="is a journal or a queue of the system: applications cannot delete it"):
+    with pytest.raises(InvalidParameter, match="is a journal or a system queue, which applications cannot delete"):
         manager.delete_queue("system$;deadletter")
-    with pytest.raises(UnsupportedFormatName, match="is only for reading"):
+    with pytest.raises(UnsupportedFormatName, match="supports only reading"):
         manager.send("system$;deadletter", "x")
     with pytest.raises(AccessDenied, match="reserved for the queue manager"):
         manager.send("order_queue$", "x")

@@ -194,7 +194,7 @@ def test_a_look_is_repeated_when_the_connection_breaks() -> None:
 
 def test_a_send_is_not_repeated_and_its_outcome_is_said_to_be_unknown() -> None:
     with Fake(None, NO_QUEUES) as fake, waypost.connect(fake.url) as manager:
-        with pytest.raises(ConnectionLost, match="the daemon may have done the operation or not"):
+        with pytest.raises(ConnectionLost, match="it is unknown whether the daemon executed the operation"):
             manager.queue("orders").send("x")
         assert len(fake.requests) == 2
         # The next request goes on another connection.

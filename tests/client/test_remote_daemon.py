@@ -269,7 +269,7 @@ def test_a_forked_program_has_connections_of_its_own(manager: waypost.Manager, o
         assert os.waitpid(child, 0)[1] == 0
         orders.send("from both")
     """
-    subprocess.run([sys.executable, "-c", script, manager.url], check=True, timeout=30, env=os.environ)
+    subprocess.run([sys.executable, "-c", script, manager.url], check=True, timeout=60, env=os.environ)
     assert [message.text for message in orders.receive_many(9)] == ["from the parent", "from the child", "from both"]
 
 

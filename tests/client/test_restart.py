@@ -146,7 +146,7 @@ def test_what_can_be_no_size_is_refused(tmp_path: Path, size: int) -> None:
 
 def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear reader")
-    with pytest.raises(NotAStore, match="holds other files"):
+    with pytest.raises(NotAStore, match="contains other files"):
         opened(tmp_path)
     with pytest.raises(NotAStore, match="is not a folder"):
         opened(tmp_path / "letter.txt")
@@ -167,7 +167,7 @@ def test_a_store_of_the_largest_size_is_full_and_keeps_what_it_has(tmp_path: Pat
     sent: list[str] = []
     manager = opened(tmp_path, max_size=1 << 20)
     orders = manager.create_queue("orders")
-    with pytest.raises(StoreFull, match=r", which may have 1\.0 MB .* is nearly full: .* nothing was stored$"):
+    with pytest.raises(StoreFull, match=r", limited to 1\.0 MB .* is nearly full: .* nothing was stored$"):
         send_for_ever(orders, bytes(20_000), sent)
     with pytest.raises(StoreFull):
         orders.send(bytes(20_000))

@@ -250,8 +250,8 @@ def test_xml_in_utf_16_is_text(orders: waypost.Queue, body: bytes, body_type: in
         ({"time_to_be_received": -1}, "time_to_be_received must be a number of seconds"),
         ({"time_to_reach_queue": float("nan")}, "time_to_reach_queue must be a number of seconds"),
         ({"acknowledge": "yes", "admin_queue": "orders"}, "acknowledge must be one of none, pos-arrival"),
-        ({"acknowledge": "full-receive"}, "needs an admin_queue"),
-        ({"admin_queue": "orders"}, "needs acknowledge"),
+        ({"acknowledge": "full-receive"}, "requires an admin_queue"),
+        ({"admin_queue": "orders"}, "requires acknowledge"),
         ({"correlation_id": "12"}, "correlation_id must be the id of a message"),
         ({"correlation_id": b"12"}, "correlation_id must be the id of a message"),
         ({"app_tag": -1}, "app_tag must be a number from 0"),
@@ -259,7 +259,7 @@ def test_xml_in_utf_16_is_text(orders: waypost.Queue, body: bytes, body_type: in
         ({"body_type": "text"}, "body_type must be a number"),
         ({"extension": "text"}, "extension must be bytes, not str"),
         ({"trace": r"DIRECT=OS:x\private$\y"}, "PUBLIC=guid"),
-        ({"message_class": 0x1000}, "message_class must have no bits outside"),
+        ({"message_class": 0x1000}, "message_class must be within the bit mask"),
         ({"connector_type": "5"}, "connector_type must be a GUID"),
         ({"transaction": "mine"}, r"must come from manager.transaction\(\)"),
     ],
@@ -276,7 +276,7 @@ def test_a_value_that_cannot_be_is_refused_and_nothing_is_sent(
 def test_a_message_is_not_traced_without_a_directory(orders: waypost.Queue) -> None:
     trace = f"PUBLIC={GUID}"
     for send in (lambda: orders.send("x", trace=trace), lambda: orders.send_many(["x", "y"], trace=trace)):
-        with pytest.raises(UnsupportedFormatName, match="tracing needs a directory, and none is configured"):
+        with pytest.raises(UnsupportedFormatName, match="tracing requires a directory, and none is configured"):
             send()
     assert orders.info().message_count == 0
 
@@ -300,7 +300,7 @@ def test_a_queue_that_is_reached_by_ipx_is_not_opened(manager: waypost.Manager, 
         with pytest.raises(UnsupportedFormatName, match=refused):
             read(0)
     for address in ("00000012", "12:34:56", "host:1"):
-        with pytest.raises(IllegalFormatName, match="is not a network number and a host number"):
+        with pytest.raises(IllegalFormatName, match="is not a network number, a colon and a host number"):
             manager.send(f"DIRECT=IPX:{address}\\q", "x")
     assert (manager.outgoing_queues(), orders.info().message_count) == ([], 0)
 
@@ -366,7 +366,7 @@ def test_what_no_packet_can_carry_is_refused(orders: waypost.Queue) -> None:
     with pytest.raises(LabelTooLong):
         orders.send("x", label="l" * 250)
     with pytest.raises(
-        InvalidParameter, match=r"5000000 bytes, and a whole message may have at most 4194304 .* in parts"
+        InvalidParameter, match=r"5000000 bytes, but a whole message may have at most 4194304 .* in parts"
     ):
         orders.send(bytes(5_000_000))
     with pytest.raises(WaypostError, match="PacketSize"):

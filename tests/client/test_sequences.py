@@ -57,7 +57,7 @@ def test_no_reset_begins_a_sequence_that_another_has_begun(manager: waypost.Mana
 def test_nothing_is_reset_that_is_not_named(manager: waypost.Manager, ledger: waypost.Queue) -> None:
     assert manager.reset_sequences(queue=ledger).sequences == 0
     assert manager.reset_sequences(older_than=0).sequences == 0
-    with pytest.raises(InvalidParameter, match="a reset needs at least one of queue, source, address and age"):
+    with pytest.raises(InvalidParameter, match="a reset requires at least one of queue, source, address and age"):
         manager.reset_sequences()
     with pytest.raises(InvalidParameter, match="'nobody'"):
         manager.reset_sequences(source="nobody")
@@ -68,5 +68,5 @@ def test_nothing_is_reset_that_is_not_named(manager: waypost.Manager, ledger: wa
     with pytest.raises(QueueNotFound):
         manager.reset_sequences(queue="none")
     send(manager, "1")
-    with pytest.raises(InvalidParameter, match="source, address and age do not apply to it"):
+    with pytest.raises(InvalidParameter, match="it does not support source, address and age"):
         manager.reset_sequences(queue=FAR, older_than=5)

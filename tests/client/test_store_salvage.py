@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from random import Random
@@ -13,6 +12,7 @@ import pytest
 import waypost
 from tests.damage.cases import Pristine
 from tests.damage.folders import anatomy, inventory, make_folder, stored_keys
+from tests.forks import run
 from tests.store.disks import small_disk
 from tests.upgrade.test_upgrade import FOLDERS
 from waypost.client.storage import salvage_moment
@@ -217,13 +217,14 @@ def test_a_salvage_that_breaks_off_leaves_nothing(
 
 def test_the_command_reports_by_queue(pristine: Pristine, folder: Path, tmp_path: Path) -> None:
     destroy(folder, 0, 1)
-    command = [sys.executable, "-m", "waypost.cli", "store", "salvage", str(folder), str(tmp_path / "new"), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    command = ("waypost.cli", "store", "salvage", str(folder), str(tmp_path / "new"), "--json")
+    done = run(*command, timeout=120)
+    assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["brought_back"] == len(pristine.keys)
     assert report["missing"] == 0
     assert f"waypost serve --data {tmp_path / 'new'}" in done.stderr
-    again = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    again = run(*command, timeout=120)
     assert again.returncode == 1
     assert "is not empty; name a new folder" in again.stderr
     assert "hint:" in again.stderr

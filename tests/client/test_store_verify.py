@@ -13,6 +13,7 @@ import pytest
 import waypost
 from tests.damage.cases import Pristine
 from tests.damage.folders import anatomy, make_folder
+from tests.forks import run
 from waypost import aio
 from waypost.api.records import record_of
 from waypost.api.status import StoreReport
@@ -181,18 +182,18 @@ def test_the_asynchronous_side_does_the_same(tmp_path: Path) -> None:
 
 
 def test_the_command_says_what_is_wrong_and_what_to_type(pristine: Pristine, folder: Path) -> None:
-    command = [sys.executable, "-m", "waypost.cli", "store", "verify", "--data", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    command = ("waypost.cli", "store", "verify", "--data", str(folder))
+    done = run(*command, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Everything is whole." in done.stdout
     with (folder / "data.mdb").open("r+b") as data:
         data.seek(pristine.anatomy.roots["messages"] * 4096)
         data.write(bytes(4096))
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False, timeout=120)
+    done = run(*command, "--json", timeout=120)
     assert done.returncode == 1
     assert json.loads(done.stdout)["is_whole"] is False
     assert f"waypost store salvage {folder} NEW" in done.stderr
-    nothing = subprocess.run([*command[:-1], "/nowhere"], capture_output=True, text=True, check=False, timeout=120)
+    nothing = run(*command[:-1], "/nowhere", timeout=120)
     assert nothing.returncode == 1
     assert "hint: name the data folder" in nothing.stderr
 

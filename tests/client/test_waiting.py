@@ -241,8 +241,8 @@ with waypost.open(sys.argv[1]) as manager:
 def test_a_forked_child_cannot_use_the_manager_and_does_no_harm(tmp_path: Path) -> None:
     done = run(FORKED, str(tmp_path))
     child, parent = done.stdout.splitlines()
-    assert child.startswith("the queue manager belongs to process ")
-    assert child.endswith(", which forked this one; open another folder here")
+    assert child.startswith("the queue manager belongs to the parent process ")
+    assert child.endswith("; open another folder in this process")
     assert parent == "x"
 
 
@@ -292,6 +292,6 @@ with waypost.open(sys.argv[1]) as manager:
 def test_an_interruption_in_the_middle_of_the_work_stops_it_and_nothing_half_done_is_written(tmp_path: Path) -> None:
     done = run(BROKEN, str(tmp_path))
     assert done.stdout.splitlines() == [
-        "the queue manager was interrupted in the middle of its work; close it and open it again",
+        "the queue manager was interrupted during an operation; close it and open it again",
         "a b",
     ], done.stderr

@@ -61,6 +61,9 @@ class Messages:
 
     hold_all = put_all
 
+    def put_packets(self, queue: int, lookup_ids: range, head: bytes, packets: Sequence[bytes]) -> None:
+        raise NotImplementedError
+
     def get_all(self, queue: int, lookup_ids: Sequence[int]) -> list[Message]:
         return [self.get(queue, lookup_id) for lookup_id in lookup_ids]
 

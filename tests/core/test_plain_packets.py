@@ -102,7 +102,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("must be 0 to 7", {"priority": 8}),
     ("must be 0 to 7", {"priority": -1}),
     ("a reserved bit is set", {"delivery_guarantee": 4}),
-    ("DM is not 0 or 1", {"delivery_guarantee": 2}),
+    ("DM must be 0 or 1", {"delivery_guarantee": 2}),
     ("must be recoverable, not express", {"delivery_guarantee": DEFAULTS.delivery_guarantee}),
     ("QueueManagerAddress", {"destination_queue_format_name": PublicFormatName(OTHER)}),
     ("QueueManagerAddress", {"destination_queue_format_name": PrivateFormatName(NULL_GUID, 1)}),
@@ -123,10 +123,10 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("does not fit", {"transactional_message_sequence_identifier": TxSequenceId(0, 1 << 32)}),
     ("does not fit", {"correlation_identifier": MessageIdentifier(OTHER, 1 << 32)}),
     ("does not fit", {"message_class": 1 << 16}),
-    ("more than 249", {"label": "x" * 250}),
-    ("a null before its end", {"label": "a\0b"}),
-    ("a null before its end", {"destination_queue_format_name": odd_name("a\0b")}),
-    ("does not fit 16 bits", {"destination_queue_format_name": odd_name("q" * 0x8000)}),
+    ("at most 249", {"label": "x" * 250}),
+    ("a null before the end", {"label": "a\0b"}),
+    ("a null before the end", {"destination_queue_format_name": odd_name("a\0b")}),
+    ("does not fit into 16 bits", {"destination_queue_format_name": odd_name("q" * 0x8000)}),
     ("PacketSize", {"body": bytes(MAX_PACKET_SIZE)}),
 ]
 

@@ -116,9 +116,12 @@ TestPositions.settings = settings(max_examples=60, stateful_step_count=30)
 class OneByOne(PositionList):
     """The same for several positions, one after the other."""
 
-    def insert_all(self, lookup_ids: Sequence[int], state: PositionState, tags: Sequence[int] = ()) -> None:
-        for lookup_id, tag in zip(lookup_ids, tags or [0] * len(lookup_ids), strict=True):
-            self.insert(lookup_id, state, tag)
+    def insert_all(
+        self, lookup_ids: Sequence[int], state: PositionState, tags: Sequence[int] = (), sizes: Sequence[int] = ()
+    ) -> None:
+        none = [0] * len(lookup_ids)
+        for lookup_id, tag, size in zip(lookup_ids, tags or none, sizes or none, strict=True):
+            self.insert(lookup_id, state, tag, size)
 
     def lock_all(self, lookup_ids: Iterable[int]) -> None:
         for lookup_id in lookup_ids:

@@ -369,7 +369,7 @@ def test_the_destination_is_one_queue_and_one_of_the_several() -> None:
         serialize_message_to_buffer(message)
     message = plain()
     message.destination_multi_queue_format_name = (PRIVATE,)
-    with pytest.raises(EncodeError, match="not among the multiple destinations"):
+    with pytest.raises(EncodeError, match="is not one of the destinations"):
         serialize_message_to_buffer(message)
     message.destination_multi_queue_format_name = (DIRECT, several)
     with pytest.raises(UnsupportedFormatName):

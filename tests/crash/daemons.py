@@ -5,7 +5,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +12,9 @@ from pathlib import Path
 from typing import Final, Self
 
 import waypost
+from tests.forks import ROOT as ROOT
+from tests.forks import Forked, start
 
-ROOT: Final = Path(__file__).resolve().parents[2]
 TRANSFER_PORT: Final = 1801
 PING_PORT: Final = 3527
 HTTP_PORT: Final = 8181
@@ -49,7 +49,8 @@ class Daemon:
         self.settings = list(settings)
         self.folder = place / name
         self._log = place / f"{name}.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Forked | subprocess.Popen[bytes] | None = None
+        self._clients: list[waypost.Manager] = []
 
     def __enter__(self) -> Self:
         return self
@@ -71,12 +72,9 @@ class Daemon:
         assert not self.is_up, f"{self.name} runs already"
         words = [word for setting in self.settings for word in ("--set", setting)]
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "waypost.cli", "serve", "--data", str(self.folder), "--name", self.name),
-                    *("--bind", self.address, "--http-port", str(HTTP_PORT), *words),
-                ],
-                cwd=ROOT,
+            self._process = start(
+                *("waypost.cli", "serve", "--data", str(self.folder), "--name", self.name),
+                *("--bind", self.address, "--http-port", str(HTTP_PORT), *words),
                 stdout=subprocess.PIPE,
                 stderr=log,
             )
@@ -113,6 +111,9 @@ class Daemon:
         code = self._process.wait(SECONDS)
         self._process.stdout.close()
         self._process = None
+        # A client looks whether a connection still stands if it has rested for half a second, and a start takes less.
+        for client in self._clients:
+            client._transport._close_idle()  # type: ignore[attr-defined]
         return code
 
     @contextmanager
@@ -125,7 +126,9 @@ class Daemon:
             self.start()
 
     def connect(self) -> waypost.Manager:
-        return waypost.connect(self.url)
+        client = waypost.connect(self.url)
+        self._clients.append(client)
+        return client
 
     def direct(self, queue: str) -> str:
         """The name of a private queue of this daemon for others."""

@@ -38,7 +38,7 @@ SIZES: Final = (60, 500, 3000, 20_000)
 LARGE_SIZE: Final = 400_000
 LARGE_ONES: Final = 40
 # Seconds that a message may seem locked after the death of its reader. The daemon itself would wait 300 for an end.
-SECONDS_TO_FREE: Final = 10.0
+SECONDS_TO_FREE: Final = 60.0
 
 
 @dataclass(slots=True)

@@ -83,7 +83,7 @@ def test_a_receive_that_is_undone_by_a_kill_is_found(story: Story) -> None:
     story.send("done", "b/1", to=PLAIN)
     story.receive("done", "b/1", at=PLAIN)
     story.receive("done", "b/1", at=PLAIN)
-    assert "what it took came again: ['b/1']" in story.problems
+    assert "messages that it took came again: ['b/1']" in story.problems
 
 
 def test_a_message_that_an_aborted_receive_swallows_is_found(story: Story) -> None:

@@ -70,7 +70,7 @@ class TransferHistory:
         for index, read in enumerate(reads):
             again = [name for name, place in read.took if last[place] > index]
             if read.outcome == "done" and again:
-                yield f"{label}: {read.name} was committed, and what it took came again: {again}"
+                yield f"{label}: {read.name} was committed, and messages that it took came again: {again}"
             if read.outcome == "undone" and len(again) < len(read.took) and not label.startswith(EXPRESS):
                 yield f"{label}: {read.name} was aborted, and only {again} of {read.took} came again"
             if read.outcome == "open":

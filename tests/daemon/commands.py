@@ -3,20 +3,18 @@
 import json
 import os
 import subprocess
-import sys
 import urllib.request
 from typing import Any
 
 from tests.crash.daemons import Daemon
+from tests.forks import run
 
 SECONDS = 60
 
 
 def waypost_of(daemon: Daemon, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A command that talks to the daemon."""
-    environment = os.environ | {"WAYPOST_URL": daemon.url}
-    command = [sys.executable, "-m", "waypost.cli", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS)
+    return run("waypost.cli", *arguments, env=os.environ | {"WAYPOST_URL": daemon.url}, timeout=SECONDS)
 
 
 def check_of(daemon: Daemon, name: str) -> dict[str, Any]:

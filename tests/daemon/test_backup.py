@@ -139,7 +139,7 @@ def test_a_second_backup_at_the_same_time_is_refused_in_words(
         assert refused.value.code == 409
         assert json.load(refused.value)["error"] == "BackupUnderWay"
         code, told = done("store", "backup", tmp_path / "third", "--data", daemon.folder)
-        assert (code, "hint: wait until it is finished." in told) == (1, True), told
+        assert (code, "hint: wait until the other backup is finished." in told) == (1, True), told
         assert not (tmp_path / "second").exists()
         assert not (tmp_path / "third").exists()
     finally:
@@ -174,7 +174,7 @@ def test_a_command_that_is_killed_leaves_nothing_that_looks_like_a_backup(
     assert os.listdir(tmp_path / "backup") == [PART]
     with pytest.raises(BackupError, match="is not a backup"):
         waypost.restore(tmp_path / "backup", tmp_path / "copy", new_identity=True)
-    with pytest.raises(BackupError, match=r"holds an unfinished backup, .*; delete an interrupted one"):
+    with pytest.raises(BackupError, match=r"contains an unfinished backup, .*; if it was interrupted, delete it"):
         manager.backup(tmp_path / "backup")
     # The daemon notices that nobody listens any more, and is free for the next.
     await_no_copier(daemon.folder)
@@ -266,5 +266,5 @@ def test_a_backup_that_takes_too_long_is_ended_in_words(tmp_path: Path) -> None:
         assert not (tmp_path / "backup").exists()
         with patience(SECONDS, "the log does not say it") as turns:
             for _ in turns:
-                if "longer than 0.5 seconds, store.backup_limit_s" in daemon.log:
+                if "longer than 0.5 seconds (store.backup_limit_s)" in daemon.log:
                     break

@@ -41,7 +41,7 @@ def test_a_peer_that_was_refused_too_often_has_to_wait_and_others_have_not() -> 
         assert guard.admit("10.0.0.1", 0) is None
         guard.left("10.0.0.1")
         guard.refused("10.0.0.1", 0)
-    assert guard.admit("10.0.0.1", 0) == "this peer was refused too often"
+    assert guard.admit("10.0.0.1", 0) == "this peer caused too many errors"
     assert guard.admit("10.0.0.2", 0) is None
     assert guard.admit("10.0.0.1", 10.0) is None
 
@@ -60,7 +60,7 @@ def test_a_peer_whose_refusals_are_long_ago_is_forgotten_first(monkeypatch: pyte
     guard.refused("10.0.0.2", 0)
     guard.refused("10.0.0.1", 60)
     guard.refused("10.0.0.3", 60)
-    assert guard.admit("10.0.0.1", 60) == "this peer was refused too often"
+    assert guard.admit("10.0.0.1", 60) == "this peer caused too many errors"
 
 
 def test_a_quarter_of_the_connections_is_for_peers_with_a_history() -> None:

@@ -1,13 +1,13 @@
 """A daemon on a damaged folder: a sentence and a special exit code, and never a loop of crashes."""
 
 import subprocess
-import sys
 from configparser import RawConfigParser
 from pathlib import Path
 
 import waypost
 from tests.crash.daemons import Daemon, loopback
 from tests.damage.folders import anatomy, make_folder
+from tests.forks import run
 from waypost.cli.program import DAMAGED
 from waypost.store.page_file import PageFile
 
@@ -22,11 +22,10 @@ def destroy(folder: Path, page: int) -> None:
 
 def serve(folder: Path) -> subprocess.CompletedProcess[str]:
     """A start that is expected to come to an end."""
-    command = [
-        *(sys.executable, "-m", "waypost.cli", "serve", "--data", str(folder), "--bind", loopback(7)),
+    return run(
+        *("waypost.cli", "serve", "--data", str(folder), "--bind", loopback(7)),
         *("--transfer-port", "0", "--ping-port", "0", "--rpc-port", "0", "--qm2qm-port", "0", "--http-port", "0"),
-    ]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    )
 
 
 def test_after_kill_9_damage_is_a_sentence_with_the_command_to_type(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 import waypost
 from tests.crash.daemons import SECONDS, Daemon, loopback
+from tests.forks import run
 
 # The exit code that says that another start will not help.
 DAMAGED = 65
@@ -49,13 +49,7 @@ def received(manager: waypost.Manager) -> list[str]:
 
 
 def command(daemon: Daemon, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "waypost.cli", "--url", daemon.url, *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS,
-    )
+    return run("waypost.cli", "--url", daemon.url, *words, timeout=SECONDS)
 
 
 @pytest.mark.parametrize("while_it_runs", [False, True])

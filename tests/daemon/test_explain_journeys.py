@@ -3,7 +3,6 @@
 import asyncio
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 import waypost
 from tests.crash.daemons import SECONDS, SHORT_TIMERS, Daemon, loopback, patience, start_all
+from tests.forks import run
 from waypost import aio
 
 
@@ -48,16 +48,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield Place(daemons, stack)
 
 
-def cli(daemon: Daemon, *words: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "waypost.cli", "--url", daemon.url, *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+def cli(daemon: Daemon, *words: str) -> subprocess.CompletedProcess[str]:
+    return run("waypost.cli", "--url", daemon.url, *words, timeout=SECONDS)
 
 
 def test_a_message_that_has_no_queue_there(place: Place) -> None:
     identifier = place.send("nowhere")
     here = place.here.explain(identifier)
-    assert f"was handed to {place.beta.address} at " in str(here)
-    assert "its queue reports neither acceptance nor refusal" in str(here)
+    assert f"was sent to {place.beta.address} at " in str(here)
+    assert "the destination reports neither acceptance nor refusal" in str(here)
     there = place.there.explain(identifier)
     assert not there.found
     assert f"came from {place.alpha.address} at " in str(there)

@@ -153,7 +153,7 @@ def test_operators_are_told_once_and_senders_at_the_ready_probe(alpha: Daemon) -
         assert get(alpha, "/health/ready?use=send")[0] == 503
         checks = {each["check"]: each for each in get(alpha, "/api/doctor")[1]["checks"]}
         assert not checks["disk"]["ok"]
-        assert "new messages are refused; receives go on" in checks["disk"]["message"]
+        assert "new messages are refused; receives continue" in checks["disk"]["message"]
         assert "is nearly full" in get(alpha, "/api/status")[1]["shortage"]
         assert any("is nearly full" in each for each in get(alpha, "/api/explain?queue=orders")[1]["sentences"])
         assert gauge(alpha, "waypost_store_reserve_bytes") >= MEGABYTE
@@ -244,7 +244,7 @@ def test_quotas_refuse_in_words_and_take_messages_again(tmp_path: Path) -> None:
             sent = fill_quota(orders, "quotas.machine_kb")
             code, ready = get(alpha, "/health/ready")
             assert (code, ready["status"]) == (200, "limited")
-            assert "of the 100 KB that this computer may hold" in ready["reason"]
+            assert "of the machine quota of 100 KB" in ready["reason"]
             assert get(alpha, "/health/ready?use=send")[0] == 503
             checks = {each["check"]: each for each in get(alpha, "/api/doctor")[1]["checks"]}
             assert not checks["quota"]["ok"]

@@ -248,7 +248,7 @@ def test_http_beyond_loopback_demands_a_token_and_tls() -> None:
     assert "token" in complaint(outside).sentence
     assert "TLS" in complaint(outside, "http.token=t").sentence
     assert "token" in complaint(outside, "http.allow_insecure=true").sentence
-    assert "need each other" in complaint("http.tls_cert=c").sentence
+    assert "only one of http.tls_cert and http.tls_key" in complaint("http.tls_cert=c").sentence
     assert loaded(outside, "http.token=t", "http.allow_insecure=true").http.bind == "0.0.0.0"
     assert loaded(outside, "http.token=t", "http.tls_cert=c", "http.tls_key=k").http.tls_key == "k"
     assert loaded(outside, "http.enabled=false").http.enabled is False

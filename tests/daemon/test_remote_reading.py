@@ -185,7 +185,7 @@ def test_a_private_name_leads_to_the_host_of_its_route(place: Place) -> None:
     assert name is not None
     assert name.startswith(f"PRIVATE={place.beta.guid}")
     assert place.alpha.queue(name).receive(0).text == "1"
-    with pytest.raises(QueueNotFound, match="whose host is not known here"):
+    with pytest.raises(QueueNotFound, match="and its host is unknown"):
         place.alpha.queue(r"PRIVATE=deadbeef-0000-4000-8000-000000000001\00000001").receive(0)
 
 

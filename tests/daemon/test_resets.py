@@ -15,11 +15,15 @@ from waypost.limits import RENUMBERED_PART
 MESSAGES = 40 * RENUMBERED_PART
 
 
-def kill_during_a_reset(daemon: Daemon, queue: str) -> str:
-    """The refusal of a second reset meanwhile. A reset that was over before anybody saw it is begun again."""
+def kill_during_a_reset(daemon: Daemon, queue: str) -> tuple[str, object]:
+    """The refusal of a second reset meanwhile, and when the sequence before it began.
+
+    A reset that was over before anybody saw it is begun again.
+    """
     with ThreadPoolExecutor(1) as pool, daemon.connect() as first, daemon.connect() as second:
         with patience(SECONDS, "a reset is seen under way") as turns:
             for _ in turns:
+                before = began(second, queue)
                 asked: Future[object] = pool.submit(first.reset_sequences, queue=queue)
                 while not asked.done():
                     try:
@@ -28,7 +32,7 @@ def kill_during_a_reset(daemon: Daemon, queue: str) -> str:
                         daemon.kill()
                         with pytest.raises(WaypostError):
                             asked.result(SECONDS)
-                        return str(error)
+                        return str(error), before
                 asked.result()
         raise AssertionError
 
@@ -36,6 +40,21 @@ def kill_during_a_reset(daemon: Daemon, queue: str) -> str:
 def began(manager: waypost.Manager, queue: str) -> object:
     (sequence,) = manager.sequences(direction="out", queue=queue)
     return sequence.time_stamp
+
+
+def is_begun_again(daemon: Daemon, queue: str, before: object) -> bool:
+    """When no reset is under way: whether the sequence is another one."""
+    with daemon.connect() as manager:
+
+        def is_over() -> bool:
+            try:
+                manager.reset_sequences(queue=queue, trial=True)
+            except ResetUnderWay:
+                return False
+            return True
+
+        until("no reset is under way", is_over)
+        return began(manager, queue) != before
 
 
 def test_a_reset_that_a_kill_interrupts_is_done_after_the_start_and_every_message_arrives_once(tmp_path: Path) -> None:
@@ -55,11 +74,16 @@ def test_a_reset_that_a_kill_interrupts_is_done_after_the_start_and_every_messag
                     bodies = [b"%d" % number for number in range(at, at + 1000)]
                     here.queue(queue).send_many(bodies, transaction=transaction)
             before = began(here, queue)
-        told = kill_during_a_reset(alpha, queue)
-        assert "is being reset: " in told
-        assert told.endswith("of its messages have new numbers")
-        alpha.start()
-        until("the reset is done", lambda: alpha.log.count("sequence reset"))
+        with patience(10 * SECONDS, "a kill comes when the store has the reset") as turns:
+            for _ in turns:
+                told, latest = kill_during_a_reset(alpha, queue)
+                assert "is being reset: " in told
+                assert told.endswith("of its messages have new numbers")
+                done = alpha.log.count("sequence reset")
+                alpha.start()
+                if is_begun_again(alpha, queue, latest):
+                    break
+        until("the log has the reset", lambda: alpha.log.count("sequence reset") == done + 1)
         with alpha.connect() as here:
             assert began(here, queue) > before  # type: ignore[operator]
             with here.transaction() as transaction:

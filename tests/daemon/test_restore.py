@@ -114,7 +114,7 @@ def test_a_clone_does_not_send_what_the_original_sends(pair: tuple[Daemon, Daemo
             back_up(alpha, tmp_path / "backup")
     code, told = done("store", "restore", tmp_path / "backup", tmp_path / "copy", "--new-identity")
     assert code == 0, told
-    assert "2 are in the dead-letter queues" in told
+    assert "2 are now in the dead-letter queues" in told
     with Daemon(tmp_path, "copy", loopback(33), *SHORT_TIMERS) as clone:
         clone.start()
         assert clone.guid != guid
@@ -185,7 +185,7 @@ def test_the_operator_says_which_queue_manager_it_is(backup: Path, tmp_path: Pat
     for options in ((), ("--same-identity", "--new-identity")):
         code, told = done("store", "restore", backup, tmp_path / "data", *options)
         assert code == 2
-        assert "give exactly one: --same-identity if the original queue manager is gone" in told
+        assert "exactly one is required: --same-identity if the original queue manager will never start again" in told
         assert not (tmp_path / "data").exists()
 
 
@@ -207,7 +207,7 @@ def test_a_restore_that_is_killed_leaves_nothing_that_opens(backup: Path, tmp_pa
         waypost.open(left)
     code, told = done("store", "restore", backup, tmp_path / "data", "--same-identity")
     assert code == 1
-    assert "another restore is running, or was interrupted; delete the folder then" in told
+    assert "another restore is running or was interrupted; if it was interrupted, delete the folder" in told
 
 
 def test_whenever_a_restore_is_killed_the_folder_is_whole_or_not_there(backup: Path, tmp_path: Path) -> None:

@@ -122,6 +122,6 @@ def test_doctor_misses_the_key_for_kerberos(tmp_path: Path, monkeypatch: pytest.
     run(loops()[-1], work)
     assert "users" not in checks
     assert not checks["rpc"].ok
-    assert "nobody can" in checks["rpc"].message
+    assert "neither users nor a Kerberos key" in checks["rpc"].message
     assert not checks["kerberos"].ok
     assert "KRB5_KTNAME" in checks["kerberos"].hint

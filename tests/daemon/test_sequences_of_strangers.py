@@ -3,7 +3,6 @@
 import json
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import pytest
 import waypost
 from tests.crash.daemons import SHORT_TIMERS, TRANSFER_PORT, Daemon, loopback, patience, start_all
 from tests.daemon.commands import metric
+from tests.forks import run
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.serialization import packet_of
@@ -121,13 +121,7 @@ def await_acknowledged(daemon: Daemon) -> None:
 
 
 def cli(daemon: Daemon, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "waypost.cli", "--url", daemon.url, *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS,
-    )
+    return run("waypost.cli", "--url", daemon.url, *words, timeout=SECONDS)
 
 
 def findings(daemon: Daemon, check: str) -> list[dict[str, Any]]:
@@ -215,7 +209,7 @@ def test_a_host_that_moves_goes_on_and_one_that_is_shut_out_is_let_in_again(tmp_
             assert (refused.returncode, "--yes" in refused.stderr) == (1, True)
             done = cli(beta, "sequence", "reset", "--address", stranger.address, "--yes", "--json")
             assert json.loads(done.stdout)["sequences"] == 1
-            assert "come twice" in done.stderr
+            assert "arrive twice" in done.stderr
             await_bodies(beta, "1", "forged", "2", "3", "4", "5")
             await_acknowledged(new)
 
@@ -361,4 +355,4 @@ def test_python_has_the_same_words(tmp_path: Path) -> None:
             assert (found.direction, found.queue, found.addresses) == ("in", "t", (alpha.address,))
             trial = manager.reset_sequences(source=alpha.guid, trial=True)
             assert (trial.sequences, len(list(manager.sequences("in")))) == (1, 1)
-            assert "come twice" in trial.warning
+            assert "arrive twice" in trial.warning

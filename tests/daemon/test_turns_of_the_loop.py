@@ -56,10 +56,10 @@ def watch_with(*turns: LoopTurn) -> LoopWatch:
 @pytest.mark.parametrize(
     ("seconds", "work", "is_ok", "said"),
     [
-        (0.05, 0.05, True, "nothing held up the daemon"),
-        (0.4, 0.4, True, "held up for 0.40 s by a purge"),
-        (3.0, 0.2, True, "0.20 s of that was work"),
-        (3.0, 2.9, False, "held up for 3.00 s by a purge"),
+        (0.05, 0.05, True, "the daemon was never busy"),
+        (0.4, 0.4, True, "busy with a purge for 0.40 s"),
+        (3.0, 0.2, True, "0.20 s of this was working time"),
+        (3.0, 2.9, False, "busy with a purge for 3.00 s"),
     ],
 )
 def test_doctor_warns_of_work_that_was_too_long(seconds: float, work: float, *, is_ok: bool, said: str) -> None:

@@ -6,7 +6,6 @@ table and key, and the start ends with the exit code that says that another one 
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 import waypost
 from tests.crash.daemons import SECONDS, Daemon, loopback
 from tests.damage.folders import ELSEWHERE
+from tests.forks import run
 from waypost.cli.program import DAMAGED
 from waypost.errors import StoreDamaged, StoreTooNew
 from waypost.store import keys
@@ -47,13 +47,7 @@ def rewrite(folder: Path, table: Table, key: bytes, change: Callable[[bytes], by
 
 
 def command(daemon: Daemon, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "waypost.cli", "--url", daemon.url, *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS,
-    )
+    return run("waypost.cli", "--url", daemon.url, *words, timeout=SECONDS)
 
 
 @pytest.fixture

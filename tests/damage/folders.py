@@ -1,8 +1,6 @@
 """A real data folder to damage, and what is in it."""
 
 import json
-import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 import waypost
+from tests.forks import run
 from waypost.store import keys
 from waypost.store.page_file import PageFile
 from waypost.store.pages import BIG, Node, run_length
@@ -69,13 +68,7 @@ class Look:
 
 def look(folder: Path) -> Look:
     """The same in another process, which LMDB may end."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.damage.looking", str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = run("tests.damage.looking", str(folder), timeout=120)
     if done.returncode < 0:
         return Look(signal=-done.returncode)
     return Look(**json.loads(done.stdout.splitlines()[-1])) if done.stdout else Look(error=done.stderr, signal=999)

@@ -337,7 +337,7 @@ def test_the_queue_manager_issues_one_certificate_for_each_user() -> None:
     assert decoded.serial_number == 2
     assert decoded.public_key() == key.public_key()
     assert second.user is user
-    with pytest.raises(DecodeError, match="not a certificate"):
+    with pytest.raises(DecodeError, match="must be a certificate"):
         InternalCertificate(b"something else", user)
     with pytest.raises(InvalidParameter, match="security identifier"):
         InternalCertificate(second.certificate, User())

@@ -53,8 +53,12 @@ async def test_a_queue_is_planned_and_read(api: Api) -> None:
     assert queue["last"] == queue["stable"] == queue["committed"] == 5
     assert abs(queue["oldest"] - time.time()) < 60
     plan = (await api.post(f"{ORDERS}/plan", {"parts": 2})).json()
-    ends = {"bounds": [0, 2, 5], "counts": [2, 3], "held_by": "", "behind": 0}
-    assert plan == {"epoch": queue["epoch"], **ends}
+    assert (plan["epoch"], plan["bounds"], plan["counts"]) == (queue["epoch"], [0, 2, 5], [2, 3])
+    assert sum(plan["sizes"]) == queue["bytes"]
+    assert (plan["held_by"], plan["behind"], plan["is_gone"], plan["oldest"]) == ("", 0, False, queue["oldest"])
+    ranges = [{"name": "orders", "after": 3}, {"name": "nowhere"}]
+    some, gone = (await api.post("/api/bulk/plan", {"ranges": ranges, "part_messages": 1})).json()["plans"]
+    assert (some["bounds"], gone["is_gone"]) == ([3, 4, 5], True)
     for after, up_to, expected in ((0, 2, ["0", "1"]), (2, 5, ["2", "3", "4"])):
         data = {"after": after, "up_to": up_to, "epoch": plan["epoch"]}
         response = await api.post(f"{ORDERS}/read", data)
@@ -167,7 +171,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("plan", {"after": -1}, "int` >= 0 - at `$.after"),
     ("plan", {"parts": 0}, "int` >= 1 - at `$.parts"),
     ("plan", {"locked": "maybe"}, "Invalid enum value 'maybe' - at `$.locked"),
-    ("plan", {"epoch": "old"}, "epoch must be empty or the GUID"),
+    ("plan", {"epoch": "old"}, "epoch must be empty or the epoch"),
     ("plan", {"until": 1}, "unknown field `until`"),
     ("read", {}, "missing required field `up_to`"),
     ("read", {"up_to": 1 << 56}, "<= 72057594037927935"),

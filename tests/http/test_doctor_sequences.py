@@ -53,7 +53,7 @@ def test_an_address_with_many_sources_of_one_message_is_named(
     (found,) = wrong(b)
     check, sentence, hint = found.check, found.message, found.hint
     assert check == "sources"
-    assert sentence == f"{peer.address} has sent one message each in the names of 4 sources; all are stored"
+    assert sentence == f"{peer.address} has sent one message for each of 4 sources; all of them are stored"
     assert f"waypost sequence reset --address {peer.address}" in hint
     b.crash_and_start()
     assert [found.check for found in wrong(b)] == ["sources"]
@@ -66,7 +66,10 @@ def test_a_sequence_that_is_refused_is_named_with_its_source_address_time_stamp_
     (found,) = wrong(b)
     sentence, hint = found.message, found.hint
     assert f"2 transactional messages of {guid_text(peer.guid)} from {peer.address}" in sentence
-    assert "the TimeStamp of its sequence is 2023-11-17T22:13:20Z, 3 days ahead of the clock here" in sentence
+    assert (
+        "the TimeStamp of its sequence is 2023-11-17T22:13:20Z, which is 3 days ahead of the clock of this computer"
+        in sentence
+    )
     assert sentence.endswith("transfer.max_sequence_ahead_s is 172800")
     assert "waypost sequence reset" in hint
 
@@ -80,7 +83,7 @@ def test_the_address_that_shuts_out_another_one_is_named(net: Net, b: Host) -> N
     (found,) = wrong(b)
     sentence, hint = found.message, found.hint
     assert f"from {moved.address}" in sentence
-    assert f"not above 2023-11-14T22:14:20Z of {stranger.address}" in sentence
+    assert f"not later than 2023-11-14T22:14:20Z of {stranger.address}" in sentence
     assert f"waypost sequence reset --address {stranger.address}" in hint
 
 
@@ -95,7 +98,7 @@ def test_an_end_that_was_forgotten_is_named_until_the_address_behind_it_is_reset
     (found,) = wrong(b)
     check, sentence, hint = found.check, found.message, found.hint
     assert check == "ended sequences"
-    assert sentence.startswith(f"2 ended sequences were forgotten of {guid_text(source.guid)} for ")
+    assert sentence.startswith(f"2 ended sequences were dropped for the source {guid_text(source.guid)} and ")
     assert sentence.endswith(f"copies of their messages from {away.address} would be accepted")
     assert f"waypost sequence reset --address {away.address}" in hint
     assert b.network.statistics.sequence_ends_forgotten == 2
@@ -139,6 +142,6 @@ def test_a_clock_that_is_behind_the_store_is_told(net: Net, b: Host) -> None:
     net.now = Now(net.now.monotonic, net.now.wall - 3 * DAY)
     (found,) = wrong(b)
     check, sentence = found.check, found.message
-    assert (check, "transfer.max_sequence_ahead_s does not apply" in sentence) == ("sequence clock", True)
+    assert (check, "transfer.max_sequence_ahead_s is not applied" in sentence) == ("sequence clock", True)
     b.crash_and_start()
     assert [found.check for found in wrong(b)] == ["sequence clock"]

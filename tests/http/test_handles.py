@@ -200,7 +200,7 @@ async def test_a_commit_in_doubt_is_never_called_committed(api: Api) -> None:
         assert (answer.status_code, answer.json()["error"]) == (500, "OutcomeUnknown")
         again = await api.post(f"/api/transactions/{CHOSEN}/commit")
         assert (again.status_code, again.json()["error"]) == (409, "TransactionSequence")
-        assert "maybe not on disk" in again.json()["message"]
+        assert "may not be on disk" in again.json()["message"]
     driver.unwritten = 0
 
 

@@ -39,14 +39,17 @@ SKIPPED = {"/api/store/backup", "/api/store/verification"}
 EXCEPTIONS = {
     "give either message=ID or queue=NAME": "one of two",
     "give either `messages`, or `like` and `bodies`": "one of two",
-    'the answer "ids" is for `like` and `bodies`': "one of two",
-    "`like` has what all `bodies` share": "two go together",
+    'the answer "ids" requires `like` and `bodies`': "one of two",
+    "`like` and `bodies` must be given together": "two go together",
+    "`varied` requires `like` and `bodies`": "two go together",
+    "`write` requires `run`": "two go together",
+    " is not one of the properties that may vary": "names",
     "lease_s and transaction are mutually exclusive": "one of two",
     "a peek does not accept lease_s, transaction": "one structure for receive and peek",
-    "begin_s needs the id of the transaction": "two go together",
+    "begin_s requires the id of the transaction": "two go together",
     "seek='": "`next`, `previous` and `current` go with a lookup_id",
-    "`after` and `up_to` belong together": "two go together",
-    "a reset needs at least one of queue, source, address and age": "one of several",
+    "`after` and `up_to` must be given together": "two go together",
+    "a reset requires at least one of queue, source, address and age": "one of several",
     " is not a name for a new queue": "names",
     "messages are sent to": "names",
     "cannot send to DIRECT=": "names: a queue that refuses messages",
@@ -110,6 +113,8 @@ def valid(schema: Any, name: str = "") -> st.SearchStrategy[Any]:
             return st.none()
         case {"type": "array", "items": items}:
             return st.lists(valid(items, name), min_size=schema.get("minItems", 0), max_size=3)
+        case {"type": "object", "additionalProperties": values} if "properties" not in schema:
+            return st.dictionaries(st.text(max_size=5), valid(values, name), max_size=2)
         case {"type": "object", "properties": properties}:
             required = set(schema.get("required", ()))
             kept = {key: valid(each, key) for key, each in properties.items()}

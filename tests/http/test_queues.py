@@ -81,7 +81,9 @@ async def test_what_does_not_work_yet_is_refused_in_words(api: Api) -> None:
     traced = {"messages": [{"trace": "PUBLIC=12345678-9abc-def0-1234-56789abcdef0"}]}
     sent = await api.post("/api/queues/orders/messages", traced)
     assert sent.status_code == 400
-    assert sent.json()["message"].endswith("cannot receive reports: tracing needs a directory, and none is configured")
+    assert sent.json()["message"].endswith(
+        "cannot receive reports: tracing requires a directory, and none is configured"
+    )
     for scheme in ("HTTP", "HTTPS"):
         sent = await api.post(f"/api/queues/DIRECT={scheme}:%2F%2Fhost%2Fmsmq%2Fq/messages", {"messages": [{}]})
         assert sent.status_code == 400

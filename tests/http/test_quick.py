@@ -121,7 +121,7 @@ async def test_a_request_behind_a_stream_of_events_ends_the_stream(api: Api) -> 
     await api.manager.create_queue("orders")
     reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
     writer.write(b"GET /api/queues/orders/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await reader.readuntil(b": nothing new\n\n\r\n")
         writer.write(send("bolts"))
         assert await reader.readuntil(b"0\r\n\r\n") == b"0\r\n\r\n"

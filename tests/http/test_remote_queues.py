@@ -287,7 +287,7 @@ def test_a_computer_that_nobody_knows_the_host_of_is_not_found(name: str, tmp_pa
         path = f"/api/queues/{name.format('deadbeef-0000-4000-8000-000000000001')}"
         refused = await api.post(f"{path}/receive", {})
         assert refused.status_code == 404
-        assert "whose host is not known here" in refused.json()["message"]
+        assert "and its host is unknown" in refused.json()["message"]
         assert "routing.routes" in refused.json()["hint"]
         assert (await api.get(f"/api/explain?queue={path.rpartition('/')[2]}")).status_code == 200
 
@@ -305,7 +305,7 @@ async def test_only_messages_of_a_queue_there_are_known(api: Api, network: Netwo
         assert refused.status_code == 404
         assert "is a queue of another computer" in refused.json()["message"]
     sentences = (await api.get("/api/explain?queue=DIRECT=OS:far%5Cprivate$%5Corders")).json()["sentences"]
-    assert any("The queue itself is at far" in sentence for sentence in sentences)
+    assert any("The queue is on the host far" in sentence for sentence in sentences)
 
 
 @pytest.mark.parametrize(

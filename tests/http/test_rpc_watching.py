@@ -88,7 +88,7 @@ def test_doctor_looks_at_the_users_file(tmp_path: Path) -> None:
             users.chmod(mode)
             found = checks(daemon)
             # With lines that are not right nobody is known.
-            assert ("privacy" if ":" in text else "nobody can") in found["rpc"]["message"]
+            assert ("privacy" if ":" in text else "neither users nor a Kerberos key") in found["rpc"]["message"]
             assert (found["users"]["ok"], found["users"]["hint"] == "") == (is_ok, is_ok)
             assert "secret" not in json.dumps(found)
         assert daemon.stop() == 0
@@ -101,7 +101,7 @@ def test_doctor_says_that_nobody_can_log_on(tmp_path: Path) -> None:
         daemon.start()
         found = checks(daemon)
         assert not found["rpc"]["ok"]
-        assert "must authenticate, and nobody can" in found["rpc"]["message"]
+        assert "must authenticate, but RPC has neither users nor a Kerberos key" in found["rpc"]["message"]
         assert (found["users"]["ok"], found["users"]["message"]) == (False, f"{users} has no users")
         users.write_text("CORP:alice:secret\n", encoding="utf-8")
         found = checks(daemon)

@@ -5,6 +5,7 @@ from typing import Any, TypeVar, cast
 
 from msgspec import UNSET
 from msgspec.structs import asdict
+from msgspec.structs import replace as changed
 
 from tests.node.rig import Rig, direct, letter
 from waypost.api.bulk import (
@@ -15,11 +16,15 @@ from waypost.api.bulk import (
     CommitStages,
     Committed,
     DropStages,
+    KeepClaim,
+    ListAllClaims,
     ListBatches,
     ListClaims,
     ReadClaim,
     ReturnClaim,
     Staged,
+    TakeClaim,
+    Taken,
 )
 from waypost.api.frames import Frame
 from waypost.api.operations import Operation
@@ -29,7 +34,7 @@ from waypost.core.stored_message import stored_message
 from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.node.bulk_writing import BulkWriting
 from waypost.node.committed_batches import BY_COLUMN
-from waypost.node.stages import Batch, Group
+from waypost.node.stages import FIRST_PLACE, Batch, Group, Place
 from waypost.wire.format_names import FormatName
 
 LEASE = 100.0
@@ -60,8 +65,21 @@ class BulkRig(Rig):
         claimed = cast("Claimed", self.done(self.claim_request(after, name, claim, **wish)))
         return claimed.number, claimed.count
 
+    def take(self, driver: str = "d", started: float = 1.0, asked: float = 2.0, **wish: Any) -> Taken:
+        wished = {"name": str(direct("orders")), "claim": "c", **wish}
+        return self.ask_for(TakeClaim(driver=driver, started=started, asked=asked, **wished))
+
+    def keep(self, term: int, name: str = "orders", claim: str = "c") -> None:
+        self.done(self.do(KeepClaim(name=str(direct(name)), claim=claim, term=term)))
+
     def read_claim(
-        self, number: int, places: range = range(100), name: str = "orders", claim: str = "c", max_bytes: int = 1 << 20
+        self,
+        number: int,
+        places: range = range(100),
+        name: str = "orders",
+        claim: str = "c",
+        max_bytes: int = 1 << 20,
+        **of: Any,
     ) -> Frame:
         wanted = ReadClaim(
             name=str(direct(name)),
@@ -70,11 +88,14 @@ class BulkRig(Rig):
             start=places.start,
             stop=places.stop,
             max_bytes=max_bytes,
+            **of,
         )
         return self.ask_for(wanted)
 
-    def claimed(self, number: int, places: range = range(100), name: str = "orders", claim: str = "c") -> list[str]:
-        packets = self.read_claim(number, places, name, claim).each_packet()
+    def claimed(
+        self, number: int, places: range = range(100), name: str = "orders", claim: str = "c", **of: Any
+    ) -> list[str]:
+        packets = self.read_claim(number, places, name, claim, **of).each_packet()
         return [stored_message(packet).label for packet in packets]
 
     def return_claim(self, name: str = "orders", claim: str = "c") -> int:
@@ -83,11 +104,14 @@ class BulkRig(Rig):
     def held(self, name: str = "orders") -> list[ClaimObject]:
         return self.ask_for(ListClaims(name=str(direct(name)))).claims
 
+    def held_anywhere(self) -> list[ClaimObject]:
+        return self.ask_for(ListAllClaims()).claims
+
     # Stages, known by the bytes of their GUIDs.
 
-    def stage_request(self, *groups: Group, lease_s: float = LEASE, **batch: Any) -> int:
+    def stage_request(self, *groups: Group, lease_s: float = LEASE, place: Place = FIRST_PLACE, **batch: Any) -> int:
         call = self.call()
-        BulkWriting(self.node).stage_groups(call, batch_of(**batch), groups, lease_s)
+        BulkWriting(self.node).stage_groups(call, batch_of(**batch), groups, lease_s, place)
         return call.request
 
     def stage(self, *labels: str, name: str = "ledger", **batch: Any) -> bytes:
@@ -105,8 +129,8 @@ class BulkRig(Rig):
         of = UNSET if batch is None else query_batch(batch)
         self.done(self.do(DropStages(stages=list(map(guid_text, stages)), batch=of)))
 
-    def commit_request(self, *stages: bytes, **batch: Any) -> int:
-        return self.do(commit_of(stages, batch_of(**batch)))
+    def commit_request(self, *stages: bytes, is_whole: bool = False, **batch: Any) -> int:
+        return self.do(changed(commit_of(stages, batch_of(**batch)), is_whole=is_whole))
 
     def commit_stages(self, *stages: bytes, **batch: Any) -> Committed:
         return cast("Committed", self.done(self.commit_request(*stages, **batch)))
@@ -115,6 +139,10 @@ class BulkRig(Rig):
         return self.ask_for(ListBatches(query=query)).batches
 
     # State.
+
+    @property
+    def staged_bytes(self) -> int:
+        return self.node.manager.positions.staged_bytes
 
     def seen(self, name: str = "orders") -> list[str]:
         """The labels of the messages that a reader could take now, in list order."""
@@ -135,10 +163,10 @@ class BulkRig(Rig):
 
 
 def batch_of(
-    batch: int = 0, query: str = "q", to: FormatName | str | None = None, run: bytes = NULL_GUID
-) -> Batch:  # fmt: skip
+    batch: int = 0, query: str = "q", to: FormatName | str | None = None, run: bytes = NULL_GUID, **rest: Any
+) -> Batch:
     """`to` is the short name of a queue, a format name, BY_COLUMN, or None."""
-    return Batch(query, batch, direct(to) if isinstance(to, str) and to != BY_COLUMN else to, run)
+    return Batch(query, batch, direct(to) if isinstance(to, str) and to != BY_COLUMN else to, run, **rest)
 
 
 def query_batch(batch: Batch) -> BatchOfQuery:
@@ -148,11 +176,14 @@ def query_batch(batch: Batch) -> BatchOfQuery:
         batch=batch.number,
         destination=UNSET if to is None else str(to),
         run="" if run == NULL_GUID else guid_text(run),
+        write=batch.write,
+        is_version=batch.is_version,
+        is_anonymous=batch.is_anonymous,
     )
 
 
-def commit_of(stages: Sequence[bytes], batch: Batch) -> CommitStages:
-    return CommitStages(**asdict(query_batch(batch)), stages=list(map(guid_text, stages)))
+def commit_of(stages: Sequence[bytes], batch: Batch, wait_s: float = 0.0) -> CommitStages:
+    return CommitStages(**asdict(query_batch(batch)), stages=list(map(guid_text, stages)), wait_s=wait_s)
 
 
 def group(*labels: str, name: str = "ledger") -> Group:

@@ -103,7 +103,7 @@ def test_queues_that_one_message_names_beyond_the_bound_are_counted_and_told(net
     (notice,) = [notice for notice in b.notices if notice.event == "acknowledgment refused"]
     assert notice.facts["peer"] == peer.address
     assert notice.facts["queue"] == str(names[MAX_ANSWER_QUEUES])
-    assert notice.facts["reason"] == f"a message gets acknowledgments in at most {MAX_ANSWER_QUEUES} queues"
+    assert notice.facts["reason"] == f"a message may have at most {MAX_ANSWER_QUEUES} administration queues"
 
 
 def test_only_queues_in_which_something_waits_count(
@@ -172,7 +172,7 @@ def test_one_for_which_there_is_no_room_is_told(net: Net, b: Host, peer: Peer) -
     b.receive("q")
     assert b.network.statistics.acks_refused == 1
     (notice,) = [notice for notice in b.notices if notice.event == "acknowledgment refused"]
-    assert notice.facts["reason"] == "it does not fit (queue_manager_quota_exceeded)"
+    assert notice.facts["reason"] == "the message does not fit (queue_manager_quota_exceeded)"
 
 
 # Attempts.
@@ -324,7 +324,7 @@ def test_an_administration_queue_over_http_gets_nothing_and_leaves_no_queue(net:
     ask(peer, "DIRECT=HTTP://192.0.2.7/msmq/private$/x")
     assert (b.bodies("q"), list(b.node.manager.collection.outgoing)) == (["m"], [])
     assert b.network.statistics.acks_refused == 1
-    assert "acknowledgments do not go over HTTP" in b.network.admin_acks.last_refusal
+    assert "acknowledgments over HTTP are not supported" in b.network.admin_acks.last_refusal
 
 
 def test_administration_acks_take_no_places_of_what_is_owed_to_another(

@@ -94,7 +94,7 @@ def test_an_address_without_a_place_is_refused_in_words_and_comes_again(
     assert a.bodies("q") == ["1", "2"]
     assert three.of(SessionAck) == []
     assert a.notices[-1].facts["reason"] == (
-        "messages from too many addresses are remembered now, and this address is new"
+        "the limit of known addresses is reached, and this address is new"
     )  # fmt: skip
     one.send(one.message(Q, "4"))
     assert a.bodies("q") == ["1", "2", "4"], "the others go on"

@@ -69,7 +69,7 @@ def test_a_message_that_a_transaction_has_received(rig: Rig) -> None:
     rig.begin()
     rig.done(rig.receive(options=IN_TX))
     assert f"The transaction {guid_text(TX)} has received it" in of_message(rig, message)
-    assert "1 of them held by transactions" in of_queue(rig)
+    assert "1 of them locked by transactions" in of_queue(rig)
 
 
 def test_a_message_that_a_transaction_has_sent(rig: Rig) -> None:
@@ -90,7 +90,7 @@ def test_a_message_that_a_purge_waits_for(rig: Rig) -> None:
     rig.begin()
     rig.done(rig.receive(options=IN_TX))
     rig.done(rig.purge())
-    assert "Its queue was purged while it was held" in of_message(rig, message)
+    assert "Its queue was purged while the message was locked" in of_message(rig, message)
 
 
 def test_a_message_with_aborted_readers_and_little_time(rig: Rig) -> None:
@@ -106,7 +106,7 @@ def test_a_message_with_aborted_readers_and_little_time(rig: Rig) -> None:
 def test_a_message_from_the_future(rig: Rig) -> None:
     message = rig.message(rig.send("a"))
     rig.now = replace(rig.now, wall=rig.now.wall - 3600)
-    assert ", which is in the future here" in of_message(rig, message)
+    assert ", which is in the future by the clock of this computer" in of_message(rig, message)
 
 
 def test_a_dead_letter_tells_what_its_class_means(rig: Rig) -> None:
@@ -123,7 +123,7 @@ def test_a_message_in_a_journal_was_received(rig: Rig) -> None:
     rig.modify("orders", journaling=True)
     message = rig.message(rig.send("a"))
     rig.done(rig.receive())
-    assert "was received from host\\private$\\orders, and its copy is in the journal of" in of_message(rig, message)
+    assert "was received from host\\private$\\orders. Its copy is in the journal of" in of_message(rig, message)
 
 
 def test_a_message_in_the_journal_of_its_sender_was_delivered(rig: Rig) -> None:
@@ -138,11 +138,11 @@ def test_a_message_that_was_here_and_one_that_never_was(rig: Rig) -> None:
     rig.done(rig.receive())
     explanation = explain_message(rig.node, message.identifier, rig.now)
     assert explanation.facts["found"] is False
-    assert "was sent from here and is no longer here" in said(explanation)
+    assert "was sent from this computer and is no longer on it" in said(explanation)
     unborn = MessageIdentifier(message.identifier.queue_manager_guid, 1_000_000)
-    assert "has not given out that number yet" in said(explain_message(rig.node, unborn, rig.now))
+    assert "has not sent a message with that number yet" in said(explain_message(rig.node, unborn, rig.now))
     foreign = MessageIdentifier(b"\x09" * 16, 1)
-    assert "either it has not arrived yet" in said(explain_message(rig.node, foreign, rig.now))
+    assert "Either it has not arrived yet" in said(explain_message(rig.node, foreign, rig.now))
 
 
 def test_a_message_on_its_way_to_another_computer(rig: Rig) -> None:
@@ -208,7 +208,7 @@ def test_a_message_that_has_arrived_and_waits_for_its_final_acknowledgment(rig: 
         rig.node.manager.writing.enqueue_message(rig.node.manager.awaiting_final_ack, kept, None, rig.now)
     told = of_message(rig, message)
     assert "has arrived at DIRECT=OS:far\\PRIVATE$\\orders.\nNo application has received it there yet" in told
-    assert "until its final acknowledgment comes" in told
+    assert "until its final acknowledgment arrives" in told
 
 
 def test_what_is_not_acknowledged(rig: Rig) -> None:
@@ -217,9 +217,9 @@ def test_what_is_not_acknowledged(rig: Rig) -> None:
     info.no_ack_count, info.no_read_count, info.resend_count = 3, 2, 1
     info.resend_time = int(rig.now.wall) + 30
     told = of_queue(rig, FAR)
-    assert "3 transactional messages were sent, and no order acknowledgment has come." in told
-    assert "They are sent again in 30 seconds; they were sent 1 time so far." in told
-    assert "2 transactional messages arrived and no application received them yet." in told
+    assert "3 transactional messages were sent, and no order acknowledgment has arrived." in told
+    assert "They are sent again in 30 seconds. They were sent 1 time so far." in told
+    assert "2 transactional messages arrived, and no application has received them yet." in told
 
 
 def test_quotas_are_told_when_they_are_nearly_used_up(rig: Rig) -> None:
@@ -228,7 +228,7 @@ def test_quotas_are_told_when_they_are_nearly_used_up(rig: Rig) -> None:
     rig.done(rig.send(letter("a", body=bytes(800))))
     assert "of its quota of 1 KB" in of_queue(rig)
     rig.node.manager.positions.quota = 1
-    assert "All queues together hold" in of_queue(rig)
+    assert "All queues together use" in of_queue(rig)
 
 
 def test_a_queue_with_readers(rig: Rig) -> None:

@@ -56,7 +56,7 @@ def refused(net: Net, host: Host, name: str, body: str = "m", /, **changes: Any)
     ("name", "changes", "reason", "sentence"),
     [
         (r"DIRECT=OS:a\private$\none", {}, Reason.NO_QUEUE, "this computer has no such queue"),
-        (Q, {"body": bytes(3000)}, Reason.QUEUE_QUOTA, "its queue is full"),
+        (Q, {"body": bytes(3000)}, Reason.QUEUE_QUOTA, "the queue is full"),
         (T, {}, Reason.TRANSACTIONAL, "a nontransactional message came to a transactional queue"),
         (Q, {"tx": TX}, Reason.TRANSACTIONAL, "a transactional message came to a nontransactional queue"),
         (
@@ -65,7 +65,7 @@ def refused(net: Net, host: Host, name: str, body: str = "m", /, **changes: Any)
             Reason.EXPIRED,
             "the message expired before it reached its queue",
         ),
-        (r"DIRECT=OS:a\system$;deadletter", {}, Reason.ACCESS, "the sender has no right"),
+        (r"DIRECT=OS:a\system$;deadletter", {}, Reason.ACCESS, "the sender does not have the right"),
     ],
 )
 def test_a_refused_message_is_told_counted_and_explained(
@@ -76,7 +76,7 @@ def test_a_refused_message_is_told_counted_and_explained(
     said = told(a, packet)
     assert f"Message {identifier(packet)} came from {peer.address} at " in said
     assert f"and was refused: {sentence}" in said
-    assert "Nothing sends it again" in said
+    assert "The message is not sent again" in said
     assert a.network.refusals.counts == {reason: 1}
     (notice,) = [each for each in a.notices if each.event in ("message rejected", "message discarded")]
     assert notice.facts["message"] == str(identifier(packet))
@@ -91,7 +91,7 @@ def test_a_message_that_there_is_no_room_for_comes_again_and_is_forgotten_when_i
     a.create("q")
     peer, packet = refused(net, a, Q, body=bytes(5000))
     said = told(a, packet)
-    assert "its messages do not fit into the quota" in said
+    assert "the messages do not fit into the quota" in said
     assert "Its sender keeps it and sends it again" in said
     assert a.network.refusals.counts == {Reason.MACHINE_QUOTA: 1}
     peer.connect(a)
@@ -152,8 +152,8 @@ def test_a_message_that_was_handed_over_says_to_whom_and_how_to_hear_more(net: N
     net.advance(30)
     assert b.bodies("q") == ["m"]
     said = told(a, last(a))
-    assert f"was handed to {b.address} at " in said
-    assert r"for DIRECT=OS:b\PRIVATE$\q; its queue reports neither acceptance nor refusal." in said
+    assert f"was sent to {b.address} at " in said
+    assert r"for DIRECT=OS:b\PRIVATE$\q; the destination reports neither acceptance nor refusal." in said
     assert "--ack full-reach-queue" in said
     facts = explain_message(a.node, last(a), net.now).facts
     assert [each["address"] for each in facts["handed_over"]] == [b.address]  # type: ignore[attr-defined]
@@ -206,8 +206,8 @@ def test_what_is_not_known_any_more_is_said_in_words(net: Net) -> None:
             a.send(r"DIRECT=OS:b\private$\q", letter("m"))
             identifiers.append(last(a))
             net.advance(2)
-    assert ["was handed to" in told(a, each) for each in identifiers] == [False, False, True, True]
-    assert "It is not among the messages that were handed to other hosts since" in told(a, identifiers[0])
+    assert ["was sent to" in told(a, each) for each in identifiers] == [False, False, True, True]
+    assert "It is not among the messages that were sent to other hosts since" in told(a, identifiers[0])
 
 
 def test_a_stranger_that_claims_an_outcome_is_named(net: Net) -> None:
@@ -221,7 +221,7 @@ def test_a_stranger_that_claims_an_outcome_is_named(net: Net) -> None:
     forged.properties.message_class = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
     forged.properties.correlation_id = sent.encode()
     peer.send(forged)
-    assert f"{peer.address} is not an address that the message was handed to" in told(a, sent)
+    assert f"The message was not sent to {peer.address}" in told(a, sent)
 
 
 # The memories.

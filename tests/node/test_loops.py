@@ -113,7 +113,7 @@ def test_one_that_has_expired_here_before_its_copy_comes_back_is_one_dead_letter
     relay.connect(a)
     relay.send(packet)
     assert a.classes(";deadletter") == [0x8002]
-    assert "it was sent from here, and its delivery is complete" in discarded(a)
+    assert "the message was sent from this computer, and its delivery is complete" in discarded(a)
 
 
 def test_a_transactional_message_stays_in_its_queue_and_ends_by_its_own_rules(net: Net, a: Host, r: Host) -> None:
@@ -174,7 +174,7 @@ def test_a_stranger_cannot_bring_anything_back(net: Net, a: Host, r: Host) -> No
         stranger.connect(a)
         stranger.send(in_the_name_of(a, stranger))
     assert a.bodies(";deadletter") == []
-    assert discarded(a) == ["it claims to be from here"] * 2
+    assert discarded(a) == ["the message claims to be from this computer"] * 2
     assert a.network.statistics.messages_rejected == before + 2
 
 
@@ -187,7 +187,7 @@ def test_a_number_that_was_never_given_out_is_not_believed(net: Net, a: Host, r:
     for ordinal in (0, a.node.manager.last_ordinal + 1):
         peer.send(in_the_name_of(a, peer, ordinal))
     assert a.bodies(";deadletter") == []
-    assert discarded(a) == ["it claims to be from here, but no message had its number"] * 2
+    assert discarded(a) == ["the message claims to be from this computer, but no message had its number"] * 2
 
 
 def test_a_transactional_message_that_was_never_sent_is_not_believed(net: Net, a: Host, r: Host) -> None:
@@ -198,4 +198,4 @@ def test_a_transactional_message_that_was_never_sent_is_not_believed(net: Net, a
     peer.connect(a)
     peer.send(in_the_name_of(a, peer, tx=(5, 1, 0)))
     assert a.network.statistics.messages_returned == 1
-    assert discarded(a) == ["it was sent from here, and its delivery is complete"]
+    assert discarded(a) == ["the message was sent from this computer, and its delivery is complete"]

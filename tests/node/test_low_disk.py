@@ -152,7 +152,7 @@ def test_the_machine_quota_refuses_in_words_until_there_is_room() -> None:
             assert "nothing was stored" in str(error)
     count = len(rig.queue().positions)
     (sentence,) = shortages(rig.node)
-    assert "of the 8 KB that this computer may hold (quotas.machine_kb)" in sentence
+    assert "of the machine quota of 8 KB (quotas.machine_kb)" in sentence
     rig.done(rig.receive())
     assert shortages(rig.node) == []
     rig.done(rig.send(letter("x", body=bytes(1500))))

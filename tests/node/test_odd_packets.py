@@ -158,7 +158,7 @@ def test_a_message_with_a_number_that_no_sequence_has_is_discarded_and_closes_no
     peer.send(packet, peer.message(T, "next", tx=(5, 1, 0)))
     assert a.bodies("t") == ["next"]
     assert a.network.statistics.packets_malformed == 1
-    assert {"its sequence number is invalid"} == {
+    assert {"the sequence number is invalid"} == {
         notice.facts["reason"] for notice in a.notices if notice.event == "message discarded"
     }
     net.advance(1)

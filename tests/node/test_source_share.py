@@ -53,7 +53,7 @@ def test_one_address_takes_its_share_of_the_quota_and_the_rest_is_for_others(net
     assert taken > 0
     assert a.node.manager.total_bytes <= 2048
     (reason,) = [notice.facts["reason"] for notice in a.notices if notice.event == "session closed"]
-    assert reason == f"messages from {greedy.address} use the whole share of one address (quotas.source_share)"
+    assert reason == f"messages from {greedy.address} use the full share of one address (quotas.source_share)"
     # Another address, and a program here, find room.
     other.connect(a)
     other.send(other.message(Q, "other"))

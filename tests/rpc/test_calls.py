@@ -37,7 +37,7 @@ def test_a_request_names_its_context_its_method_and_its_object() -> None:
 
 
 def test_a_request_that_ends_before_its_object_is_refused() -> None:
-    with pytest.raises(DecodeError, match="request at offset 0: the data ends 23 bytes"):
+    with pytest.raises(DecodeError, match="request at offset 0: the data ends after 23 bytes"):
         Request.decode(body(bytes(23), 3 | PFC_OBJECT_UUID))
 
 

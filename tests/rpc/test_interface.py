@@ -166,7 +166,7 @@ def test_the_gap_before_a_verification_trailer_may_stay_behind_a_stub(size: int)
 
 def test_more_than_a_gap_behind_a_stub_is_refused() -> None:
     stub = encode_request(EVERYTHING, everything(), NDR20)
-    with pytest.raises(DecodeError, match="4 bytes follow"):
+    with pytest.raises(DecodeError, match="4 extra bytes follow"):
         decode_request(EVERYTHING, stub + bytes(4), NDR20)
 
 

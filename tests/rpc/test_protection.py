@@ -143,7 +143,7 @@ def test_the_token_of_a_fragment_at_connect_means_nothing() -> None:
 )
 def test_a_fragment_of_another_package_level_or_context_is_refused(trailer: SecurityTrailer) -> None:
     fragment = Fragment(request(b"").header, request(b"").body, trailer, bytes(16))
-    with pytest.raises(AuthenticationFailed, match="a fragment is of auth_type"):
+    with pytest.raises(AuthenticationFailed, match="a fragment has auth_type"):
         protection(AuthLevel.INTEGRITY).unprotect(fragment)
 
 

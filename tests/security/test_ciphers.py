@@ -157,9 +157,9 @@ def test_level_1_has_keys_of_40_bits_level_3_of_128_and_level_5_those_of_aes(
     assert encryption.key_size == bits // 8
     short_keys = {5} if encryption == RC2_128 else set()
     for size in set(range(40)) - {bits // 8} - short_keys:
-        with pytest.raises(InvalidParameter, match=f"takes a key of {bits // 8} bytes, not {size}$"):
+        with pytest.raises(InvalidParameter, match=f"requires a key of {bits // 8} bytes, not {size}$"):
             seal_body(UserMessage(), encryption, bytes(size), BLOB)
-        with pytest.raises(DecryptionFailed, match=f"takes a key of {bits // 8} bytes, not {size}$"):
+        with pytest.raises(DecryptionFailed, match=f"requires a key of {bits // 8} bytes, not {size}$"):
             open_body(message_with(level, algorithm, bytes(16)), bytes(size))
     if encryption in OFFERED:
         seal_body(UserMessage(), encryption, bytes(bits // 8), BLOB)

@@ -193,7 +193,7 @@ def test_a_hash_that_the_platform_lacks_fails_the_authentication(algorithm: Hash
     try:
         found = digest(algorithm, b"abc").hex()
     except AuthenticationFailed as error:
-        assert str(error) == f"this computer has no {algorithm.name} to check a signature with"
+        assert str(error) == f"this computer does not support {algorithm.name}, which the signature uses"
         assert error.hresult is HResult.MQ_ERROR_FAIL_VERIFY_SIGNATURE_EX
     else:
         assert found == hexadecimal

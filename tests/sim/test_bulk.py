@@ -33,7 +33,7 @@ from waypost.sim.local.history import History
 from waypost.sim.local.simulation import LocalSimulation
 from waypost.sim.marks import Marks
 from waypost.sim.model.bulk import Known
-from waypost.sim.model.disk import BulkKey, Done, SavedBulk
+from waypost.sim.model.disk import BulkKey, Done, SavedBulk, SavedDone
 from waypost.sim.model.rows import Row, check_rows
 from waypost.sim.operations import Asked
 from waypost.sim.patches import Patch, patched
@@ -41,7 +41,7 @@ from waypost.sim.run import run_seed
 from waypost.sim.swarm import BulkLimits, draw
 from waypost.sim.violation import Violation
 from waypost.store import keys
-from waypost.store.bulk_records import CommitRecord, CommitsRecord
+from waypost.store.bulk_records import CommitRecord, DoneRecord
 from waypost.store.memory import MemoryStore
 from waypost.store.port import Batch as StoreBatch
 from waypost.store.port import Table
@@ -368,18 +368,18 @@ def test_a_batch_matches_one_without_a_destination() -> None:
 
 def test_the_store_has_the_commits_that_are_durable() -> None:
     store, batch = MemoryStore(), StoreBatch()
-    record = CommitsRecord(5, r"sim\private$\q1")
-    record.add(CommitRecord(1, b"r" * 16, b"d" * 16, 7), 128)
-    batch.put(Table.BULK, keys.commits_key("query", record.destination), record.encode())
+    record = DoneRecord("query", r"sim\private$\q1", 5, 5, [CommitRecord(1, b"r" * 16, b"d" * 16, 7)])
+    batch.put(Table.BULK, keys.done_key("query", record.destination), record.encode())
     store.submit(batch, 1)
     store.close()
     key, done = BulkKey(0, ("query", "q1")), Done(1, b"r" * 16, b"d" * 16, 7)
-    check_bulk_table(store, {key: (done,)})
+    check_bulk_table(store, {key: SavedDone((done,))})
     wrong: list[dict[BulkKey, SavedBulk]] = [
         {},
-        {key: (replace(done, run=bytes(16)),)},
-        {key: (done,), BulkKey(0, ("query", None)): (done,)},
-        {BulkKey(0, ("query", "q2")): (done,)},
+        {key: SavedDone((replace(done, run=bytes(16)),))},
+        {key: SavedDone((done,), ((1, bytes(16), bytes(16)),))},
+        {key: SavedDone((done,)), BulkKey(0, ("query", None)): SavedDone((done,))},
+        {BulkKey(0, ("query", "q2")): SavedDone((done,))},
     ]
     for due in wrong:
         with pytest.raises(Violation, match="is durable"):

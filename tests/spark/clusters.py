@@ -1,10 +1,11 @@
 """A cluster of Spark on loopback: a master and two workers of one core each, in separate processes."""
 
+import json
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -15,12 +16,32 @@ from tests.crash.daemons import ROOT, loopback, patience
 from waypost.spark.java import find_java, launcher_home
 
 MEMORY: Final = "512m"
-# Each query runs once or twice, so that code which is optimized in full comes too late.
-SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Each query runs once or twice, so that code which is optimized in full comes too late. Without such code Java takes
+# less room for the rest, and a thread searches it all the time for what to throw away.
+SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 PORT: Final = 7077
 WORKERS: Final = 2
 SECONDS: Final = 300
 TIMEOUT: Final = 900
+
+
+class Nodes:
+    """The workers of a cluster: processes that start executors."""
+
+    def __init__(self, start: Callable[[int], subprocess.Popen[bytes]]) -> None:
+        self._start: Final = start
+        self._running = [start(number) for number in range(WORKERS)]
+
+    @property
+    def processes(self) -> list[int]:
+        return [each.pid for each in self._running]
+
+    def revive(self) -> int:
+        """Start the workers again that have ended. Returns their number."""
+        ended = [number for number, each in enumerate(self._running) if each.poll() is not None]
+        for number in ended:
+            self._running[number] = self._start(number)
+        return len(ended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +51,11 @@ class Cluster:
     master: str
     settings: Mapping[str, str]
     environment: Mapping[str, str]
+    nodes: Nodes
+
+    @property
+    def settings_text(self) -> str:
+        return json.dumps(dict(self.settings))
 
     def command(self, url: str, verb: str, *words: str) -> str:
         """`waypost spark VERB` on the cluster. Returns what it printed."""
@@ -55,50 +81,59 @@ class Cluster:
 
 
 @contextmanager
-def cluster_in(place: Path) -> Iterator[Cluster]:
-    """It stops in the end. `place` gets its logs and the work of its executors."""
+def cluster_in(
+    place: Path, class_archive: Path | None = None, extra: Mapping[str, str] | None = None
+) -> Iterator[Cluster]:
+    """It stops in the end. `place` gets its logs and the work of its executors; `extra` joins its environment."""
+    options = SHORT_LIVED
+    if class_archive is not None:
+        options += f" -XX:SharedArchiveFile={class_archive} -Xshare:auto -Xlog:disable"
     address = loopback(240)
     url = f"spark://{address}:{PORT}"
     environment = {
         "JAVA_HOME": str(launcher_home(find_java())),
-        "SPARK_HOME": str(_home()),
+        "SPARK_HOME": str(spark_home()),
         "SPARK_DAEMON_MEMORY": MEMORY,
-        "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
+        "SPARK_DAEMON_JAVA_OPTS": options,
         "SPARK_LOCAL_IP": address,
         "SPARK_LOCAL_DIRS": str(place),
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
+        **(extra or {}),
     }
     settings = {
         "spark.driver.host": address,
         "spark.driver.bindAddress": address,
         "spark.driver.extraJavaOptions": SHORT_LIVED,
-        "spark.executor.extraJavaOptions": SHORT_LIVED,
+        "spark.executor.extraJavaOptions": options,
         "spark.executor.memory": MEMORY,
         "spark.executor.cores": "1",
         # Both executors, before the first task.
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{SECONDS}s",
     }
-    at = ("--host", address, "--webui-port", "0")
     processes: list[subprocess.Popen[bytes]] = []
 
-    def start(role: str, *words: str) -> None:
+    def start(role: str, host: str, *words: str) -> subprocess.Popen[bytes]:
         program = Path(environment["SPARK_HOME"], "bin/spark-class")
         kind = role.rstrip("0123456789")
-        with (place / f"{role}.log").open("wb") as log:
-            command = [str(program), f"org.apache.spark.deploy.{kind}.{kind.capitalize()}", *at, *words]
-            processes.append(
-                subprocess.Popen(command, cwd=place, env={**os.environ, **environment}, stdout=log, stderr=log)
-            )
+        at = ("--host", host, "--webui-port", "0")
+        command = [str(program), f"org.apache.spark.deploy.{kind}.{kind.capitalize()}", *at, *words]
+        surroundings = {**os.environ, **environment, "SPARK_LOCAL_IP": host}
+        with (place / f"{role}.log").open("ab") as log:
+            processes.append(subprocess.Popen(command, cwd=place, env=surroundings, stdout=log, stderr=log))
+        return processes[-1]
+
+    def start_worker(number: int) -> subprocess.Popen[bytes]:
+        folder = str(place / f"work{number}")
+        # Separate hosts for Spark: a speculative copy of a task never runs on the host of the first attempt.
+        host = loopback(241 + number)
+        return start(f"worker{number}", host, "--cores", "1", "--memory", MEMORY, "--work-dir", folder, url)
 
     try:
-        start("master", "--port", str(PORT))
+        start("master", address, "--port", str(PORT))
         _await_port(address, place / "master.log")
-        for number in range(WORKERS):
-            folder = str(place / f"work{number}")
-            start(f"worker{number}", "--cores", "1", "--memory", MEMORY, "--work-dir", folder, url)
-        yield Cluster(url, settings, environment)
+        yield Cluster(url, settings, environment, Nodes(start_worker))
     finally:
         # The master goes last, so that workers end their executors first.
         for process in reversed(processes):
@@ -110,8 +145,8 @@ def cluster_in(place: Path) -> Iterator[Cluster]:
                 process.wait()
 
 
-def _home() -> Path:
-    """The folder of Spark. The module is not loaded: the driver has a process of its own."""
+def spark_home() -> Path:
+    """The folder of Spark. The module is not loaded: the driver has a separate process."""
     spark = find_spec("pyspark")
     assert spark is not None
     assert spark.origin is not None

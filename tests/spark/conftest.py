@@ -72,5 +72,5 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture(scope="session")
 def cluster(class_archive: Path | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster_in(tmp_path_factory.mktemp("cluster")) as started:
+    with cluster_in(tmp_path_factory.mktemp("cluster"), class_archive) as started:
         yield started

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from importlib import import_module
 from itertools import pairwise
+from math import ceil
 
 import numpy as np
 from msgspec import UNSET
@@ -12,14 +14,19 @@ from waypost.api.bulk import (
     BulkQueue,
     Claim,
     Claimed,
+    KeepClaim,
+    PlanLimits,
     PlannedRange,
-    PlanRange,
+    PlanRanges,
+    RangeOfQueue,
     ReadClaim,
     ReadRange,
     RemoveRange,
+    TakeClaim,
+    Taken,
 )
 from waypost.arrow.packets import Packets
-from waypost.errors import MessageNotFound, QueueDeleted, QueueNotFound
+from waypost.errors import ClaimTaken, MessageNotFound, QueueDeleted, QueueNotFound
 
 BYTES_EACH = 10
 
@@ -32,6 +39,11 @@ class FakeQueue:
     unstable: int | None = None
     claim: str = ""
     part: int = 0
+    settled: int = 0
+    term: int = 0
+    driver: str = ""
+    asked: float = 0.0
+    leader: str = ""
     claimed: list[int] = field(default_factory=list)
 
     @property
@@ -47,6 +59,10 @@ class FakeOrigin:
         self.held = {name: FakeQueue() for name in names}
         self.gone: dict[str, list[int]] = {name: [] for name in names}
         self.seq = 0
+        # Number of plans that were asked for.
+        self.requests = 0
+        self.beats = 0
+        self.committed: dict[str, Sequence[int]] = {}
 
     def arrive(self, name: str, count: int = 1) -> None:
         for _ in range(count):
@@ -76,23 +92,53 @@ class FakeOrigin:
             oldest=0,
             held=int(queue.unstable is not None),
             held_s=0.0,
+            held_by="a stage" if any(number > queue.stable for number in queue.numbers) else "",
+            behind=sum(number > queue.stable for number in queue.numbers),
         )
 
-    def plan(self, wanted: PlanRange) -> PlannedRange:
-        queue, after = self._queue(wanted.name, wanted.epoch), wanted.after
-        end = queue.stable if wanted.up_to is UNSET else wanted.up_to
-        found = sorted(number for number in queue.numbers if after < number <= end)
+    def plan(self, wanted: PlanRanges) -> list[PlannedRange]:
+        self.requests += 1
+        found = {each.name: self._waiting(each) for each in wanted.ranges}
+        limits = [sum(map(len, found.values()))]
         if wanted.max_messages is not UNSET:
-            found = found[: wanted.max_messages]
+            limits.append(wanted.max_messages)
         if wanted.max_bytes is not UNSET:
-            found = found[: max(wanted.max_bytes // BYTES_EACH, 1)]
-        parts = min(wanted.parts, len(found))
+            limits.append(max(wanted.max_bytes // BYTES_EACH, 1))
+        shares = import_module("waypost.spark.offsets").shares
+        some = shares({name: len(numbers) for name, numbers in found.items()}, min(limits))
+        return [self._plan(each, wanted, found[each.name], some[each.name]) for each in wanted.ranges]
+
+    def _waiting(self, wanted: RangeOfQueue) -> list[int]:
+        try:
+            queue = self._queue(wanted.name, wanted.epoch)
+        except (QueueNotFound, QueueDeleted):
+            return []
+        end = queue.stable if wanted.up_to is UNSET else wanted.up_to
+        return sorted(number for number in queue.numbers if wanted.after < number <= end)
+
+    def _plan(self, wanted: RangeOfQueue, limits: PlanLimits, found: list[int], count: int) -> PlannedRange:
+        try:
+            queue = self._queue(wanted.name, wanted.epoch)
+        except (QueueNotFound, QueueDeleted):
+            return PlannedRange(epoch="", bounds=[wanted.after], counts=[], is_gone=True)
+        found = found[:count]
+        parts = min(limits.parts, len(found))
+        if limits.part_messages is not UNSET:
+            parts = max(parts, ceil(len(found) / limits.part_messages))
         edges = [len(found) * part // parts for part in range(parts + 1)] if parts else [0]
-        bounds = [after, *(found[edge - 1] for edge in edges[1:])]
-        behind = sum(number > end for number in queue.numbers) if wanted.up_to is UNSET else 0
+        bounds = [wanted.after, *(found[edge - 1] for edge in edges[1:])]
+        behind = sum(number > queue.stable for number in queue.numbers) if wanted.up_to is UNSET else 0
         counts = [b - a for a, b in pairwise(edges)]
-        held_by = "a stage" if behind else ""
-        return PlannedRange(epoch=queue.epoch, bounds=bounds, counts=counts, held_by=held_by, behind=behind)
+        return PlannedRange(
+            epoch=queue.epoch,
+            bounds=bounds,
+            counts=counts,
+            sizes=[each * BYTES_EACH for each in counts],
+            oldest=1 if counts else 0,
+            held=int(queue.unstable is not None),
+            held_by="a stage" if behind else "",
+            behind=behind,
+        )
 
     def seq_at(self, name: str, time: datetime) -> int:
         return max((number for number in self._queue(name, "").numbers if number < time.timestamp()), default=0)
@@ -108,33 +154,55 @@ class FakeOrigin:
         queue.numbers = [number for number in queue.numbers if number not in going]
         return len(going)
 
-    def claim(self, wish: Claim) -> Claimed:
-        self.settle(wish.name, wish.claim, wish.after, epoch=wish.epoch)
-        queue, most = self._queue(wish.name, wish.epoch), wish.max_messages
-        if not queue.claimed:
-            assert most
-            queue.claimed, queue.numbers = queue.numbers[:most], queue.numbers[most:]
-            queue.part = wish.after + 1
-        number = queue.part if queue.claimed else wish.after
-        return Claimed(number=number, count=len(queue.claimed), bytes=0, epoch=queue.epoch)
-
-    def settle(self, name: str, claim: str, after: int, *, epoch: str) -> None:
-        queue = self._queue(name, epoch)
-        if queue.claim != claim:
+    def take_claim(self, wish: TakeClaim) -> Taken:
+        """As long as the claim is not lost, there is one for each queue; another one gives its messages back."""
+        queue = self._queue(wish.name, wish.epoch)
+        if queue.claim != wish.claim:
             queue.numbers, queue.claimed = sorted(queue.claimed + queue.numbers), []
-            queue.claim = claim
-        if queue.claimed and queue.part <= after:
-            self.gone[name].extend(queue.claimed)
-            queue.claimed = []
+            queue.claim, queue.part, queue.settled, queue.term = wish.claim, 0, 0, 0
+        if queue.driver != wish.driver or wish.started >= queue.asked:
+            queue.term += 1
+            queue.driver, queue.asked, queue.leader = wish.driver, wish.asked, ""
+        return Taken(term=queue.term, settled=queue.settled, given=queue.part, is_held=bool(queue.claimed))
+
+    def keep_claim(self, wish: KeepClaim) -> None:
+        self._of_term(wish)
+        self.beats += 1
+
+    def claim(self, wish: Claim) -> Claimed:
+        queue, most = self._of_term(wish), wish.max_messages
+        queue.leader = queue.leader or wish.reader
+        if wish.after == queue.part and queue.leader == wish.reader:
+            self.gone[wish.name].extend(queue.claimed)
+            queue.claimed, queue.settled = [], queue.part
+            if queue.numbers[:most]:
+                queue.claimed, queue.numbers = queue.numbers[:most], queue.numbers[most:]
+                queue.part += 1
+        is_next = bool(queue.claimed) and queue.part > wish.after
+        number, count = (queue.part, len(queue.claimed)) if is_next else (wish.after, 0)
+        return Claimed(number=number, count=count, bytes=0, epoch=queue.epoch)
+
+    def give_back(self, name: str) -> None:
+        queue = self.held[name]
+        queue.numbers, queue.claimed = sorted(queue.claimed + queue.numbers), []
 
     def read_claim(self, wanted: ReadClaim) -> Iterator[Packets]:
-        queue = self._queue(wanted.name, wanted.epoch)
-        if (queue.claim, queue.part) != (wanted.claim, wanted.number):
+        queue = self._of_term(wanted)
+        if queue.part != wanted.number:
             raise MessageNotFound(f"part {wanted.number} is not claimed")
         yield from pages(wanted.name, queue.claimed[wanted.start : wanted.stop])
 
+    def batches(self, query: str) -> Sequence[int]:
+        return self.committed.get(query, ())
+
     def close(self) -> None:
         pass
+
+    def _of_term(self, wish: Claim | KeepClaim | ReadClaim) -> FakeQueue:
+        queue = self._queue(wish.name, wish.epoch)
+        if (queue.claim, queue.term) != (wish.claim, wish.term):
+            raise ClaimTaken(f"the term {wish.term} is over")
+        return queue
 
     def _queue(self, name: str, epoch: str) -> FakeQueue:
         if name not in self.held:

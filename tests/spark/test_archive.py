@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from pyspark.sql.pandas import types
 
     from waypost.spark.pipelines import archive as pipeline
+    from waypost.spark.pipelines import archive_writer as writer
     from waypost.spark.pipelines import archived as archiveds
     from waypost.spark.pipelines import delta, iceberg, manifest
 else:
+    writer = late("waypost.spark.pipelines.archive_writer")
     archiveds = late("waypost.spark.pipelines.archived")
     delta = late("waypost.spark.pipelines.delta")
     errors = late("pyspark.errors")
@@ -104,9 +106,10 @@ def test_a_batch_is_archived_once_wherever_a_run_ends(
     table, query = pipeline.table_of(path, kind), str(uuid4())
     first, second = manifest.Batch(query, 0), manifest.Batch(query, 1)
     pipeline.archive_batch(batch_of(spark, 1, 2), path, table, first)
-    for step in ("entries_of", "flush", "write_manifest"):
+    # After hidden files are written, after they have their names, and after the table has taken them over.
+    for module, step in ((writer, "_shown"), (pipeline, "flush"), (pipeline, "write_manifest")):
         with monkeypatch.context() as patch:
-            patch.setattr(pipeline, step, _crash)
+            patch.setattr(module, step, _crash)
             with pytest.raises(Crash):
                 pipeline.archive_batch(batch_of(spark, 3, 4), path, table, second)
         assert [seq for _, seq, _ in archived(spark, tmp_path)] == [1, 2], step
@@ -114,6 +117,7 @@ def test_a_batch_is_archived_once_wherever_a_run_ends(
     pipeline.archive_batch(batch_of(spark, 3, 4), path, table, second)
     # A batch that is archived is passed over, whatever comes with its number.
     pipeline.archive_batch(batch_of(spark, 9), path, table, second)
+    assert not [file.name for file in tmp_path.rglob(".part-*.parquet")]
     assert [seq for _, seq, _ in archived(spark, tmp_path)] == [1, 2, 3, 4]
     assert archiveds.verify(spark, path).collect() == []
     if kind != "parquet":
@@ -127,6 +131,8 @@ def test_an_archive_from_before_a_column_is_read_and_goes_on_with_it(
     path, query = str(tmp_path), str(uuid4())
     table = pipeline.table_of(path, kind)
     with monkeypatch.context() as patch:
+        # Earlier versions let Spark write the files, as for storage other than a disk.
+        patch.setattr(pipeline, "is_on_disk", lambda _: False)
         older = pa.schema([field for field in manifest.ARCHIVED if field.name != "label"])
         patch.setattr(pipeline, "MESSAGE", pa.schema([field for field in manifest.MESSAGE if field.name != "label"]))
         patch.setattr(iceberg, "ARCHIVED", older)
@@ -138,7 +144,12 @@ def test_an_archive_from_before_a_column_is_read_and_goes_on_with_it(
     found = archiveds.read_archive(spark, path).select("seq", "label").collect()
     assert {row.seq: row.label for row in found} == labels
     assert archiveds.verify(spark, path).collect() == []
-    if kind != "parquet":
+    digests = {row.batch: row.digest for row in manifest.noted(spark, path).collect()}
+    assert [digest.startswith("sha256:") for _, digest in sorted(digests.items())] == [False, True, True]
+    if kind == "parquet":
+        # Both give folders the same name.
+        assert len(list(tmp_path.glob("queue=*"))) == 1
+    else:
         rows = _table(path, kind).select(["seq", "label"]).to_pylist()
         assert {row["seq"]: row["label"] for row in rows} == labels
 

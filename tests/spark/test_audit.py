@@ -13,7 +13,7 @@ from tests.late import late
 from tests.spark.frames import BILLS, ORDERS, at, by_id, frame, message_id, sent, word
 from waypost.arrow.schema import DEFAULT
 from waypost.guid import guid_text
-from waypost.spark.pipelines.report import Table
+from waypost.spark.pipelines.report import Plot, Table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from waypost.spark.pipelines import audit, audit_report
     from waypost.spark.pipelines.audit import Rules
+    from waypost.spark.pipelines.report import Report
 else:
     audit = late("waypost.spark.pipelines.audit")
     audit_report = late("waypost.spark.pipelines.audit_report")
@@ -137,6 +138,24 @@ def test_the_report_tells_it_all(journal: DataFrame, words: DataFrame, tmp_path:
     assert [row[-2:] for row in tables["duplicated"].rows] == [[1, 2]]
     paths = made.write(tmp_path)
     assert "1 lost, 2 refused" in paths.html.read_text("utf-8")
+
+
+def test_a_receipt_does_not_count_as_the_time_to_reach_the_queue() -> None:
+    """A message may wait in its queue for days before it is received, and its sender asks for receipts only."""
+    journal = [sent(1), sent(2), sent(3, acknowledge=0x02)]
+    answers = [word(1, REACH, 2), word(2, REACH, 4), word(3, RECEIVE, 90_000)]
+
+    def told(first: int) -> Report:
+        """The report on the messages from this one on."""
+        tables = [pa.Table.from_pylist(rows[first:], schema=DEFAULT) for rows in (journal, answers)]
+        return audit_report.report(tables[0], tables[1], audit.Rules(now=at(100_000)))
+
+    made = told(0)
+    (reach,) = (figure for figure in made.figures if figure.name == "99% reach in")
+    assert (reach.value, reach.note) == (4.0, "half of them in 2 s")
+    only_receipts = told(2)
+    assert [figure.value for figure in only_receipts.figures if figure.name == "99% reach in"] == [None]
+    assert not [part for part in only_receipts.parts() if isinstance(part, Plot) and part.name == "reach"]
 
 
 def test_an_audit_of_nothing_says_so(spark: SparkSession, tmp_path: Path) -> None:

@@ -71,21 +71,28 @@ def test_a_schema_of_the_user_is_a_choice_of_columns(spark: SparkSession, daemon
     assert "a message has no column 'lable'; did you mean label?" in sentence(wrong.schema("lable string"))
 
 
-def test_a_range_is_chosen_by_numbers_and_filters(spark: SparkSession, daemon: Daemon, sent: str) -> None:
+def test_a_range_is_chosen_by_numbers(spark: SparkSession, daemon: Daemon, sent: str) -> None:
     seqs = numbers(reader(spark, daemon, queue=sent).load())
     some = reader(spark, daemon, queue=sent, startingOffsets=f'{{"{sent}": {seqs[9]}}}')
     assert numbers(some.option("endingOffsets", f'{{"{sent}": {seqs[19]}}}').load()) == seqs[10:20]
-    for pushdown in ("true", "false"):
-        where = f"seq > {seqs[39]} and seq <= {seqs[49]} and label like 'label%' and arrived_time > '2020-01-01'"
-        filtered = reader(spark, daemon, queue=sent, pushdown=pushdown).load().where(where)
-        assert numbers(filtered) == seqs[40:50]
-        # Whether Spark looks at the numbers itself.
-        in_plan = "seq#" in physical_plan(filtered).partition("Filter")[2].partition("\n")[0]
-        assert in_plan is (pushdown == "false")
 
 
-def physical_plan(frame: DataFrame) -> str:
-    return str(frame._jdf.queryExecution().executedPlan().toString())
+def test_filters_of_one_query_do_not_reach_the_next_one_of_the_same_frame(
+    spark: SparkSession, daemon: Daemon, sent: str
+) -> None:
+    frame = reader(spark, daemon, queue=sent).load()
+    seqs = numbers(frame)
+    assert frame.where(f"seq > {seqs[49]}").count() == 50
+    assert frame.count() == 100
+
+
+def test_messages_are_chosen_by_label_and_class(spark: SparkSession, daemon: Daemon, sent: str) -> None:
+    some = reader(spark, daemon, queue=sent, labelPattern="l*5", classes="normal,report", columns="label, seq")
+    frame = some.load()
+    assert frame.columns == ["label", "seq"]
+    assert [row.label for row in frame.collect()] == ["label 5"] * 50
+    assert reader(spark, daemon, queue=sent, classes="nack_q_deleted").load().count() == 0
+    assert "the option columns and a schema are mutually exclusive" in sentence(some.schema("seq long"))
 
 
 def test_two_actions_see_the_same_messages_and_a_new_load_sees_more(spark: SparkSession, daemon: Daemon) -> None:
@@ -134,11 +141,6 @@ def test_decoded_bodies_and_packets_are_there_if_they_are_asked_for(
     assert "body" not in frame.columns
     bodies = reader(spark, daemon, queue=sent, maxBodyBytes="4").schema("body binary, body_size long").load()
     assert {(each.body, each.body_size > 4) for each in bodies.collect()} == {(None, True)}
-
-
-def test_sql_reads_it_too(spark: SparkSession, daemon: Daemon, sent: str) -> None:
-    spark.sql(f"create temporary view messages using msmq options (server '{daemon.url}', queue '{sent}')")
-    assert spark.sql("select count(*) from messages where priority = 5").collect()[0][0] == 50
 
 
 def test_what_is_wrong_is_said_in_one_sentence(spark: SparkSession, daemon: Daemon, sent: str) -> None:

@@ -9,6 +9,7 @@ import tarfile
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -23,7 +24,7 @@ from waypost.api.bulk import PlanRange, StagedMessages
 from waypost.api.properties import MessageProperties
 from waypost.client.bulk.client import BulkClient
 from waypost.errors import MessageNotFound
-from waypost.spark.options import read_options, write_options
+from waypost.spark.options import write_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from tests.spark.upgrade import make
     from waypost.spark import batch as batch_reading
-    from waypost.spark import schema, sink
+    from waypost.spark import schema, sink, tasks
 else:
     batch_reading = late("waypost.spark.batch")
     errors = late("pyspark.errors")
@@ -43,6 +44,7 @@ else:
     pyspark = late("pyspark")
     schema = late("waypost.spark.schema")
     sink = late("waypost.spark.sink")
+    tasks = late("waypost.spark.tasks")
 
 
 SECONDS = 300
@@ -80,11 +82,11 @@ def start(rows: DataFrame, daemon: Daemon, go: str, checkpoint: Path) -> Streami
     return query
 
 
-def await_held(url: str, queue: str) -> None:
+def await_staged(url: str, queue: str) -> None:
     """Until something is staged for the queue."""
     with BulkClient(url) as client, patience(60, "nothing was staged") as turns:
         for _ in turns:
-            if client.queue(queue).held:
+            if client.queue(queue).staged:
                 return
 
 
@@ -102,7 +104,7 @@ class Recreating:
         context = pyspark.TaskContext.get()
         assert context is not None
         if context.partitionId() == 1:
-            await_held(self._url, self._queue)
+            await_staged(self._url, self._queue)
             with waypost.connect(self._url) as manager:
                 manager.delete_queue(self._queue)
                 manager.create_queue(self._queue, transactional=True)
@@ -117,7 +119,7 @@ def test_rows_do_not_vanish_with_a_queue_that_is_created_again(spark: SparkSessi
     assert "again was deleted, or deleted and created again, after messages were staged for it" in str(error.value)
     assert numbers(daemon, "again") == Counter()
     with BulkClient(daemon.url) as client:
-        assert client.queue("again").held == 0
+        assert client.queue("again").staged == 0
     # Nothing is taken for done.
     write(frame, daemon, queue="again", txnId="recreated")
     assert numbers(daemon, "again") == Counter(range(2000))
@@ -149,7 +151,7 @@ class Killing:
             # The second pushes the first out of the buffers on the way.
             for _ in range(2):
                 yield pa.RecordBatch.from_pydict({"body": [b"0"] * 50_000})
-            await_held(self._url, self._queue)
+            await_staged(self._url, self._queue)
             for worker in _siblings():
                 os.kill(worker, signal.SIGKILL)
             raise RuntimeError("the workers are killed")
@@ -174,7 +176,7 @@ def test_what_a_killed_task_has_staged_goes_with_its_job(spark: SparkSession, da
     with pytest.raises(Py4JJavaError, match="Python worker exited unexpectedly"):
         write(killing, daemon, queue="aborted")
     with BulkClient(daemon.url) as client:
-        assert client.queue("aborted").count == 0
+        assert (client.queue("aborted").count, client.queue("aborted").staged) == (0, 0)
 
 
 def test_what_a_killed_run_has_staged_hides_nothing_after_the_next_one(
@@ -187,24 +189,112 @@ def test_what_a_killed_run_has_staged_hides_nothing_after_the_next_one(
         assert client.stage("import-k", 0, [group], destination="killed", run=str(uuid4()))
     with daemon.connect() as manager, manager.transaction() as transaction:
         manager.queue("killed").send(b"1000", transaction=transaction)
-    # The orphan hides it, and readers are told.
     with BulkClient(daemon.url) as client:
-        queue = client.queue("killed")
-        assert (queue.held, queue.behind) == (10, 1)
-        assert f"staged for batch 0 of the query import-k to {queue.path.lower()}" in queue.held_by
-        assert client.plan(PlanRange(name="killed")).counts == []
-    options = read_options({"server": daemon.url, "queue": "killed"})
-    reader = batch_reading.BatchReader(
-        options, schema.shape_of(schema.default_schema(options.columns), options.columns)
-    )
-    assert reader.partitions() == []
-    said = [record.getMessage() for record in caplog.records]
-    assert any("ends early" in each and queue.held_by in each for each in said)
+        assert client.queue("killed").staged == 10
+        # A stage is not in the queue, and hides nothing.
+        assert client.plan(PlanRange(name="killed")).counts == [1]
     write(spark.range(100).selectExpr(ROWS), daemon, queue="killed", txnId="import-k", runId=str(uuid4()))
     assert numbers(daemon, "killed") == Counter([*range(100), 1000])
     with BulkClient(daemon.url) as client:
-        assert client.queue("killed").held == 0
-        assert client.plan(PlanRange(name="killed")).counts == [101]
+        assert client.queue("killed").staged == 0
+
+
+# Order and room.
+
+
+class Waiting:
+    """The first task goes on when the second has staged its rows."""
+
+    def __init__(self, daemon: Daemon, queue: str) -> None:
+        self._url = daemon.url
+        self._queue = queue
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        context = pyspark.TaskContext.get()
+        assert context is not None
+        if context.partitionId() == 0:
+            await_staged(self._url, self._queue)
+        yield from batches
+
+
+def test_rows_stand_by_partition_whatever_task_ends_first(spark: SparkSession, daemon: Daemon) -> None:
+    transactional(daemon, "ordered")
+    frame = spark.range(0, 3000, 1, 2).selectExpr(ROWS)
+    write(frame.mapInArrow(Waiting(daemon, "ordered"), COLUMNS), daemon, queue="ordered", txnId="ordered")
+    assert list(numbers(daemon, "ordered")) == list(range(3000))
+    write(spark.range(500).orderBy("id", ascending=False).selectExpr(ROWS), daemon, queue="ordered", txnId="down")
+    with daemon.connect() as manager:
+        found = [int(message.body) for message in manager.queue("ordered").browse()]
+    assert found[3000:] == list(range(499, -1, -1))
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+def test_a_job_that_is_larger_than_its_queue_ends_as_the_queue_is_drained(
+    spark: SparkSession, daemon: Daemon, delivery: str
+) -> None:
+    name = f"small-{delivery}"
+    with daemon.connect() as manager:
+        manager.create_queue(name, transactional=delivery == "exactly-once", quota_kb=40)
+    taken: list[int] = []
+
+    def drain() -> None:
+        with daemon.connect() as manager:
+            while len(taken) < 500:
+                taken.append(int(manager.queue(name).receive(timeout=SECONDS).body[:6]))
+
+    drainer = Thread(target=drain, daemon=True)
+    drainer.start()
+    rows = spark.range(0, 500, 1, 2).selectExpr("cast(concat(lpad(id, 6, '0'), repeat('x', 1000)) as binary) body")
+    write(rows, daemon, queue=name, delivery=delivery, quotaWait="5m")
+    drainer.join(SECONDS)
+    assert sorted(taken) == list(range(500))
+    if delivery == "exactly-once":
+        assert taken == list(range(500))
+
+
+def test_a_job_into_a_full_queue_fails_in_words_and_loses_nothing(spark: SparkSession, daemon: Daemon) -> None:
+    with daemon.connect() as manager:
+        manager.create_queue("full", transactional=True, quota_kb=4)
+    rows = spark.range(0, 10, 1, 1).selectExpr("cast(concat(lpad(id, 6, '0'), repeat('x', 1000)) as binary) body")
+    with pytest.raises(errors.PySparkException) as error:
+        write(rows, daemon, queue="full", txnId="full", runId=str(uuid4()), quotaWait="1s")
+    assert "is committed, and 7 of its messages wait for room in their queue" in str(error.value)
+    # The next run repeats it, and nothing comes twice.
+    with daemon.connect() as manager:
+        manager.queue("full").set(quota_kb=400)
+    write(rows, daemon, queue="full", txnId="full", runId=str(uuid4()))
+    with daemon.connect() as manager:
+        assert [int(message.body[:6]) for message in manager.queue("full").browse()] == list(range(10))
+
+
+# Rows that are not valid.
+
+
+def test_an_invalid_row_ends_the_job_in_words_or_becomes_a_dead_letter_message(
+    spark: SparkSession, daemon: Daemon
+) -> None:
+    transactional(daemon, "checked")
+    rows = spark.range(0, 1000, 1, 2).selectExpr(
+        "if(id = 700, null, cast(cast(id as string) as binary)) body",
+        "if(id = 300, repeat('long', 100), 'fine') label",
+        "cast(id % 9 as int) priority",
+    )
+    for given in ({}, {"delivery": "at-least-once"}):
+        with pytest.raises(errors.PySparkException) as error:
+            write(rows, daemon, queue="checked", **given)
+        assert "a row of partition " in str(error.value)
+        assert "a priority must be a number from 0 to 7, not 8" in str(error.value)
+    assert numbers(daemon, "checked") == Counter()
+    write(rows, daemon, queue="checked", onInvalid="deadletter")
+    bad = {row for row in range(1000) if row % 9 == 8} | {300, 700}
+    assert numbers(daemon, "checked") == Counter(set(range(1000)) - bad)
+    with daemon.connect() as manager:
+        dead = list(manager.queue("system$;deadxact").browse())
+    assert {int(message.body or b"700") for message in dead} == bad
+    reasons = {message.extension.decode().partition(": ")[2] for message in dead}
+    assert "the body is null" in reasons
+    assert any("a label must have at most 249 characters, not 400" in reason for reason in reasons)
+    assert {message.message_class for message in dead} == {0xC004}
 
 
 # Names of what is written.
@@ -233,8 +323,8 @@ def test_a_second_write_under_a_txn_id_is_refused_and_never_dropped(spark: Spark
     for options in ({}, {"runId": run}):
         with pytest.raises(errors.PySparkException) as error:
             write(frame, daemon, queue="named", txnId="nightly", **options)
-        assert "is committed already, with 10 messages: a second write under its name" in str(error.value)
-        assert "needs another txnId" in str(error.value)
+        assert "is already committed with 10 messages, so this write is refused" in str(error.value)
+        assert "use another txnId" in str(error.value)
     write(frame, daemon, queue="named", txnId="nightly", runId=str(uuid4()))
     write(frame, daemon, queue="named-too", txnId="nightly", runId=run)
     assert numbers(daemon, "named") == numbers(daemon, "named-too") == Counter(range(10))
@@ -257,11 +347,53 @@ def test_writes_of_foreach_batch_know_their_run(spark: SparkSession, daemon: Dae
         return query
 
     # Two writes under one name: the second is refused.
-    assert "needs another txnId" in str(run("one", "one").exception())
+    assert "use another txnId" in str(run("one", "one").exception())
     assert numbers(daemon, "each-go") == Counter(range(10))
     # The batch is repeated by another run.
     assert run("one", "two").exception() is None
     assert numbers(daemon, "each-go") == Counter([*range(10), *range(10)])
+
+
+def test_writes_of_foreach_batch_are_exactly_once_without_any_name(
+    spark: SparkSession, daemon: Daemon, tmp_path: Path
+) -> None:
+    transactional(daemon, "twice", "once")
+    with daemon.connect() as manager:
+        manager.create_queue("twice-come").send_many([str(number).encode() for number in range(10)])
+
+    def run(*, fails: bool) -> StreamingQuery:
+        def each(frame: DataFrame, _batch: int) -> None:
+            write(frame, daemon, queue="twice")
+            write(frame, daemon, queue="once")
+            write(frame.limit(0), daemon, queue="twice")
+            if fails:
+                raise RuntimeError("between two writes")
+            write(frame.selectExpr("cast(concat('1', cast(body as string)) as binary) body"), daemon, queue="twice")
+
+        written = stream(spark, daemon, "twice-come").writeStream.foreachBatch(each)
+        query = written.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+        with suppress(errors.PySparkException):
+            assert query.awaitTermination(SECONDS)
+        return query
+
+    assert "between two writes" in str(run(fails=True).exception())
+    assert numbers(daemon, "twice") == Counter(range(10))
+    for fails in (True, False):
+        assert (run(fails=fails).exception() is None) != fails
+    # The batch is done, and its record is lost.
+    for name in ("0", ".0.crc"):
+        (tmp_path / "commits" / name).unlink(missing_ok=True)
+    assert run(fails=False).exception() is None
+    assert numbers(daemon, "twice") == Counter([*range(10), *(int(f"1{number}") for number in range(10))])
+    assert numbers(daemon, "once") == Counter(range(10))
+
+
+def test_a_version_at_or_below_the_last_one_of_its_application_is_skipped(spark: SparkSession, daemon: Daemon) -> None:
+    transactional(daemon, "versions")
+    for version, first in ((3, 0), (3, 100), (2, 100), (4, 10)):
+        frame = spark.range(first, first + 10).selectExpr(ROWS)
+        write(frame, daemon, queue="versions", txnAppId="etl", txnVersion=str(version))
+    assert numbers(daemon, "versions") == Counter(range(20))
 
 
 class Context:
@@ -270,6 +402,8 @@ class Context:
             "sql.streaming.queryId": properties.get("query"),
             "sql.streaming.runId": properties.get("run"),
             "spark.jobGroup.id": properties.get("group"),
+            "streaming.sql.batchId": properties.get("batch"),
+            "spark.sql.execution.id": properties.get("execution"),
         }
 
     def getLocalProperty(self, name: str) -> str | None:  # noqa: N802, the name is Spark's
@@ -278,7 +412,7 @@ class Context:
 
 def test_the_run_of_a_task_is_that_of_its_query_or_is_not_known() -> None:
     query, one, two = (str(uuid4()) for _ in range(3))
-    known: Callable[[Any], str] = sink.run_of
+    known: Callable[[Any], str] = tasks.run_of
     assert known(Context(query=query, run=one, group=two)) == one
     assert known(Context(query=query, group=two)) == two
     assert known(Context(query=query, group="mine")) == ""
@@ -286,6 +420,20 @@ def test_the_run_of_a_task_is_that_of_its_query_or_is_not_known() -> None:
     # Outside of a query, whoever has named the group.
     assert known(Context(group=two)) == ""
     assert known(None) == ""
+
+
+def test_the_name_of_a_write_is_that_of_the_user_or_of_the_batch_of_its_query() -> None:
+    query, run = str(uuid4()), str(uuid4())
+    inside: Any = Context(query=query, run=run, batch="7", execution="41")
+
+    def name(context: Any, **given: str) -> sink.Name:
+        return sink.name_of(write_options({"queue": "q", **given}), context)
+
+    assert name(inside) == sink.Name(query, 7, run, write="41")
+    assert name(inside, txnId="mine") == sink.Name("mine", 0, run)
+    assert name(inside, txnAppId="a", txnVersion="5") == sink.Name("txnAppId a", 5, is_version=True)
+    for context in (None, Context(), Context(query=query, batch="7", execution="41")):
+        assert name(context).is_anonymous
 
 
 # From one version to the next.

@@ -122,6 +122,16 @@ def test_the_settings_are_those_of_a_session(monkeypatch: pytest.MonkeyPatch) ->
     assert told == {**SETTINGS, **local_settings()}
 
 
+def test_each_row_beside_kafka_and_delta_says_where_it_was_read() -> None:
+    known = set(re.findall(r"^- \*\*([A-Z])\*\*: ", section("Beside Kafka and Delta"), re.MULTILINE))
+    rows = [(cells, set(re.findall(r"[A-Z]", places))) for *cells, places in table("Beside Kafka and Delta")]
+    assert len(rows) > 25
+    assert set().union(*(places for _, places in rows)) == known
+    for cells, places in rows:
+        assert places <= known
+        assert places or all("not read" in cell or cell == "does not apply" for cell in cells[2:]), cells
+
+
 @pytest.mark.parametrize("sentence", [name for row in table("When something is wrong") for name in names(row[0])])
 def test_a_sentence_of_the_page_is_one_that_the_code_says(sentence: str) -> None:
     parts = [part for part in sentence.split("…") if part]

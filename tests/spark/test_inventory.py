@@ -16,14 +16,12 @@ from waypost.spark.pipelines.report import Plot, Table
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark import sql
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from waypost.spark.pipelines import inventory, inventory_report
 else:
     inventory = late("waypost.spark.pipelines.inventory")
     inventory_report = late("waypost.spark.pipelines.inventory_report")
-    sql = late("pyspark.sql")
 
 
 A, B = guid_text(ALPHA), guid_text(BETA)
@@ -143,22 +141,13 @@ def test_an_inventory_of_nothing_says_so(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_a_list_that_is_cut_says_how_much_there_is(messages: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inventory_report, "LISTED", 1)
-    parts = inventory_report._contents(messages)
+    monkeypatch.setattr(inventory, "LISTED", 1)
+    parts = inventory_report._contents(inventory.take_stock(messages, NOW))
     tables = {part.name: (len(part.rows), part.total) for part in parts if isinstance(part, Table)}
     assert tables == {"kinds": (1, 5), "talkers": (1, 4), "priorities": (1, 4)}
     (drawn,) = (part.svg for part in parts if isinstance(part, Plot))
     # 7 messages of one queue and 2 of the other have a string.
     assert all(f">{text}<" in drawn for text in ("string", "9", "?", "net-binary", "type-4242"))
-
-
-class Collected:
-    """A row as Spark returns it: times of this computer, without a zone."""
-
-    start = at(0).astimezone().replace(tzinfo=None)
-
-    def collect(self) -> list[Row]:
-        return [sql.Row(start=self.start, messages=1, bytes=1)]
 
 
 def test_arrivals_are_drawn_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,9 +158,10 @@ def test_arrivals_are_drawn_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
         return Plot(name, title, "", "")
 
     monkeypatch.setattr(plots, "columns", columns)
-    monkeypatch.setattr(inventory_report, "arrivals", lambda *_: Collected())
-    ages = dict.fromkeys(("age_p50", "age_p95", "age_max", "per_hour"))
-    queue = sql.Row(queue=ORDERS, oldest=Collected.start, newest=Collected.start, **ages)
-    inventory_report._times(None, [queue])  # type: ignore[arg-type]
+    # As Spark returns it: a time of this computer, without a zone.
+    start = at(0).astimezone().replace(tzinfo=None)
+    nothing = inventory.Listed([], 0)
+    arrivals = [{"start": start, "messages": 1, "bytes": 1}]
+    inventory_report._times(inventory.Stock([], [], 60, arrivals, [], nothing, nothing, nothing))
     assert drawn == [at(0)]
     assert drawn[0].tzinfo is UTC

@@ -92,9 +92,9 @@ def test_reasons_are_told(executed: Any) -> None:
         "BRANCH orders": ("the message expired before it reached its queue", 40),
         "WAREHOUSE ordres": ("lost: no word came back", 30),
     }
-    letters = table(executed, r"reason\s+label\s+letters")
-    assert letters["WAREHOUSE offers"][:3] == ["receive-timeout", "offer", "150"]
-    assert letters["BRANCH orders"][:3] == ["reach-queue-timeout", "order", "40"]
+    dead = table(executed, r"reason\s+label\s+messages")
+    assert dead["WAREHOUSE offers"][:3] == ["receive-timeout", "offer", "150"]
+    assert dead["BRANCH orders"][:3] == ["reach-queue-timeout", "order", "40"]
 
 
 def test_waits_are_seen_where_they_were(executed: Any) -> None:

@@ -6,36 +6,38 @@ import json
 import pickle
 import subprocess
 import sys
+import threading
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.crash.daemons import patience
 from tests.late import late
 from tests.spark.fake_origin import BYTES_EACH, FakeOrigin
 from waypost.arrow.packets import OnMalformed
-from waypost.errors import DecodeError, InvalidParameter, MessageNotFound, QueueDeleted, QueueNotFound
-from waypost.spark.options import ReadOptions, read_options
+from waypost.errors import ClaimTaken, DecodeError, InvalidParameter, MessageNotFound, QueueDeleted, QueueNotFound
+from waypost.spark.options import Endpoint, ReadOptions, read_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyspark
     from pyspark.sql import datasource
-    from pyspark.sql.datasource import Filter
     from pyspark.sql.streaming import datasource as streaming_datasource
     from pyspark.sql.streaming.datasource import ReadLimit
 
     from waypost.spark import batch as batch_reading
-    from waypost.spark import offsets, ranges, schema, stream_claims, stream_ranges
+    from waypost.spark import heartbeats, offsets, ranges, schema, stream_claims, stream_ranges, tasks
     from waypost.spark.stream import MessageStream
 else:
     batch_reading = late("waypost.spark.batch")
     datasource = late("pyspark.sql.datasource")
+    heartbeats = late("waypost.spark.heartbeats")
     offsets = late("waypost.spark.offsets")
     pyspark = late("pyspark")
     ranges = late("waypost.spark.ranges")
@@ -43,25 +45,37 @@ else:
     stream_claims = late("waypost.spark.stream_claims")
     stream_ranges = late("waypost.spark.stream_ranges")
     streaming_datasource = late("pyspark.sql.streaming.datasource")
+    tasks = late("waypost.spark.tasks")
 
 
 @pytest.fixture
-def origin(monkeypatch: pytest.MonkeyPatch) -> FakeOrigin:
+def origin(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOrigin]:
     found = FakeOrigin("orders", "returns")
-    for module in ("batch", "stream", "ranges", "stream_claims"):
+    for module in ("batch", "stream", "ranges", "stream_claims", "heartbeats"):
         monkeypatch.setattr(f"waypost.spark.{module}.open_origin", lambda _: found)
-    return found
+    made: list[heartbeats.Heartbeats] = []
+
+    def beating(endpoint: Endpoint) -> heartbeats.Heartbeats:
+        made.append(heartbeats.Heartbeats(endpoint))
+        return made[-1]
+
+    monkeypatch.setattr("waypost.spark.stream_claims.Heartbeats", beating)
+    yield found
+    for each in made:
+        each.stop()
 
 
 def options_of(**given: str) -> ReadOptions:
     return read_options({"queue": "orders"} | given if "queues" not in given else given)
 
 
-def started(**given: str) -> MessageStream:
+def started(load: str = "", **given: str) -> MessageStream:
+    """`load` is the name of the load(); each has another."""
     options = options_of(**given)
-    kind = stream_claims.ClaimStream if options.mode == "claim" else stream_ranges.RangeStream
     shape = replace(schema.shape_of(schema.default_schema(options.columns), options.columns), names=("seq",))
-    return kind(options, shape)
+    if options.mode == "claim":
+        return stream_claims.ClaimStream(options, shape, load or str(uuid4()))
+    return stream_ranges.RangeStream(options, shape)
 
 
 def next_of(reader: MessageStream, start: dict[str, Any], limit: ReadLimit | None = None) -> dict[str, Any]:
@@ -157,8 +171,8 @@ def test_a_limit_is_divided_fairly_among_queues(origin: FakeOrigin) -> None:
     origin.arrive("returns", 2)
     reader = started(queues="orders,returns", maxMessagesPerTrigger="8")
     first = next(run(reader))
-    assert len([number for number in first if number <= 30]) == 6
-    assert len([number for number in first if number > 30]) == 2
+    assert len([number for number in first if number <= 30]) == 7
+    assert len([number for number in first if number > 30]) == 1
     assert sorted(chain(*run(started(queues="orders,returns", maxMessagesPerTrigger="7")))) == list(range(1, 33))
 
 
@@ -286,7 +300,7 @@ def test_a_queue_that_was_created_again_is_an_error_or_begins_anew(origin: FakeO
     end = next_of(strict, start)
     origin.recreate("orders")
     origin.arrive("orders", 2)
-    for attempt in (lambda: strict.partitions(start, end), lambda: next_of(strict, end)):
+    for attempt in (lambda: started(failOnDataLoss="true").partitions(start, end), lambda: next_of(strict, end)):
         with pytest.raises(QueueDeleted, match="was deleted, or deleted and created again"):
             attempt()
     assert rows(lenient, start, end) == []
@@ -309,33 +323,6 @@ def test_a_queue_that_is_gone_stays_in_the_offset(origin: FakeOrigin) -> None:
 def test_a_checkpoint_of_another_mode_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="continue in the mode"):
         offsets.range_places({"orders": {"claim": "x", "epoch": "", "number": 1, "rows": 1}})
-
-
-def test_filters_narrow_what_a_batch_reads(origin: FakeOrigin) -> None:
-    origin.arrive("orders", 6)
-    origin.arrive("returns", 4)
-
-    def left_by(*filters: Filter) -> tuple[list[int], list[Filter]]:
-        options = options_of(queues="orders,returns")
-        reader = batch_reading.FilteringReader(options, started()._shape)
-        rest = list(reader.pushFilters(list(filters)))
-        return [seq for part in reader.partitions() for page in reader.read(part) for seq in seqs_of(page)], rest
-
-    assert left_by(datasource.GreaterThan(("seq",), 2), datasource.LessThan(("seq",), 5)) == ([3, 4], [])
-    assert left_by(datasource.GreaterThanOrEqual(("seq",), 9), datasource.IsNotNull(("seq",))) == ([9, 10], [])
-    assert left_by(datasource.EqualTo(("seq",), 7)) == ([7], [])
-    assert left_by(datasource.EqualTo(("seq",), -7)) == ([], [])
-    assert left_by(datasource.GreaterThan(("seq",), 1 << 62)) == ([], [])
-    assert left_by(datasource.In(("queue",), ("returns", "nowhere")), datasource.LessThanOrEqual(("seq",), 8)) == (
-        [7, 8],
-        [],
-    )
-    assert left_by(datasource.GreaterThan(("seq",), 8), datasource.LessThan(("seq",), 3)) == ([], [])
-    # Numbers are near to times, not the same: Spark looks again. The fake messages arrive one a second from 1970 on.
-    late = datasource.GreaterThan(("arrived_time",), datetime.fromtimestamp(603, UTC))
-    assert left_by(late) == ([3, 4, 5, 6, 7, 8, 9, 10], [late])
-    other = datasource.EqualTo(("label",), "x")
-    assert left_by(other) == (list(range(1, 11)), [other])
 
 
 def test_a_packet_that_is_none_fails_is_null_or_tells_why(origin: FakeOrigin) -> None:
@@ -452,15 +439,140 @@ def test_claims_of_several_queues_share_the_limit(origin: FakeOrigin) -> None:
     assert origin.gone == {"orders": [1, 2, 3, 4, 5, 6], "returns": [7, 8]}
 
 
-def test_claims_of_many_queues_keep_to_the_limit_once_nothing_can_wait_for_them(origin: FakeOrigin) -> None:
+def test_claims_of_many_queues_keep_to_the_limit(origin: FakeOrigin) -> None:
     for name in ("orders", "returns", "third"):
         origin.held.setdefault(name, type(origin.held["orders"])())
         origin.gone.setdefault(name, [])
         origin.arrive(name, 3)
     reader = started(queues="orders,returns,third", mode="claim", maxMessagesPerTrigger="2")
-    # The first request looks into every queue for a part that was claimed before a crash.
-    assert [len(batch) for batch in run(reader)] == [3, 2, 2, 2]
+    assert [len(batch) for batch in run(reader)] == [2, 2, 2, 2, 1]
     assert sorted(chain(*origin.gone.values())) == list(range(1, 10))
+
+
+def test_readers_of_one_load_share_a_claim_and_get_the_same_batches(origin: FakeOrigin) -> None:
+    one, two = (started(load="l", mode="claim", maxMessagesPerTrigger="2") for _ in range(2))
+    starts = [one.initialOffset(), two.initialOffset()]
+    assert starts[0] == starts[1]
+    assert claims_of(starts[0]) == {"l"}
+    first = next_of(one, starts[0])
+    origin.arrive("orders", 3)
+    # The message came between the questions to both.
+    assert [first, next_of(two, starts[1])] == starts
+    batches = []
+    while True:
+        ends = [next_of(one, starts[0]), next_of(two, starts[1])]
+        assert ends[0] == ends[1]
+        if ends == starts:
+            break
+        batches.append([rows(reader, starts[0], ends[0]) for reader in (one, two)])
+        starts = ends
+    assert batches == [[[1, 2], [1, 2]], [[3], [3]]]
+    assert origin.gone["orders"] == [1, 2, 3]
+
+
+def test_the_option_names_the_claim_and_the_checkpoint_has_precedence(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 2)
+    reader = started(mode="claim", claimId="nightly", maxMessagesPerTrigger="1")
+    end = next_of(reader, reader.initialOffset())
+    assert claims_of(end) == {"nightly"}
+    again = started(mode="claim", claimId="daily", maxMessagesPerTrigger="1")
+    assert claims_of(next_of(again, end)) == {"nightly"}
+
+
+def test_a_driver_is_refused_after_another_has_started_on_its_checkpoint(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 4)
+    reader = started(mode="claim", maxMessagesPerTrigger="2")
+    start = reader.initialOffset()
+    end = next_of(reader, start)
+    parts = reader.partitions(start, end)
+    again = started(mode="claim", maxMessagesPerTrigger="2")
+    assert rows(again, start, end) == [1, 2]
+    with pytest.raises(ClaimTaken):
+        next_of(reader, end)
+    with pytest.raises(ClaimTaken):
+        list(reader.read(parts[0]))
+    assert rows(again, end, next_of(again, end)) == [3, 4]
+
+
+def test_a_batch_whose_messages_were_given_back_is_repeated_without_them(
+    origin: FakeOrigin, caplog: pytest.LogCaptureFixture
+) -> None:
+    origin.arrive("orders", 2)
+    reader = started(mode="claim")
+    start = reader.initialOffset()
+    end = next_of(reader, start)
+    origin.give_back("orders")
+    again = started(mode="claim")
+    assert again.partitions(start, end) == []
+    assert "is repeated without its messages, and later batches read these messages" in caplog.text
+    assert rows(again, end, next_of(again, end)) == [1, 2]
+
+
+@pytest.mark.parametrize("mode", ["claim", "drain"])
+def test_a_repeated_batch_without_its_messages_is_an_error_unless_it_is_committed(
+    origin: FakeOrigin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mode: str
+) -> None:
+    origin.arrive("orders", 4)
+    reader = started(mode=mode, maxMessagesPerTrigger="2")
+    start = reader.initialOffset()
+    end = next_of(reader, start)
+    next_of(reader, end)
+    assert origin.gone["orders"] == [1, 2]
+    # The entry in the log of commits is lost.
+    again = started(mode=mode)
+    (part,) = again.partitions(start, end)
+    reason = (
+        "is processed, and its messages are removed" if mode == "claim" else "2 of 2 messages of orders .* are gone"
+    )
+    with pytest.raises(MessageNotFound, match=reason):
+        list(again.read(part))
+    monkeypatch.setattr("waypost.spark.stream.query_task", lambda: tasks.QueryTask("q", 7, "", ""))
+    with pytest.raises(MessageNotFound, match=reason):
+        list(again.read(part))
+    origin.committed["q"] = [6, 7]
+    assert list(again.read(part)) == []
+    assert "batch 7 of the query q was committed before" in caplog.text
+    lax = started(mode=mode, failOnDataLoss="false")
+    assert rows(lax, start, end) == []
+
+
+def test_a_thread_of_the_driver_keeps_the_claim_while_a_batch_is_processed(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 1)
+    reader = started(mode="claim", claimLease="20ms")
+    end = next_of(reader, reader.initialOffset())
+    with patience(60, "the claim is not kept") as turns:
+        for _ in turns:
+            if origin.beats > 2:
+                break
+    reader.stop()
+    beats = origin.beats
+    assert all(thread.name != "waypost-heartbeats" for thread in threading.enumerate())
+    assert origin.beats == beats
+    # Nothing is claimed, and nothing kept.
+    assert next_of(started(mode="claim", claimLease="20ms"), end) == end
+    assert all(thread.name != "waypost-heartbeats" for thread in threading.enumerate())
+
+
+def test_heartbeats_end_with_the_claim(origin: FakeOrigin, caplog: pytest.LogCaptureFixture) -> None:
+    origin.arrive("orders", 1)
+    reader = started(mode="claim", claimLease="20ms")
+    end = next_of(reader, reader.initialOffset())
+    started(mode="claim").partitions({}, end)
+    with patience(60, "nothing is said of the claim") as turns:
+        for _ in turns:
+            if "is no longer renewed" in caplog.text:
+                break
+    reader.stop()
+
+
+@pytest.mark.parametrize("mode", ["drain", "claim"])
+def test_a_query_that_removes_messages_warns_of_asynchronous_progress_once(
+    origin: FakeOrigin, caplog: pytest.LogCaptureFixture, mode: str
+) -> None:
+    reader = started(mode=mode)
+    for _ in range(3):
+        next_of(reader, reader.initialOffset())
+    assert caplog.text.count("asyncProgressTrackingEnabled") == 1
 
 
 # --- Facts that hold for all
@@ -477,8 +589,9 @@ def test_claims_of_many_queues_keep_to_the_limit_once_nothing_can_wait_for_them(
 def test_every_message_is_in_one_batch_whatever_crashes(steps: list[tuple[str, int]], mode: str, limit: int) -> None:
     origin = FakeOrigin("orders", "returns")
     with pytest.MonkeyPatch.context() as patched:
-        for module in ("stream", "ranges", "stream_claims"):
+        for module in ("stream", "ranges", "stream_claims", "heartbeats"):
             patched.setattr(f"waypost.spark.{module}.open_origin", lambda _: origin)
+        patched.setattr("waypost.spark.heartbeats.Heartbeats.keep", lambda *_: None)
         given = {"queues": "orders,returns", "mode": mode, "maxMessagesPerTrigger": str(limit)}
         reader = started(**given)
         start = reader.initialOffset()
@@ -496,7 +609,10 @@ def test_every_message_is_in_one_batch_whatever_crashes(steps: list[tuple[str, i
                 continue
             reader = started(**given) if number % 2 else reader
             batch = sorted(rows(reader, start, end))
-            assert batch == sorted(rows(started(**given), start, end))
+            if number % 3:
+                # The batch is repeated by another start of the query.
+                reader = started(**given)
+                assert batch == sorted(rows(reader, start, end))
             # Messages that were claimed before a crash come on top.
             assert len(batch) <= limit * (2 if mode == "claim" else 1)
             batches.append(batch)
@@ -532,3 +648,42 @@ def test_a_worker_without_the_package_says_what_to_install() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], input=content, capture_output=True, check=False)
     assert b"the Python of a Spark worker has no module waypost: install waypost[spark] there" in done.stderr
+
+
+def test_a_batch_of_several_queues_is_planned_with_one_request(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 8)
+    origin.arrive("returns", 4)
+    reader = started(queues="orders,returns", maxMessagesPerTrigger="6", maxMessagesPerPartition="2")
+    start = reader.initialOffset()
+    end = next_of(reader, start)
+    parts = reader.partitions(start, end)
+    assert origin.requests == 1
+    assert len(parts) == 3
+    # Another run does not know the plan.
+    again = started(queues="orders,returns", maxMessagesPerPartition="3")
+    assert sorted(rows(again, start, end)) == [1, 2, 3, 4, 9, 10]
+    assert origin.requests == 2
+
+
+def test_the_lag_is_in_messages_and_bytes_and_has_an_age(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 5)
+    reader = started(maxMessagesPerTrigger="2")
+    next_of(reader, reader.initialOffset())
+    latest = reader.reportLatestOffset()
+    assert latest is not None
+    assert (latest["orders"]["lag_messages"], latest["orders"]["lag_bytes"]) == (3, 3 * BYTES_EACH)
+    assert latest["orders"]["lag_s"] > 1_000_000_000
+    assert latest["orders"]["rows"] == 5
+
+
+def test_a_queue_that_is_added_at_a_restart_begins_by_the_starting_offsets(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 2)
+    first = started(startingOffsets="latest")
+    start = first.initialOffset()
+    origin.arrive("returns", 3)
+    origin.arrive("orders", 1)
+    again = started(queues="orders,returns")
+    end = next_of(again, start)
+    assert sorted(rows(again, start, end)) == [3, 4, 5, 6]
+    newest = started(queues="orders,returns", startingOffsets="latest")
+    assert next_of(newest, start)["returns"]["seq"] == 5

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from waypost.api import defaults
+from waypost.arrow.choice import Choice
 from waypost.arrow.packets import OnMalformed
 from waypost.errors import InvalidParameter
-from waypost.spark.options import Rate, Split, read_options, write_options
+from waypost.spark.options import Rate, Split, read_options, schema_options, write_options
 
 
 @pytest.fixture(autouse=True)
@@ -145,12 +146,13 @@ def test_everything_else_is_read() -> None:
             "mode": "claim",
             "claimLease": "2h",
             "claimMaxAborts": "0",
-            "pushdown": "true",
-            "path": "somewhere",
+            "includeHeaders": "true",
         }
     )
     assert options.rate == Rate(1000, 64 << 20, 10, 900.0)
     assert options.split == Split(3, 500)
+    assert read_options({"queue": "q", "maxBytesPerPartition": "1m"}).split == Split(max_bytes=1 << 20)
+    assert options.columns.include_headers
     assert options.columns.max_body_bytes == 1024
     assert options.columns.on_malformed is OnMalformed.QUARANTINE
     assert (options.columns.include_body, options.columns.include_packet, options.columns.decode_body) == (
@@ -159,7 +161,6 @@ def test_everything_else_is_read() -> None:
         True,
     )
     assert (options.endpoint.lease_s, options.endpoint.max_aborts) == (7200.0, 0)
-    assert options.pushdown
 
 
 @pytest.mark.parametrize(
@@ -189,7 +190,49 @@ def test_a_wrong_value_is_refused_with_its_name_and_what_is_allowed(name: str, v
 
 
 def test_a_place_that_is_no_number_is_refused_with_its_queue() -> None:
-    assert "'orders'" in refusal(startingOffsets='{"orders": -1}')
+    assert "'orders'" in refusal(startingOffsets='{"orders": -3}')
+
+
+def test_the_ends_of_queues_have_the_numbers_of_kafka_in_numbers_and_in_times() -> None:
+    given = {"queues": "a,b,c", "startingOffsets": '{"a": -1, "b": -2, "c": 7}'}
+    assert read_options(given).start == {"a": "latest", "b": "earliest", "c": 7}
+    times = read_options({"queues": "a,b", "startingOffsetsByTimestamp": '{"a": 1500, "b": -1}'})
+    assert times.start == {"a": datetime.fromtimestamp(1.5, UTC), "b": "latest"}
+    assert "for the queue a must be a time" in refusal(endingOffsetsByTimestamp='{"a": "soon"}')
+
+
+def test_options_of_kafka_are_understood_or_name_their_replacement() -> None:
+    options = read_options(
+        {"subscribe": "a,b", "maxOffsetsPerTrigger": "9", "minOffsetsPerTrigger": "2", "maxRecordsPerPartition": "3"}
+    )
+    assert options.queues == ("a", "b")
+    assert options.rate == Rate(9, None, 2)
+    assert options.split == Split(max_messages=3)
+    assert "maxOffsetsPerTrigger have the same meaning" in refusal(maxOffsetsPerTrigger="9", maxMessagesPerTrigger="9")
+    assert "give queuePattern" in refusal(subscribePattern="a.*")
+    assert "use server for the address of the daemon" in refusal(**{"kafka.bootstrap.servers": "x"})
+
+
+def test_a_path_names_the_queue_unless_it_is_the_place_of_a_table() -> None:
+    assert read_options({"path": "orders"}).queues == ("orders",)
+    assert read_options({"paths": '["orders", "returns"]'}).queues == ("orders", "returns")
+    assert write_options({"path": "orders"}).queue == "orders"
+    assert "named twice: by the option queue and by the path 'b'" in refusal(path="b")
+    table = {"provider": "msmq", "owner": "me", "path": "file:/x", "location": "file:/x", "option.queue": "q"}
+    assert schema_options({**table, "queue": "q", "decodeBody": "true"}).decode_body
+    assert "unknown option 'owner'" in refusal(owner="me")
+
+
+def test_messages_and_columns_are_chosen_by_options() -> None:
+    options = read_options(
+        {"queue": "a", "columns": "seq, label", "classes": "normal,0x4000,32768", "labelPattern": "a*"}
+    )
+    assert options.columns.names == ("seq", "label")
+    assert options.columns.choice == Choice(frozenset({0, 0x4000, 0x8000}), "a*")
+    assert "columns and decodeBody are mutually exclusive" in refusal(columns="seq", decodeBody="true")
+    assert "mode must be peek" in refusal(mode="drain", classes="normal")
+    assert "nack_q_deleted" in refusal(classes="wrong")
+    assert "startingTimestamp" in refusal(pushdown="true")
 
 
 @pytest.mark.parametrize(
@@ -197,13 +240,14 @@ def test_a_place_that_is_no_number_is_refused_with_its_queue() -> None:
     [
         ({"serverr": "x"}, "did you mean server?"),
         ({"maxmesagespertrigger": "1"}, "did you mean maxMessagesPerTrigger?"),
-        ({"kafka.bootstrap": "x"}, "unknown option 'kafka.bootstrap'"),
+        ({"bootstrap": "x"}, "unknown option 'bootstrap'"),
         ({"server": "a", "store": "b"}, "server and store are mutually exclusive; give one of them"),
         ({"queues": "b"}, "queue and queues are mutually exclusive: both choose queues"),
         ({"startingOffsets": "earliest", "startingTimestamp": "1"}, "are mutually exclusive"),
         ({"minMessagesPerTrigger": "9", "maxMessagesPerTrigger": "5"}, "9 must be at most maxMessagesPerTrigger 5"),
         ({"mode": "drain", "startingOffsets": "latest"}, "startingOffsets must be earliest"),
         ({"mode": "drain", "lockedMessages": "skip"}, "lockedMessages must be wait"),
+        ({"mode": "claim", "maxBytesPerPartition": "1m"}, "give maxMessagesPerPartition instead"),
         ({"mode": "drain", "store": "/data"}, "a store is read-only"),
         ({"queueType": "deadletter"}, "leave out queueType or queue"),
         ({"server": " "}, "the option server is empty"),
@@ -225,7 +269,13 @@ def test_a_list_of_queues_has_no_holes_and_no_doubles(queues: str, words: str) -
 
 def test_no_queue_is_refused_with_the_ways_to_name_one() -> None:
     with pytest.raises(InvalidParameter, match="queue, queues, queuePattern"):
-        read_options({})
+        read_options({"mode": "peek"})
+
+
+def test_no_option_at_all_is_refused_with_what_spark_drops() -> None:
+    for read in (read_options, write_options):
+        with pytest.raises(InvalidParameter, match=r"INSERT INTO t WITH \(queue"):
+            read({})
 
 
 RUN = "6f3c9a50-0000-4000-8000-0123456789ab"
@@ -234,12 +284,18 @@ RUN = "6f3c9a50-0000-4000-8000-0123456789ab"
 def test_writes_are_exactly_once_under_a_name_of_their_own_unless_told_otherwise() -> None:
     options = write_options({"queue": "orders", "checkpointLocation": "/tmp/x"})
     assert options.delivery == "exactly-once"
-    assert options.transaction != write_options({"queue": "orders"}).transaction
+    assert options.transaction == ""
+    assert options.anonymous != write_options({"queue": "orders"}).anonymous
     given = {"queue": "orders", "txnId": "import-7", "runId": RUN, "delivery": "at-least-once", "stageLease": "6h"}
     named = write_options(given)
     assert (options.lease_s, named.lease_s) == (3600, 6 * 3600)
     assert (named.transaction, named.delivery) == ("import-7", "at-least-once")
     assert (options.run, named.run) == ("", RUN)
+    assert (options.on_invalid, options.quota_wait_s, options.version) == ("fail", 600, None)
+    given = {"queue": "q", "txnAppId": "etl", "txnVersion": "0", "onInvalid": "deadletter", "quotaWait": "90s"}
+    versioned = write_options(given)
+    assert (versioned.transaction, versioned.version) == ("etl", 0)
+    assert (versioned.on_invalid, versioned.quota_wait_s) == ("deadletter", 90)
 
 
 @pytest.mark.parametrize(
@@ -248,6 +304,10 @@ def test_writes_are_exactly_once_under_a_name_of_their_own_unless_told_otherwise
         ({"store": "/data"}, "give the option server instead of store"),
         ({"msmqHost": "win"}, "give the option server instead of msmqHost"),
         ({"queues": "a,b"}, "the option queues is only for reads"),
+        ({"txnAppId": "a"}, "the options txnAppId and txnVersion belong together"),
+        ({"txnVersion": "1"}, "the options txnAppId and txnVersion belong together"),
+        ({"txnId": "a", "txnAppId": "a", "txnVersion": "1"}, "txnId and txnAppId are mutually exclusive"),
+        ({"onInvalid": "ignore"}, "onInvalid"),
         ({"queue": "a", "delivery": "maybe"}, "exactly-once, at-least-once"),
         ({"queue": "a", "runId": "nightly"}, "the option runId must be a GUID, .* not .nightly."),
     ],

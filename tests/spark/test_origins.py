@@ -11,7 +11,16 @@ import pytest
 import waypost
 from tests.crash.daemons import Daemon, loopback
 from tests.crash.remote_reader import QM2QM_PORT, RPC_PORT
-from waypost.api.bulk import Claim, PlanRange, ReadClaim, ReadRange, RemoveRange
+from waypost.api.bulk import (
+    Claim,
+    KeepClaim,
+    PlanRanges,
+    RangeOfQueue,
+    ReadClaim,
+    ReadRange,
+    RemoveRange,
+    TakeClaim,
+)
 from waypost.arrow.decoder import decode
 from waypost.arrow.packets import OnMalformed
 from waypost.client.bulk.client import BulkClient
@@ -72,9 +81,10 @@ def test_it_reads_what_the_daemon_reads(kind: str, daemon: Daemon, request: pyte
     middle = expected[2][0]
     assert sorted(rows(origin, name, middle, queue.last)) == expected[3:]
     assert queue.count == len(MESSAGES)
-    plan = origin.plan(PlanRange(name=name, max_messages=3, parts=2))
+    (plan,) = origin.plan(PlanRanges(ranges=[RangeOfQueue(name=name)], max_messages=3, parts=2))
     assert (plan.bounds, plan.counts) == ([0, expected[0][0], middle], [1, 2])
-    assert origin.plan(PlanRange(name=name, after=queue.last)).counts == []
+    (rest,) = origin.plan(PlanRanges(ranges=[RangeOfQueue(name=name, after=queue.last)]))
+    assert rest.counts == []
     assert origin.seq_at(name, datetime.now(UTC) + timedelta(hours=1)) == queue.last
     assert origin.seq_at(name, datetime.now(UTC) - timedelta(hours=1)) == 0
 
@@ -86,7 +96,8 @@ def test_a_host_gives_up_what_is_drained(daemon: Daemon, host: HostOrigin) -> No
             queue.send(b"x", priority=priority)
         queue.send(b"last")
         name = daemon.direct("drained")
-        end = host.plan(PlanRange(name=name, max_messages=3)).bounds[-1]
+        (plan,) = host.plan(PlanRanges(ranges=[RangeOfQueue(name=name)], max_messages=3))
+        end = plan.bounds[-1]
         assert host.remove(RemoveRange(name=name, up_to=end)) == 3
         assert host.remove(RemoveRange(name=name, up_to=end)) == 0
         assert [message.body for message in queue.browse()] == [b"last"]
@@ -99,7 +110,10 @@ def test_what_they_cannot_do_is_said_in_a_sentence(host: HostOrigin, store: Stor
         with pytest.raises(error, match="peek"):
             origin.claim(Claim(name="orders", claim="claim"))
         with pytest.raises(error, match="peek"):
-            origin.settle("orders", "claim", 0, epoch="")
+            origin.take_claim(TakeClaim(name="orders", claim="claim", driver="d", started=0.0, asked=1.0))
+        with pytest.raises(error, match="peek"):
+            origin.keep_claim(KeepClaim(name="orders", claim="claim"))
+        assert origin.batches("query") == ()
         with pytest.raises(error, match="peek"):
             origin.read_claim(PART)
     with pytest.raises(StoreReadOnly, match="peek"):

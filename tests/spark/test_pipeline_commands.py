@@ -45,7 +45,7 @@ def test_an_audit_of_files(spark: SparkSession, files: Path) -> None:
     lines = result.stdout.splitlines()
     assert (lines[0], lines[-1]) == ("1 lost of 2 messages.", "report: waypost-audit/report.html")
     assert "Lost            1      no acknowledgment came" in lines
-    assert result.stderr == ""
+    assert result.stderr == "engine: arrow, because there are 3 messages of 0.0 MiB\n"
     assert (files / "waypost-audit/lost.csv").read_text("utf-8").count("\n") == 2
 
 
@@ -74,6 +74,9 @@ def test_queues_of_a_daemon(spark: SparkSession, daemon: Daemon, files: Path) ->
 
 def test_what_is_not_there_is_one_sentence(spark: SparkSession, files: Path) -> None:
     gone = run("spark", "trace", "./gone.parquet")
+    assert (gone.exit_code, len(gone.stderr.splitlines())) == (2, 2)
+    assert "gone.parquet does not exist" in gone.stderr
+    gone = run("spark", "trace", "./gone.parquet", "--engine", "spark")
     assert (gone.exit_code, len(gone.stderr.splitlines())) == (1, 2)
     assert "Path does not exist" in gone.stderr
     nobody = run("--url", "http://127.0.0.1:9", "spark", "trace", "reports")

@@ -13,7 +13,7 @@ import pytest
 
 from waypost.spark.pipelines import plots
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Report, Section, Table, Tone
-from waypost.spark.pipelines.report_values import csv_cell, markdown, short, shown
+from waypost.spark.pipelines.report_parts import csv_cell, markdown, short, shown
 
 EVIL = "<script>alert(1)</script>|`x` [a](http://evil.example) $x$ \"'&amp; \x1b[31m\u202e\n=1+1"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -102,7 +102,7 @@ def test_null_is_not_given() -> None:
     columns = {"label": None, "priority": None, "body_type": None, "journal": None, "acknowledge": 0, "extension": None}
     (group,) = sink_columns.groups(
         batch(
-            body=pa.array([None], pa.string()),
+            body=pa.array([""], pa.string()),
             **{name: pa.array([value], pa.string() if name == "label" else None) for name, value in columns.items()},
         ),
         "orders",
@@ -121,8 +121,53 @@ def test_text_is_utf_16_unless_its_type_says_otherwise() -> None:
 def test_a_row_without_a_destination_needs_the_option() -> None:
     rows = batch(body=[b"1", b"2"], dest_queue=["a", None])
     assert [group.queue for group in sink_columns.groups(rows, "b")] == ["a", "b"]
-    with pytest.raises(InvalidParameter, match="dest_queue is null"):
-        sink_columns.groups(rows, None)
+    assert sink_columns.invalid_rows(rows, "b") == []
+    (invalid,) = sink_columns.invalid_rows(rows, None)
+    assert invalid.row == 1
+    assert "dest_queue is null" in invalid.reason
+
+
+def test_invalid_rows_are_found_with_their_first_reason() -> None:
+    rows = batch(
+        body=[b"0", None, b"2", b"3", b"4", b"5", b"6", b"7"],
+        label=["fine", "x" * 300, "a\0b", "\N{SNOWMAN}" * 249, None, "", "\N{GRINNING FACE}" * 125, "fine"],
+        priority=[0, 9, 3, 7, -1, 3, 3, 3],
+        app_tag=[0, 1, 2, 3, 4, 1 << 32, 6, 7],
+        dest_queue=["a", "a", "a", "a", "a", "a", "a", "DIRECT=nonsense"],
+    )
+    found = {each.row: each.reason for each in sink_columns.invalid_rows(rows, None)}
+    assert found.pop(1) == "the body is null"
+    assert "null character" in found.pop(2)
+    assert "the column priority has the value -1: a priority must be a number from 0 to 7" in found.pop(4)
+    assert "the column app_tag has the value 4294967296" in found.pop(5)
+    assert "a label must have at most 249 characters, not 250" in found.pop(6)
+    assert "the column dest_queue is invalid" in found.pop(7)
+    assert found == {}
+    invalid = sink_columns.invalid_rows(rows, None)
+    assert sink_columns.without(rows, invalid).column("body").to_pylist() == [b"0", b"3"]
+    rejected = sink_columns.rejected(rows, invalid, None, 4)
+    assert [(each.queue, each.body) for each in rejected[:2]] == [("a", b""), ("a", b"2")]
+    assert rejected[0].reason == "partition 4: the body is null"
+
+
+def test_acknowledgments_and_admin_queues_are_checked_together() -> None:
+    rows = batch(body=[b""] * 4, acknowledge=[0, 5, 5, 0], admin_queue=[None, "acks", None, "acks"])
+    assert [each.row for each in sink_columns.invalid_rows(rows, "q")] == [2, 3]
+
+
+def test_labels_tags_and_correlations_may_differ_within_a_group() -> None:
+    rows = batch(
+        body=[b"0", b"1", b"2"],
+        label=["a", "b", None],
+        app_tag=[1, 1, 1],
+        correlation_id=[bytes(20), None, b"\1" * 20],
+        dest_queue=["one", "two", "one"],
+    )
+    one, two = sink_columns.groups(rows, None, varies=True)
+    assert (one.queue, one.bodies, one.properties["app_tag"]) == ("one", [b"0", b"2"], 1)
+    assert one.varied == {"label": ["a", None], "correlation_id": ["00" * 20, "01" * 20]}
+    assert two.varied == {"label": ["b"], "correlation_id": [None]}
+    assert [each.varied for each in sink.staged([one, two])] == [one.varied, two.varied]
 
 
 ROWS = st.lists(
@@ -130,9 +175,11 @@ ROWS = st.lists(
 )
 
 
-@given(ROWS)
+@given(rows=ROWS, varies=st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_rows_of_one_destination_keep_their_order_and_their_properties(rows: list[tuple[bytes, str, str]]) -> None:
+def test_rows_of_one_destination_keep_their_order_and_their_properties(
+    rows: list[tuple[bytes, str, str]], *, varies: bool
+) -> None:
     bodies, queues, labels = zip(*rows, strict=True) if rows else ((), (), ())
     rows_batch = batch(
         body=pa.array(bodies, pa.binary()),
@@ -140,9 +187,12 @@ def test_rows_of_one_destination_keep_their_order_and_their_properties(rows: lis
         label=pa.array(labels, pa.string()),
     )
     found: dict[str, list[tuple[bytes, str]]] = {"a": [], "b": []}
-    for messages in sink.staged(sink_columns.groups(rows_batch, None)):
+    for messages in sink.staged(sink_columns.groups(rows_batch, None, varies=varies)):
         if messages.like is not UNSET:
-            found[messages.queue].extend((body, messages.like.label) for body in messages.bodies)
+            given = messages.varied.get("label", [messages.like.label] * len(messages.bodies))
+            found[messages.queue].extend(
+                (body, str(text or "")) for body, text in zip(messages.bodies, given, strict=True)
+            )
         found[messages.queue].extend(
             (bytes(each.body), each.label) for each in messages.messages if each.body is not UNSET
         )
@@ -188,7 +238,7 @@ def test_a_column_that_is_there_twice_is_refused() -> None:
 
 def test_without_a_destination_nothing_is_written() -> None:
     with pytest.raises(InvalidParameter, match="no destination; give the option queue, or a column dest_queue"):
-        sink_columns.check_columns(schema_of({"body": "binary"}), options_of())
+        sink_columns.check_columns(schema_of({"body": "binary"}), options_of(server="http://127.0.0.1:8181"))
 
 
 # --- On a real daemon

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import urllib.request
 from collections import Counter
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 
+import waypost.spark
 from tests.late import late
 
 if TYPE_CHECKING:
@@ -14,10 +17,14 @@ if TYPE_CHECKING:
 
     from pyspark import errors
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import listener as events
     from pyspark.sql.streaming.query import StreamingQuery
 
     from tests.crash.daemons import Daemon
+    from waypost.spark import lag
 else:
+    events = late("pyspark.sql.streaming.listener")
+    lag = late("waypost.spark.lag")
     errors = late("pyspark.errors")
 
 
@@ -99,12 +106,30 @@ def test_a_queue_that_was_created_again_stops_a_strict_query(
     assert rows(spark, tmp_path) == expected(5)
 
 
-def test_the_lag_of_a_query_stands_in_its_progress(spark: SparkSession, daemon: Daemon, tmp_path: Path) -> None:
+def test_the_lag_of_a_query_is_in_its_progress_and_in_metrics(
+    spark: SparkSession, daemon: Daemon, tmp_path: Path
+) -> None:
     with daemon.connect() as manager:
-        manager.create_queue("stream-lag")
+        name = manager.create_queue("stream-lag").format_name
     send(daemon, "stream-lag", 0, 9)
     query = start(spark, daemon, tmp_path, queue="stream-lag", maxMessagesPerTrigger="4")
     finish(query)
-    source = query.recentProgress[0].sources[0]
-    assert '"rows": 4' in str(source.endOffset)
-    assert '"rows": 9' in str(source.latestOffset)
+    reports = [list(lag.lags(progress)) for progress in query.recentProgress]
+    first = reports[0][0]
+    assert (first.messages, first.rows, first.queue.lower()) == (5, 4, name.lower())
+    assert first.bytes > 5 * 100
+    assert 0 <= first.seconds < 3600
+    assert reports[-1][0].messages == 0
+    assert '"rows": 9' in str(query.recentProgress[0].sources[0].latestOffset)
+    listener = waypost.spark.LagListener()
+    listener.onQueryProgress(events.QueryProgressEvent(query.recentProgress[0]))
+    port = listener.serve()
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            text = answer.read().decode()
+    finally:
+        listener.close()
+    queue = first.queue.replace("\\", "\\\\")
+    assert f'waypost_spark_lag_messages{{query="{query.id}",queue="{queue}"}} 5\n' in text
+    listener.onQueryTerminated(events.QueryTerminatedEvent(UUID(query.id), UUID(query.runId), None, None))
+    assert listener.lags() == []

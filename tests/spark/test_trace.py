@@ -164,7 +164,7 @@ def test_lists_that_are_cut_say_so(queue: DataFrame, monkeypatch: pytest.MonkeyP
         return found
 
     whole = len(slowest().rows)
-    monkeypatch.setattr(trace_report, "LISTED", 1)
+    monkeypatch.setattr(trace, "LISTED", 1)
     assert slowest().remark.startswith(f"The first 1 of {whole} rows.")
 
 

@@ -4,7 +4,19 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from waypost.store.ack_records import AdmittedRecord, DestinationRecord, KeptAckRecord
-from waypost.store.bulk_records import BatchesRecord, ClaimRecord, CommitRecord, CommitsRecord, RunRecord, StageRecord
+from waypost.store.bulk_records import (
+    BatchesRecord,
+    ClaimRecord,
+    CommitRecord,
+    CommitsRecord,
+    DoneRecord,
+    FrameRecord,
+    FrameRun,
+    PassedWrite,
+    RunRecord,
+    StageRecord,
+    Written,
+)
 from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord
 from waypost.store.records import (
     CounterRecord,
@@ -82,15 +94,60 @@ SPANS = st.lists(
     st.builds(lambda first, count: range(first, first + count), st.integers(0, 1 << 62), st.integers(1, 1000)),
     max_size=3,
 )
-CLAIMS: SearchStrategy[ClaimRecord] = st.builds(ClaimRecord, SECONDS, U32, U64, U64, U64, SPANS)
+CLAIMS: SearchStrategy[ClaimRecord] = st.builds(
+    ClaimRecord,
+    *(SECONDS, U32, U64, U64, U64, SPANS),
+    term=U64,
+    driver=TEXT,
+    asked=SECONDS,
+    leader=TEXT,
+    is_lost=st.booleans(),
+    query=TEXT,
+    batch=st.none() | U32,
+    written=st.sampled_from(Written),
+    run=GUID,
+    past=st.lists(GUID, max_size=3).map(tuple),
+)
 STAGES: SearchStrategy[StageRecord] = st.builds(
     StageRecord,
     SECONDS,
     U64,
     TEXT,
-    st.lists(st.builds(RunRecord, U64, st.booleans(), SPANS), max_size=3),
+    st.lists(st.builds(RunRecord, U64, st.booleans(), SPANS), min_size=1, max_size=3),
     st.none() | TEXT,
     GUID,
+) | st.builds(
+    StageRecord,
+    SECONDS,
+    U64,
+    TEXT,
+    destination=st.none() | TEXT,
+    run=GUID,
+    write=GUID,
+    partition=U32,
+    serial=U32,
+    number=U64,
+    frames=st.just(9),
+    left=st.integers(0, 1_000_000),
+    size=U64,
+    queues=st.lists(U64, max_size=3),
+    commit=U64,
+    place=U32,
+    frames_done=st.integers(0, 9),
+    messages_done=U32,
+)
+FRAMES: SearchStrategy[FrameRecord] = st.builds(
+    FrameRecord,
+    st.lists(
+        st.builds(
+            FrameRun,
+            U64,
+            st.booleans(),
+            st.binary(max_size=9),
+            st.lists(st.binary(max_size=9), min_size=1, max_size=3),
+        ),
+        max_size=3,
+    ),
 )
 BATCHES: SearchStrategy[BatchesRecord] = st.builds(
     BatchesRecord, U64, st.lists(U64, max_size=4, unique=True).map(sorted)
@@ -103,13 +160,23 @@ ADMITTED: SearchStrategy[AdmittedRecord] = st.builds(AdmittedRecord, U32)
 
 @st.composite
 def _commits(draw: st.DrawFn) -> CommitsRecord:
-    record = CommitsRecord(draw(U64), draw(st.none() | TEXT))
-    for batch in draw(st.lists(U64, max_size=4, unique=True)):
-        record.add(CommitRecord(batch, draw(GUID), draw(GUID), draw(U32)), 3)
-    return record
+    batches = sorted(draw(st.lists(U64, max_size=4, unique=True)))
+    commits = [CommitRecord(batch, draw(GUID), draw(GUID), draw(U32)) for batch in batches]
+    return CommitsRecord(draw(U64), draw(st.none() | TEXT), commits)
 
 
 COMMITS: SearchStrategy[CommitsRecord] = _commits()
+
+
+@st.composite
+def _done(draw: st.DrawFn) -> DoneRecord:
+    places = sorted(draw(st.lists(st.tuples(U64, U32), max_size=4, unique=True)))
+    commits = [CommitRecord(batch, draw(GUID), draw(GUID), draw(U32), ordinal, draw(GUID)) for batch, ordinal in places]
+    passed = draw(st.lists(st.builds(PassedWrite, U64, GUID, GUID), max_size=3))
+    return DoneRecord(draw(TEXT), draw(st.none() | TEXT), draw(U64), draw(U32), commits, passed)
+
+
+DONE: SearchStrategy[DoneRecord] = _done()
 
 
 @st.composite

@@ -150,5 +150,5 @@ def test_a_folder_of_the_format_before_is_not_read_by_one_who_must_not_change_it
     LmdbStore(tmp_path).close()
     with lmdb.open(str(tmp_path), max_dbs=2) as env, env.begin(write=True) as transaction:
         transaction.put(b"format", (1).to_bytes(4, "little"), db=env.open_db(b"store", transaction))
-    with pytest.raises(StoreTooOld, match="start its queue manager once with this release"):
+    with pytest.raises(StoreTooOld, match="start its queue manager once with this version"):
         StoreSnapshot(tmp_path)

@@ -28,7 +28,7 @@ TEXT = "03020100-0504-0706-0809-0a0b0c0d0e0f"
         (
             Table.SEQUENCES,
             keys.sequence_address_key(3, b"\x7f\0\0\1"),
-            "the record of the senders at 7f000001 to queue 3",
+            "the record of the senders at 7f000001 for queue 3",
         ),
         (Table.TRANSACTIONS, GUID, f"the prepared transaction {TEXT}"),
         (Table.DUPLICATES, keys.duplicates_key(5), "block 5 of the table of messages that have arrived"),

@@ -208,14 +208,16 @@ def test_the_store_of_a_newer_waypost_is_refused_and_untouched(tmp_path: Path) -
         mark = env.open_db(b"store", transaction)
         transaction.put(b"format", (FORMAT_VERSION + 1).to_bytes(4, "little"), db=mark)
     before = (tmp_path / "data.mdb").read_bytes()
-    with pytest.raises(StoreTooNew, match=f"has format {FORMAT_VERSION + 1}, and this Waypost knows formats up to"):
+    with pytest.raises(
+        StoreTooNew, match=f"has format {FORMAT_VERSION + 1}, but this version of Waypost supports only formats up to"
+    ):
         LmdbStore(tmp_path)
     assert (tmp_path / "data.mdb").read_bytes() == before
 
 
 def test_a_folder_with_something_else_is_refused_and_untouched(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear", encoding="utf-8")
-    with pytest.raises(NotAStore, match="holds other files"):
+    with pytest.raises(NotAStore, match="contains other files"):
         LmdbStore(tmp_path)
     assert os.listdir(tmp_path) == ["letter.txt"]
     for path in (tmp_path / "letter.txt", tmp_path / "letter.txt" / "below"):

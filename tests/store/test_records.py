@@ -12,7 +12,18 @@ from waypost.errors import StoreDamaged, StoreTooNew
 from waypost.guid import NULL_GUID
 from waypost.store import keys
 from waypost.store.ack_records import AdmittedRecord, DestinationRecord, KeptAckRecord
-from waypost.store.bulk_records import BatchesRecord, ClaimRecord, CommitRecord, CommitsRecord, RunRecord, StageRecord
+from waypost.store.bulk_records import (
+    BatchesRecord,
+    ClaimRecord,
+    CommitRecord,
+    CommitsRecord,
+    DoneRecord,
+    FrameRecord,
+    FrameRun,
+    PassedWrite,
+    RunRecord,
+    StageRecord,
+)
 from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord
 from waypost.store.records import (
     VERSION,
@@ -54,11 +65,13 @@ RECORDS: list[type[Record]] = [
     KeptAckRecord,
     AdmittedRecord,
     CommitsRecord,
+    DoneRecord,
+    FrameRecord,
     IncomingRecord,
     AddressRecord,
 ]
 # Of those that have another version than the first.
-NEWEST: dict[type[Record], int] = {DuplicatesRecord: 2, StageRecord: 2, IncomingRecord: 2}
+NEWEST: dict[type[Record], int] = {DuplicatesRecord: 2, ClaimRecord: 2, StageRecord: 3, IncomingRecord: 2}
 ANY_RECORD = st.one_of(
     strategies.MESSAGES,
     strategies.POSITIONS,
@@ -76,6 +89,8 @@ ANY_RECORD = st.one_of(
     strategies.KEPT_ACKS,
     strategies.ADMITTED,
     strategies.COMMITS,
+    strategies.DONE,
+    strategies.FRAMES,
     strategies.INCOMING,
     strategies.ADDRESSES,
 )
@@ -120,7 +135,9 @@ def test_a_record_with_one_changed_byte_is_another_record_or_an_error(record: Re
 @given(ANY_RECORD)
 def test_a_newer_version_is_named(record: Record) -> None:
     too_new = newest(type(record)) + 1
-    with pytest.raises(StoreTooNew, match=rf"record has format {too_new}, and this Waypost knows formats up to"):
+    with pytest.raises(
+        StoreTooNew, match=rf"record has format {too_new}, but this version of Waypost supports only formats up to"
+    ):
         type(record).decode(bytes([too_new]) + record.encode()[1:])
 
 
@@ -150,7 +167,10 @@ def test_an_empty_value_is_damage(cls: type[Record]) -> None:
         ClaimRecord(1.0, spans=[range(1, 3)]),
         StageRecord(1.0, 0, "q", [RunRecord(1, is_quiet=True, spans=[range(1, 3)])]),
         BatchesRecord(1, [1, 2]),
-        BatchesRecord(1, [1, 2]).commits(),
+        CommitsRecord(1, None, [CommitRecord(1)]),
+        DoneRecord("q", "there", 1, 2, [CommitRecord(1)], [PassedWrite(1, bytes(16), bytes(16))]),
+        StageRecord(1.0, 0, "q", frames=2, left=3, queues=[7]),
+        FrameRecord([FrameRun(1, is_quiet=True, head=b"h", packets=[b"p", b""])]),
     ],
 )
 def test_a_byte_too_many_or_too_few_is_damage(record: Record) -> None:
@@ -173,20 +193,30 @@ def test_spans_that_no_claim_can_have_are_damage(spans: list[range]) -> None:
         ClaimRecord.decode(ClaimRecord(1.0, spans=spans).encode())
 
 
-def test_the_oldest_commits_of_a_query_go_first() -> None:
-    record = CommitsRecord(1, "there")
-    for batch in (3, 1, 2):
-        record.add(CommitRecord(batch, bytes([batch]) * 16, count=batch), 2)
-    assert record.batches == [2, 3]
-    assert record.find(1) is None
-    assert record.find(3) == CommitRecord(3, b"\3" * 16, count=3)
-    assert CommitsRecord.decode(record.encode()) == record
-
-
-def test_commits_that_are_out_of_order_are_damage() -> None:
-    one, two = (BatchesRecord(1, [batch]).commits().packed for batch in (1, 2))
+@pytest.mark.parametrize("record", [CommitsRecord(1), DoneRecord("q", None, 1, 1)])
+def test_commits_that_are_out_of_order_are_damage(record: CommitsRecord | DoneRecord) -> None:
+    record.commits = [CommitRecord(2), CommitRecord(1)]
     with pytest.raises(StoreDamaged):
-        CommitsRecord.decode(CommitsRecord(1, None, two + one).encode())
+        type(record).decode(record.encode())
+
+
+@given(strategies.TEXT, st.none() | strategies.TEXT)
+def test_the_commits_of_a_query_stand_together(query: str, destination: str | None) -> None:
+    key = keys.done_key(query, destination)
+    for start, stop in (keys.done_range(query), keys.done_range()):
+        assert start <= key < stop
+    start, stop = keys.done_range(query + "x")
+    assert not start <= key < stop
+    assert keys.is_done(key)
+
+
+@given(strategies.GUID, strategies.U32)
+def test_the_frames_of_a_stage_stand_together(stage: bytes, number: int) -> None:
+    key = keys.frame_key(stage, number)
+    start, stop = keys.frame_range(stage)
+    assert start <= key < stop
+    assert keys.frame_of(key) == (stage, number)
+    assert keys.frame_of(keys.stage_key(stage)) is None
 
 
 @given(strategies.TEXT, st.none() | strategies.TEXT)

@@ -148,7 +148,7 @@ def test_what_a_reader_still_sees_is_not_room_until_it_has_gone(disk: Path) -> N
 def test_the_largest_size_has_a_reserve_too(tmp_path: Path) -> None:
     with LmdbStore(tmp_path, max_size=2 * MEGABYTE) as store:
         first = fill(store, 10_000)
-        assert "which may have 2.0 MB" in store.room.sentence
+        assert "limited to 2.0 MB" in store.room.sentence
         remove(store, first)
         until_it_has_room(store)
         assert len(fill(store, 10_000)) > len(first) * 3 // 4

@@ -122,7 +122,7 @@ def test_a_disk_without_room_for_the_copy_is_told_in_bytes(tmp_path: Path, monke
     before = (tmp_path / "data.mdb").read_bytes()
     usage = namedtuple("usage", "total used free")  # noqa: PYI024, as shutil has it
     monkeypatch.setattr(upgrade, "disk_usage", lambda _: usage(1 << 30, 1 << 30, 12_345))
-    with pytest.raises(StoreFull, match=r"takes [\d,]+ bytes on its disk, and 12,345 are free"):
+    with pytest.raises(StoreFull, match=r"needs [\d,]+ bytes on its disk, but only 12,345 are free"):
         LmdbStore(tmp_path)
     assert (tmp_path / "data.mdb").read_bytes() == before
     monkeypatch.undo()
@@ -146,7 +146,7 @@ def test_records_that_are_not_all_there_are_not_upgraded(tmp_path: Path, monkeyp
     make_old(tmp_path)
     parts = upgrade._parts
     monkeypatch.setattr(upgrade, "_parts", lambda records: parts(iter(list(records)[1:])))
-    with pytest.raises(StoreDamaged, match="its table messages counts 300 records, and 299 could be copied"):
+    with pytest.raises(StoreDamaged, match="its table messages counts 300 records, but only 299 could be copied"):
         LmdbStore(tmp_path)
     monkeypatch.undo()
     check(tmp_path)

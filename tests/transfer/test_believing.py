@@ -84,7 +84,7 @@ def test_what_is_believed(
 
 def test_a_reason_names_the_address_and_the_queue_manager() -> None:
     assert verdict(AT_ONCE, B, B, ELSEWHERE).reason == (
-        "came from 10.9.9.9, which is not known as an address of bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb"
+        "came from 10.9.9.9, which is not a known address of bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb"
     )
 
 

@@ -153,7 +153,7 @@ def test_another_guid_is_refused_in_a_response() -> None:
     assert response.internal.flags & CS
     assert side.state is SessionState.CLOSED
     assert side.session.was_refused
-    assert ", which is not this one" in str(side.error())
+    assert ", not for this queue manager" in str(side.error())
     assert side.statistics.handshakes_refused == 1
     _, other = new_acceptor()
     other.take(EstablishConnection.request(CLIENT, NULL_GUID, 99, 0).encode())

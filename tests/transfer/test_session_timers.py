@@ -32,14 +32,14 @@ def test_a_session_that_is_not_set_up_in_time_is_closed(settings: TransferSettin
     side.take(EstablishConnection.request(CLIENT, SERVER, 0, 0).encode())
     assert side.error() is None
     rig.wait(0.001)
-    assert side.error() == "the session was not set up in time"
+    assert side.error() == "the session did not open in time"
 
     rig = Rig(settings)
     rig.wait(1)
     rig.initiator.session.connected(rig.now)
     assert rig.initiator.remaining(SessionTimer.INITIALIZATION) == delay
     rig.wait(delay)
-    assert rig.initiator.error() == "the session was not set up in time"
+    assert rig.initiator.error() == "the session did not open in time"
     rig = Rig(settings).open()
     for side in (rig.initiator, rig.acceptor):
         assert not side.runs(SessionTimer.INITIALIZATION)

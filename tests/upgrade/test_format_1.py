@@ -88,7 +88,7 @@ def test_sequences_and_acknowledgments_are_as_they_were(folders: Path) -> None:
 
 
 def test_a_program_opens_the_folder_and_a_reader_of_it_waits_for_that(folders: Path) -> None:
-    with pytest.raises(StoreTooOld, match="start its queue manager once with this release"):
+    with pytest.raises(StoreTooOld, match="start its queue manager once with this version"):
         FolderReader(folders / "alone")
     with waypost.open(folders / "alone", name=SETTINGS.computer_name) as manager:
         assert manager.queue("orders").receive(timeout=0).label == "priority 3"
@@ -104,5 +104,5 @@ def test_an_older_waypost_refuses_the_folder_by_its_number(folders: Path) -> Non
         with env.begin(db=mark) as transaction:
             assert transaction.get(b"format") == (2).to_bytes(4, "little")
     assert FORMAT_VERSION == 2
-    with pytest.raises(StoreTooNew, match="has format 3, and this Waypost knows formats up to 2"):
+    with pytest.raises(StoreTooNew, match="has format 3, but this version of Waypost supports only formats up to 2"):
         format_of((3).to_bytes(4, "little"), folders)

@@ -38,7 +38,7 @@ def test_another_version_is_refused_and_any_reserved_byte_is_kept() -> None:
 @pytest.mark.spec("MQMQ-2.2.19.1-03")
 def test_the_signature_is_lior_on_the_wire() -> None:
     assert BaseHeader().encode()[4:8] == b"LIOR"
-    with pytest.raises(DecodeError, match=r"Signature at offset 4: it is 0x4C494F52"):
+    with pytest.raises(DecodeError, match=r"Signature at offset 4: must be 0x524F494C, not 0x4C494F52"):
         BaseHeader.decode(FRAME_7[:4] + b"ROIL" + FRAME_7[8:], 0)
 
 

@@ -294,7 +294,7 @@ def test_text_beyond_the_limit_is_refused_before_it_is_read() -> None:
     assert isinstance(name, MultipleElementFormatName)
     assert len(name.elements) == count
     assert refused("x" * (MAX_FORMAT_NAME_TEXT + 1)).offset == MAX_FORMAT_NAME_TEXT
-    with pytest.raises(IllegalFormatName, match=f"more than {MAX_FORMAT_NAME_TEXT}"):
+    with pytest.raises(IllegalFormatName, match=f"at most {MAX_FORMAT_NAME_TEXT}"):
         DirectFormatName.parse_direct("OS:h\\" + "q" * MAX_FORMAT_NAME_TEXT)
 
 

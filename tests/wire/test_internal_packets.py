@@ -25,7 +25,7 @@ def test_the_internal_header_stands_at_16_and_its_low_bits_name_the_packet() -> 
         assert data[16:20] == bytes([0, 0, packet_type, 0])
         assert type(decode_packet(data)) is type(packet)
     for packet_type in (0, *range(4, 16)):
-        with pytest.raises(DecodeError, match=f"PT is {packet_type} and must be 1, 2 or 3"):
+        with pytest.raises(DecodeError, match=f"PT must be 1, 2 or 3, not {packet_type}"):
             decode_packet(patched(frame(3), 18, bytes([packet_type])))
     with pytest.raises(DecodeError, match="SH is clear in a SessionAck"):
         decode_packet(patched(frame(8), 2, b"\x0b"))

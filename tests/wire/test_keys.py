@@ -209,7 +209,7 @@ def test_directory_keys_that_are_cut_anywhere_are_refused() -> None:
                 record.decode(blob[:length], 0)
     with pytest.raises(DecodeError, match="sProviderName and aBuf at offset 12"):
         MqDsPublicKey.decode(PUBLIC_KEY_BYTES[:-1], 0)
-    with pytest.raises(DecodeError, match="it is 7, outside 8 to 232"):
+    with pytest.raises(DecodeError, match="must be 8 to 232, not 7"):
         MqDsPublicKeys.decode(b"\x07" + data[1:], 0)
 
 

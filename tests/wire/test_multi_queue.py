@@ -112,7 +112,7 @@ def test_two_zero_bytes_across_two_characters_do_not_end_a_direct_name() -> None
 
 @pytest.mark.spec("MQMQ-2.2.18.1.4.1-01")
 def test_a_direct_name_without_a_null_is_refused() -> None:
-    with pytest.raises(DecodeError, match="DirectFormatName at offset 14: it has no terminating null"):
+    with pytest.raises(DecodeError, match="DirectFormatName at offset 14: has no terminating null"):
         decode_destination(address_header(1, "0300 6100 6200 6300"))
 
 

@@ -76,7 +76,7 @@ def or_user(bits: int) -> Callable[[UserMessage], None]:
 @pytest.mark.spec("MQMQ-2.2.19.1-06")
 @pytest.mark.parametrize("priority", range(1, 8))
 def test_a_transactional_message_has_priority_0(priority: int) -> None:
-    refused(or_base(priority), "PR is not 0 although the message is transactional")
+    refused(or_base(priority), "PR must be 0, because the message is transactional")
     plain = message()
     plain.transaction = None
     plain.base.flags |= priority
@@ -119,8 +119,8 @@ def test_a_hop_count_above_29_a_delivery_mode_above_1_and_an_express_transaction
     def express(m: UserMessage) -> None:
         m.user.flags &= ~0x60
 
-    refused(or_user(0x1E), "RC is above 29")
-    refused(or_user(0x40), "DM is not 0 or 1")
+    refused(or_user(0x1E), "RC must be at most 29")
+    refused(or_user(0x40), "DM must be 0 or 1")
     refused(express, "a transactional message must be recoverable, not express")
 
 
@@ -284,7 +284,7 @@ def test_identifiers_of_another_length_are_refused() -> None:
 
     refused(source, "have 16 bytes")
     refused(address, "have 16 bytes")
-    refused(correlation, "has 20 bytes")
+    refused(correlation, "must have 20 bytes")
 
 
 def test_what_others_sent_is_not_held_to_the_rules() -> None:

@@ -347,9 +347,9 @@ def test_directory_names_are_judged_whatever_the_text(text: str) -> None:
     [
         (106, PropVariant(VarType.VT_I2, 40000), "invalid PROPID_Q_BASEPRIORITY 40000; must be -32768 to 32767"),
         (105, PropVariant(VarType.VT_UI4, -1), "invalid PROPID_Q_QUOTA -1; must be 0 to 4294967295"),
-        (105, PropVariant(VarType.VT_LPWSTR, "1"), "PROPID_Q_QUOTA has variant type VT_UI4 and not VT_LPWSTR$"),
-        (105, PropVariant(VT_VECTOR | VarType.VT_UI4, [1]), r"VT_UI4 and not VT_VECTOR\|VT_UI4$"),
-        (105, PropVariant(8, 1), "VT_UI4 and not 0x0008$"),
+        (105, PropVariant(VarType.VT_LPWSTR, "1"), "PROPID_Q_QUOTA must have the variant type VT_UI4, not VT_LPWSTR$"),
+        (105, PropVariant(VT_VECTOR | VarType.VT_UI4, [1]), r"VT_UI4, not VT_VECTOR\|VT_UI4$"),
+        (105, PropVariant(8, 1), "VT_UI4, not 0x0008$"),
         (103, PropVariant(VarType.VT_LPWSTR, "HOST\\q"), "PROPID_Q_PATHNAME is not allowed when a queue is set$"),
     ],
 )

@@ -194,7 +194,7 @@ def test_identifiers_and_values_are_parallel_arrays_and_each_property_takes_the_
 
     label, quota = PropVariant(VarType.VT_LPWSTR, "orders"), PropVariant(VarType.VT_UI4, 100)
     check_properties(ObjectKind.QUEUE, [108, 105], [label, quota], Operation.SET)
-    with pytest.raises(IllegalPropertyType, match="PROPID_Q_LABEL has variant type VT_LPWSTR and not VT_UI4"):
+    with pytest.raises(IllegalPropertyType, match="PROPID_Q_LABEL must have the variant type VT_LPWSTR, not VT_UI4"):
         check_properties(ObjectKind.QUEUE, [108, 105], [quota, label], Operation.SET)
     for values in ([label], [label, quota, quota]):
         with pytest.raises(InvalidParameter):

@@ -113,7 +113,7 @@ def test_m_reserved_is_carried_without_meaning_and_sent_as_0() -> None:
 @pytest.mark.parametrize("syntax", NdrSyntax)
 def test_a_type_outside_0_to_8_is_refused(syntax: NdrSyntax) -> None:
     for qft in range(9, 256):
-        with pytest.raises(DecodeError, match=f"m_qft at offset 0: it is {qft}, outside 0 to 8"):
+        with pytest.raises(DecodeError, match=f"m_qft at offset 0: must be 0 to 8, not {qft}"):
             decode((bytes([qft]) + bytes(7)) * 2 + bytes(32), syntax)
 
 
@@ -123,11 +123,11 @@ def test_the_idl_types_have_their_widths_and_an_unknown_queue_format_no_arm() ->
     with pytest.raises(EncodeError, match="cannot hold a bytes"):
         encode(QueueFormat(QFT.UNKNOWN, arm=GUID), NDR20)
     # Both unions repeat their switch: one octet of m_qft, the short vt. Another tag is refused.
-    with pytest.raises(DecodeError, match="tag at offset 4: it is 1 and the union's switch is 0"):
+    with pytest.raises(DecodeError, match="tag at offset 4: must be 0, the switch of the union, not 1"):
         decode(bytes.fromhex("00 00 0000 01"), NDR20)
     boolean = PropVariant(VarType.VT_BOOL, True).encode()
     assert boolean == bytes.fromhex("0b00 00 00 00000000 0b00 ffff")
-    with pytest.raises(DecodeError, match="tag at offset 8: it is 12"):
+    with pytest.raises(DecodeError, match="tag at offset 8: must be 11, the switch of the union, not 12"):
         PropVariant.decode(boolean[:8] + b"\x0c" + boolean[9:])
     assert NdrReader(boolean[10:], NDR20).integer(I16, "VARIANT_BOOL") == -1
     for syntax in NdrSyntax:

@@ -61,8 +61,8 @@ def test_the_padding_of_a_direct_name_is_not_compared() -> None:
         (bytes.fromhex("0300 410000 000000"), "terminating null"),
         (bytes.fromhex("0400 41004200 0000"), "terminating null"),
         (bytes.fromhex("0000 0000"), "terminating null"),
-        (bytes.fromhex("0600 4100 0000 0000"), "null before its end"),
-        (bytes.fromhex("ffff 41000000"), "the data ends 4 bytes into it"),
+        (bytes.fromhex("0600 4100 0000 0000"), "null before the end"),
+        (bytes.fromhex("ffff 41000000"), "the data ends after 4 bytes of this field"),
     ],
 )
 def test_a_damaged_direct_name_is_refused(data: bytes, why: str) -> None:

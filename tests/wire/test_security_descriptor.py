@@ -258,12 +258,12 @@ def test_any_bytes_are_a_descriptor_or_a_decode_error(data: bytes) -> None:
         (QUEUE[:16] + b"\x13" + QUEUE[17:], "OffsetDacl at offset 16"),
         (QUEUE[:16] + b"\x4c" + QUEUE[17:], "ACL at offset 76"),
         (QUEUE[:20] + b"\x05" + QUEUE[21:], "AclRevision at offset 20"),
-        (QUEUE[:22] + b"\x07" + QUEUE[23:], "AclSize at offset 22: it is 7, outside 8 to 60"),
-        (QUEUE[:22] + b"\x3d" + QUEUE[23:], "AclSize at offset 22: it is 61, outside 8 to 60"),
+        (QUEUE[:22] + b"\x07" + QUEUE[23:], "AclSize at offset 22: must be 8 to 60, not 7"),
+        (QUEUE[:22] + b"\x3d" + QUEUE[23:], "AclSize at offset 22: must be 8 to 60, not 61"),
         (QUEUE[:24] + b"\xff\xff" + QUEUE[26:], "AceCount at offset 24"),
         (QUEUE[:24] + b"\x02" + QUEUE[25:], "ACE_HEADER at offset 48"),
-        (QUEUE[:30] + b"\x03" + QUEUE[31:], "AceSize at offset 30: it is 3, outside 4 to 20"),
-        (QUEUE[:30] + b"\x15" + QUEUE[31:], "AceSize at offset 30: it is 21, outside 4 to 20"),
+        (QUEUE[:30] + b"\x03" + QUEUE[31:], "AceSize at offset 30: must be 4 to 20, not 3"),
+        (QUEUE[:30] + b"\x15" + QUEUE[31:], "AceSize at offset 30: must be 4 to 20, not 21"),
         (QUEUE[:30] + b"\x07" + QUEUE[31:], "Mask at offset 32"),
         (QUEUE[:30] + b"\x13" + QUEUE[31:], "Sid at offset 36"),
         (QUEUE[:28] + b"\x05\x00\x0b" + QUEUE[31:], "Flags at offset 32"),
@@ -277,7 +277,7 @@ def test_a_descriptor_that_does_not_hold_together_is_refused(data: bytes, where:
 def test_an_object_ace_needs_a_list_of_revision_4() -> None:
     ace = ObjectAce(ACCESS_ALLOWED_OBJECT_ACE_TYPE, 0, 0x100, 0, None, None, EVERYONE)
     data = Acl(acl_revision=ACL_REVISION_DS, aces=(ace,)).encode()
-    with pytest.raises(DecodeError, match="AclRevision at offset 0: it is 2 and an object ACE needs 4"):
+    with pytest.raises(DecodeError, match="AclRevision at offset 0: must be 4 for an object ACE, not 2"):
         Acl.decode(b"\x02" + data[1:], 0)
     with pytest.raises(EncodeError, match="AclRevision"):
         Acl(aces=(ace,)).encode()
@@ -290,9 +290,9 @@ def test_a_list_and_an_ace_may_have_65535_bytes() -> None:
     data = longest.encode()
     assert len(data) == 0xFFFF
     assert Acl.decode(data, 0) == (longest, 0xFFFF)
-    with pytest.raises(EncodeError, match="AclSize: it is 65536, above 65535"):
+    with pytest.raises(EncodeError, match="AclSize: must be at most 65535, not 65536"):
         replace(longest, unused=b"\0").encode()
-    with pytest.raises(EncodeError, match="AceSize: it is 65536, above 65535"):
+    with pytest.raises(EncodeError, match="AceSize: must be at most 65535, not 65536"):
         replace(ace, data=bytes(0xFFFF - 3)).encode()
 
 

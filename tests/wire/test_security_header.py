@@ -93,10 +93,10 @@ def test_a_certificate_has_at_most_65535_bytes_and_no_item_runs_past_the_packet(
 @pytest.mark.parametrize(
     ("flags", "size", "why"),
     [
-        (3, 4, "ST is 3"),
-        (15, 4, "ST is 15"),
-        (0, 4, "SenderIdSize at offset 2: it is 4 although ST says"),
-        (2, 4, "SenderIdSize at offset 2: it is 4 although a queue manager GUID"),
+        (3, 4, "ST must be 0, 1 or 2, not 3"),
+        (15, 4, "ST must be 0, 1 or 2, not 15"),
+        (0, 4, "SenderIdSize at offset 2: must be 0, because ST says"),
+        (2, 4, "SenderIdSize at offset 2: must be 16, the size of a queue manager GUID"),
     ],
 )
 def test_a_sender_that_is_not_what_st_says_is_refused(flags: int, size: int, why: str) -> None:

@@ -51,7 +51,7 @@ def test_a_debug_header_has_4_bytes_or_20() -> None:
 @pytest.mark.spec("MQMQ-2.2.20.8-02")
 def test_qt_is_0_or_1_and_the_other_bits_mean_nothing() -> None:
     for queue_type in (2, 3):
-        with pytest.raises(DecodeError, match=f"QT is {queue_type}"):
+        with pytest.raises(DecodeError, match=f"QT must be 0 or 1, not {queue_type}"):
             DebugHeader.decode(bytes([queue_type, 0, 0, 0]) + GUID, 0)
     header, at = DebugHeader.decode(bytes.fromhex("fcff 0000"), 0)
     assert (at, header.queue_identifier) == (4, None)

@@ -59,8 +59,8 @@ def test_the_flags_count_from_the_least_significant_bit() -> None:
 @pytest.mark.parametrize(
     ("number", "previous", "complaint"),
     [
-        (0, 0, "TxSequenceNumber at offset 15: it is 0"),
-        (1, 0xFFFFFFFF, "PreviousTxSequenceNumber at offset 19: it is 0xFFFFFFFF"),
+        (0, 0, "TxSequenceNumber at offset 15: must be at least 1, not 0"),
+        (1, 0xFFFFFFFF, "PreviousTxSequenceNumber at offset 19: must be at most 0xFFFFFFFE, not 0xFFFFFFFF"),
     ],
 )
 def test_a_number_outside_its_range_is_refused(number: int, previous: int, complaint: str) -> None:

@@ -13,8 +13,8 @@ _HEAD: Final = f"""\
 # Command line reference
 
 {MADE}
-Every command, its arguments and its options. [The command line](../cli.md) explains them with examples. The options of
-`waypost` itself come before the command:
+This page lists every command with its arguments and options. [The command line](../cli.md) explains the commands with
+examples. The options of `waypost` itself come before the command:
 """
 # The line before examples in the help of a command.
 _EXAMPLES: Final = "\x08"

@@ -13,12 +13,12 @@ _HEAD: Final = f"""\
 # Errors
 
 {MADE}
-Every error of the Python API is a class of `waypost.errors`, derived from `WaypostError`. An error has a sentence,
-`str(error)`, and the result code that MSMQ uses for it, `error.hresult`. The table is a tree: an indented class is
-derived from the one above it.
+Every error of the Python API is a class of `waypost.errors`, derived from `WaypostError`. `str(error)` is a sentence,
+and `error.hresult` is the result code of MSMQ. The table is a tree: an indented class is derived from the class above
+it.
 
-Over HTTP the name of the class is the `error` of the answer, and the last column is the status. The command line prints
-the sentence with a hint and ends with one of a few [exit codes](../cli.md#exit-codes).
+Over HTTP, the key `error` of the answer is the name of the class. The last column is the HTTP status. The command line
+prints the sentence with a hint, and ends with one of these [exit codes](../cli.md#exit-codes).
 """
 
 

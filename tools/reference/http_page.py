@@ -12,10 +12,11 @@ _HEAD: Final = f"""\
 # HTTP reference
 
 {MADE}
-Every request of the HTTP API. [The HTTP guide](../http.md) explains it with examples, and [the bulk guide](../bulk.md)
-those under `/api/bulk`. `GET /schema` of a running daemon has the same as an OpenAPI document for programs.
+This page lists every request of the HTTP API. [The HTTP guide](../http.md) explains the requests with examples, and
+[the bulk guide](../bulk.md) explains the requests under `/api/bulk`. `GET /schema` of a running daemon returns the same
+information as an OpenAPI document.
 
-A refused request is answered with one of these statuses and an [ErrorObject](#errorobject):
+The answer to a refused request has one of these statuses and an [ErrorObject](#errorobject):
 """
 _GROUPS: Final = {
     "Queues and messages": "/api/queues",
@@ -46,7 +47,7 @@ def _lines() -> Iterator[str]:
                 for method, operation in methods.items():
                     yield from _operation(method.upper(), path, operation)
     yield "## Objects\n"
-    yield "In a request a key without a default is required.\n"
+    yield "In a request, a key without a default is required.\n"
     for name in sorted(schemas):
         yield from _object(name, schemas[name])
 

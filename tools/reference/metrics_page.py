@@ -23,11 +23,11 @@ _HEAD: Final = f"""\
 # Metrics
 
 {MADE}
-`GET /metrics` of the HTTP server is for Prometheus. The values are read from the queue manager at the moment of the
-request. Names do not change; new ones may be added. Times and ages are in seconds, sizes in bytes. The samples of a
-counter end in `_total`.
+`GET /metrics` of the HTTP server returns metrics for Prometheus. Each request reads the current values from the queue
+manager. Names do not change, but new names may be added. Times and ages are in seconds, sizes in bytes. The sample
+names of a counter end in `_total`.
 
-If the daemon demands a token, give it to Prometheus as `authorization` with `credentials` in the scrape configuration.
+If the daemon requires a token, set it in the scrape configuration of Prometheus, as `credentials` of `authorization`.
 """
 
 
@@ -45,7 +45,7 @@ _SECTIONS: Final = (
         "waypost_queue_",
         "Queues, by the label `queue`",
         "The queues of the queue manager itself are `system$;deadletter`, `system$;deadxact` and `system$;journal`. "
-        "An alert on the first two shows messages that could not be delivered.",
+        "An alert on the first two queues reports messages that were not delivered.",
     ),
     (
         "waypost_outgoing_",
@@ -56,24 +56,25 @@ _SECTIONS: Final = (
     (
         "waypost_transfer_",
         "Transfer between queue managers",
-        "A queue manager without a network has none of these. Except for sessions and "
-        "`waypost_transfer_transactional_acks_kept`, they count from the start of the daemon.",
+        "A queue manager without a network does not have these metrics. The counters start at 0 when the daemon "
+        "starts.",
     ),
     (
         ("waypost_messages_refused", "waypost_overdue_acknowledgments"),
         "Refused messages and overdue acknowledgments",
-        f"These reasons are final: {_REFUSED}. With the other reasons the sender keeps the message and sends it again: "
+        f"These reasons are final: {_REFUSED}. For the other reasons, the sender keeps the message and sends it again: "
         f"{_KEPT}. `waypost explain ID` shows the reason for one message. "
         "[The command line](cli.md#find-problems-doctor) describes what to do about overdue acknowledgments.",
     ),
     (
         "waypost_rpc_",
         "Remote readers",
-        "A queue manager that serves no remote readers has none of these. "
+        "A queue manager that serves no remote readers does not have these metrics. "
         f"`interface` is `RemoteRead`, `qm2qm`, `qmcomm` or `epmapper`. `result` is one of {_RESULTS}: `error` is an "
-        "answer with a reason, such as a timeout, and `abandoned` means that the reader left or cancelled before the "
-        "answer. The `status` 0x00000005 is a refusal, and 0xC00E0003 an unknown queue. A growing number of rundowns "
-        "shows readers that are killed or cut off. [Remote read](remote-read.md) explains the terms.",
+        "answer with a reason, such as a timeout. `abandoned` means that the reader left or cancelled the call "
+        "before the answer. The `status` 0x00000005 means access denied, and 0xC00E0003 means an unknown queue. A "
+        "growing number of rundowns means that readers are killed or lose their connections. [Remote "
+        "read](remote-read.md) explains the terms.",
     ),
     ("waypost_http_", "HTTP clients", ""),
     ("waypost_", "The queue manager", "The labels of `waypost_info` are `version`, `name` and `guid`."),

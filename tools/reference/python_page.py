@@ -15,15 +15,16 @@ _HEAD: Final = f"""\
 # Python reference
 
 {MADE}
-Everything in the module `waypost`. [The Python guide](../python.md) explains it with examples, [waypost.aio](aio.md)
-has the same for asyncio, and [the errors](errors.md) are on a separate page.
+This page lists everything in the module `waypost`. [The Python guide](../python.md) explains the module with examples.
+[waypost.aio](aio.md) is the same API for asyncio. [The errors](errors.md) are on a separate page.
 """
 _AIO_HEAD: Final = f"""\
 # Python reference: asyncio
 
 {MADE}
-Everything in the module `waypost.aio`: the names of [waypost](python.md), with coroutines for everything that may wait.
-Records such as `Message` and `QueueInfo` are the same in both and are described there.
+This page lists everything in the module `waypost.aio`. It has the same names as [waypost](python.md), but every
+function that may wait is a coroutine. Records such as `Message` and `QueueInfo` are the same in both modules. The page
+of `waypost` describes them.
 """
 _MODULE: Final = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])")
 _OPTIONAL: Final = re.compile(r"Optional\[(\w+\[[^]]*\])\]")

@@ -10,6 +10,8 @@ linear in the size of any body.
 import re
 from typing import Final, NamedTuple
 
+import msgspec
+
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.limits import MAX_PACKET_SIZE
 from waypost.wire.describe.bodies import body_text
@@ -25,6 +27,8 @@ WIDE: Final = frozenset({VT_BSTR, VT_LPWSTR})
 _XML_TEXT: Final = re.compile(r"[ \t\r\n]*<[A-Za-z_:?!\x80-\U0010ffff]")
 _CONTROL_TEXT: Final = re.compile(r"[\x00-\x08\x0e-\x1f]")
 
+# Its values are checked, but not built.
+_JSON: Final = dict[str, msgspec.Raw] | list[msgspec.Raw]
 _DECLARATION: Final = b"<?xml"
 _ENCODING: Final = re.compile(rb"""<\?xml[^>]{0,200}?\sencoding\s{0,20}=\s{0,20}["']([A-Za-z0-9._-]{1,40})["']""")
 # First bytes, encoding, and number of bytes before the text, where no declaration is needed (XML 1.0, appendix F).
@@ -60,8 +64,8 @@ def check_size(body: bytes) -> None:
     """Raises InvalidParameter for a body that is too large for a message."""
     if len(body) > MAX_PACKET_SIZE:
         raise InvalidParameter(
-            f"the body has {len(body)} bytes, and a whole message may have at most {MAX_PACKET_SIZE} (4 MiB); send "
-            "the body in parts, or send the place where it is stored"
+            f"the body has {len(body)} bytes, but a whole message may have at most {MAX_PACKET_SIZE} (4 MiB); send "
+            "the body in parts, or store it elsewhere and send its location"
         )
 
 
@@ -99,18 +103,32 @@ def read_untyped_body(body: bytes) -> Reading:
     """Read a body of type 0."""
     encoding, start = encoding_of(body)
     if encoding not in _ENCODINGS:
-        return Reading(None, "xml", f"the XML declares the encoding {encoding}, which is unknown; read it as bytes")
+        return Reading(None, "xml", f"the XML declares the unknown encoding {encoding}; read the body as bytes")
     try:
         text = body[start:].decode(encoding).removesuffix("\0")
     except UnicodeDecodeError as error:
         if body.startswith(_DECLARATION):
-            return Reading(None, "xml", f"the XML is not {encoding} at byte {error.start}; read it as bytes")
+            return Reading(
+                None, "xml", f"the XML is not valid {encoding} at byte {error.start}; read the body as bytes"
+            )
     else:
         # A declaration means XML, whatever follows.
         if text.startswith("<?xml") or (text and not _CONTROL_TEXT.search(text)):
             return Reading(text, kind_of(text))
     guess: str = body_text(body, 0).partition("): ")[2]
     return Reading(guess, kind_of(guess)) if guess else Reading(None, "binary")
+
+
+def json_text(body: bytes) -> str | None:
+    """The text of bytes that are a JSON object or array; None for other bytes."""
+    data = body.removeprefix(_BEGINNINGS[0][0])
+    if data.lstrip(b" \t\r\n")[:1] not in (b"{", b"["):
+        return None
+    try:
+        msgspec.json.decode(data, type=_JSON)
+        return data.decode()
+    except (ValueError, RecursionError):
+        return None
 
 
 def kind_of(text: str) -> str:

@@ -1,56 +1,94 @@
 """Operations on thousands of messages at once, and their replies. docs/bulk.md has examples.
 
-Positions. The arrival number of a message, `seq`, is the low 56 bits of its LookupIdentifier (readings MQDMPR 3.A): the
-queue manager gives each number once, in ascending order over all queues. Numbers of one queue therefore have gaps;
-ranges are counted in messages, not by subtraction. A range is open at its start and closed at its end: (after, up_to].
-`epoch` is the identifier of the queue: another one means that the queue was deleted and created again, and a request
-with the old one is refused with QueueDeleted.
+Positions. The arrival number of a message, `seq`, is the low 56 bits of its LookupIdentifier (readings MQDMPR 3.A). The
+queue manager uses each number once, in ascending order over all queues. The numbers of one queue therefore have gaps;
+to get the size of a range, count its messages. A range is open at its start and closed at its end: (after, up_to].
+`epoch` is the identifier of the queue. A different epoch means that the queue was deleted and created again. A request
+with an old epoch is refused with QueueDeleted.
 
-Stability. A message gets its number when it is sent, but readers see it when its transaction commits, and a message
-that a reader has locked may come back. `stable` is the greatest number without such messages at or below it, so that a
-read up to there is complete for good; `committed` ignores locked messages. Without such messages, both are the last
-number of any queue, so they may be beyond `last`. A moved message keeps its number, and may come to a queue below both.
+Stability. A message gets its number when it is sent, but readers see it only when its transaction commits. A message
+that a reader has locked may become visible again. `stable` is the greatest number for which no message at or below it
+is locked or uncommitted, so a read up to `stable` is complete. `committed` is the same, but ignores locked messages. If
+no message is locked or uncommitted, both are the last number of any queue, so they may be greater than `last`. A moved
+message keeps its number, so it may enter a queue below both numbers.
 
-Claims. Claim(claim, after) says that all parts up to number `after` are processed, which removes their messages from
-the queue for good, and asks for part `after` + 1: the same part as before if it exists, or else the next messages that
-no reader holds; other readers do not get them meanwhile. A claim survives a restart of the daemon. Without a request or
-a read under it for `lease_s`, its messages become available again with `abort_count` raised, and messages that came
-back `max_aborts` times go to the subqueue `poison`.
+Claims. Claim(claim, after) reports that all parts up to number `after` are processed. This removes their messages from
+the queue. It also requests part `after` + 1. If that part exists, the answer is the same part as before. Otherwise the
+part gets the next messages that no reader has locked. Other readers do not get these messages meanwhile. A claim
+survives a restart of the daemon. If a part is neither requested nor read for `lease_s`, its messages are released with
+a higher `abort_count`. Messages that were released `max_aborts` times move to the subqueue `poison`.
 
-Stages. Staged messages are on disk, and no reader sees them. CommitStages makes several stages visible at one moment
-and remembers that this batch of this query is done for this destination, so that a repetition changes nothing. A
-repetition has the same stages, or comes from another `run` of the query; anything else is a second write under the same
-name, and refused. The commit drops other stages of the batch. A stage that is neither committed nor dropped within
-`lease_s` is deleted.
+Terms. A reader with a checkpoint, such as a query of Spark, takes its claim at each start with TakeClaim. It gets a
+term, which is higher than all earlier terms. Requests with an earlier term are refused, and so are stages and commits
+of the runs that read in earlier terms. If two programs use one checkpoint, only the one that started last works.
+Several readers of one program run share a term and get the same parts. Only the first reader that requests a part takes
+messages from the queue. KeepClaim renews the lease. If the lease expires, the term loses its claim. The next start
+continues: the part that was released counts as processed. A claim belongs to the first query that reads it.
+
+The commits of the query decide what happens when the lease expires. If the query has committed the whole batch that
+reads the part, the messages are removed. If it has committed only some of the batch, the messages stay claimed until
+the query continues or ReturnClaim releases them.
+
+Stages. Staged messages are on disk, and no reader sees them. CommitStages commits several stages in one step. It
+records for a year that this batch of this query is done for this destination, so a repetition changes nothing. A
+repetition has the same stages, or comes from another `run` of the query. Any other commit of the batch is a second
+write with the same name, and is refused. Several writes of one batch have names (`write`), which are different in every
+run. The n-th write that a run commits to a destination is the same as the n-th write of every other run. The messages
+enter their queues in the order of partition, serial number of the stage, and row. The first messages enter with the
+commit. `left` is the number of messages that wait for their turn, or for room in their queue. The commit drops other
+stages of the batch. A stage that is neither committed nor dropped within `lease_s` is deleted.
+
+A commit may also remove messages from queues of this computer, as a receive does (`removes`). Removal and commit are
+one transaction: if one of these messages is gone or locked, the commit is refused, and nothing changes. If two programs
+send the same messages on, only one of them succeeds.
 """
 
 from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from waypost.api.forms import BULK_NAME_FORM, BulkName, Count, Guid, GuidOrNothing, Seconds
+from waypost.api.forms import (
+    BULK_NAME_FORM,
+    BulkName,
+    BulkNameOrNothing,
+    Count,
+    Guid,
+    GuidOrNothing,
+    LookupIdNumber,
+    Seconds,
+)
 from waypost.api.frames import Frame
 from waypost.api.operations import Operation, Outgoing, QueueName, Right, operation
 from waypost.api.properties import MessageProperties, NewMessage
 from waypost.api.records import Record
 from waypost.core.positions import SEQUENCE_MASK
+from waypost.limits import MAX_BULK_NAME, MAX_HTTP_WAIT_SECONDS
 
 DEFAULT_READ: Final = 10_000
 DEFAULT_READ_BYTES: Final = 4 << 20
-# Time that an unused claim or stage is kept.
+# Time that an unused stage is kept, and an unused claim.
 DEFAULT_LEASE_S: Final = 3600.0
+DEFAULT_CLAIM_LEASE_S: Final = 60.0
 DEFAULT_MAX_ABORTS: Final = 5
+# Smallest number of messages for which a plan makes a part by itself.
+WORTH_A_PART: Final = 10_000
+
+# Longest wait of one request for the delivery of a commit.
+DEFAULT_COMMIT_WAIT_S: Final = 10.0
 
 Locked: TypeAlias = Literal["wait", "skip"]
 BulkKind: TypeAlias = Literal["", "local", "private", "public", "journal", "subqueue", "system", "outgoing", "all"]
 Seq = Annotated[int, Meta(ge=0, le=SEQUENCE_MASK)]
+StagePlace = Annotated[int, Meta(ge=0, le=0xFFFF_FFFF)]
+WriteName = Annotated[str, Meta(max_length=MAX_BULK_NAME)]
+CommitWait = Annotated[float, Meta(ge=0, le=MAX_HTTP_WAIT_SECONDS)]
 
 
 # --- Ranges -----------------------------------------------------------------------------------------------------------
 
 
 class BulkQueue(Record, frozen=True, kw_only=True):
-    """A queue at one moment. `kind` is private, public, system, journal, subqueue or outgoing, as in QueueInfo."""
+    """The state of a queue. `kind` is private, public, system, journal, subqueue or outgoing, as in QueueInfo."""
 
     format_name: str
     path: str
@@ -66,12 +104,16 @@ class BulkQueue(Record, frozen=True, kw_only=True):
     committed: int
     # Arrival time of the oldest message in seconds since 1970, 0 if the queue is empty.
     oldest: int
-    # Number of locked or uncommitted messages, and the time for which they hold `stable` back.
+    # Number of locked or uncommitted messages, and the time for which they have held back `stable`.
     held: int
     held_s: float
     # The reason why `stable` is held back, in words, and the number of readable messages after it.
     held_by: str = ""
     behind: int = 0
+    # Number of messages that are staged for the queue, and number of committed messages that wait for room in the queue
+    # or for their turn. A stage or commit for several queues counts for each of them.
+    staged: int = 0
+    arriving: int = 0
 
 
 class BulkQueues(Record, frozen=True):
@@ -82,11 +124,11 @@ class BulkQueues(Record, frozen=True):
 
 @operation("GET /api/bulk/queues", asks=Right.READ)
 class ListBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
-    """List the queues that applications have created; `kind` selects queues of one kind, or all.
+    """List the queues that applications have created. `kind` selects queues of another kind, or all queues.
 
-    `pattern` has * and ? for any characters. It is compared with names like orders, orders;journal, orders;retry and
-    system$;deadletter, and with the format names of outgoing queues. A long list is built in parts: a queue created or
-    deleted meanwhile may be missing.
+    In `pattern`, * matches any characters and ? matches one character. The pattern is compared with names such as
+    orders, orders;journal, orders;retry and system$;deadletter, and with the format names of outgoing queues. A long
+    list is built in parts. A queue that is created or deleted during that time may be missing.
     """
 
     kind: BulkKind = ""
@@ -95,50 +137,96 @@ class ListBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
 
 @operation("GET /api/bulk/queues/{name}", asks=Right.READ)
 class ShowBulkQueue(Operation[BulkQueue], frozen=True, kw_only=True):
-    """Show the positions of a queue for reading in bulk."""
+    """Show the positions of a queue for bulk reads."""
 
     name: QueueName
     outgoing: Outgoing = False
 
 
 class PlannedRange(Record, frozen=True, kw_only=True):
-    """Ranges of a plan: part i is (bounds[i], bounds[i + 1]] and has counts[i] messages now. It ends at the last bound.
+    """Ranges of a plan. Part i is the range (bounds[i], bounds[i + 1]], which has counts[i] messages now.
 
-    Without messages after `after` it has one bound, `after` itself, and no counts. If messages after the end of a plan
-    without `up_to` are held back, `held_by` says why, and `behind` is their number.
+    sizes[i] is the size of part i in bytes. If no message follows `after`, `bounds` has only `after`, and `counts` is
+    empty. If a plan without `up_to` ends before messages that are held back, `held_by` says why, and `behind` is the
+    number of these messages. `oldest` is the arrival time of the first message in seconds since 1970 (0 without a
+    message). If `is_gone`, the queue was deleted, or deleted and created again.
     """
 
-    epoch: Guid
+    epoch: GuidOrNothing
     bounds: list[int]
     counts: list[int]
+    sizes: list[int] = []
+    oldest: int = 0
+    # As in BulkQueue.
+    held: int = 0
+    held_s: float = 0.0
     held_by: str = ""
     behind: int = 0
+    is_gone: bool = False
+
+
+class PlanLimits(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Limits of a plan, and of its parts. A message that is larger than a limit of bytes has its own plan or part."""
+
+    max_messages: Count | UnsetType = UNSET
+    max_bytes: Count | UnsetType = UNSET
+    # Number of parts, if the plan has as many messages. The limits of a part may require more parts.
+    parts: Count = 1
+    # Like `parts`, but each part has at least 10,000 messages.
+    spread: Count = 1
+    part_messages: Count | UnsetType = UNSET
+    part_bytes: Count | UnsetType = UNSET
+    locked: Locked = "wait"
 
 
 @operation("POST /api/bulk/queues/{name}/plan?outgoing", asks=Right.READ, is_repeatable=True)
-class PlanRange(Operation[PlannedRange], frozen=True, kw_only=True):
-    """Divide the messages after a number into ranges of about the same count.
+class PlanRange(PlanLimits, Operation[PlannedRange], frozen=True, kw_only=True):
+    """Divide the messages after a given arrival number (`after`) into ranges of about the same size in bytes.
 
-    The plan has the first messages after `after`, at most `max_messages`, and at most `max_bytes` by their average size
-    in the queue. `up_to` (default: the stable number, or the committed one if locked messages are skipped) ends it.
+    The plan covers the first messages after `after`: at most `max_messages`, and at most `max_bytes`. `up_to` is the
+    end of the plan (default: the stable number, or the committed number if locked messages are skipped). The plan has
+    `parts` ranges, or more if `part_messages` and `part_bytes` require more.
     """
 
     name: QueueName
     after: Seq = 0
     up_to: Seq | UnsetType = UNSET
-    max_messages: Count | UnsetType = UNSET
-    max_bytes: Count | UnsetType = UNSET
-    parts: Count = 1
-    locked: Locked = "wait"
     epoch: GuidOrNothing = ""
     outgoing: Outgoing = False
+
+
+class RangeOfQueue(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The messages of a queue after a number, as in PlanRange."""
+
+    name: str
+    after: Seq = 0
+    up_to: Seq | UnsetType = UNSET
+    epoch: GuidOrNothing = ""
+
+
+class PlannedRanges(Record, frozen=True):
+    """A plan for each queue, in the order of the request."""
+
+    plans: list[PlannedRange]
+
+
+@operation("POST /api/bulk/plan", asks=Right.READ, is_repeatable=True)
+class PlanRanges(PlanLimits, Operation[PlannedRanges], frozen=True, kw_only=True):
+    """Plan ranges of several queues together, as PlanRange does for one.
+
+    The queues share a limit of messages in proportion to their messages. They share a limit of bytes, and the parts, in
+    proportion to their bytes. If one queue is gone, the other queues are still planned.
+    """
+
+    ranges: list[RangeOfQueue]
 
 
 @operation("POST /api/bulk/queues/{name}/read?outgoing", asks=Right.READ, is_repeatable=True)
 class ReadRange(Operation[Frame], frozen=True, kw_only=True):
     """Read messages of a range in one binary frame, in the order of arrival.
 
-    The frame has as many messages as the limits allow, at least one, and the number up to which it is complete.
+    The frame has as many messages as the limits allow, but at least one. It also has the arrival number up to which it
+    is complete.
     """
 
     name: QueueName
@@ -152,14 +240,17 @@ class ReadRange(Operation[Frame], frozen=True, kw_only=True):
 
 
 class SeqAt(Record, frozen=True):
-    """The greatest number of a message that arrived before the time; 0 without such messages."""
+    """The greatest number of a message that arrived before the time, or 0 if no message did."""
 
     seq: int
 
 
 @operation("GET /api/bulk/queues/{name}/seq", asks=Right.READ)
 class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
-    """Find the number after which messages arrived at a time or later. The time is in seconds since 1970."""
+    """Find the last arrival number before a time, in seconds since 1970.
+
+    Messages with greater numbers arrived at this time or later.
+    """
 
     name: QueueName
     time: float
@@ -167,7 +258,7 @@ class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
 
 
 class Removed(Record, frozen=True):
-    """Number of messages removed, and of those of the range that are left: locked, or beyond the limit."""
+    """Number of removed messages, and number of messages left in the range: locked, or above `max_messages`."""
 
     count: int
     left: int
@@ -175,7 +266,7 @@ class Removed(Record, frozen=True):
 
 @operation("POST /api/bulk/queues/{name}/remove?outgoing", asks=Right.RECEIVE, is_repeatable=True)
 class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
-    """Remove the messages of a range from the queue, as a receive does. Repeating the request does no harm.
+    """Receive and discard the messages of a range. The request may be repeated.
 
     One request removes at most `max_messages`.
     """
@@ -192,7 +283,7 @@ class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
 
 
 class Claimed(Record, frozen=True, kw_only=True):
-    """The part `number` of a claim. Without messages, `number` is the `after` of the request."""
+    """The part `number` of a claim. If no message is available, `number` is the `after` of the request."""
 
     number: int
     count: int
@@ -202,29 +293,73 @@ class Claimed(Record, frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/queues/{name}/claims", asks=Right.RECEIVE, is_repeatable=True)
 class Claim(Operation[Claimed], frozen=True, kw_only=True):
-    """Report parts of a claim as processed, which removes their messages from the queue, and ask for the next part.
+    """Report parts of a claim as processed and request the next part. The messages of processed parts are removed.
 
-    Until the next part is asked for, the same request gets the same answer.
+    The same request gets the same answer, until the next part is requested.
     """
 
     name: QueueName
     claim: BulkName
     after: Seq = 0
-    # 0 to report processed parts, and claim nothing.
+    # 0: report processed parts without claiming more messages.
     max_messages: Annotated[int, Meta(ge=0)] = DEFAULT_READ
     max_bytes: Count | UnsetType = UNSET
-    lease_s: Seconds = DEFAULT_LEASE_S
+    lease_s: Seconds = DEFAULT_CLAIM_LEASE_S
     # 0 for no limit.
     max_aborts: Annotated[int, Meta(ge=0)] = DEFAULT_MAX_ABORTS
+    epoch: GuidOrNothing = ""
+    # The term from TakeClaim (0 without a term), and the name of the reader if several readers share the term.
+    term: Seq = 0
+    reader: BulkNameOrNothing = ""
+
+
+class Taken(Record, frozen=True, kw_only=True):
+    """The term that a reader got at its start.
+
+    Part `given` is the last part that exists, and part `settled` is the last processed part. If `is_held`, the messages
+    of part `given` are claimed. Otherwise the parts after `settled` were released.
+    """
+
+    term: int
+    settled: int
+    given: int
+    is_held: bool
+
+
+@operation("POST /api/bulk/queues/{name}/claims/take", asks=Right.RECEIVE, is_repeatable=True)
+class TakeClaim(Operation[Taken], frozen=True, kw_only=True):
+    """Take a claim at the start of a reader: end the present term and begin the next one.
+
+    A reader joins the present term if it has the same `driver` and its `started` is before the `asked` of the request
+    that began the term. Both are times in seconds by the same clock. `is_new` means that the reader has no checkpoint.
+    Such a reader is refused if the claim belongs to a query.
+    """
+
+    name: QueueName
+    claim: BulkName
+    driver: BulkName
+    started: float
+    asked: float
+    is_new: bool = False
+    epoch: GuidOrNothing = ""
+
+
+@operation("POST /api/bulk/queues/{name}/claims/keep", asks=Right.RECEIVE, status=204, is_repeatable=True)
+class KeepClaim(Operation[None], frozen=True, kw_only=True):
+    """Renew the lease of a claim while its reader works on the part."""
+
+    name: QueueName
+    claim: BulkName
+    term: Seq = 0
     epoch: GuidOrNothing = ""
 
 
 @operation("POST /api/bulk/queues/{name}/claims/read", asks=Right.RECEIVE, is_repeatable=True)
 class ReadClaim(Operation[Frame], frozen=True, kw_only=True):
-    """Read messages of a part in one binary frame, by their places in the order of arrival.
+    """Read messages of a part in one binary frame, by their positions in the order of arrival.
 
-    Places count from 0: [start, stop) as far as the limits allow. In the frame, `end` is the place after its last
-    message.
+    Positions count from 0. The frame has the messages in [start, stop), as far as the limits allow. In the frame, `end`
+    is the position after the last message.
     """
 
     name: QueueName
@@ -234,6 +369,11 @@ class ReadClaim(Operation[Frame], frozen=True, kw_only=True):
     stop: Seq
     max_bytes: Count = DEFAULT_READ_BYTES
     epoch: GuidOrNothing = ""
+    # The term from TakeClaim; and the query, batch and run that read the part, if known.
+    term: Seq = 0
+    query: BulkNameOrNothing = ""
+    batch: Seq | UnsetType = UNSET
+    run: GuidOrNothing = ""
 
 
 class Returned(Record, frozen=True):
@@ -244,23 +384,33 @@ class Returned(Record, frozen=True):
 
 @operation("POST /api/bulk/queues/{name}/claims/return", asks=Right.RECEIVE, is_repeatable=True)
 class ReturnClaim(Operation[Returned], frozen=True, kw_only=True):
-    """Return the messages of a claim to the queue, as the end of the lease does."""
+    """Return the messages of a claim to the queue before the lease expires."""
 
     name: QueueName
     claim: BulkName
 
 
 class ClaimObject(Record, frozen=True, kw_only=True):
-    """A part that a reader has claimed."""
+    """A part that a reader has claimed.
+
+    `query` and `batch` identify the reader of the part, if known. `term` is the term of the reader (0 without a term).
+    `held_by` says why the part stays claimed although its lease has expired; otherwise it is empty.
+    """
 
     claim: BulkName
     number: int
     count: int
     lease_left_s: float
+    queue: str
+    bytes: int
+    term: int
+    query: str
+    batch: int | None
+    held_by: str
 
 
 class Claims(Record, frozen=True):
-    """The claims of one queue."""
+    """Claims of one queue, or of all queues."""
 
     claims: list[ClaimObject]
 
@@ -272,34 +422,59 @@ class ListClaims(Operation[Claims], frozen=True, kw_only=True):
     name: QueueName
 
 
+@operation("GET /api/bulk/claims", asks=Right.READ)
+class ListAllClaims(Operation[Claims], frozen=True, kw_only=True):
+    """List the parts of all queues that readers have claimed."""
+
+
 # --- Stages -----------------------------------------------------------------------------------------------------------
 
 
 class StagedMessages(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Messages for one queue: bodies that share the properties of `like`, or single messages."""
+    """Messages for one queue: bodies that share the properties of `like`, or single messages.
+
+    `varied` has the properties that are different for each body. It maps the name of a property to a list with one
+    value for each body: a text, a number or an id. null stands for the default of the property.
+    """
 
     queue: str
     like: MessageProperties | UnsetType = UNSET
     bodies: list[bytes] = []
+    varied: dict[str, list[str | int | None]] = {}
     messages: list[NewMessage] = []
 
 
-class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A batch of a query, as one of its runs writes it.
+class RejectedRow(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A row that is not a valid message. `queue` is "" if the row does not name a queue."""
 
-    `destination` is the queue of all messages, or "" if each message names its queue (a column, for Spark). A batch
-    without a destination is committed once, for all destinations. `run` is a GUID; without it, only the same stages
-    make a request a repetition.
+    reason: str
+    queue: str = ""
+    label: str = ""
+    body: bytes = b""
+
+
+class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A batch of a query, written by one run of the query.
+
+    `destination` is the queue of all messages, or "" if each message names its queue (for Spark, in a column). A batch
+    without a destination is committed once, for all destinations. `run` is the GUID of the run. Without `run`, a
+    request is a repetition only if it has the same stages. If a run writes the batch in several writes, `write` is the
+    name of one of them. The writes come one after the other, in the same order in every run. With `is_version`, the
+    batch is done if a batch with the same or a greater number is done. With `is_anonymous`, the commit is remembered
+    for a day only.
     """
 
     query: BulkName
     batch: Seq
     destination: str | UnsetType = UNSET
     run: GuidOrNothing = ""
+    write: WriteName = ""
+    is_version: bool = False
+    is_anonymous: bool = False
 
 
 class Staged(Record, frozen=True):
-    """A stage. `is_committed`: another run has committed the batch, so nothing was staged."""
+    """The result of staging. If `is_committed`, another run has committed the batch, so nothing was staged."""
 
     stage: str
     count: int
@@ -308,12 +483,18 @@ class Staged(Record, frozen=True):
 
 @operation("POST /api/bulk/stages", asks=Right.SEND, is_repeatable=True)
 class Stage(BatchOfQuery, Operation[Staged], frozen=True, kw_only=True):
-    """Write messages to disk that no reader sees before the commit of their batch.
+    """Write messages to disk. Readers see these messages only after their batch is committed.
 
-    Their order is kept, and all of them are written or none. Their queues are transactional, here or elsewhere.
+    The order of the messages is kept. Either all messages are written or none. The destination queues must be
+    transactional, and may be local or remote. A commit orders the stages by `partition`, then by `serial`, then by the
+    time of staging.
     """
 
     groups: list[StagedMessages]
+    # At the commit, these rows become dead-letter messages (system$;deadxact) with the reason as extension.
+    rejected: list[RejectedRow] = []
+    partition: StagePlace = 0
+    serial: StagePlace = 0
     lease_s: Seconds = DEFAULT_LEASE_S
 
 
@@ -326,24 +507,43 @@ class DropStages(Operation[None], frozen=True, kw_only=True):
 
 
 class Committed(Record, frozen=True):
-    """Number of messages. `is_repeated`: the batch was committed before, so the stages of this request are dropped."""
+    """Number of messages. If `is_repeated`, the batch was committed before and the new stages are dropped.
+
+    `left` is the number of committed messages that are not in their queues yet. These messages enter their queues in
+    order, when the queues have room.
+    """
 
     count: int
     is_repeated: bool
+    left: int = 0
+
+
+class MessagesToRemove(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Messages of one queue of this computer, by their LookupIdentifiers."""
+
+    queue: QueueName
+    lookup_ids: list[LookupIdNumber]
+    epoch: GuidOrNothing = ""
 
 
 @operation("POST /api/bulk/commits", asks=Right.SEND, is_repeatable=True)
 class CommitStages(BatchOfQuery, Operation[Committed], frozen=True, kw_only=True):
-    """Make staged messages visible at one moment, once: a batch that was committed before changes nothing.
+    """Commit the stages of a batch. A second commit changes nothing.
 
-    Other stages of the batch are dropped.
+    Other stages of the batch are dropped. The messages in `removes` leave their queues at the same moment, as if they
+    were received. If one of them is gone or locked, the commit is refused. One commit removes at most 5,000 messages.
+    `is_whole` means that the batch has no other commit. The answer waits up to `wait_s` seconds until all messages are
+    in their queues; repeat the request while `left` is not 0.
     """
 
     stages: list[Guid]
+    removes: list[MessagesToRemove] = []
+    is_whole: bool = False
+    wait_s: CommitWait = DEFAULT_COMMIT_WAIT_S
 
 
 class Batches(Record, frozen=True):
-    """The last committed batches of a query, ascending."""
+    """The last committed batches of a query, in ascending order."""
 
     batches: list[int]
 
@@ -359,13 +559,17 @@ BULK_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
     ListBulkQueues,
     ShowBulkQueue,
     PlanRange,
+    PlanRanges,
     ReadRange,
     FindSeq,
     RemoveRange,
     Claim,
+    TakeClaim,
+    KeepClaim,
     ReadClaim,
     ReturnClaim,
     ListClaims,
+    ListAllClaims,
     Stage,
     DropStages,
     CommitStages,

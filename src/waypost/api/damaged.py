@@ -8,10 +8,10 @@ from waypost.api.records import Record
 
 
 class DamagedInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """A damaged message that was set aside. `queue` is the name that its queue had.
+    """A damaged message that was set aside. `queue` is the name of its queue.
 
-    `message_id` is "" if the bytes do not contain it. `has_bytes`: the bytes found in its place are kept; `data` has
-    them if the request asks for them.
+    `message_id` is "" if the bytes do not contain the id. `has_bytes` is true if the damaged bytes are kept. `data` has
+    these bytes if they were requested.
     """
 
     queue: str
@@ -25,12 +25,12 @@ class DamagedInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def lookup_id(self) -> int:
-        """The place that it had in its queue."""
+        """The position that the message had in its queue."""
         return int(self.lookup_text)
 
 
 class DamagedPage(Record, frozen=True):
-    """A page of damaged messages. `next` is the `after` of the next page; "" at the end."""
+    """A page of damaged messages. `next` is the value of `after` for the next page, or "" at the end."""
 
     messages: tuple[DamagedInfo, ...]
     next: str = ""

@@ -40,6 +40,7 @@ LookupIdNumber = Annotated[int, Meta(extra_json_schema={"minimum": 0, "maximum":
 LookupId = LookupIdNumber | LookupIdText
 Time = Annotated[str, Meta(extra_json_schema=TIME_FORM)]
 BulkName = Annotated[str, Meta(extra_json_schema=BULK_NAME_FORM)]
+BulkNameOrNothing = Annotated[str, Meta(extra_json_schema={"maxLength": MAX_BULK_NAME})]
 
 Seconds = Annotated[float, Meta(ge=0)]
 # Seconds of a lease: a lease of 0 would be useless.

@@ -51,16 +51,18 @@ class Frame:
         """Decode a frame. Raises DecodeError for other bytes. Of the offsets only the last is checked."""
         view = memoryview(data)
         if len(view) < _HEADER.size:
-            raise DecodeError("docs/bulk.md", "frame", 0, f"{len(view)} bytes are too few for a header")
+            raise DecodeError("docs/bulk.md", "frame", 0, f"{len(view)} bytes are not enough for a header")
         magic, count, end, epoch, is_last, _ = _HEADER.unpack_from(view)
         if magic != MAGIC:
-            raise DecodeError("docs/bulk.md", "frame", 0, "it does not begin with WPB1")
+            raise DecodeError("docs/bulk.md", "frame", 0, "the frame does not begin with WPB1")
         ids = _HEADER.size
         offsets = ids + 8 * count
         attributes = offsets + 4 * (count + 1)
         packets = attributes + ATTRIBUTES_SIZE * count
         if packets > len(view) or int.from_bytes(view[attributes - 4 : attributes], "little") != len(view) - packets:
-            raise DecodeError("docs/bulk.md", "frame", len(view), f"{len(view)} bytes are too few for {count} packets")
+            raise DecodeError(
+                "docs/bulk.md", "frame", len(view), f"{len(view)} bytes are not enough for {count} packets"
+            )
         return cls(
             data,
             count,

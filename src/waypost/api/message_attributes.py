@@ -48,6 +48,22 @@ def message_like(properties: MessageProperties, *, computer: str) -> Message:
     return Message(**attributes)
 
 
+def varied_attributes(varied: Mapping[str, Sequence[str | int | None]], count: int) -> dict[str, list[object]]:
+    """Attributes of messages of the core, for properties that are different in each of so many messages."""
+    found: dict[str, list[object]] = {}
+    for name, values in varied.items():
+        row = VARIED_ROWS.get(name)
+        if row is None:
+            raise InvalidParameter(
+                f"{excerpt(name)} is not one of the properties that may vary: {', '.join(VARIED_ROWS)}"
+            )
+        if len(values) != count:
+            raise InvalidParameter(f"{name} has {len(values)} values for {count} bodies; give one for each of them")
+        read, default = _READ[row.kind], getattr(_PLAIN, row.attribute)
+        found[row.attribute] = [default if value is None else read(row, value) for value in values]
+    return found
+
+
 def names_text(names: Names | None) -> str | list[str] | None:
     """Names of queues, given as text or queue objects, in the form of the record."""
     if names is None or isinstance(names, str):
@@ -87,9 +103,9 @@ def _check_acknowledge(attributes: Mapping[str, object]) -> None:
     """A packet has an administration queue if and only if it asks for acknowledgments (MS-MQMQ 2.2.19.2)."""
     asks = bool(attributes.get("acknowledgements_requested"))
     if asks and "administration_queue_format_name" not in attributes:
-        raise InvalidParameter("acknowledge needs an admin_queue, the queue for the acknowledgments")
+        raise InvalidParameter("acknowledge requires an admin_queue for the acknowledgments")
     if "administration_queue_format_name" in attributes and not asks:
-        raise InvalidParameter("admin_queue needs acknowledge, the acknowledgments to send to the queue")
+        raise InvalidParameter("admin_queue requires acknowledge, which names the acknowledgments to send")
 
 
 def _name_text(name: Name) -> str:
@@ -171,7 +187,7 @@ def _bytes(row: PropertyRow, value: object) -> bytes:
 
 def _class(row: PropertyRow, value: object) -> int:
     if not isinstance(value, int) or not is_valid_custom_class(value):
-        raise InvalidParameter(f"{row.name} must have no bits outside {CUSTOM_CLASS_MASK:#06x}, not {excerpt(value)}")
+        raise InvalidParameter(f"{row.name} must be within the bit mask {CUSTOM_CLASS_MASK:#06x}, not {excerpt(value)}")
     return int(value)
 
 
@@ -223,6 +239,13 @@ _READ: Final[dict[Kind, Callable[[PropertyRow, Any], Any]]] = {
     Kind.PUBLIC_QUEUE: _public_queue,
     Kind.MESSAGE_CLASS: _class,
     Kind.GUID: guid,
+}
+_PLAIN: Final = Message()
+# Properties that may be different for each of the messages that are staged together. The type belongs to all bodies.
+VARIED_ROWS: Final = {
+    row.name: row
+    for row in MESSAGE_ROWS
+    if row.kind in (Kind.TEXT, Kind.NUMBER, Kind.IDENTIFIER) and row.name != "body_type"
 }
 # Readers of queue names: several names become two attributes, and so does a name in place of a flag.
 _READ_NAMES: Final[dict[Kind, Callable[[PropertyRow, Any, str], dict[str, Any]]]] = {

@@ -29,7 +29,7 @@ def encode_body(body: Body, body_type: int | None) -> tuple[bytes, int]:
         data = bytes(body)
     else:
         raise InvalidParameter(
-            f"a body must be bytes or text, not {type(body).__name__}; convert it, with json for example"
+            f"a body must be bytes or text, not {type(body).__name__}; convert it first, for example with json"
         )
     check_size(data)
     return data, number
@@ -61,7 +61,7 @@ def body_of(message: NewMessage) -> Body:
 
 
 def xml_body(text: str) -> bytes:
-    """Text as the XmlMessageFormatter of .NET writes and reads a string; send it with `body_type=0`."""
+    """Encode text as the XmlMessageFormatter of .NET encodes a string. Send the result with `body_type=0`."""
     if not isinstance(text, str):
         raise InvalidParameter(f"the body must be text, not {type(text).__name__}")
     return _encoded(f'<?xml version="1.0"?>\r\n<string>{escape(text, quote=False)}</string>', "utf-8")

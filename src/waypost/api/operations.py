@@ -185,14 +185,14 @@ def _reply(kind: type[Operation[object]]) -> type[object]:
 
 
 # Percent-encoded in a path.
-QueueName = Annotated[str, Meta(description="Name of a queue: orders, orders;retry, DIRECT=..., any NAME.")]
+QueueName = Annotated[str, Meta(description="Name of a queue, such as orders or orders;retry, or a format name.")]
 # The performer checks it, with a better error than a decoder could give.
 Age = Annotated[float, Meta(description="Seconds, 0 or more.", extra_json_schema={"minimum": 0})]
 Guid = Annotated[str, Meta(description="GUID of a queue manager.", extra_json_schema=GUID_FORM)]
 Address = Annotated[str, Meta(description="An IP address.", extra_json_schema=ADDRESS_FORM)]
-After = Annotated[str, Meta(description="The `next` of the page before.", extra_json_schema=NEXT_FORM)]
-Outgoing = Annotated[bool, Meta(description="Use the outgoing queue with this format name.")]
-Identifier = Annotated[str, Meta(description="The id of the open object.", extra_json_schema=GUID_FORM)]
+After = Annotated[str, Meta(description="The `next` of the previous answer, or empty.", extra_json_schema=NEXT_FORM)]
+Outgoing = Annotated[bool, Meta(description="Use the outgoing queue for this format name, not the queue itself.")]
+Identifier = Annotated[str, Meta(description="Id of the cursor, handle or transaction.", extra_json_schema=GUID_FORM)]
 Seek: TypeAlias = Literal["first", "previous", "current", "next", "last"]
 # Form of the messages in an answer over HTTP.
 Form: TypeAlias = Literal["full", "packet"]
@@ -204,18 +204,18 @@ Answer: TypeAlias = Literal["full", "ids"]
 
 @operation("GET /api/queues", asks=Right.READ)
 class ListQueues(Operation[QueueList], frozen=True, kw_only=True):
-    """List the queues that applications have created; `kind` selects others: outgoing, system or all.
+    """List the queues that applications have created. `kind` selects other queues: outgoing, system or all.
 
-    A long list is built in parts: a queue created or deleted meanwhile may be missing.
+    A long list is built in parts. A queue that is created or deleted during that time may be missing.
     """
 
     kind: Kind = ""
-    pattern: Annotated[str, Meta(description="Pattern for names of queues: * and ? match any characters.")] = ""
+    pattern: Annotated[str, Meta(description="Pattern for queue names. * matches any characters, ? matches one.")] = ""
 
 
 @operation("GET /api/queues/{name}", asks=Right.READ)
 class ShowQueue(Operation[QueueInfo], frozen=True, kw_only=True):
-    """Show the properties and the present state of a queue."""
+    """Show the properties and the current state of a queue."""
 
     name: QueueName
 
@@ -229,14 +229,14 @@ class DeleteQueue(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/pause", asks=Right.ADMIN, status=204)
 class PauseQueue(Operation[None], frozen=True, kw_only=True):
-    """Pause an outgoing queue: its messages stay here."""
+    """Pause an outgoing queue. Its messages are not sent until it is resumed."""
 
     name: QueueName
 
 
 @operation("POST /api/queues/{name}/resume", asks=Right.ADMIN, status=204)
 class ResumeQueue(Operation[None], frozen=True, kw_only=True):
-    """Resume an outgoing queue: its messages are sent again."""
+    """Resume an outgoing queue that was paused."""
 
     name: QueueName
 
@@ -251,7 +251,7 @@ class CreateQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=Tr
 
 @operation("PATCH /api/queues/{name}", asks=Right.ADMIN)
 class SetQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=True):
-    """Change properties of a queue; the others stay as they are."""
+    """Change properties of a queue. Other properties stay unchanged."""
 
     name: QueueName
 
@@ -269,11 +269,12 @@ class PurgeQueue(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/messages", asks=Right.SEND)
 class Send(Operation[Sent], frozen=True, kw_only=True):
-    """Send messages. The answer comes when recoverable messages are on disk; in a transaction, that is its commit.
+    """Send messages. The answer is sent when recoverable messages are on disk.
 
-    `messages` are sent one by one, in order. `bodies` share the properties of `like`, and all are sent or none. The
-    fast form, used by waypost.connect, is `like` and `bodies` in MessagePack with the answer "ids", for one or many
-    messages; it always has `like.body_type`. For several queues (format names joined with commas), send one body only.
+    In a transaction, the commit writes the messages to disk. `messages` are sent one by one, in order. `bodies` share
+    the properties of `like`, and either all of them are sent or none. The fastest request, used by waypost.connect, has
+    `like` and `bodies` in MessagePack, `like.body_type`, and the answer "ids". A request to several queues (format
+    names joined with commas) may have only one body.
     """
 
     name: QueueName
@@ -304,7 +305,7 @@ class Read(Operation[Received], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/receive?outgoing", asks=Right.RECEIVE)
 class Receive(Read, frozen=True, kw_only=True):
-    """Receive up to `count` messages that are in the queue, or wait up to `timeout_s` for the first."""
+    """Receive up to `count` messages. If the queue is empty, wait up to `timeout_s` seconds for the first message."""
 
 
 @operation("POST /api/queues/{name}/peek?outgoing", asks=Right.READ, is_repeatable=True)
@@ -314,7 +315,7 @@ class Peek(Read, frozen=True, kw_only=True):
 
 @operation("GET /api/queues/{name}/browse", asks=Right.READ)
 class Browse(Operation[Received], frozen=True, kw_only=True):
-    """Peek at all messages, page by page: `after` is the `next` of the page before."""
+    """Peek at all messages, page by page. `after` is the `next` of the previous answer."""
 
     name: QueueName
     after: Annotated[str, Meta(extra_json_schema=LOOKUP_ID_OR_NOTHING_FORM)] = ""
@@ -325,7 +326,7 @@ class Browse(Operation[Received], frozen=True, kw_only=True):
 
 @operation("DELETE /api/queues/{name}/messages/{number}", asks=Right.RECEIVE, status=204)
 class DeleteMessage(Operation[None], frozen=True, kw_only=True):
-    """Delete one message, as a receive does."""
+    """Receive and discard one message."""
 
     name: QueueName
     number: Annotated[
@@ -348,11 +349,11 @@ class MoveMessage(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/move-all?outgoing", asks=Right.RECEIVE)
 class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
-    """Move the messages of a queue to one of its subqueues, or back, some thousands with one request.
+    """Move the messages between a queue and one of its subqueues, some thousands with each request.
 
-    To go on, repeat the request with `next` of the answer as `after`, and its `up_to`, until `next` is empty. Messages
-    that come meanwhile stay, and so do messages that a reader holds. If the move breaks off, each message is in one of
-    the two queues.
+    To continue, repeat the request with the `up_to` of the answer, and with its `next` as `after`, until `next` is
+    empty. Messages that arrive during the move stay in their queue. Messages that are locked by a reader stay too. If
+    the move is interrupted, each message is in exactly one of the two queues.
     """
 
     name: QueueName
@@ -364,7 +365,7 @@ class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/resend?outgoing", asks=Right.RECEIVE)
 class Resend(Operation[Sent], frozen=True, kw_only=True):
-    """Receive a message and send it again, to another queue or to its first destination: both or neither."""
+    """Receive a message and send it again, in one atomic step, to another queue or to its original destination."""
 
     name: QueueName
     lookup_id: LookupId
@@ -386,16 +387,16 @@ class OpenQueue(Operation[Handle], frozen=True, kw_only=True):
 
 @operation("DELETE /api/handles/{identifier}", asks=Right.RECEIVE, status=204)
 class CloseQueue(Operation[None], frozen=True, kw_only=True):
-    """Close a handle. Reads that wait on it end."""
+    """Close a handle. Its waiting reads are cancelled."""
 
     identifier: Identifier
 
 
 @operation("POST /api/cursors", asks=Right.RECEIVE, status=201)
 class OpenCursor(Operation[Handle], frozen=True, kw_only=True):
-    """Open a cursor in a queue, before its first message.
+    """Open a cursor at the start of a queue.
 
-    `handle` is the id of an exclusive open of the same queue, to which the cursor then belongs.
+    `handle` is the id of an exclusive handle of the same queue. Then the cursor belongs to this handle.
     """
 
     queue: str
@@ -437,7 +438,7 @@ class CursorReceive(CursorRead, frozen=True, kw_only=True):
 
 @operation("POST /api/transactions", asks=Right.SEND, status=201)
 class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
-    """Begin a transaction. It aborts when it was not used for `timeout_s`.
+    """Begin a transaction. It aborts if it is unused for `timeout_s` seconds.
 
     `id` is a GUID; by default the server generates one.
     """
@@ -448,7 +449,7 @@ class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
 
 @operation("POST /api/transactions/{identifier}/commit", asks=Right.SEND, status=204, is_repeatable=True)
 class CommitTransaction(Operation[None], frozen=True, kw_only=True):
-    """Commit a transaction. The answer comes when everything is on disk. Repeating the commit does no harm."""
+    """Commit a transaction. The answer is sent when everything is on disk. The request may be repeated."""
 
     identifier: Identifier
 
@@ -465,10 +466,10 @@ class AbortTransaction(Operation[None], frozen=True, kw_only=True):
 
 @operation("GET /api/sequences", asks=Right.READ)
 class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
-    """List transactional sequences, at most a thousand with each request.
+    """List transactional sequences, at most a thousand per request.
 
-    `direction` is `in` for incoming sequences, `out` for outgoing, `refused` for refused ones. `queue`, `source` (a
-    GUID) and `address` select sequences. `after` is the `next` of the page before.
+    `direction` is `in` for incoming, `out` for outgoing and `refused` for refused sequences. `queue`, `source` (a GUID)
+    and `address` select sequences. `after` is the `next` of the previous answer.
     """
 
     direction: Direction = "in"
@@ -480,11 +481,12 @@ class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/reset", asks=Right.ADMIN, wait_s=LONG_SECONDS)
 class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
-    """Reset transactional sequences: they begin again. Messages may then come twice; `warning` says which.
+    """Reset transactional sequences, which start again. Messages may arrive twice: `warning` says which.
 
-    The request resets sequences that match all given fields. The name of an outgoing queue means its outgoing sequence;
-    that answer comes when all waiting messages have new numbers, and a second reset meanwhile is refused. `trial` is a
-    dry run: it changes nothing. A request covers at most ten thousand sequences; go on with its `next` as `after`.
+    The request resets the sequences that match all given fields. The name of an outgoing queue means its outgoing
+    sequence. Then the answer is sent when all waiting messages have new numbers, and another reset during that time is
+    refused. `trial` is a dry run, which changes nothing. A request covers at most ten thousand sequences. To continue,
+    repeat the request with `next` of the answer as `after`.
     """
 
     queue: str | None = None
@@ -497,7 +499,7 @@ class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/admit", asks=Right.ADMIN)
 class AdmitAddress(Operation[Admitted], frozen=True, kw_only=True):
-    """Accept acknowledgments of a queue manager from this address, kept and future ones (ADR 22)."""
+    """Accept kept and future acknowledgments of a queue manager from this address (ADR 22)."""
 
     guid: Guid
     address: Address
@@ -505,7 +507,7 @@ class AdmitAddress(Operation[Admitted], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/revoke", asks=Right.ADMIN, status=204)
 class RevokeAddress(Operation[None], frozen=True, kw_only=True):
-    """Revoke an admitted address. Acknowledgments that were applied stay applied."""
+    """Revoke an admitted address. Acknowledgments that were already applied stay applied."""
 
     guid: Guid
     address: Address
@@ -521,10 +523,10 @@ class ListAdmitted(Operation[AdmittedAddresses], frozen=True, kw_only=True):
 
 @operation("GET /api/explain", asks=Right.READ)
 class Explain(Operation[Explanation], frozen=True, kw_only=True):
-    """Explain where a message is and why, or the state of a queue. Give only one of `message` and `queue`."""
+    """Explain why a message, or the messages of a queue, do not move. `message` and `queue` are mutually exclusive."""
 
     message: Annotated[str, Meta(description="The id of a message.", extra_json_schema=MESSAGE_ID_FORM)] = ""
-    queue: Annotated[str, Meta(description="Any name of a queue.")] = ""
+    queue: Annotated[str, Meta(description="The name of a queue.")] = ""
 
     @classmethod
     def of(cls, subject: object) -> "Explain":
@@ -540,9 +542,9 @@ class Explain(Operation[Explanation], frozen=True, kw_only=True):
 
 @operation("GET /api/store/damaged", asks=Right.READ)
 class ListDamaged(Operation[DamagedPage], frozen=True, kw_only=True):
-    """List messages that were damaged on disk and set aside, at most a thousand with each request.
+    """List messages that were damaged on disk and set aside, at most a thousand per request.
 
-    `with_bytes` adds the bytes found in their place. `after` is the `next` of the page before.
+    `with_bytes` adds the damaged bytes. `after` is the `next` of the previous answer.
     """
 
     after: After = ""

@@ -72,7 +72,8 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     priority: Annotated[
         int,
         says(
-            "Priority, 0 to 7; higher ones are received first (default: 3). Transactional messages have no priority.",
+            "Priority from 0 to 7 (default: 3). A message with a higher priority is received first. Transactional "
+            "messages have no priority.",
             minimum=0,
             maximum=7,
         ),
@@ -80,7 +81,10 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = DEFAULT_PRIORITY
     recoverable: Annotated[
         bool,
-        says("Keep it on disk (the default). Otherwise it is express: faster, and lost if a queue manager stops."),
+        says(
+            "Keep the message on disk (default: true). Otherwise the message is express: faster, but lost if a queue "
+            "manager stops."
+        ),
         Property("DeliveryGuarantee", Kind.DELIVERY, "UserHeader.Flags.DM"),
     ] = True
     body_type: Annotated[
@@ -90,7 +94,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = None
     time_to_reach_queue: Annotated[
         float | None,
-        says("Seconds to reach the queue (default and maximum: four days).", minimum=0, maximum=MAX_SECONDS),
+        says("Time to reach the queue, in seconds (default and maximum: four days).", minimum=0, maximum=MAX_SECONDS),
         Property(
             "TimeToReachQueue",
             Kind.SECONDS,
@@ -102,7 +106,11 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = None
     time_to_be_received: Annotated[
         float | None,
-        says("Seconds to be received, from sending (default: no limit).", minimum=0, maximum=MAX_SECONDS),
+        says(
+            "Time until the message is received, counted from sending, in seconds (default: no limit).",
+            minimum=0,
+            maximum=MAX_SECONDS,
+        ),
         Property(
             "TimeToBeReceived",
             Kind.SECONDS,
@@ -131,7 +139,8 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     admin_queue: Annotated[
         str | list[str] | None,
         says(
-            "Queue for acknowledgments, with the id of the message as correlation_id; or up to 16 queues.",
+            "Queue for acknowledgments, or a list of up to 16 queues. The correlation_id of an acknowledgment is the "
+            "id of the message.",
             min_items=1,
             max_items=MAX_ANSWER_QUEUES,
         ),
@@ -142,7 +151,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     response_queue: Annotated[
         str | list[str] | None,
         says(
-            "Queue for answers to the sender, or up to 16 queues.",
+            "Queue for answers to the sender, or a list of up to 16 queues.",
             min_items=1,
             max_items=MAX_ANSWER_QUEUES,
         ),
@@ -152,21 +161,22 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = None
     journal: Annotated[
         bool,
-        says("Keep a copy in system$;journal after delivery."),
+        says("Keep a copy of the message in system$;journal after delivery."),
         Property("PositiveJournalingRequested", Kind.FLAG, "UserHeader.Flags.JP", column="journal"),
     ] = False
     dead_letter: Annotated[
         bool | str,
         says(
-            "Keep it as a dead-letter message if it expires or its delivery fails, in system$;deadletter, or in "
-            "system$;deadxact if it is transactional. Python and HTTP can name another queue here."
+            "Keep the message as a dead-letter message if it expires or its delivery fails. The queue is "
+            "system$;deadletter, or system$;deadxact for a transactional message. Python and HTTP can name another "
+            "queue."
         ),
         Property("NegativeJournalingRequested", Kind.DEAD_LETTER, "UserHeader.Flags.JN"),
     ] = False
     correlation_id: Annotated[
         str | None,
         says(
-            "Id of the message that this one answers, or any 20 bytes as 40 hexadecimal digits.",
+            "Id of the message that this message answers, or any 20 bytes as 40 hexadecimal digits.",
             pattern=_IDENTIFIER_PATTERN,
         ),
         Property(
@@ -179,7 +189,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = None
     app_tag: Annotated[
         int,
-        says("Any number of 32 bits for the application (default: 0).", minimum=0, maximum=NUMBER_32),
+        says("32-bit number for the use of the application (default: 0).", minimum=0, maximum=NUMBER_32),
         Property(
             "ApplicationTag",
             Kind.NUMBER,
@@ -191,7 +201,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = 0
     extension: Annotated[
         bytes | None,
-        says("Any bytes besides the body.", pattern=_BASE64_PATTERN, content_encoding="base64"),
+        says("Additional bytes, sent together with the body.", pattern=_BASE64_PATTERN, content_encoding="base64"),
         Property(
             "Extension",
             Kind.BYTES,
@@ -203,13 +213,13 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = None
     trace: Annotated[
         str | None,
-        says("Public queue for tracing reports, PUBLIC=guid; needs a directory.", pattern=_PUBLIC_PATTERN),
+        says("Public queue for tracing reports, as PUBLIC=guid. Requires a directory.", pattern=_PUBLIC_PATTERN),
         Property("TracingQueueIdentifier", Kind.PUBLIC_QUEUE, "DebugHeader.QueueIdentifier", metavar="FN"),
     ] = None
     message_class: Annotated[
         int,
         says(
-            f"Custom class, for connectors: bits of {CUSTOM_CLASS_MASK:#06x} (default: 0).",
+            f"Message class for connectors, within the bit mask {CUSTOM_CLASS_MASK:#06x} (default: 0).",
             minimum=0,
             maximum=CUSTOM_CLASS_MASK,
         ),
@@ -225,7 +235,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
 
 
 class NewMessage(MessageProperties, frozen=True):
-    """A message to send. Only one of the three has the body; `body_text` is encoded as `Queue.send` encodes a str."""
+    """A message to send, with one of `body`, `body_base64` and `body_text` (encoded like text in `Queue.send`)."""
 
     body: bytes | UnsetType = UNSET
     body_base64: bytes | UnsetType = UNSET
@@ -241,64 +251,79 @@ class CopyObject(Struct, kw_only=True):
 
 
 class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
-    """A message. Keys have the names and values of the attributes of waypost.Message, in the form of JSON.
+    """A message. The keys have the names and values of the attributes of waypost.Message.
 
-    MessagePack has `body` instead of `body_base64`, and `extension` instead of `extension_base64`.
+    In MessagePack, `body` replaces `body_base64`, and `extension` replaces `extension_base64`.
     """
 
-    id: Annotated[str, Meta(description="The id, {guid}\\number, the same in every queue.")]
-    lookup_id: Annotated[str, Meta(description="Position in this queue: 64 bits, as a decimal string.")]
+    id: Annotated[str, Meta(description="The id, {guid}\\number. It is the same in every queue.")]
+    lookup_id: Annotated[str, Meta(description="Position in this queue, a 64-bit number as a decimal string.")]
     label: Annotated[str, Meta(description="The title.")]
     body_base64: Annotated[bytes | UnsetType, Meta(description="The body, in base64.")] = UNSET
     body: Annotated[bytes | UnsetType, Meta(description="The body, in MessagePack.")] = UNSET
-    body_text: Annotated[str | None, Meta(description="The body as text; null if it is not text.")]
-    body_type: Annotated[int, Meta(description="The VARTYPE of the body; 0 if unknown.")]
-    message_class: Annotated[str, Meta(description="The class, as 0x and four digits.")]
-    class_name: Annotated[str, Meta(description="The name of the class; empty for a custom class.")]
-    priority: Annotated[int, Meta(description="0 to 7; 0 in a transactional message.")]
+    body_text: Annotated[str | None, Meta(description="The body as text, or null if the body is not text.")]
+    body_type: Annotated[int, Meta(description="The VARTYPE of the body, or 0 if it is unknown.")]
+    message_class: Annotated[str, Meta(description="The class, as 0x and four hexadecimal digits.")]
+    class_name: Annotated[str, Meta(description="The name of the class, or empty for a custom class.")]
+    priority: Annotated[int, Meta(description="The priority, from 0 to 7. Always 0 for a transactional message.")]
     delivery: Annotated[str, Meta(description="express or recoverable.")]
-    transactional: Annotated[bool, Meta(description="Whether it was sent in a transaction.")]
-    sent_time: Annotated[str, Meta(description="Time of sending, by the clock of the sender: ISO 8601, UTC.")]
-    arrived_time: Annotated[str, Meta(description="Time of arrival at this queue manager: ISO 8601, UTC.")]
+    transactional: Annotated[bool, Meta(description="Whether the message was sent in a transaction.")]
+    sent_time: Annotated[str, Meta(description="Time of sending by the clock of the sender, in ISO 8601, UTC.")]
+    arrived_time: Annotated[str, Meta(description="Time of arrival at this queue manager, in ISO 8601, UTC.")]
     source_machine: Annotated[str, Meta(description="The GUID of the sending queue manager.")]
-    sender_sid: Annotated[str | None, Meta(description="The SID that the sender claims; null without one.")]
+    sender_sid: Annotated[str | None, Meta(description="The SID that the sender claims, or null.")]
     sender_verified: Annotated[bool, Meta(description="Whether `sender_sid` was verified.")] = False
-    authenticated: Annotated[bool, Meta(description="Whether its signature was verified.")] = False
-    encrypted: Annotated[bool, Meta(description="Whether the body is ciphertext.")] = False
-    correlation_id: Annotated[str | None, Meta(description="The id of the message that it answers.")]
-    app_tag: Annotated[int, Meta(description="Number set by the application.")]
-    admin_queue: Annotated[str | None, Meta(description="The queue for acknowledgments; the first of several.")]
-    response_queue: Annotated[str | None, Meta(description="The queue for answers; the first of several.")]
-    destination_queue: Annotated[str | None, Meta(description="The queue to which it was sent.")]
-    first_in_transaction: Annotated[bool, Meta(description="Whether it is the first of its transaction.")]
-    last_in_transaction: Annotated[bool, Meta(description="Whether it is the last of its transaction.")]
-    abort_count: Annotated[int, Meta(description="Number of transactions that received it and aborted.")]
-    move_count: Annotated[int, Meta(description="Number of moves between a queue and its subqueues.")]
-    size: Annotated[int, Meta(description="Size in bytes, as quotas count it.")]
-    class_meaning: Annotated[str, Meta(description="The class in words; for a dead-letter message, the reason.")]
-    acknowledge: Annotated[str, Meta(description="The requested acknowledgments, in the words of a send.")]
-    journal: Annotated[bool, Meta(description="Whether its sender keeps a copy in system$;journal.")]
-    dead_letter: Annotated[bool, Meta(description="Whether its sender keeps it if its delivery fails.")]
-    time_to_reach_queue: Annotated[int | None, Meta(description="Seconds to reach its queue; null for no limit.")]
-    time_to_reach_queue_ends: Annotated[str | None, Meta(description="End of that time: ISO 8601, UTC.")]
-    time_to_be_received: Annotated[int | None, Meta(description="Seconds to be received; null for no limit.")]
-    time_to_be_received_ends: Annotated[str | None, Meta(description="End of that time: ISO 8601, UTC.")]
-    trace: Annotated[
-        str | None, Meta(description="The queue for tracing reports; empty if it is traced without a queue.")
+    authenticated: Annotated[bool, Meta(description="Whether the signature of the message was verified.")] = False
+    encrypted: Annotated[bool, Meta(description="Whether the body is encrypted.")] = False
+    correlation_id: Annotated[str | None, Meta(description="The id of the message that this message answers.")]
+    app_tag: Annotated[int, Meta(description="Number that the application has set.")]
+    admin_queue: Annotated[
+        str | None, Meta(description="The queue for acknowledgments, or the first of several queues.")
     ]
-    connector_type: Annotated[str | None, Meta(description="The GUID of its connector; null without one.")]
+    response_queue: Annotated[str | None, Meta(description="The queue for answers, or the first of several queues.")]
+    destination_queue: Annotated[str | None, Meta(description="The queue to which the message was sent.")]
+    first_in_transaction: Annotated[bool, Meta(description="Whether the message is the first one of its transaction.")]
+    last_in_transaction: Annotated[bool, Meta(description="Whether the message is the last one of its transaction.")]
+    abort_count: Annotated[int, Meta(description="Number of transactions that received the message and aborted.")]
+    move_count: Annotated[int, Meta(description="Number of moves between a queue and its subqueues.")]
+    size: Annotated[int, Meta(description="Size in bytes, as counted by quotas.")]
+    class_meaning: Annotated[
+        str, Meta(description="The meaning of the class. For a dead-letter message, the reason of the failure.")
+    ]
+    acknowledge: Annotated[
+        str, Meta(description="The requested acknowledgments, as in the property `acknowledge` of a send.")
+    ]
+    journal: Annotated[bool, Meta(description="Whether the sender keeps a copy in system$;journal.")]
+    dead_letter: Annotated[
+        bool, Meta(description="Whether the sender keeps a dead-letter message if the delivery fails.")
+    ]
+    time_to_reach_queue: Annotated[
+        int | None, Meta(description="Time to reach the queue, in seconds, or null for no limit.")
+    ]
+    time_to_reach_queue_ends: Annotated[str | None, Meta(description="End of `time_to_reach_queue`, in ISO 8601, UTC.")]
+    time_to_be_received: Annotated[
+        int | None, Meta(description="Time until the message is received, in seconds, or null for no limit.")
+    ]
+    time_to_be_received_ends: Annotated[str | None, Meta(description="End of `time_to_be_received`, in ISO 8601, UTC.")]
+    trace: Annotated[
+        str | None,
+        Meta(description="The queue for tracing reports, or empty if the message is traced without a queue."),
+    ]
+    connector_type: Annotated[str | None, Meta(description="The GUID of the connector, or null.")]
     extension_base64: Annotated[bytes | UnsetType, Meta(description="The extension, in base64.")] = UNSET
     extension: Annotated[bytes | UnsetType, Meta(description="The extension, in MessagePack.")] = UNSET
     headers: Annotated[
         dict[str, str] | None,
-        Meta(description="The headers of NServiceBus, Rebus or MassTransit; null without them."),
+        Meta(description="The headers of NServiceBus, Rebus or MassTransit, or null."),
     ]
-    admin_queues: Annotated[list[str] | UnsetType, Meta(description="All queues for acknowledgments, if several.")] = (
-        UNSET
-    )
-    response_queues: Annotated[list[str] | UnsetType, Meta(description="All queues for answers, if several.")] = UNSET
+    admin_queues: Annotated[
+        list[str] | UnsetType, Meta(description="All queues for acknowledgments, if there are several.")
+    ] = UNSET
+    response_queues: Annotated[
+        list[str] | UnsetType, Meta(description="All queues for answers, if there are several.")
+    ] = UNSET
     copies: Annotated[
-        list[CopyObject] | UnsetType, Meta(description="The message in each queue, if it was sent to several at once.")
+        list[CopyObject] | UnsetType, Meta(description="The copies of a message that was sent to several queues.")
     ] = UNSET
 
 
@@ -331,12 +356,18 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     ] = UNSET
     quota_kb: Annotated[
         int | UnsetType | None,
-        says("Quota of the queue in kilobytes (default: none, no limit).", minimum=0, maximum=NUMBER_32 - 1),
+        says(
+            "Quota of the queue, in kilobytes, or none for no limit (default: none).", minimum=0, maximum=NUMBER_32 - 1
+        ),
         Property("Quota", Kind.KILOBYTES, metavar="N"),
     ] = UNSET
     journal_quota_kb: Annotated[
         int | UnsetType | None,
-        says("Quota of its journal in kilobytes (default: none, no limit).", minimum=0, maximum=NUMBER_32 - 1),
+        says(
+            "Quota of the journal of the queue, in kilobytes, or none for no limit (default: none).",
+            minimum=0,
+            maximum=NUMBER_32 - 1,
+        ),
         Property("JournalQuota", Kind.KILOBYTES, metavar="N"),
     ] = UNSET
     authenticate: Annotated[
@@ -346,13 +377,17 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     ] = UNSET
     privacy: Annotated[
         Privacy | UnsetType,
-        says("Accept only clear messages (none), only encrypted ones (body), or both (optional, the default)."),
+        says(
+            "Accept only unencrypted messages (none), only encrypted messages (body) or both (optional). Default: "
+            "optional."
+        ),
         Property("PrivacyLevel", Kind.WORD),
     ] = UNSET
     base_priority: Annotated[
         int | UnsetType,
         says(
-            "Number added to the priority of messages during transfer to a public queue; a private queue has 0.",
+            "Number added to the priority of messages during transfer. Only for public queues. Always 0 for private "
+            "queues.",
             minimum=-0x8000,
             maximum=0x7FFF,
         ),
@@ -360,27 +395,31 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     ] = UNSET
     type_id: Annotated[
         str | UnsetType,
-        says("Any GUID, to mark queues of one kind.", pattern=f"^({_BRACED_OR_BARE})?$"),
+        says("Type of the queue: any GUID that the application chooses.", pattern=f"^({_BRACED_OR_BARE})?$"),
         Property("Type", Kind.GUID, attribute="type_guid", metavar="GUID"),
     ] = UNSET
     multicast: Annotated[
         str | UnsetType,
-        says("Multicast address. Not supported yet: only an empty text, which removes an address.", max_length=0),
+        says(
+            "Multicast address. Not supported yet: the only valid value is an empty text, which removes the address.",
+            max_length=0,
+        ),
         Property("MulticastAddress", Kind.MULTICAST, metavar="A:P"),
     ] = UNSET
 
 
 class QueueInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """A queue at one moment.
+    """The state of a queue.
 
-    `kind` is private, public, system, journal, subqueue or outgoing. Quotas are in kilobytes, None for no limit.
+    `kind` is private, public, system, journal, subqueue or outgoing. Quotas are in kilobytes, or None for no limit.
 
-    Only outgoing queues have the fields after `modified`; for others they are None, and not in the JSON: `state`, such
-    as inactive or connected; `next_hops`, the addresses of the next hop; `unacknowledged`, the number of transactional
-    messages sent without an acknowledgment; `unread`, the number that arrived and are not received; `last_error`, the
-    reason why the last connection failed, or ""; and the last `connections`, the newest at the end. `damaged_count` is
-    the number of messages that were damaged on disk and set aside. `oldest_time` is the arrival of the oldest message,
-    None without one. `notes`, in the answer to a request that creates or changes a queue, name properties without
+    The next fields are only for outgoing queues. For other queues they are None, and not in the JSON. `state` is a word
+    such as inactive or connected. `next_hops` are the addresses of the next hop. `unacknowledged` is the number of
+    transactional messages that were sent and not acknowledged. `unread` is the number of transactional messages that
+    arrived and were not received. `last_error` is the reason why the last connection failed, or "". `connections` are
+    the last connection events, the newest at the end. All queues have the remaining fields. `damaged_count` is the
+    number of messages that were damaged on disk and set aside. `oldest_time` is the arrival time of the oldest message,
+    or None if the queue is empty. After a request that creates or changes a queue, `notes` lists properties without
     effect.
     """
 

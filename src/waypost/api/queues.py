@@ -12,10 +12,9 @@ Kind: TypeAlias = Literal["", "local", "outgoing", "system", "all"]
 
 
 class ConnectionInfo(Record, frozen=True, kw_only=True):
-    """An event of the connection of an outgoing queue: MS-MQMQ 2.3.12.25.
+    """A connection event of an outgoing queue (MS-MQMQ 2.3.12.25).
 
-    `status` is a word such as ready or connect_socket_failure. `error` is an HRESULT as 0x and eight digits; zero if
-    none.
+    `status` is a word such as ready or connect_socket_failure. `error` is an HRESULT as 0x and eight digits, or zero.
     """
 
     status: str
@@ -25,7 +24,7 @@ class ConnectionInfo(Record, frozen=True, kw_only=True):
 
 
 class MovedObject(Struct):
-    """Number of messages that the request moved. `next` is "" when all are moved."""
+    """Number of messages that the request moved. `next` is "" when all messages are moved."""
 
     moved: int
     next: str

@@ -34,7 +34,7 @@ def lookup_number(value: int | str) -> int:
         is_number = value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
         value = int(value) if is_number else -1
     if not 0 <= value < END:
-        raise InvalidParameter("lookup_id must be the number of a message in its queue, in decimal digits")
+        raise InvalidParameter("lookup_id must be a number in decimal digits")
     return value
 
 

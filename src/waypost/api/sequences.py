@@ -10,14 +10,16 @@ DIRECTIONS: Final[tuple[Direction, ...]] = ("out", "refused", "in")
 
 
 class SequenceInfo(Record, frozen=True):
-    """A transactional sequence at one moment.
+    """The state of a transactional sequence.
 
-    `direction` is "in" for an incoming sequence, "out" for an outgoing one, and "refused" for one that came and was
-    refused. `source` is the GUID of the queue manager that began it, at `time_stamp` by its clock; `ordinal` counts its
-    sequences of that time. `number` is the last accepted message, or the last message with a number. `addresses` are
-    the peers: the senders, or the next hops. `last_time` is the time of the last message, or the last acknowledgment.
-    `rejected` counts messages since then that were not the next one, or were refused; `unacknowledged` counts sent
-    messages without an acknowledgment. `reason` says why a sequence is refused.
+    `direction` is "in" for an incoming sequence, "out" for an outgoing sequence, and "refused" for an incoming sequence
+    that was refused. `source` is the GUID of the queue manager that began the sequence, and `time_stamp` is the time by
+    its clock. `ordinal` distinguishes sequences with the same `time_stamp`. `number` is the number of the last accepted
+    message of an incoming sequence, or of the last message of an outgoing sequence. `addresses` are the addresses of
+    the senders or of the next hops. `last_time` is the time of the last message of an incoming sequence, or of the last
+    acknowledgment of an outgoing sequence. `rejected` is the number of messages since `last_time` that were out of
+    order or refused. `unacknowledged` is the number of sent messages without an acknowledgment. `reason` says why a
+    sequence is refused.
     """
 
     direction: Direction
@@ -34,17 +36,18 @@ class SequenceInfo(Record, frozen=True):
 
 
 class SequencePage(Record, frozen=True):
-    """A page of sequences. `next` is the `after` of the next page; "" at the end."""
+    """A page of sequences. `next` is the value of `after` for the next page, or "" at the end."""
 
     sequences: tuple[SequenceInfo, ...]
     next: str = ""
 
 
 class SequenceReset(Record, frozen=True):
-    """The result of a reset or a dry run: the number of `sequences` that begin again, and a `warning`.
+    """The result of a reset or a dry run: the number of `sequences` that start again, and a `warning`.
 
-    At the sender, `renumbered` messages get new numbers. `may_come_twice` of them were sent before and are not
-    acknowledged; `identifiers` has the ids of the first hundred. `next` is the `after` to go on with; "" at the end.
+    For an outgoing sequence, `renumbered` is the number of messages that get new numbers. `may_come_twice` is the
+    number of these messages that were sent before and not acknowledged. `identifiers` has the ids of the first hundred.
+    `next` is the value of `after` for the next request, or "" at the end.
     """
 
     sequences: int
@@ -61,7 +64,7 @@ class SequenceReset(Record, frozen=True):
         return values
 
     def joined(self, other: "SequenceReset") -> "SequenceReset":
-        """The sum of two parts of one reset."""
+        """Add another part of the same reset, and return the sum."""
         return SequenceReset(
             self.sequences + other.sequences,
             other.warning or self.warning,
@@ -86,6 +89,6 @@ class AdmittedAddress(Record, frozen=True):
 
 
 class AdmittedAddresses(Record, frozen=True):
-    """All admitted addresses, in order."""
+    """All admitted addresses, sorted."""
 
     addresses: tuple[AdmittedAddress, ...]

@@ -16,7 +16,7 @@ class ListenerInfo(Record, frozen=True):
 
 
 class TurnInfo(Record, frozen=True):
-    """A turn of the loop: its time, the part that was work of this process, and what took most of it."""
+    """A turn of the event loop: its duration, the working time of this process, and the main work."""
 
     at: datetime
     seconds: float
@@ -25,13 +25,14 @@ class TurnInfo(Record, frozen=True):
 
 
 class StatusInfo(Record, frozen=True, kw_only=True):
-    """The queue manager at this moment. `trouble` is the reason why the store cannot write, or ""; `shortage` is the
-    reason why new messages are refused, or ""; `room_bytes` is the disk space for new messages. `quota_bytes` is the
-    quota of all messages together, as `bytes` counts them: null without a limit.
+    """The state of the queue manager. `trouble` is the reason why the store cannot write, or "". `shortage` is the
+    reason why new messages are refused, or "". `room_bytes` is the free disk space for new messages. `bytes` is the
+    size of all messages together. `quota_bytes` is the quota for this size, or null for no limit.
 
-    Remote readers have `rpc_connections` and wait for `rpc_open_calls`. `longest_turn` is the longest recent turn of
-    the loop, during which everything else waits: null if all were shorter than 10 ms. Inside a program, `max_wait_s`
-    and `max_batch` are null, and `listeners` is empty.
+    `rpc_connections` is the number of connections of remote readers, and `rpc_open_calls` the number of their
+    unanswered calls. `longest_turn` is the longest recent turn of the event loop, or null if all turns were shorter
+    than 10 ms. Everything else waits during a turn. For a queue manager in a program, `max_wait_s` and `max_batch` are
+    null, and `listeners` is empty.
     """
 
     name: str
@@ -58,7 +59,7 @@ class StatusInfo(Record, frozen=True, kw_only=True):
 
 
 class Check(Record, frozen=True):
-    """One check. `hint` says what to do; "" if nothing is wrong."""
+    """The result of one check. `hint` says what to do, or is "" if nothing is wrong."""
 
     check: str
     ok: bool
@@ -67,15 +68,15 @@ class Check(Record, frozen=True):
 
 
 class Checks(Record, frozen=True):
-    """The checks of the doctor."""
+    """The results of all checks."""
 
     checks: tuple[Check, ...]
 
 
 class StoreDamage(Record, frozen=True):
-    """A damage in the store: `reason` is the sentence. `page` is None if it is not about a page of the file.
+    """One damage in the store. `reason` describes it. `page` is the page of the file, or None.
 
-    `queue` and `lookup_id` are those of the damaged message, if it is about a message.
+    If a message is damaged, `queue` and `lookup_id` identify the message.
     """
 
     table: str
@@ -88,7 +89,8 @@ class StoreDamage(Record, frozen=True):
 class StoreReport(Record, frozen=True, kw_only=True):
     """The result of a verification: `size` of the file in bytes, and `records` by table.
 
-    `damage` has the first thousand damages, and `damage_count` is their number: 0 if `is_whole`.
+    `damage` lists the first thousand damages, and `damage_count` is the number of all. `is_whole` is true if nothing is
+    damaged.
     """
 
     is_whole: bool
@@ -103,7 +105,7 @@ class StoreReport(Record, frozen=True, kw_only=True):
 
 
 class VerificationInfo(Record, frozen=True):
-    """Progress of a verification in pages. At its end, `report` has the result, or `error` the reason of a failure."""
+    """Progress of a verification, in pages. At the end, `report` has the result, or `error` the reason of a failure."""
 
     running: bool
     done: int = 0
@@ -116,7 +118,7 @@ class VerificationInfo(Record, frozen=True):
 class Status(Operation[StatusInfo], frozen=True, kw_only=True):
     """Show the state of the queue manager and the limits of this server.
 
-    `turns_s` is the number of seconds to look back for the longest turn of the loop.
+    `turns_s` is the time over which to report the longest turn of the event loop, in seconds.
     """
 
     turns_s: float = 60.0
@@ -124,17 +126,17 @@ class Status(Operation[StatusInfo], frozen=True, kw_only=True):
 
 @operation("GET /api/doctor", asks=Right.READ)
 class Doctor(Operation[Checks], frozen=True, kw_only=True):
-    """Find problems, and say how to solve them."""
+    """Check for problems, and report solutions."""
 
 
 @operation("POST /api/store/verification", asks=Right.READ, status=202)
 class StartVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
-    """Start a verification of the store, or join the one that runs. GET shows its progress."""
+    """Start a verification of the store, unless one is running. GET shows its progress."""
 
 
 @operation("GET /api/store/verification", asks=Right.READ)
 class ShowVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
-    """Show the progress of the last verification, and its report at the end."""
+    """Show the progress of the last verification, and its report when it is complete."""
 
 
 STATUS_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (Status, Doctor, StartVerification, ShowVerification)

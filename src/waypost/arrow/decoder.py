@@ -5,7 +5,8 @@ message, `journal` is 1 for the dead-letter queue and 2 for the journal of the s
 in a message without them; `correlation_id`, `sender_id` and the queues are null. `xact_id` is the identifier of the
 sending queue manager with the 20 bits that distinguish its transactions, and null outside of a transaction. The `body`
 of an encrypted message is ciphertext, its `body_kind` is `encrypted`, and `body_size` is the size of the ciphertext.
-`trace` says whether the message asks for reports, to any queue.
+`trace` says whether the message asks for reports, to any queue. `headers` has those of NServiceBus and Rebus, in the
+extension, or of MassTransit, in the body.
 
 A packet is malformed if waypost.wire.user_message refuses it, for any choice of columns. The decoder does not open
 packets for `packet` and for the columns that the queue manager reports beside them.
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 from waypost.api.properties import MESSAGE_ROWS
 from waypost.api.rows import Kind
 from waypost.arrow import names, schema
-from waypost.arrow.bodies import decode_bodies
+from waypost.arrow.bodies import decode_bodies, header_lists
 from waypost.arrow.gather import OBJECT_ID, Mask, fixed, pieces
 from waypost.arrow.headers import Headers, Run, locate, why_refused
 from waypost.arrow.packets import OnMalformed, Packets
@@ -110,6 +111,11 @@ def _body_text_columns(headers: Headers, malformed: Mask | None) -> dict[str, pa
     return dict(zip((field.name for field in schema.BODY_TEXT), (text, kind, error), strict=True))
 
 
+def _framework_headers(headers: Headers, malformed: Mask | None) -> pa.Array:
+    body = _run(headers, headers.body, _either(malformed, headers.is_encrypted))
+    return header_lists(_run(headers, headers.extension, malformed), body)
+
+
 def _either(malformed: Mask | None, absent: Mask) -> Mask:
     return absent if malformed is None else malformed | absent
 
@@ -193,4 +199,5 @@ _OTHERS: Final[dict[str, Callable[[Headers, Mask | None], pa.Array]]] = {
     "xact_id": _xact_id,
     "sender_id": lambda of, malformed: _run(of, of.sender, _either(malformed, of.sender.size == 0)),
     "extension": lambda of, malformed: _run(of, of.extension, malformed),
+    schema.HEADERS.name: _framework_headers,
 }

@@ -95,6 +95,20 @@ class Packets:
             np.frombuffer(offsets, np.int32, len(packets) + 1, 4 * packets.offset),
         )
 
+    def chosen(self, rows: npt.NDArray[np.bool_]) -> "Packets":
+        """The packets of some rows, copied."""
+        buffers = [None, pa.py_buffer(np.ascontiguousarray(self.offsets)), pa.py_buffer(self.data)]
+        everything = pa.Array.from_buffers(pa.binary(), len(self), buffers)
+        some = Packets.of_array(everything.filter(pa.array(rows)))
+        ids, attributes = self.lookup_ids, self.attributes
+        return Packets(
+            some.data,
+            some.offsets,
+            self.queue,
+            None if ids is None else ids[rows],
+            None if attributes is None else attributes[rows],
+        )
+
     def packet(self, row: int) -> bytes:
         return self.data[self.offsets[row] : self.offsets[row + 1]].tobytes()
 

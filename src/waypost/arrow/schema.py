@@ -71,10 +71,15 @@ BODY_TEXT: Final = (
     pa.field("body_error", pa.string()),
 )
 
+# Headers of NServiceBus and Rebus, in the extension, or of MassTransit, in the body; null without them.
+HEADERS: Final = pa.field(
+    "headers", pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.string())]))
+)
+
 DEFAULT: Final = pa.schema([*PLACE, *MESSAGE])
 
 # Columns with an old name in archives, by the name that the property has everywhere else.
 OLD_NAMES: Final = {row.columns[0]: row.stored_column for row in MESSAGE_ROWS if row.facts.old_columns}
 RENAMED: Final = tuple(pa.field(name, DEFAULT.field(old).type) for name, old in OLD_NAMES.items())
 
-ALL: Final = pa.schema([*PLACE, *MESSAGE, PACKET, PACKET_ERROR, *BODY_TEXT, *RENAMED])
+ALL: Final = pa.schema([*PLACE, *MESSAGE, PACKET, PACKET_ERROR, *BODY_TEXT, *RENAMED, HEADERS])

@@ -57,23 +57,23 @@ def read_frames(source: Source) -> Iterator[Frame]:
         return _pcap_frames(source)
     raise UnknownKind(
         f"{source.name} is not a pcap or pcapng capture.",
-        "save the capture as pcapng in Wireshark, or say that the file is raw or hex.",
+        "save the capture as pcapng in Wireshark, or give the kind of the file: raw or hex.",
     )
 
 
 def _broken(source: Source, what: str) -> InputError:
     return InputError(
         f"{source.name} is damaged: {what}.",
-        "everything before the damage was decoded; save the capture again for the rest.",
+        "everything before the damage was decoded. To decode the rest, save the capture again.",
     )
 
 
 def _exactly(source: Source, size: int) -> bytes:
     if size > MAX_CAPTURE_BLOCK:
-        raise _broken(source, f"a block claims {size} bytes")
+        raise _broken(source, f"a block has an invalid length of {size} bytes")
     data = source.read(size)
     if len(data) < size:
-        raise _broken(source, "it ends inside a block")
+        raise _broken(source, "the file ends inside a block")
     return data
 
 
@@ -88,7 +88,7 @@ def _pcap_frames(source: Source) -> Iterator[Frame]:
     number = 0
     while start := source.read(packet_header.__hdr_len__):
         if len(start) < packet_header.__hdr_len__:
-            raise _broken(source, "it ends inside a frame header")
+            raise _broken(source, "the file ends inside a frame header")
         number += 1
         frame = packet_header(start)
         data = _exactly(source, frame.caplen)
@@ -119,7 +119,7 @@ class _PcapngFile:
     def frames(self) -> Iterator[Frame]:
         while start := self.source.read(8):
             if len(start) < 8:
-                raise _broken(self.source, "it ends inside a block")
+                raise _broken(self.source, "the file ends inside a block")
             if start[:4] == _PCAPNG_MAGIC:
                 self._section(start)
                 continue
@@ -140,7 +140,7 @@ class _PcapngFile:
     def _body(self, size: int, consumed: int) -> bytes:
         """The block after its first `consumed` bytes, without the length that is repeated at its end."""
         if size < consumed + 4 or size & 3:
-            raise _broken(self.source, f"a block claims {size} bytes")
+            raise _broken(self.source, f"a block has an invalid length of {size} bytes")
         body = _exactly(self.source, size - consumed)
         if self._unpack("I", body, len(body) - 4)[0] != size:
             raise _broken(self.source, "the two lengths of a block differ")
@@ -155,7 +155,7 @@ class _PcapngFile:
         body = self._body(self._unpack("I", start, 4)[0], 12)
         major = self._unpack("H", body, 0)[0]
         if major != 1:
-            raise _broken(self.source, f"a section is of pcapng version {major}, which nobody has defined")
+            raise _broken(self.source, f"a section has the unknown pcapng version {major}")
 
     def _interface(self, body: bytes) -> _Interface:
         link_type, _, snap_length = self._unpack("HHI", body, 0)
@@ -176,7 +176,7 @@ class _PcapngFile:
         layout = "IIIII" if block_type == ENHANCED_PACKET else "HxxIIII"
         index, high, low, captured, length = self._unpack(layout, body, 0)
         if index >= len(self.interfaces):
-            raise _broken(self.source, f"a frame names interface {index}, which is not described")
+            raise _broken(self.source, f"a frame names interface {index}, which is not defined in the file")
         if captured > len(body) - 20:
             raise _broken(self.source, "a frame is longer than its block")
         interface = self.interfaces[index]
@@ -186,7 +186,7 @@ class _PcapngFile:
     def _simple(self, body: bytes) -> Frame:
         length = self._unpack("I", body, 0)[0]
         if not self.interfaces:
-            raise _broken(self.source, "a frame comes before any interface")
+            raise _broken(self.source, "a frame comes before the first interface")
         interface = self.interfaces[0]
         captured = min(length, interface.snap_length or length)
         if captured > len(body) - 4:

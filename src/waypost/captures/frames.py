@@ -119,7 +119,8 @@ class Dissector:
             return None
         self._unknown_links.add(frame.link_type)
         return Remark(
-            frame.time, f"frames of link type {frame.link_type}, the first is frame {frame.number}, are not understood"
+            frame.time,
+            f"frames of link type {frame.link_type} are not supported; the first one is frame {frame.number}",
         )
 
     def _carried(self, frame: Frame, packet: Any) -> Segment | Datagram | Remark | None:
@@ -137,7 +138,7 @@ class Dissector:
             return _remark(frame, flow, "is an IP fragment; fragments are not reassembled")
         transport = packet.data
         if not isinstance(transport, (tcp.TCP, udp.UDP)):
-            return _remark(frame, flow, "is cut or damaged inside its TCP or UDP header")
+            return _remark(frame, flow, "is truncated or damaged inside its TCP or UDP header")
         header_size = _UDP_HEADER_SIZE if isinstance(transport, udp.UDP) else transport.off * 4
         cut = _cut(frame, packet, max(len(payload), header_size))
         if isinstance(transport, udp.UDP):
@@ -154,7 +155,7 @@ def _remark(frame: Frame, flow: Flow, text: str) -> Remark:
 def _too_short(frame: Frame) -> Remark | None:
     """A frame that shows no ports is of no interest, unless the capture kept too little of it to show them."""
     if frame.cut and len(frame.data) < _WITH_PORTS:
-        return Remark(frame.time, f"frame {frame.number} was cut by the capture before its ports")
+        return Remark(frame.time, f"frame {frame.number} was truncated by the capture before its ports")
     return None
 
 

@@ -97,7 +97,8 @@ class HexText:
     def _check_room(self, size: int) -> None:
         if self._total + size > MAX_HEX_BYTES:
             raise InputError(
-                f"{self._source.name} has more bytes than a text may.", "split it, or give the capture itself."
+                f"{self._source.name} has more bytes than the limit for text.",
+                "split the file, or decode the original capture.",
             )
 
     def _line(self, line: str, number: int) -> tuple[int, bytes]:

@@ -20,7 +20,7 @@ _PING_SIGNATURE: Final = ping.SIGNATURE.to_bytes(2, "little")
 
 # Files that people have in place of a capture: the kind, the advice, and the first bytes.
 OTHER_FORMATS: Final = (
-    ("compressed with gzip", "decompress it first, with gunzip.", b"\x1f\x8b"),
+    ("compressed with gzip", "decompress the file first, with gunzip.", b"\x1f\x8b"),
     ("a capture of Network Monitor", "open it in Wireshark and save it as pcapng.", b"GMBU"),
 )
 
@@ -52,7 +52,7 @@ def detect(source: Source) -> Kind:
         return Kind.RAW
     raise UnknownKind(
         f"{source.name} has nothing that looks like a packet, hexadecimal text or a capture.",
-        "say which kind of file it is: raw, hex or pcap.",
+        "give the kind of the file: raw, hex or pcap.",
     )
 
 
@@ -120,4 +120,4 @@ def _ping(datagram: Datagram) -> Iterator[Finding]:
     origin = Origin(datagram.flow.source_text, datagram.flow.destination_text)
     yield FoundPing(origin, datagram.time, datagram.data, len(datagram.data) + datagram.cut)
     if datagram.cut:
-        yield Gap(origin, datagram.time, datagram.cut, "was cut off by the capture's snap length")
+        yield Gap(origin, datagram.time, datagram.cut, "was truncated by the snap length of the capture")

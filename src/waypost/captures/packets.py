@@ -114,7 +114,7 @@ class Cutter:
         """`size` bytes are not there; what follows is behind them."""
         yield from self.finish()
         yield Gap(self._origin, time, size, reason)
-        self._lost = "they follow a gap, and no packet starts in them"
+        self._lost = "the bytes follow a gap, and no packet starts in them"
 
     def late(self, time: int | None, size: int) -> Iterator[Finding]:
         """`size` bytes came that stand before the first byte of the stream."""
@@ -122,7 +122,7 @@ class Cutter:
             self._origin,
             time,
             size,
-            "they came behind bytes that follow them in the stream, where the capture begins",
+            "the bytes arrived out of order at the start of the capture",
             b"",
         )
 

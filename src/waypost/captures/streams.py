@@ -95,7 +95,7 @@ class _Stream:
             cut = item.at + len(segment.data) + segment.cut - self._next
             if segment.cut and cut > 0:
                 self._next += cut
-                yield from self._packets.gap(segment.time, cut, "was cut off by the capture's snap length")
+                yield from self._packets.gap(segment.time, cut, "was truncated by the snap length of the capture")
 
 
 class Reassembler:

@@ -7,10 +7,8 @@ import typer
 
 from waypost.cli.program import Failure, printable
 
-Yes = Annotated[
-    bool, typer.Option("--yes", "-y", help="Do not ask for confirmation. Without a terminal, no command asks.")
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count the messages; change nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation. Commands ask only on a terminal.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Count the messages and change nothing.")]
 
 
 def counted(number: int, noun: str) -> str:

@@ -39,7 +39,7 @@ def bench(
     size: Annotated[
         int, typer.Option(metavar="BYTES", min=0, max=MAX_PACKET_SIZE, help="Size of a body, in bytes.")
     ] = 1000,
-    express: Annotated[bool, typer.Option("--express", help="Send messages that stay in memory.")] = False,
+    express: Annotated[bool, typer.Option("--express", help="Send express messages, which stay in memory.")] = False,
     as_json: Json = False,
 ) -> None:
     """Send messages to a temporary queue, receive them, and print the number of messages per second.
@@ -50,7 +50,7 @@ def bench(
     """
     out = Output()
     with session(context) as manager:
-        queue = manager.create_queue(f"bench-{token_hex(4)}", label="made by waypost bench, can be deleted")
+        queue = manager.create_queue(f"bench-{token_hex(4)}", label="temporary queue of waypost bench, safe to delete")
         try:
             found = _measure(queue, count, bytes(size), {"recoverable": not express})
         finally:

@@ -16,6 +16,7 @@ from waypost.errors import (
     BackupError,
     BackupUnderWay,
     CannotConnect,
+    ClaimTaken,
     ConnectionLost,
     EncodeError,
     HostError,
@@ -79,28 +80,35 @@ NAME_A_FOLDER: Final = "name the data folder of a queue manager."
 # The first class that an error is of has the hint. The daemon gives hints too, in the words of HTTP.
 _HINTS: Final[Hints] = (
     (CannotConnect, "start one with `waypost serve`, or name another with --url or WAYPOST_URL."),
-    (ConnectionLost, "`waypost status` shows whether it runs; check the queue before you repeat the command."),
-    (ServiceNotAvailable, "wait until it has started, or start it again."),
-    (QueueNotFound, "`waypost queue list` shows the queues, and `waypost queue create` makes one."),
+    (ConnectionLost, "`waypost status` shows whether the daemon runs. Check the queue before you repeat the command."),
+    (ServiceNotAvailable, "wait until the queue manager has started, or start it again."),
+    (QueueNotFound, "`waypost queue list` shows the queues. `waypost queue create` creates a queue."),
     (QueueExists, "`waypost queue set` changes an existing queue."),
+    (ClaimTaken, "only one start of one query reads a claim; `waypost claim list` shows the claims."),
     (SharingViolation, "wait until the other reader has closed the queue."),
     (
         AccessDenied,
-        "a daemon needs its token (--token or WAYPOST_TOKEN); another host needs the remote.user of the daemon.",
+        "for a daemon, give its token (--token or WAYPOST_TOKEN). For another host, set remote.user of the daemon.",
     ),
-    (HostError, "the host has to be up, and to let others read its queues; `remote` in docs/config.md says the rest."),
+    (
+        HostError,
+        "the host must be up and allow remote reading of its queues. docs/config.md describes the section [remote].",
+    ),
     (
         TransactionUsage,
-        "send to a transactional queue with --transactional, and to others without; what is read from another computer "
-        "is in no transaction.",
+        "use --transactional for transactional queues only. Reading from another computer does not support "
+        "transactions.",
     ),
-    (LimitReached, "end or delete the ones you no longer need, or wait until they expire."),
+    (LimitReached, "close or delete the objects that you no longer need, or wait until they expire."),
     (InsufficientResources, "receive or purge messages, or raise the quota with `waypost queue set --quota-kb`."),
-    (BackupUnderWay, "wait until it is finished."),
-    (ResetUnderWay, "wait until it is done; `waypost explain QUEUE` shows how far it is."),
+    (BackupUnderWay, "wait until the other backup is finished."),
+    (ResetUnderWay, "wait until the other reset is finished. `waypost explain QUEUE` shows its progress."),
     (BackupError, "name a new folder, or start the backup again."),
-    (StoreReadOnly, "run the command as the user of the queue manager, or let this user write there."),
-    (StoreError, "`waypost store verify --data FOLDER` looks at a folder, and `waypost doctor` at a daemon."),
+    (
+        StoreReadOnly,
+        "run the command as the user of the queue manager, or give this user write permission for the folder.",
+    ),
+    (StoreError, "`waypost store verify --data FOLDER` checks a folder, and `waypost doctor` checks a daemon."),
     (Timeout, "wait longer with --timeout."),
     (LabelTooLong, _GIVEN),
     (MessageError, "`waypost peek NAME --all` shows the messages of a queue."),
@@ -109,16 +117,16 @@ _HINTS: Final[Hints] = (
     (UnsupportedFormatName, "send to a queue like orders, or 'DIRECT=OS:host\\private$\\orders' on another computer."),
     (InvalidParameter, _GIVEN),
     (EncodeError, _GIVEN),
-    (WaypostError, "`waypost doctor` shows whether the queue manager is well."),
+    (WaypostError, "`waypost doctor` checks the queue manager for problems."),
 )
 
 # Before the others where NAME is a queue of another computer. A token was right if that is known.
 _HINTS_ELSEWHERE: Final[Hints] = (
     (
         QueueNotFound,
-        "only its own computer can create and show it; `waypost peek` and `waypost receive` can read it from here.",
+        "create or show the queue on its own computer. From here, `waypost peek` and `waypost receive` can read it.",
     ),
-    (AccessDenied, "the daemon reads there as its remote.user; grant this user the right to read on that computer."),
+    (AccessDenied, "the daemon reads as the user in remote.user. Grant this user the right to read on that computer."),
     *_HINTS,
 )
 
@@ -140,7 +148,7 @@ def session(context: typer.Context) -> Iterator["Manager"]:
     except WaypostError as error:
         raise failure(error, hints) from None
     except UnicodeEncodeError as error:
-        raise WrongUsage(f"{excerpt(error.object)} is not text in UTF-8.", "give names and texts in UTF-8.") from None
+        raise WrongUsage(f"{excerpt(error.object)} is not UTF-8 text.", "give names and texts in UTF-8.") from None
 
 
 def is_elsewhere(context: typer.Context, manager: "Manager") -> bool:
@@ -186,7 +194,7 @@ def queue_of(manager: "Manager", name: str, *, outgoing: bool) -> "Queue":
     for each in manager.outgoing_queues():
         if each.format_name.casefold() == wanted:
             return each
-    raise Failure(f"{name} has no outgoing queue here.", "`waypost queue list` shows all of them.")
+    raise Failure(f"{name} has no outgoing queue on this computer.", "`waypost queue list` shows all of them.")
 
 
 def sentence_of(error: WaypostError) -> str:

@@ -43,19 +43,18 @@ def demo(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Keep the report of Spark in this folder (default: it is deleted).",
+            help="Keep the Spark report in this folder (default: delete the report).",
             show_default=False,
         ),
     ] = None,
-    no_spark: Annotated[bool, typer.Option("--no-spark", help="Leave out the part with Spark.")] = False,
+    no_spark: Annotated[bool, typer.Option("--no-spark", help="Skip the part with Spark.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show two queue managers at work on this computer, for some seconds.
+    """Run two queue managers on this computer for some seconds, and show their work.
 
-    A message sent while the other queue manager is off arrives when it starts; a transaction is all or nothing; an
-    acknowledgment comes back; a message that cannot arrive becomes a dead-letter message. Then Spark, if installed,
-    reports the outcome of all sent messages; otherwise the last line is the command that installs it. Nothing stays on
-    disk, except the report with --report.
+    The demo shows a message that waits for a stopped queue manager, a transaction, an acknowledgment and a dead-letter
+    message. If Spark is installed, a Spark report then shows the outcome of all sent messages. Otherwise the last line
+    is the command that installs Spark. Nothing stays on disk, except the report with --report.
 
     \b
     waypost demo
@@ -79,15 +78,17 @@ def demo(
             if not no_spark and missing is None:
                 spark_act(context, tell, stage, report)
                 tell("")
-            tell("That was all. `waypost serve` starts a queue manager to keep.")
+            tell("That was all. `waypost serve` starts a queue manager that keeps its messages.")
             if missing is not None:
-                tell(f"The demo has a fourth part, a report of Spark, but {missing.reason}. This installs it:")
+                tell(f"The demo has a fourth part, a Spark report, but {missing.reason}. This installs it:")
                 tell(f"  {missing.command}")
         if as_json:
             write_json(out, {"sentences": [sentence.strip() for sentence in sentences if sentence]})
             out.flush()
     except WaypostError as error:
-        raise Failure(f"The demo failed: {error}.", "`waypost serve` shows how a queue manager starts.") from error
+        raise Failure(
+            f"The demo failed: {error}.", "`waypost serve` shows whether a queue manager can start."
+        ) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -167,7 +168,7 @@ def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Si
     with beta.running() as there:
         there.create_queue("orders")
         there.create_queue("ledger", transactional=True)
-        tell(f"{beta.name} is up and has two queues: orders, and ledger, which is transactional. Now it goes down.")
+        tell(f"{beta.name} is up and has two queues: orders, and ledger, which is transactional. Now it stops.")
     here = stack.enter_context(alpha.running())
     acks = here.create_queue("acks")
     asked = MessageProperties(acknowledge="full-receive", admin_queue=alpha.queue("acks"), journal=True)
@@ -180,9 +181,9 @@ def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Si
         tell(f"     {sentence}")
     there = stack.enter_context(beta.running())
     received = there.queue("orders").receive(WAIT)
-    tell(f"   {beta.name} comes up, and receives {received.text!r} with the label {received.label!r}.")
+    tell(f"   {beta.name} starts and receives {received.text!r} with the label {received.label!r}.")
     answer = acks.peek(WAIT)
-    tell(f"   An acknowledgment comes back to {alpha.name}: {answer.class_meaning}.")
+    tell(f"   {alpha.name} gets an acknowledgment: {answer.class_meaning}.")
     tell("")
     tell("2. A transaction: two messages that belong together, and one that is rolled back.")
     ledger = here.queue(beta.queue("ledger"))
@@ -197,7 +198,7 @@ def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Si
     assert arrived.info().message_count == 0
     tell(f"   {beta.name} receives {texts[0]!r} and {texts[1]!r}, exactly once and in order, and nothing else.")
     tell("")
-    tell(f"3. A message for {NOWHERE}, where nobody is, that has two seconds to arrive.")
+    tell(f"3. A message for {NOWHERE}, which does not exist, with two seconds to arrive.")
     nowhere = f"DIRECT=TCP:{NOWHERE}\\private$\\orders"
     doomed = replace(asked, time_to_reach_queue=2, dead_letter=True)
     lost = here.queue(nowhere).send_record("anybody there?", doomed)

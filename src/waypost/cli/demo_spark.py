@@ -49,16 +49,16 @@ class Stage:
 def spark_act(context: typer.Context, tell: Callable[[str], None], stage: Stage, folder: Path | None) -> None:
     """Show the report, and write it if there is a folder for it."""
     here, there = stage.here.name, stage.there.name
-    tell(f"4. A Spark report over all that {here} has sent.")
+    tell(f"4. A Spark report on all messages that {here} has sent.")
     _send(stage)
-    tell(f"   There is more traffic now: {SENT} orders, of which {there} has received {TAKEN}, and one to a queue that")
-    tell(f"   {there} does not have. No error came back: {there} does not report its queues to strangers.")
+    tell(f"   Now there is more traffic: {SENT} orders, of which {there} has received {TAKEN}, and one to a queue that")
+    tell(f"   {there} does not have. No error was reported: {there} does not report its queues to unknown hosts.")
     tell("   Spark starts, which takes 10 to 15 seconds, and reads the queues...")
     report = _audited(context, stage)
     for line in _lines(report):
         tell(f"     {printable(line)}")
     if folder is None:
-        tell("   With --report FOLDER the whole report is kept, as Markdown and HTML with drawings.")
+        tell("   --report FOLDER keeps the whole report, as Markdown and as HTML with charts.")
     else:
         tell(f"   The whole report is in {printable(str(_write(report, folder)))}.")
 
@@ -106,7 +106,7 @@ def _await(queue: "Queue", count: int) -> None:
     deadline = time.monotonic() + WAIT
     while queue.info().message_count < count:
         if time.monotonic() > deadline:
-            raise Timeout(f"{queue.name} did not get its {count} messages in {WAIT:.0f} seconds")
+            raise Timeout(f"{queue.name} did not get its {count} messages within {WAIT:.0f} seconds")
         time.sleep(0.1)
 
 
@@ -129,7 +129,7 @@ def _lines(report: "Report") -> list[str]:
         report.summary,
         f"{figures['Received']} were received, and {figures['In their queue']} wait in their queue.",
         *(f"Refused, {row['dest_queue']}: {row['reason']}." for row in _rows(report, "refusals")),
-        *(f"Lost, {row['dest_queue']}: no acknowledgment came back." for row in _rows(report, "lost")),
+        *(f"Lost message for {row['dest_queue']}: no acknowledgment arrived." for row in _rows(report, "lost")),
     ]
 
 

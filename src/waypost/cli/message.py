@@ -40,14 +40,16 @@ def move(
     message: Identifier,
     to: Annotated[
         str,
-        typer.Argument(metavar="TO", help="A subqueue of the queue, or the queue itself.", autocompletion=queue_names),
+        typer.Argument(
+            metavar="TO", help="Destination: a subqueue of the queue, or the queue itself.", autocompletion=queue_names
+        ),
     ],
     *,
     as_json: Json = False,
 ) -> None:
     """Move a message between a queue and its subqueues, with all its properties.
 
-    `waypost message resend --to` takes a message and sends it to any other queue.
+    To send a message to any other queue, use `waypost message resend --to`.
 
     \b
     waypost message move orders 72057594037927937 'orders;retry'
@@ -74,7 +76,7 @@ def export(
     outgoing: Outgoing = False,
     as_json: Json = False,
 ) -> None:
-    """Write messages into a file, in the form of packets as sent over the network, and leave them in their queue.
+    """Write messages to a file, as network packets of MSMQ, and leave them in the queue.
 
     `waypost decode` shows the content of the file, and `waypost message import` sends its messages.
 
@@ -83,7 +85,7 @@ def export(
     waypost message export 'system$;deadletter' - 72057594037927937 > dead.packets
     """
     if as_json and file == "-":
-        raise typer.BadParameter("the packets already go to standard output; name a file", param_hint="--json")
+        raise typer.BadParameter("the packets go to standard output, so --json needs a file name", param_hint="--json")
     with session(context) as manager, _opened(file, sys.stdout, "written") as target:
         queue = queue_of(manager, name, outgoing=outgoing)
         with waiting(f"reading {name}"):
@@ -103,9 +105,9 @@ def import_messages(
     *,
     as_json: Json = False,
 ) -> None:
-    """Send the messages of a file to a queue. Each gets a new id.
+    """Send the messages of a file to a queue. Each message gets a new id.
 
-    To a transactional queue they are sent in one transaction.
+    Messages to a transactional queue are sent in one transaction.
 
     \b
     waypost message import orders orders.packets
@@ -137,7 +139,7 @@ def resend(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Send them to this queue (default: their original destination).",
+            help="Send the messages to this queue (default: their original destination).",
             autocompletion=queue_names,
         ),
     ] = None,
@@ -148,9 +150,8 @@ def resend(
 ) -> None:
     """Send messages again, to their original destination or to another queue, and remove them from their queue.
 
-    Each message is received and sent in one transaction: both are done, or neither. The new message has another id. A
-    message that was sent in a transaction can go only to a transactional queue, any other message only to a
-    nontransactional queue.
+    Each message is received and sent in one transaction. The new message has a new id. A transactional message can go
+    only to a transactional queue. Other messages can go only to nontransactional queues.
 
     \b
     waypost message resend 'system$;deadletter'

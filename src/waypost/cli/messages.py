@@ -75,7 +75,7 @@ def _find(queue: "Queue", name: str) -> "Message":
         wanted = str(MessageIdentifier.parse(name))
     except DecodeError:
         raise Failure(
-            f"{name[:_EXCERPT]!r} is not the name of a message.",
+            f"{name[:_EXCERPT]!r} is not a message id or lookup_id.",
             "name a message by its id ({guid}\\number) or by its lookup_id.",
         ) from None
     # Only the name of a queue of another computer is as long as that.
@@ -93,7 +93,7 @@ def _find(queue: "Queue", name: str) -> "Message":
             return message
     raise Failure(
         f"Message {wanted} is not in {queue.name}.",
-        "`waypost peek NAME --all` shows those that are there."
+        "`waypost peek NAME --all` shows the messages in the queue."
         if is_elsewhere
         else "`waypost explain` looks for a message in all queues.",
     )
@@ -110,7 +110,9 @@ def _find_short(queue: "Queue", name: str) -> "Message":
         return found[0]
     if found:
         raise Failure(f"{name} is the short id of several messages.", "name one by its id or its lookup_id.")
-    raise Failure(f"Message {name} is not in {queue.name}.", "`waypost peek NAME --all` shows those that are there.")
+    raise Failure(
+        f"Message {name} is not in {queue.name}.", "`waypost peek NAME --all` shows the messages in the queue."
+    )
 
 
 def _title(message: "Message") -> str:

@@ -71,7 +71,7 @@ class Output:
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
         return Failure(
-            f"Cannot write to standard output: {error.strerror or error}.", "make room, or write to another place."
+            f"Cannot write to standard output: {error.strerror or error}.", "free space, or write to another place."
         )
 
 
@@ -112,7 +112,7 @@ def _check_words(words: Sequence[str]) -> None:
 
 def _unexpected(error: Exception) -> Failure:
     if isinstance(error, MemoryError):
-        return Failure("There is not enough memory for this.", "work on fewer messages at a time.")
+        return Failure("There is not enough memory for this command.", "work on fewer messages at a time.")
     return Failure(
         f"Internal error in Waypost: {type(error).__name__}: {error}.",
         f"run the command again with {_TRACEBACK}=1 in its environment, and report the traceback.",

@@ -40,7 +40,10 @@ def _options(
         typer.Option(metavar="URL", help=f"Address of the daemon, or WAYPOST_URL (default: {defaults.URL})."),
     ] = None,
     token: Annotated[
-        str | None, typer.Option(metavar="T", help="Bearer token for the daemon; better in WAYPOST_TOKEN.")
+        str | None,
+        typer.Option(
+            metavar="T", help="Bearer token for the daemon. WAYPOST_TOKEN keeps the token out of the list of processes."
+        ),
     ] = None,
     cacert: Annotated[
         Path | None,
@@ -88,7 +91,7 @@ def accept(command: Any) -> None:
 
 def warn_of_secret(option: str, instead: str) -> None:
     """Other accounts of a computer see the command lines of its programs."""
-    typer.echo(f"warning: the value of {option} shows in the list of processes; use {instead} instead.", err=True)
+    typer.echo(f"warning: the list of processes shows the value of {option}; use {instead} instead.", err=True)
 
 
 def _store(context: Any, parameter: Any, value: Any) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Create, show, change, empty and delete queues.", add_completion=False, rich_markup_mode=None)
 
 
-NAME_HELP: Final = "orders, 'orders;retry', 'system$;deadletter', a path name or a format name."
+NAME_HELP: Final = "Name of a queue: orders, 'orders;retry', 'system$;deadletter', a path name or a format name."
 Name = Annotated[str, typer.Argument(metavar="NAME", help=NAME_HELP, show_default=False, autocompletion=queue_names)]
 
 
@@ -43,7 +43,7 @@ def create(
     properties: Given,
     as_json: Json = False,
 ) -> None:
-    """Create a queue, and print its format name, by which other computers know it.
+    """Create a queue and print its format name, which other computers use to send to the queue.
 
     \b
     waypost queue create orders --journal --label "Orders of the shop"
@@ -61,7 +61,7 @@ def list_queues(
     system: Annotated[bool, typer.Option("--system", help="Include the dead-letter queues and the journal.")] = False,
     sort: Annotated[
         Literal["name", "messages", "bytes", "age"],
-        typer.Option(help="Order: by name, largest first or oldest first."),
+        typer.Option(help="Sort by name, by messages or bytes (largest first), or by age (oldest first)."),
     ] = "name",
     limit: Annotated[
         int | None, typer.Option(metavar="N", min=1, max=MOST, help="Number of queues to show (default: all).")
@@ -70,8 +70,8 @@ def list_queues(
 ) -> None:
     """List the queues of this computer, and the outgoing queues with messages for other computers.
 
-    AGE is the age of the oldest message, and QUOTA the used part of the quota. A narrow terminal shows fewer columns;
-    other output has all of them.
+    AGE is the age of the oldest message. QUOTA is the used part of the quota. A narrow terminal shows fewer columns.
+    Files and pipes get all columns.
 
     \b
     waypost queue list
@@ -165,7 +165,7 @@ def set_queue(
     properties: Given,
     as_json: Json = False,
 ) -> None:
-    """Change properties of a queue; the others stay.
+    """Change properties of a queue. Other properties stay unchanged.
 
     \b
     waypost queue set orders --quota-kb 4096 --no-journal
@@ -180,7 +180,7 @@ def set_queue(
 
 @app.command()
 def pause(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
-    """Put an outgoing queue on hold: its messages are not sent until it is resumed.
+    """Pause an outgoing queue. Its messages wait until `waypost queue resume`.
 
     \b
     waypost queue pause 'DIRECT=OS:other\\private$\\orders'
@@ -195,7 +195,7 @@ def pause(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
 
 @app.command()
 def resume(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
-    """Let an outgoing queue send again.
+    """Resume an outgoing queue that was paused.
 
     \b
     waypost queue resume 'DIRECT=OS:other\\private$\\orders'
@@ -214,7 +214,9 @@ def move(
     name: Name,
     to: Annotated[
         str,
-        typer.Argument(metavar="TO", help="A subqueue of the queue, or the queue itself.", autocompletion=queue_names),
+        typer.Argument(
+            metavar="TO", help="Destination: a subqueue of the queue, or the queue itself.", autocompletion=queue_names
+        ),
     ],
     *,
     dry_run: DryRun = False,
@@ -222,8 +224,8 @@ def move(
 ) -> None:
     """Move all messages between a queue and its subqueues, with all their properties.
 
-    Other programs may use both queues meanwhile. If the move is interrupted, each message is in one of the two queues;
-    move again to move the rest.
+    Other programs may use both queues during the move. If the move is interrupted, each message is in exactly one of
+    the two queues. Run the command again to move the rest.
 
     \b
     waypost queue move 'orders;retry' orders
@@ -257,7 +259,7 @@ def purge(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Delete all messages of a queue; the queue stays.
+    """Delete all messages of a queue, but not the queue itself.
 
     \b
     waypost queue purge 'system$;deadletter'
@@ -298,7 +300,7 @@ def delete(
             with waiting(f"deleting {name} with {messages}"):
                 queue.delete()
         _name(queue, count, as_json=as_json)
-    say(f"{name} with {messages} would be deleted." if dry_run else f"{name} is deleted, with {messages}.")
+    say(f"{name} with {messages} would be deleted." if dry_run else f"{name} was deleted with {messages}.")
 
 
 def _name(queue: "Queue", count: int | None, *, as_json: bool) -> None:

@@ -23,11 +23,11 @@ def ready_text(facts: Mapping[str, str], http: Http, program: str) -> str:
     """`program` starts the command line in another terminal."""
     ready = f"Queue manager {facts['name']} is ready.\n"
     if "http" not in facts:
-        return f"{ready}It accepts messages on {facts['transfer']}, and has no HTTP API. Press Ctrl-C to stop.\n"
+        return f"{ready}It accepts messages on {facts['transfer']}. The HTTP API is disabled. Press Ctrl-C to stop.\n"
     url = _url(facts["http"], http)
     waypost = program if url == defaults.URL else f"{program} --url {url}"
     words = ("queue create orders", "send orders --body '42 bolts'", "receive orders")
-    place = "in this folder of another terminal" if _is_relative(program) else "in another terminal"
+    place = "in another terminal, in this folder" if _is_relative(program) else "in another terminal"
     token = ", with the token in WAYPOST_TOKEN" if http.token else ""
     return (
         f"{ready}Open {url} in a browser, and try {place}{token}:\n\n"

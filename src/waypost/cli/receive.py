@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BATCH: Final = 100
 
 Lookup = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Take the message with this lookup_id; do not wait for it.")
+    int | None, typer.Option(metavar="N", min=0, help="Read the message with this lookup_id, without waiting.")
 ]
 Wait = Annotated[
     float | None,
@@ -48,11 +48,11 @@ def receive(
     outgoing: Outgoing = False,
     as_json: Json = False,
 ) -> None:
-    """Receive messages from a queue, here or on another computer, and print their bodies.
+    """Receive messages from a local or remote queue and print their bodies.
 
-    It waits for a message; after --timeout seconds without one, the exit code is 4. The body of each message is written
-    to standard output, as hexadecimal digits if it is not text, and its properties go to standard error. --json gives
-    an array of message objects, and with --follow one object on each line as it comes.
+    The command waits for a message. If no message arrives within --timeout seconds, the exit code is 4. Bodies are
+    written to standard output, as text or else as hexadecimal digits. Properties are written to standard error. --json
+    writes an array of message objects. With --follow, it writes one object per line as soon as the message arrives.
 
     \b
     waypost receive orders --timeout 5
@@ -61,7 +61,7 @@ def receive(
     waypost receive 'DIRECT=OS:other\\private$\\orders'
     """
     if lookup is not None and (follow or count is not None or timeout is not None):
-        raise typer.BadParameter("mutually exclusive with --lookup-id: a lookup does not wait", param_hint="--lookup")
+        raise typer.BadParameter("mutually exclusive with --count, --follow and --timeout", param_hint="--lookup")
     out = Output()
     wanted = None if follow and count is None else count or 1
     received: list[Message] = []
@@ -97,12 +97,15 @@ def peek(
     every: Annotated[bool, typer.Option("--all", help="Show all messages, in a table.")] = False,
     sort: Annotated[
         Literal["place", "age", "size", "priority", "aborts"] | None,
-        typer.Option(help="With --all, order: oldest, largest or most aborted first (default: queue order)."),
+        typer.Option(
+            help="With --all, sort by place in the queue, age (oldest first), size (largest first), priority "
+            "(highest first) or aborts (most first) (default: place)."
+        ),
     ] = None,
     older_than: Annotated[
         str | None,
         typer.Option(
-            metavar="AGE", help="With --all, show only messages that arrived longer ago than this: 90s, 15m, 12h, 30d."
+            metavar="AGE", help="With --all, show only messages older than this age, such as 90s, 15m, 12h or 30d."
         ),
     ] = None,
     min_aborts: Annotated[
@@ -125,9 +128,9 @@ def peek(
 ) -> None:
     """Show the first message of a queue, or all messages, and leave them in the queue.
 
-    With --all, AGE is the time that a message has been in the queue, and ABORTS the number of transactions that
-    received it and aborted. On a terminal, each message has one line with a short id, and a narrow terminal shows fewer
-    columns; other output has everything.
+    With --all, AGE is the time since the message arrived in the queue. ABORTS is the number of transactions that
+    received the message and aborted. A terminal shows one line per message, with a short id. A narrow terminal shows
+    fewer columns. Files and pipes get all columns and the full ids.
 
     \b
     waypost peek orders
@@ -136,7 +139,7 @@ def peek(
     waypost peek 'DIRECT=OS:other\\private$\\orders' --all --outgoing
     """
     if lookup is not None and (every or timeout):
-        raise typer.BadParameter("mutually exclusive with --lookup-id: a lookup does not wait", param_hint="--lookup")
+        raise typer.BadParameter("mutually exclusive with --all and --timeout", param_hint="--lookup")
     given = {"--sort": sort, "--older-than": older_than, "--min-aborts": min_aborts, "--limit": limit}
     if not every and (alone := [option for option, value in given.items() if value is not None]):
         raise typer.BadParameter("needs --all", param_hint=alone[0])
@@ -220,12 +223,12 @@ def _first(queue: "Queue", timeout: float | None) -> "list[Message]":
 def _nothing_came(name: str, received: int, timeout: float | None) -> str:
     if not timeout and not received:
         return f"{name} has no messages."
-    waited = f" in {timeout:g} second{'' if timeout == 1 else 's'}" if timeout else ""
+    waited = f" within {timeout:g} second{'' if timeout == 1 else 's'}" if timeout else ""
     came_here = f"Only {counted(received, 'message')}" if received else "No message"
-    return f"{came_here} came to {name}{waited}."
+    return f"{came_here} arrived in {name}{waited}."
 
 
 def _advice(context: typer.Context, manager: "Manager") -> str:
     if is_elsewhere(context, manager):
         return "wait longer with --timeout."
-    return "wait longer with --timeout; `waypost explain` says why no message arrives."
+    return "wait longer with --timeout. `waypost explain` explains why no message arrives."

@@ -35,7 +35,8 @@ def send(
         str,
         typer.Argument(
             metavar="FORMAT_NAME",
-            help="A queue, here or elsewhere: orders, DIRECT=OS:host\\private$\\orders, or several joined with commas.",
+            help="A local or remote queue, such as orders or DIRECT=OS:host\\private$\\orders. Join several queues "
+            "with commas.",
             show_default=False,
             autocompletion=queue_names,
         ),
@@ -49,12 +50,13 @@ def send(
     properties: Given,
     express: Annotated[
         bool,
-        typer.Option("--express", help="Keep the message in memory only: faster, but lost if a queue manager stops."),
+        typer.Option(
+            "--express",
+            help="Keep the message in memory only. This is faster, but the message is lost if a queue manager stops.",
+        ),
     ] = False,
     recoverable: Annotated[bool, typer.Option("--recoverable", help="Store the message on disk (default).")] = False,
-    transactional: Annotated[
-        bool, typer.Option("--transactional", help="Send in one transaction, with all copies of --count.")
-    ] = False,
+    transactional: Annotated[bool, typer.Option("--transactional", help="Send all copies in one transaction.")] = False,
     sign: Annotated[bool, typer.Option("--sign", hidden=True)] = False,
     encrypt: Annotated[bool, typer.Option("--encrypt", hidden=True)] = False,
     count: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="Number of copies to send.")] = 1,
@@ -62,9 +64,10 @@ def send(
 ) -> None:
     """Send a message, and print its id when the message is stored.
 
-    Without --body and --body-file, the body is standard input, read to its end as bytes, if data is there when the
-    command looks. It does not wait for data: without any, the body is empty. If several queues are given, joined with
-    commas, each gets a copy with the same id; either all get one, or none. --json shows the copies.
+    Without --body and --body-file, the command reads the body from standard input, as bytes, until the end of the data.
+    It does not wait for the first byte: if standard input has no data yet, the body is empty. To send to several
+    queues, join their names with commas. Then either all queues get a copy or none does. All copies have the same id.
+    --json shows the copies.
 
     \b
     waypost send orders --body "42 bolts" --label order
@@ -159,7 +162,7 @@ def _has_bytes() -> bool:
 
 def _standard_input() -> BinaryIO:
     if sys.stdin is None:
-        raise Failure("Standard input is closed.", "pipe a file into it, or name the file.")
+        raise Failure("Standard input is closed.", "pipe a file into the command, or name the file.")
     return sys.stdin.buffer
 
 
@@ -168,6 +171,7 @@ def _bounded(file: BinaryIO, name: str) -> bytes:
     content = file.read(MAX_PACKET_SIZE + 1)
     if len(content) > MAX_PACKET_SIZE:
         raise Failure(
-            f"{name} has more than {MAX_PACKET_SIZE} bytes, the limit of a message.", "send it in several messages."
+            f"{name} has more than {MAX_PACKET_SIZE} bytes, the limit of a message.",
+            "split the body into several messages.",
         )
     return content

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _GUID: Final = re.compile(rf"\{{?{GUID_PATTERN}\}}?")
 
 app = typer.Typer(
-    help="Show and reset transactional sequences, and admit addresses that acknowledge them.",
+    help="Show and reset transactional sequences, and admit addresses of acknowledgments.",
     add_completion=False,
     rich_markup_mode=None,
 )
@@ -59,7 +59,7 @@ def list_sequences(
         write_table(out, columns, [_row(info) for info in shown])
     out.flush()
     if len(found) > limit:
-        typer.echo(f"There are more than {limit}: --limit shows more of them.", err=True)
+        typer.echo(f"There are more than {limit} sequences. Use a larger --limit to show more.", err=True)
 
 
 def _row(info: "SequenceInfo") -> tuple[object, ...]:
@@ -76,7 +76,7 @@ def show(
     context: typer.Context,
     subject: Annotated[
         str,
-        typer.Argument(metavar="GUID|QUEUE", help="A source by its GUID, or a queue.", show_default=False),
+        typer.Argument(metavar="GUID|QUEUE", help="GUID of a source, or name of a queue.", show_default=False),
     ],
     *,
     as_json: Json = False,
@@ -118,7 +118,8 @@ def reset(
     older_than: Annotated[
         str | None,
         typer.Option(
-            metavar="AGE", help="Reset only sequences that were idle for at least this long: 90s, 15m, 12h, 30d."
+            metavar="AGE",
+            help="Reset only sequences that were idle for at least this time, such as 90s, 15m, 12h or 30d.",
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -164,18 +165,21 @@ def admit(
     context: typer.Context,
     guid: Annotated[
         str,
-        typer.Argument(metavar="GUID", help="GUID of the queue manager, as its `status` shows it.", show_default=False),
+        typer.Argument(
+            metavar="GUID", help="GUID of the queue manager, as shown by `waypost status` there.", show_default=False
+        ),
     ],
     address: Annotated[
-        str, typer.Argument(metavar="ADDRESS", help="The IP address from which it connects.", show_default=False)
+        str,
+        typer.Argument(metavar="ADDRESS", help="IP address from which the queue manager connects.", show_default=False),
     ],
     *,
     as_json: Json = False,
 ) -> None:
-    """Accept acknowledgments of a queue manager from this address, now and after every restart.
+    """Accept acknowledgments of a queue manager from this address, also after a restart.
 
-    Acknowledgments from an address that is not known are kept; `waypost doctor` shows them with this command. Only
-    admit an address that you know to be that queue manager's: acknowledgments delete messages.
+    Acknowledgments from an unknown address are kept, but not applied. `waypost doctor` lists these addresses. Admit an
+    address only if you know that it belongs to the queue manager, because acknowledgments delete messages.
 
     \b
     waypost sequence admit 1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11 192.0.2.7
@@ -194,10 +198,13 @@ def admit(
 def revoke(
     context: typer.Context,
     guid: Annotated[
-        str, typer.Argument(metavar="GUID", help="The queue manager for which it was admitted.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="GUID", help="GUID of the queue manager for which the address was admitted.", show_default=False
+        ),
     ],
     address: Annotated[
-        str, typer.Argument(metavar="ADDRESS", help="The IP address that was admitted.", show_default=False)
+        str, typer.Argument(metavar="ADDRESS", help="IP address that was admitted.", show_default=False)
     ],
     *,
     as_json: Json = False,

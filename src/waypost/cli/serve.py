@@ -14,7 +14,11 @@ def serve(
     *,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", envvar="WAYPOST_CONFIG", help="TOML file; docs/config.md lists its keys."),
+        typer.Option(
+            metavar="FILE",
+            envvar="WAYPOST_CONFIG",
+            help="TOML file with the configuration. docs/config.md lists the keys.",
+        ),
     ] = None,
     data: Annotated[
         str | None, typer.Option(metavar="DIR", help="Data folder (default: ~/.local/state/waypost).")
@@ -26,7 +30,7 @@ def serve(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Address to send and receive messages, and for HTTP if it is a loopback address (default: all).",
+            help="IP address for messages, and also for HTTP if it is a loopback address (default: all addresses).",
         ),
     ] = None,
     transfer_port: Annotated[int | None, typer.Option(metavar="1801", help="TCP port for messages.")] = None,
@@ -44,20 +48,20 @@ def serve(
     ] = None,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Write the ready line in JSON also to a terminal; other output always has it."),
+        typer.Option("--json", help="Write the ready line as JSON, even to a terminal."),
     ] = False,
     with_hints: Annotated[
         bool,
         typer.Option(
-            "--hints", help="Write the address to open and commands to try to stderr, also without a terminal."
+            "--hints", help="Write the address of the console and example commands to stderr, even without a terminal."
         ),
     ] = False,
 ) -> None:
     """Run a queue manager in the foreground, until SIGTERM or Ctrl-C.
 
-    When it is ready, it writes one line of JSON with its addresses to stdout. A terminal gets the address to open and
-    commands to try instead. Port 0 means any free port. The log goes to stderr. Every key of the configuration has a
-    default; docs/config.md lists them.
+    When the queue manager is ready, the command writes one line of JSON with the addresses to stdout. On a terminal, it
+    writes the address of the console and example commands instead. Port 0 means any free port. The log goes to stderr.
+    Every configuration key has a default. docs/config.md lists the keys.
     """
     given = {
         "store.path": data,

@@ -35,8 +35,8 @@ from waypost.http.remote_queues import Connect
 from waypost.http.settings import HttpSettings, Listener, RpcAccess
 
 _DAMAGE_HINT: Final = (
-    "`waypost store verify --data FOLDER` shows all of it, and `waypost store salvage FOLDER NEW` recovers the intact "
-    "records into the new folder NEW."
+    "`waypost store verify --data FOLDER` shows all damage, and `waypost store salvage FOLDER NEW` recovers the "
+    "intact records into the new folder NEW."
 )
 
 
@@ -79,7 +79,9 @@ def serve(
     except StoreDamaged as error:
         raise Damaged(f"{error}.", _DAMAGE_HINT) from None
     except StoreTooNew as error:
-        raise Damaged(f"{error}.", f"start the version of Waypost that wrote it. Otherwise, {_DAMAGE_HINT}") from None
+        raise Damaged(
+            f"{error}.", f"start the version of Waypost that wrote the store. Otherwise, {_DAMAGE_HINT}"
+        ) from None
     except WaypostError as error:
         # The first word may be the name of a file, which stays as it is.
         raise Failure(f"{error}.", _hint(error)) from None
@@ -173,7 +175,7 @@ def _let_go(stream: TextIO) -> None:
 def _hint(error: WaypostError) -> str:
     match error:
         case CannotListen():
-            return "choose another --bind or port; port 0 takes a free one."
+            return "choose another --bind or port. Port 0 means any free port."
         case StoreInUse():
             return "stop that process, or name another folder with --data."
         case StoreError():

@@ -40,12 +40,12 @@ def sim(
     nodes: Annotated[int, typer.Option(metavar="N", min=1, max=16, help="Number of hosts on one network.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,
 ) -> None:
-    """Simulate queue managers with crashes, full disks and jumping clocks, and check that their promises hold.
+    """Simulate queue managers with crashes, full disks and clock jumps, and check their guarantees.
 
-    With several nodes they send each other messages over a network that fails too.
+    With several nodes, the queue managers send messages to each other over an unreliable network.
 
-    Each seed is one simulation, and the same everywhere. The run ends with the first seed in which something is
-    not as it must be. The exit code is 0 when everything held and 1 when something did not.
+    Each seed is one simulation, which is the same on every computer. The run ends at the first seed that violates a
+    guarantee. The exit code is 1 if a guarantee was violated, otherwise 0.
     """
     out = Output()
     if replay is not None:

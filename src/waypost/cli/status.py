@@ -14,7 +14,7 @@ from waypost.cli.tables import write_json, write_table
 
 
 def status(context: typer.Context, *, as_json: Json = False) -> None:
-    """Show the queue manager: its name and identifier, where it listens, its queues and sessions.
+    """Show the name and GUID of the queue manager, its listeners, queues and sessions.
 
     \b
     waypost status
@@ -45,10 +45,11 @@ def explain(
     *,
     as_json: Json = False,
 ) -> None:
-    """Say why a message does not move, or why the messages of a queue do not move.
+    """Explain why a message, or the messages of a queue, do not move.
 
-    A message is found in every queue. Of one that is in none, the command shows what is remembered: why it was not
-    taken on arrival, or to which host it was handed. The exit code is 1 if the message or queue does not exist.
+    The command looks for a message in all queues. If no queue has the message, the command shows why the message was
+    refused on arrival, or which host it was sent to, if the queue manager remembers that. The exit code is 1 if the
+    message or queue does not exist.
 
     \b
     waypost explain '{1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11}\\7'
@@ -69,9 +70,9 @@ def explain(
 def doctor(context: typer.Context, *, as_json: Json = False) -> None:
     """Check for problems: ports, names, addresses, duplicate queue manager ids, the store, permissions.
 
-    It also names queues above 80 % of their quota, dead-letter messages, messages that were received and returned many
-    times, messages that wait for more than 7 days, and an HTTP certificate that expires soon. The exit code is 1 if
-    something needs a repair.
+    It also lists queues above 80 % of their quota, dead-letter messages, messages that were received and returned many
+    times, messages that wait for more than 7 days, and an HTTP certificate that expires soon. The exit code is 1 if a
+    check finds a problem.
 
     \b
     waypost doctor
@@ -89,5 +90,5 @@ def doctor(context: typer.Context, *, as_json: Json = False) -> None:
         if each.hint:
             typer.echo(printable(f"hint: {each.check}: {each.hint}"), err=True)
     if wrong := sum(not each.ok for each in checks):
-        say(f"{wrong} of {len(checks)} checks found something wrong.")
+        say(f"{wrong} of {len(checks)} checks found a problem.")
     raise typer.Exit(0 if all(each.ok for each in checks) else 1)

@@ -33,11 +33,11 @@ def status_page(info: "StatusInfo") -> Iterator[str]:
     yield ""
     if info.longest_turn is not None:
         turn = info.longest_turn
-        yield f"Longest turn of the loop: {turn.seconds:.2f} s at {_time(turn.at)}, {turn.what}."
+        yield f"Longest turn of the event loop: {turn.seconds:.2f} s at {_time(turn.at)}, {turn.what}."
     troubles = [each for each in (info.trouble, info.shortage) if each]
     for each in troubles:
         yield f"TROUBLE: {each}."
-    yield "`waypost doctor` says more." if troubles else "It accepts messages. `waypost doctor` checks more."
+    yield "`waypost doctor` shows more." if troubles else "It accepts messages. `waypost doctor` checks more."
 
 
 def size_text(count: int) -> str:
@@ -57,7 +57,7 @@ def _fact(name: str, value: str) -> str:
 def _quota(info: "StatusInfo") -> str:
     held = size_text(info.bytes)
     if info.quota_bytes is None:
-        return f"{held}, without a machine quota"
+        return f"{held}, no machine quota"
     part = info.bytes / info.quota_bytes if info.quota_bytes else 1.0
     return f"{held}, {part:.0%} of the machine quota of {size_text(info.quota_bytes)}"
 

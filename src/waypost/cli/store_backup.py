@@ -75,7 +75,7 @@ def backup(
         write_json(out, info.to_dict())
         out.flush()
     where = "Standard output" if target == _STANDARD else target
-    typer.echo(printable(f"{where} has a backup of {info.name} from {info.time}, {info.bytes} bytes."), err=True)
+    typer.echo(printable(f"{where} contains a backup of {info.name} from {info.time}, {info.bytes} bytes."), err=True)
 
 
 def restore(
@@ -86,32 +86,32 @@ def restore(
         ),
     ],
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="The data folder to make: new or empty.", show_default=False)
+        Path, typer.Argument(metavar="DATA", help="Data folder to create. It must be new or empty.", show_default=False)
     ],
     *,
     same_identity: Annotated[
         bool,
         typer.Option(
             "--same-identity",
-            help="Restore the queue manager of the backup; the original must never start again.",
+            help="Restore the queue manager of the backup. The original must never start again.",
         ),
     ] = False,
     new_identity: Annotated[
         bool,
         typer.Option(
             "--new-identity",
-            help="Create another queue manager with a new GUID; the original may keep running.",
+            help="Create another queue manager with a new GUID. The original may keep running.",
         ),
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Create a data folder from a backup. Nothing is overwritten, and no daemon may use the folder.
 
-    Two queue managers with one identity lose and duplicate each other's messages, so the identity must be given. With
-    the same identity, the first start begins new outgoing sequences, sends the waiting messages, and continues with
-    identifiers far above those of the backup; it does not know about messages received or sent since the backup. With a
-    new identity, messages that the original was about to send are not sent: they go to the dead-letter queues of the
-    new queue manager.
+    You must choose an identity, because two queue managers with the same identity lose and duplicate each other's
+    messages. With the same identity, the first start begins new outgoing sequences and sends the waiting messages. New
+    messages get ids far above the ids in the backup. The queue manager does not know which messages were received or
+    sent since the backup. With a new identity, the messages in outgoing queues are not sent. They go to the dead-letter
+    queues of the new queue manager.
 
     The whole backup is checked before anything is restored.
 
@@ -122,7 +122,8 @@ def restore(
     """
     if same_identity is new_identity:
         raise typer.BadParameter(
-            "give exactly one: --same-identity if the original queue manager is gone, otherwise --new-identity",
+            "exactly one is required: --same-identity if the original queue manager will never start again, "
+            "otherwise --new-identity",
             param_hint="OPTIONS",
         )
     out = Output()
@@ -139,17 +140,17 @@ def restore(
     if as_json:
         write_json(out, info.to_dict())
         out.flush()
-    typer.echo(printable(f"{data} has the queue manager {info.guid}, from {info.time}."), err=True)
+    typer.echo(printable(f"{data} contains the queue manager {info.guid}, as of {info.time}."), err=True)
     if info.set_aside or info.dropped:
         sentence = (
-            f"Messages that the original is about to send: {info.set_aside} are in the dead-letter queues here. "
-            f"Acknowledgments, and messages that were delivered: {info.dropped} are dropped."
+            f"Messages of outgoing queues: {info.set_aside} are now in the dead-letter queues. "
+            f"Delivered messages and acknowledgments: {info.dropped} were dropped."
         )
         typer.echo(sentence, err=True)
     if info.damaged:
         sentence = f"warning: {info.damaged} records were damaged in the store before it was backed up."
         typer.echo(sentence, err=True)
-    typer.echo(printable(f"hint: start it with `waypost serve --data {data}`."), err=True)
+    typer.echo(printable(f"hint: start the queue manager with `waypost serve --data {data}`."), err=True)
 
 
 @contextmanager

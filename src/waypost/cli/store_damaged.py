@@ -19,14 +19,16 @@ def damaged(
     *,
     save: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Save the bytes found into files in this folder."),
+        typer.Option(metavar="FOLDER", help="Save the bytes of the damaged messages as files in this folder."),
     ] = None,
-    forget: Annotated[bool, typer.Option("--forget", help="Afterwards, delete the records kept about them.")] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Delete the records of the damaged messages, after --save.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show messages that were damaged on disk and set aside.
 
-    They are no longer in a queue. Their remains are kept until --forget deletes them.
+    These messages are no longer in a queue. Their bytes are kept until --forget deletes them.
 
     \b
     waypost store damaged

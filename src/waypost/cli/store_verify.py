@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 20
 _HINTS: Final = (
-    (StoreInUse, "stop the queue manager that uses it."),
+    (StoreInUse, "stop the queue manager that uses the folder."),
     (NotAStore, NAME_A_FOLDER),
     (InvalidParameter, "name a new folder for NEW."),
 )
@@ -32,9 +32,9 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Verify everything that is stored: the pages of the file, the checksum of every record, and the counts.
+    """Verify the store: the pages of the file, the checksum of every record, and the counts.
 
-    The queue manager keeps running, and nothing is changed. The exit code is 1 if something is damaged; the report
+    The queue manager keeps running, and nothing is changed. The exit code is 1 if something is damaged. The report
     names the table, queue and message of each damaged record.
 
     \b
@@ -58,7 +58,7 @@ def verify(
     if not report.is_whole:
         raise Failure(
             f"{report.path} is damaged: {report.damage[0].reason}.",
-            f"stop its queue manager, then `waypost store salvage {report.path} NEW` recovers the intact records "
+            f"stop the queue manager. Then `waypost store salvage {report.path} NEW` recovers the intact records "
             "into the new folder NEW.",
         )
 
@@ -86,20 +86,20 @@ def _show(out: Output, report: "StoreReport") -> None:
 
 def salvage(
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="The damaged data folder, which is only read.", show_default=False)
+        Path, typer.Argument(metavar="DATA", help="Damaged data folder. It is only read.", show_default=False)
     ],
     new: Annotated[
-        Path, typer.Argument(metavar="NEW", help="The data folder to make: new or empty.", show_default=False)
+        Path, typer.Argument(metavar="NEW", help="Data folder to create. It must be new or empty.", show_default=False)
     ],
     *,
     as_json: Json = False,
 ) -> None:
     """Recover all intact records of a damaged data folder into a new one, and report the damaged ones.
 
-    It reads the file page by page, and uses neither damaged pages nor the pages that refer to them. No daemon may use
-    the folder. The new folder is the same queue manager, with its GUID: from then on start only one of the two, never
-    both. As after a restore, its outgoing transactional sequences start again. If the list of free pages is lost,
-    messages that were already received may reappear; the report counts them by queue.
+    The command reads the file page by page. It uses neither damaged pages nor pages that refer to them. No daemon may
+    use the folder. The new folder contains the same queue manager, with the same GUID. From then on, start only one of
+    the two folders, never both. As after a restore, the outgoing transactional sequences start again. If the list of
+    free pages is lost, messages that were already received may reappear. The report counts these messages by queue.
 
     \b
     waypost store salvage /var/lib/waypost /var/lib/waypost-new
@@ -115,7 +115,10 @@ def salvage(
         _show_salvage(out, report)
     out.flush()
     typer.echo(
-        printable(f"hint: start it with `waypost serve --data {new}`, and keep {data} until you have checked it."),
+        printable(
+            f"hint: start the new folder with `waypost serve --data {new}`, and keep {data} until you have checked "
+            "the result."
+        ),
         err=True,
     )
 

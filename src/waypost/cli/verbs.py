@@ -37,21 +37,22 @@ class Verb:
 # In the order of the help.
 VERBS: Final = {
     "queue": Verb("waypost.cli.queue:app", "Create, show, change, empty and delete queues."),
-    "send": Verb("waypost.cli.send:send", "Send a message, here or to another computer."),
+    "send": Verb("waypost.cli.send:send", "Send a message to a local or remote queue."),
     "receive": Verb("waypost.cli.receive:receive", "Receive messages from a queue."),
-    "peek": Verb("waypost.cli.receive:peek", "Look at messages, and leave them in their queue."),
+    "peek": Verb("waypost.cli.receive:peek", "Show messages, and leave them in the queue."),
     "message": Verb("waypost.cli.message:app", "Move, export, import, resend and delete single messages."),
     "sequence": Verb("waypost.cli.sequence:app", "Show and reset transactional sequences."),
+    "claim": Verb("waypost.cli.claim:app", "List and release claimed messages."),
     "store": Verb("waypost.cli.store:app", "Verify, back up, restore and salvage the store."),
     "status": Verb("waypost.cli.status:status", "Show the queue manager."),
-    "explain": Verb("waypost.cli.status:explain", "Say why a message does not move."),
+    "explain": Verb("waypost.cli.status:explain", "Explain why a message does not move."),
     "doctor": Verb("waypost.cli.status:doctor", "Check the queue manager for problems."),
-    "demo": Verb("waypost.cli.demo:demo", "See two queue managers at work, in about a minute."),
-    "bench": Verb("waypost.cli.bench:bench", "Measure how fast the queue manager is."),
+    "demo": Verb("waypost.cli.demo:demo", "Run a demo with two queue managers, for about a minute."),
+    "bench": Verb("waypost.cli.bench:bench", "Measure the speed of the queue manager."),
     "serve": Verb("waypost.cli.serve:serve", "Run a queue manager in the foreground."),
     "decode": Verb("waypost.cli.decode:decode", "Show the packets in captures and files, field by field."),
-    "spark": Verb("waypost.cli.spark:app", "Audit, archive and look through whole queues with Spark."),
-    "sim": Verb("waypost.cli.sim:sim", "Simulate queue managers with crashes and check that their promises hold."),
+    "spark": Verb("waypost.cli.spark:app", "Audit, archive and search whole queues with Spark."),
+    "sim": Verb("waypost.cli.sim:sim", "Simulate queue managers with crashes and check their guarantees."),
 }
 
 

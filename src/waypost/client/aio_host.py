@@ -35,39 +35,40 @@ def msmq(
     qm2qm_port: int | None = None,
     epm_port: int | None = MAPPER_PORT,
 ) -> "Host":
-    """Send to the queues of any MSMQ host, and read them, from the event loop that is running.
+    """Send to and read from queues of any MSMQ host, from the running event loop.
 
         async with waypost.aio.msmq("winserver01") as host:
             await host.send(r"private$\\orders", "42 bolts", label="from Linux")
 
-    The arguments and errors are those of waypost.msmq. A message may arrive although its send was cancelled. A
-    cancelled receive ends at the host too; if it had its message already, the next receive of the queue object gets it.
+    The arguments and errors are the same as for waypost.msmq. A message may arrive although its send was cancelled. A
+    cancelled receive is also cancelled at the host. If the message had already arrived, the next receive of the queue
+    object returns it.
     """
     address = HostAddress.of(host, port, bind, timeout, identifier)
     return Host(AioMsmq(address, Access.of(user, password, level, (rpc_port, qm2qm_port, epm_port))))
 
 
 class Host(ManagerSender):
-    """An MSMQ host to send to and to read from: `waypost.msmq` gives it.
+    """An MSMQ host to send to and read from, as returned by `waypost.msmq`.
 
-    Close it, or use it in a `with` statement.
+    Use the host in a `with` statement, or close it.
 
-    `send` returns a message with its `id` when the host has acknowledged it. A recoverable message, the default, is on
-    the host's disk then; with `recoverable=False` it is in its memory. Waypost acknowledges without delay; other hosts
-    may take half a second, and up to ten seconds for an express message.
+    `send` returns the message with its `id` when the host has acknowledged it. Then a recoverable message, the default,
+    is on the disk of the host. With `recoverable=False`, the message is in the memory of the host. Waypost acknowledges
+    without delay. Other hosts may take half a second, or up to ten seconds for an express message.
 
-    The acknowledgment means that the host has taken the message over. If the message asks for it with `acknowledge`,
-    the host reports to the `admin_queue` whether the message reached its queue; not every host does. The arguments
-    are those of `Queue.send`; names of queues are as seen from the host. `transaction`, `journal` and `dead_letter`
-    need a local queue manager, and are refused.
+    The acknowledgment means that the host is now responsible for the message. It does not mean that the message reached
+    its queue. With `acknowledge`, the host reports that to the `admin_queue`, but not every host sends these reports.
+    The arguments are the same as for `Queue.send`. The host resolves names of queues. `transaction`, `journal` and
+    `dead_letter` need a local queue manager, and are refused.
 
-    `send_many` sends in order, and may send a part of the messages; `timeout` is for all of them together. Both raise a
-    HostError: HostUnreachable, SessionRefused, SessionLost or NotAcknowledged. It says which messages are acknowledged,
-    and its `is_outcome_unknown` whether others may have arrived nevertheless.
+    `send_many` sends in order, and may send only a part of the messages. `timeout` applies to all messages together.
+    Both methods raise a HostError: HostUnreachable, SessionRefused, SessionLost or NotAcknowledged. The error says
+    which messages are acknowledged. Its `is_outcome_unknown` is true if other messages may have arrived too.
 
-    Reads use MS-MQRR, or MS-MQQP with older hosts. They raise a HostError if the host is unreachable or does not
-    serve readers, AuthenticationFailed if it refuses the user, QueueNotFound if the queue does not exist, and
-    AccessDenied if the user may not read it. Many reads can wait at the same time, over few connections.
+    Reads use MS-MQRR, or MS-MQQP with older hosts. Reads raise a HostError if the host is unreachable or does not serve
+    readers, AuthenticationFailed if the host refuses the user, QueueNotFound if the queue does not exist, and
+    AccessDenied if the user may not read the queue. Many reads can wait at the same time, over few connections.
     """
 
     __slots__ = ("_transport",)
@@ -91,28 +92,28 @@ class Host(ManagerSender):
 
     @property
     def identifier(self) -> str:
-        """The GUID under which the host knows this sender; the `id` of every message begins with it."""
+        """The GUID of this sender. The `id` of every sent message begins with this GUID."""
         return guid_text(self._transport.address.identifier)
 
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
-        """A queue of the host: 'orders' or 'private$\\orders' is a private one, '.\\orders' a public one.
+        """Return a queue of the host: 'orders' or 'private$\\orders' is a private queue, '.\\orders' is a public queue.
 
-        A format name also works, of a queue of the host or of one that it passes messages on to. Subqueues, journals
-        and 'system$;deadletter' can be read and not sent to.
+        The name may also be a format name, of a queue of the host or of a queue to which the host forwards messages.
+        Subqueues, journals and 'system$;deadletter' support reads, but not sends.
 
-        With `exclusive` it keeps others from receiving, from its first receive until it is closed or the connection
-        ends; the receive raises SharingViolation if another reader has the queue open.
+        With `exclusive`, no other reader can receive, from the first receive until the queue object is closed or the
+        connection ends. The first receive raises SharingViolation if another reader has the queue open.
 
-        The host removes a message when the reader has confirmed it. So a broken connection loses no message: if it
-        breaks during a wait, the reader connects again, for as long as `timeout` of waypost.msmq says, and the wait
-        goes on. If it breaks during the confirmation, the message is returned, and may come a second time, to this
-        reader or another. The queue has no transactions, and no methods but those for messages: InvalidParameter
-        refuses the rest.
+        The host removes a message when the reader has confirmed it, so a broken connection loses no message. If the
+        connection breaks during a wait, the reader tries to connect again, for up to the `timeout` of waypost.msmq, and
+        continues to wait. If the connection breaks during the confirmation, the call returns the message, but a reader
+        may receive the same message a second time. The queue supports only the methods for messages, without
+        transactions. Other methods raise InvalidParameter.
 
-        A cursor and `browse` lose their place with the connection and raise SessionLost; the next use of a cursor
-        starts from the first message. `move` raises UnsupportedAccessMode if the host is too old to move messages for
-        others. If a `purge` or a `move` raises a HostError, its `is_outcome_unknown` says whether the host may have
-        done it.
+        If the connection is lost, a cursor and `browse` lose their position and raise SessionLost. The next use of the
+        cursor starts from the first message. `move` raises UnsupportedAccessMode if the host is too old to move
+        messages for remote readers. If a `purge` or a `move` raises a HostError, its `is_outcome_unknown` is true if
+        the host may have completed the operation.
         """
         return self._queue(self._transport.named(name), exclusive=exclusive)
 
@@ -131,7 +132,7 @@ class Host(ManagerSender):
         return await self._destination(queue).send_records(bodies, properties, transaction)
 
     async def close(self) -> None:
-        """Close the connections. Sends without an acknowledgment raise SessionLost, and reads that wait
+        """Close the connections. Sends without an acknowledgment raise SessionLost, and waiting reads raise
         OperationCancelled. A second call does nothing.
         """
         await self._transport.close()

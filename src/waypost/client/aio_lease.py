@@ -9,11 +9,12 @@ from waypost.errors import TransactionSequence
 
 
 class Lease:
-    """Messages that are locked for a time: `queue.lease()` gives them. No other reader gets them meanwhile.
+    """Messages that are locked for a time, as returned by `queue.lease()`. Other readers do not get these messages.
 
-    `acknowledge` removes them, and `release` gives them back. If neither is called within `lease_s` seconds, or the
-    program ends, other readers can receive them again. Their `abort_count` is higher then, unless the queue manager
-    itself ended. Leaving the `async with` block acknowledges the messages; leaving it with an exception releases them.
+    `acknowledge` removes the messages, and `release` returns them to the queue. If neither is called within `lease_s`
+    seconds, or the program ends, other readers can receive the messages again. Then their `abort_count` is higher,
+    unless the queue manager itself stopped. The end of the `async with` block acknowledges the messages. An exception
+    in the block releases them.
     """
 
     __slots__ = ("_ended", "_messages", "_transaction")
@@ -50,17 +51,17 @@ class Lease:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages in their order, at least one."""
+        """The messages in order. There is at least one message."""
         return self._messages
 
     @property
     def receipt(self) -> str:
-        """The receipt, as HTTP calls it: the id of the transaction that holds the messages."""
+        """The id of the transaction that locks the messages. HTTP calls it the receipt."""
         return self._transaction.id
 
     @property
     def transaction(self) -> Transaction:
-        """The transaction that holds the messages. Messages sent in it leave when the lease is acknowledged.
+        """The transaction that locks the messages. Its sent messages become visible when the lease is acknowledged.
 
         Each use restarts the time limit `lease_s`.
         """
@@ -68,15 +69,15 @@ class Lease:
 
     @property
     def is_open(self) -> bool:
-        """True before `acknowledge` and `release`. The queue manager may have ended the lease: its time is over."""
+        """True before `acknowledge` or `release`. The lease may have expired at the queue manager nevertheless."""
         return self._transaction.is_open
 
     async def acknowledge(self) -> None:
-        """Remove the messages, and return when that is on disk.
+        """Remove the messages, and return when the removal is on disk.
 
-        Raises TransactionSequence if the lease is over: then other readers can receive the messages. After
-        ConnectionLost or OutcomeUnknown they may be removed or not. After StoreFull the lease may still be open
-        (`is_open`).
+        Raises TransactionSequence if the lease has expired. Then other readers can receive the messages. After
+        ConnectionLost or OutcomeUnknown, it is unknown whether the messages were removed. After StoreFull, the lease
+        may still be open (`is_open`).
         """
         self._check()
         try:
@@ -84,12 +85,13 @@ class Lease:
         except TransactionSequence as error:
             self._ended = "over"
             raise TransactionSequence(
-                f"the lease of {len(self)} messages is over, and others may have them; ask for a longer lease_s"
+                f"the lease of {len(self)} messages has expired, and other readers may have received them; use a "
+                "longer lease_s"
             ) from error
         self._ended = "acknowledged"
 
     async def release(self) -> None:
-        """Give the messages back to their places, with their `abort_count` raised, before the time is over."""
+        """Return the messages to their places before the lease expires, with a higher `abort_count`."""
         self._check()
         self._ended = "released"
         await self._transaction.abort()
@@ -97,4 +99,4 @@ class Lease:
     def _check(self) -> None:
         if not self.is_open:
             ended = self._ended or "ended"
-            raise TransactionSequence(f"the lease is {ended}; queue.lease() gives another")
+            raise TransactionSequence(f"the lease is {ended}; get a new lease with queue.lease()")

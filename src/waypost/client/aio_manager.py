@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from msgspec.structs import asdict, replace
 
+from waypost.api.bulk import ClaimObject, ListAllClaims, ListClaims, ReturnClaim
 from waypost.api.damaged import DamagedInfo
 from waypost.api.explanation import Explanation
 from waypost.api.names import Name, format_name
@@ -53,11 +54,12 @@ R = TypeVar("R")
 
 
 class Manager(ManagerSender, QueueCreator):
-    """A queue manager: `waypost.aio.open` gives it. Use it in an `async with` statement, or close it.
+    """A queue manager, as returned by `waypost.aio.open`. Use it in an `async with` statement, or close it.
 
-    Names of queues: 'orders' is the private queue of this computer, 'orders;retry' its subqueue, 'orders;journal' its
-    journal; 'system$;deadletter', 'system$;deadxact' and 'system$;journal' are the queues of the queue manager itself.
-    Path names and format names have the same meaning as in MSMQ. Methods that take a name also take a queue object.
+    Names of queues: 'orders' is a private queue of this computer, 'orders;retry' is its subqueue and 'orders;journal'
+    is its journal. 'system$;deadletter', 'system$;deadxact' and 'system$;journal' are the queues of the queue manager
+    itself. Path names and format names have the same meaning as in MSMQ. Methods that accept a name also accept a queue
+    object.
     """
 
     __slots__ = ("_queues", "_transport")
@@ -91,7 +93,7 @@ class Manager(ManagerSender, QueueCreator):
     def path(self) -> Path:
         """The folder of a queue manager inside this process. Raises AttributeError for a daemon."""
         if self._transport.path is None:
-            raise AttributeError(f"{self._transport.url} is a daemon, which does not report its folder")
+            raise AttributeError(f"{self._transport.url} is a daemon; daemons do not report their folder")
         return self._transport.path
 
     @property
@@ -111,11 +113,11 @@ class Manager(ManagerSender, QueueCreator):
         return self._named(format_name)
 
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
-        """The queue with this name. The first use of the object finds out whether the queue exists.
+        """Return an object for the queue with this name. The first use of the object checks that the queue exists.
 
-        The same name gives the same object, so closing it ends the waits of all who use it.
-        With `exclusive` it is a separate object that keeps others from receiving, from its first receive until it is
-        closed; that receive raises SharingViolation if others have the queue open already.
+        All callers with the same name share one object, so closing the object cancels the waiting reads of all of them.
+        With `exclusive`, the object is separate. From its first receive until it is closed, no other reader can
+        receive. The first receive raises SharingViolation if other readers have the queue open.
         """
         found = self._format_name(name)
         return Queue(self, self._transport, found, self._forget, exclusive=True) if exclusive else self._named(found)
@@ -135,11 +137,11 @@ class Manager(ManagerSender, QueueCreator):
         return format_name(name, self._transport.computer)
 
     async def queues(self, *, kind: Kind = "", pattern: str = "") -> list[Queue]:
-        """The queues that were created on this computer, sorted by name.
+        """List queues, sorted by name (default: the queues created on this computer).
 
-        kind     "local" for the queues created here (default), "outgoing" for those that hold messages to other
-                 computers, "system" for those of the queue manager itself, or "all"
-        pattern  only queues with a name that matches: * stands for any characters, ? for one
+        kind     "local" for queues created on this computer (default), "outgoing" for queues with messages for other
+                 computers, "system" for queues of the queue manager itself, or "all"
+        pattern  pattern for names of queues: * matches any characters, ? matches one character
         """
         found = (await self._transport.call(ListQueues(kind=kind, pattern=pattern))).queues
         return [self._listed(each) for each in found]
@@ -151,58 +153,79 @@ class Manager(ManagerSender, QueueCreator):
         return self._named(name)
 
     async def list_queues(self, kind: Kind = "", pattern: str = "") -> list[QueueInfo]:
-        """List queues as they are at this moment, with one request: what `info` gives for each.
+        """Return the current `info` of several queues with one request.
 
-        `kind` is "" for the queues that were created on this computer, "outgoing", "system" or "all". With a `pattern`
-        only those whose names match it: * and ? are any characters.
+        `kind` is "" for the queues that were created on this computer, "outgoing", "system" or "all". `pattern` selects
+        queues by name: * matches any characters, ? matches one character.
         """
         return list((await self._transport.call(ListQueues(kind=kind, pattern=pattern))).queues)
 
     async def outgoing_queues(self) -> list[Queue]:
-        """The queues that hold messages to other computers until they are transferred.
+        """List the outgoing queues, which hold messages for other computers until the messages are transferred.
 
-        A program can browse, receive and purge their messages, and delete the queues.
+        A program can browse, receive and purge the messages of these queues, and delete the queues.
         """
         return await self.queues(kind="outgoing")
 
     async def admit_sequence_address(self, guid: str, address: str) -> int:
-        """Trust acknowledgments of the queue manager `guid` from this IP address, until it is revoked.
+        """Accept acknowledgments of the queue manager `guid` from this IP address, until the address is revoked.
 
-        A transactional message leaves this computer's queues only when its destination acknowledges it from a known
-        address: the one that was dialled, or one that its name resolves to. Acknowledgments from other addresses, as
-        behind NAT, are kept; `waypost explain` and `waypost doctor` show them. Returns the number of kept
-        acknowledgments from this address, which are applied now.
+        A transactional message leaves the outgoing queue only when the destination acknowledges it from a known
+        address. An address is known if this computer has connected to it, or if the name of the destination resolves to
+        it. Acknowledgments from other addresses, such as behind NAT, are kept but not applied. `waypost explain` and
+        `waypost doctor` show them. This call applies the kept acknowledgments from this address, and returns their
+        number.
         """
         return (await self._transport.call(AdmitAddress(guid=guid, address=address))).believed
 
     async def revoke_sequence_address(self, guid: str, address: str) -> None:
-        """Revoke an address that `admit_sequence_address` admitted. Acknowledgments applied before stay applied.
+        """Revoke an address that `admit_sequence_address` admitted. Acknowledgments that were already applied stay
+        applied.
 
         Raises InvalidParameter if this address was not admitted for this queue manager.
         """
         await self._transport.call(RevokeAddress(guid=guid, address=address))
 
     async def admitted_sequence_addresses(self) -> list[tuple[str, str]]:
-        """The GUIDs and addresses that `admit_sequence_address` admitted, without those of the configuration."""
+        """The GUIDs and addresses that `admit_sequence_address` admitted, without those in the configuration."""
         return [(each.guid, each.address) for each in (await self._transport.call(ListAdmitted())).addresses]
 
-    async def explain(self, subject: str) -> Explanation:
-        """Explain why a message is where it is, by its `id`, or why the messages of a queue do not leave it.
+    async def claims(self, queue: Name | None = None) -> list[ClaimObject]:
+        """The parts that readers of `queue`, or of all queues, have claimed: messages that others do not get meanwhile.
 
-        The message may be in any queue. For a message that came and was refused, the queue manager remembers the reason
-        for a while; for one that was handed to another host, it remembers the host.
+        `lease_left_s` is the time after which an unused part is released. `held_by` says why a part stays claimed
+        though its lease has ended.
+        """
+        if queue is None:
+            return (await self._transport.call(ListAllClaims())).claims
+        return (await self._transport.call(ListClaims(name=str(self._transport.named(queue))))).claims
+
+    async def release_claim(self, queue: Name, claim: str) -> int:
+        """Release the messages of a claim, as the end of its lease does, even if its query has committed some of them.
+
+        Their `abort_count` rises. A reader that works on them is refused from then on, and goes on when it starts
+        again. Returns the number of messages that other readers can receive again, 0 if the claim holds nothing.
+        """
+        return (await self._transport.call(ReturnClaim(name=str(self._transport.named(queue)), claim=claim))).count
+
+    async def explain(self, subject: str) -> Explanation:
+        """Explain why a message, or the messages of a queue, do not move. `subject` is the id of a message or a queue.
+
+        The message may be in any queue. If a message was refused on arrival, the queue manager remembers the reason for
+        a while. If a message was sent to another host, the queue manager remembers the host.
         """
         return await self._transport.call(Explain.of(subject))
 
     async def status(self, *, turns_s: float = 60.0) -> StatusInfo:
-        """The queue manager at this moment: name, version, queues, sessions, and why it refuses new messages, if so.
+        """Show the current state of the queue manager: name, version, queues, sessions and reasons to refuse new
+        messages.
 
-        A daemon also reports its listeners, and the work that delayed it most in the last `turns_s` seconds.
+        A daemon also reports its listeners, and the longest turn of its event loop in the last `turns_s` seconds.
         """
         return await self._transport.call(Status(turns_s=turns_s))
 
     async def doctor(self) -> list[Check]:
-        """Look for problems, as `waypost doctor` does. If a check is not `ok`, its `hint` says what to do.
+        """Check for problems, like `waypost doctor`. If a check is not `ok`, its `hint` says what to do.
 
         A daemon also checks its network and its ports.
         """
@@ -227,11 +250,11 @@ class Manager(ManagerSender, QueueCreator):
         return await self.queue(queue).send_records(bodies, properties, transaction)
 
     async def import_messages(self, queue: Name, file: PacketFile, *, progress: Counted | None = None) -> list[Message]:
-        """Send the messages of a file, which `Queue.export_messages` wrote, to a queue. Each gets a new id.
+        """Send the messages of a file that `Queue.export_messages` wrote to a queue. Each message gets a new id.
 
-        To a transactional queue they are sent in one transaction. `file` is a name or an open binary file. `progress`
-        is called after each message with the number of messages so far. Raises InvalidParameter if the file holds
-        something else, or too many messages for a transaction.
+        Messages to a transactional queue are sent in one transaction. `file` is a name or an open binary file.
+        `progress` is called after each message with the number of messages so far. Raises InvalidParameter if the file
+        contains other data, or too many messages for one transaction.
         """
         found, target = await asyncio.to_thread(read_packets, file), self.queue(queue)
         if not found:
@@ -250,13 +273,13 @@ class Manager(ManagerSender, QueueCreator):
         source: str | None = None,
         address: str | None = None,
     ) -> AsyncIterator[SequenceInfo]:
-        """The known transactional sequences, one after the other: there may be a million.
+        """Iterate over the known transactional sequences. There may be a million sequences.
 
-        direction  "out" for sequences of sent messages, "in" for those of messages from other queue managers,
-                   "refused" for those refused lately; None for all of them
-        queue      only sequences of this queue, which may be an outgoing one
+        direction  "out" for outgoing sequences, "in" for incoming sequences, "refused" for sequences that were
+                   refused recently, or None for all sequences
+        queue      only sequences of this queue, which may be an outgoing queue
         source     only sequences of the queue manager with this GUID
-        address    only sequences that come from this IP address
+        address    only sequences from this IP address
         """
         name = "" if queue is None else str(self._format_name(queue))
         for each in (direction,) if direction is not None else DIRECTIONS:
@@ -278,14 +301,16 @@ class Manager(ManagerSender, QueueCreator):
         older_than: float | None = None,
         trial: bool = False,
     ) -> SequenceReset:
-        """Restart transactional sequences. Messages may come twice then: the `warning` of the result says which.
+        """Reset transactional sequences, which start again. Messages may arrive twice: the `warning` of the result says
+        which.
 
-        For an outgoing `queue`, its messages that are not acknowledged get new numbers in a new sequence that begins
-        now. Otherwise the queue manager forgets the incoming sequences that match every argument: of the `queue`, of
-        the `source` with this GUID, from this IP `address`, or without a message for `older_than` seconds. It accepts
-        the next message of a named source, even if earlier ones are missing.
+        If `queue` is an outgoing queue, its unacknowledged messages get new numbers in a new sequence. Otherwise the
+        queue manager deletes its records of the incoming sequences that match all arguments. `queue` is the
+        destination, `source` is the GUID of the sending queue manager, `address` is its IP address, and `older_than` is
+        the number of seconds since the last message. The next message of a given source is accepted, even if earlier
+        messages are missing.
 
-        With `trial` it is a dry run: nothing changes, and the result says what would.
+        With `trial`, the call is a dry run: it changes nothing, and its result says what a reset would do.
         """
         name = None if queue is None else str(self._format_name(queue))
         wanted = ResetSequences(queue=name, source=source, address=address, older_than_s=older_than, trial=trial)
@@ -295,9 +320,9 @@ class Manager(ManagerSender, QueueCreator):
         return reset
 
     async def damaged_messages(self, *, with_bytes: bool = False) -> list[DamagedInfo]:
-        """The messages that were damaged on disk and set aside; `with_bytes` adds the bytes found in their place.
+        """List the messages that were damaged on disk and set aside. `with_bytes` adds their damaged bytes.
 
-        They are in no queue any more. `forget_damaged_messages` deletes their records.
+        These messages are no longer in a queue. `forget_damaged_messages` deletes their records.
         """
         page = await self._transport.call(ListDamaged(with_bytes=with_bytes))
         found = list(page.messages)
@@ -313,53 +338,54 @@ class Manager(ManagerSender, QueueCreator):
     async def verify_store(self, *, progress: "Progress | None" = None) -> StoreReport:
         """Verify the whole store: the pages of the file, every record, and the counts. Changes nothing.
 
-        A separate process does it, while this queue manager goes on. `progress` is called with the number of pages
-        verified and the number of all pages. `is_whole` of the report is True without damage, and `damage` lists it.
-        `waypost.verify` does the same with a folder that no queue manager uses.
+        A separate process verifies the store while this queue manager runs. `progress` is called with the number of
+        pages verified and the number of all pages. In the report, `is_whole` is True if the store is intact, and
+        `damage` lists the damage. `waypost.verify` verifies a folder without a queue manager.
         """
         return await self._transport.verify(progress)
 
     async def backup(self, target: "Target", *, progress: "Progress | None" = None) -> "BackupInfo":
-        """Copy the durable state as of one moment, while the queue manager goes on.
+        """Back up the queue manager while it runs. The backup is a snapshot of the durable state.
 
             await manager.backup("/backups/2026-11-17")
 
-        `target` is a new folder, which the backup creates, or an open binary file, which gets the stream. The backup
-        has everything that was acknowledged before; express messages are not in it. `progress` is called with the
-        number of bytes so far and an estimate of the total. `waypost.restore` makes a data folder from a backup.
+        `target` is a new folder, which the backup creates, or an open binary file for the stream. The backup contains
+        everything that was acknowledged before it began, but no express messages. `progress` is called with the number
+        of bytes so far and an estimate of the total. `waypost.restore` creates a data folder from a backup.
 
-        Raises BackupUnderWay if another backup is being made, and BackupError if this one failed: then it leaves
-        nothing in the folder.
+        Raises BackupUnderWay if another backup is in progress, and BackupError if the backup failed. A failed backup
+        leaves nothing in the folder.
         """
         return await self._transport.backup(target, progress)
 
     def transaction(self, timeout: float | None = None) -> "Transaction":
-        """Begin a transaction over any queues of this manager: all its sends and receives take effect together.
+        """Begin a transaction over any queues of this manager. All its sends and receives take effect together.
 
             async with manager.transaction() as transaction:
                 order = await orders.receive(transaction=transaction)
                 await invoices.send(order.body, transaction=transaction)
 
-        The end of the `async with` statement commits; an exception that leaves it aborts. A transaction that the
-        program does not use for `timeout` seconds aborts, and its next use raises TransactionSequence. Default: 60 at a
-        daemon, and no limit inside this process.
+        The end of the `async with` block commits the transaction. An exception in the block aborts it. A transaction
+        that is unused for `timeout` seconds aborts, and its next use raises TransactionSequence (default: 60 at a
+        daemon, no limit in this process).
         """
         self._transport.check()
         return Transaction(self._transport, transaction_limit(timeout, self._transport.transaction_s))
 
     async def call(self, operation: Operation[R], /) -> R:
-        """Run an operation that has no method here, such as one of waypost.api.bulk, and return its reply.
+        """Run an operation that has no method in this class, such as an operation of waypost.api.bulk, and return its
+        reply.
 
         plan = await manager.call(PlanRange(name="orders", parts=4))
         """
         return await self._transport.call(asked(operation))
 
     async def close(self) -> None:
-        """Close the queue manager. Reads that wait raise OperationCancelled, and open transactions abort.
+        """Close the queue manager. Waiting reads raise OperationCancelled, and open transactions abort.
 
-        A queue manager inside this process writes pending changes, stops and frees its folder; express messages are
-        lost. Raises a StoreError if a write failed. A daemon runs on.
-        A second call does nothing, unless the first was interrupted: then it finishes the work.
+        A queue manager in this process writes pending changes, stops and releases its folder. Its express messages are
+        lost. Raises a StoreError if a write failed. A daemon continues to run. A second call does nothing. If the first
+        call was interrupted, the second call completes it.
         """
         await self._transport.close()
 

@@ -37,17 +37,17 @@ class Opening:
 def open(  # noqa: A001, as in waypost.client.opening
     path: str | Path, *, name: str | None = None, quota_kb: int | None = None, max_size: int | None = None
 ) -> Opening:
-    """Open the queue manager in the folder `path` for the event loop that is running.
+    """Open the queue manager in the folder `path` for the running event loop.
 
         async with waypost.aio.open("./data") as manager:
             orders = await manager.create_queue("orders")
             await orders.send("42 bolts", label="order")
             print((await orders.receive()).text)
 
-    `await waypost.aio.open(...)` gives the manager without the `async with`. The arguments and errors are those of
-    waypost.open. Only writes to disk use another thread, and tasks that send in the same turn of the loop share one
-    flush. A cancelled receive ends its wait, but loses its message if it was taken in the same moment: give `receive` a
-    timeout or a transaction instead.
+    Without `async with`, use `await waypost.aio.open(...)`. The arguments and errors are the same as for waypost.open.
+    Only writes to disk use another thread. Tasks that send in the same turn of the event loop share one flush. A
+    cancelled receive stops waiting. If the message was received at the same moment, the message is lost. To prevent
+    this loss, use a timeout or a transaction instead of cancelling.
     """
     check_store(path, max_size)
     wanted = settings(name, quota_kb)
@@ -65,15 +65,16 @@ def connect(
     timeout: float = DEFAULT_TIMEOUT,
     cacert: str | os.PathLike[str] | None = None,
 ) -> Opening:
-    """Connect to the daemon at `url` from the event loop that is running.
+    """Connect to the daemon at `url` from the running event loop.
 
         async with waypost.aio.connect("http://127.0.0.1:8181") as manager:
             orders = manager.queue("orders")
             await orders.send("42 bolts", label="order")
             print((await orders.receive()).text)
 
-    `await waypost.aio.connect(...)` gives the manager without the `async with`. The arguments and errors are those of
-    waypost.connect. A cancelled receive ends its wait, but loses its message if it was taken in the same moment.
+    Without `async with`, use `await waypost.aio.connect(...)`. The arguments and errors are the same as for
+    waypost.connect. A cancelled receive stops waiting. If the message was received at the same moment, the message is
+    lost.
     """
     address = Address.parse(url, token, timeout, cacert)
 

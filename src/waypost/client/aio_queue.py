@@ -75,13 +75,13 @@ R = TypeVar("R")
 
 
 class Queue(QueueSender, QueueSetter):
-    """A queue: `manager.queue(name)` gives it, and `manager.create_queue(name)` creates it first.
+    """A queue, as returned by `manager.queue(name)` and `manager.create_queue(name)`.
 
-    A queue object opens nothing before its first use, so it is cheap, and a name without a queue
-    raises QueueNotFound then. Tasks of its event loop may share it.
+    Creating a queue object is cheap: only its first use opens the queue. The first use raises QueueNotFound if the
+    queue does not exist. Tasks of the event loop may share the object.
 
-    Every method raises a WaypostError that says what is wrong; for example StoreFull while the disk has no room: then
-    nothing was done, unless the error says that the change is kept, and is stored when there is room.
+    Every method raises a WaypostError that says what is wrong, for example StoreFull if the disk is full. Then nothing
+    was changed, unless the error says that the change is kept in memory.
     """
 
     __slots__ = (
@@ -135,7 +135,7 @@ class Queue(QueueSender, QueueSetter):
 
     @property
     def format_name(self) -> str:
-        """The format name. Other computers use it for a queue of this one."""
+        """The format name, which other computers use to send to the queue."""
         return self._text
 
     async def send_record(
@@ -161,43 +161,44 @@ class Queue(QueueSender, QueueSetter):
         lookup_id: int | None = None,
         seek: Seek | None = None,
     ) -> Message:
-        """Take the first message out of the queue, and return it when its removal is on disk.
+        """Receive the first message, and return it when its removal is on disk.
 
-        It waits for a message for `timeout` seconds (default: no limit), then raises Timeout; with 0 it does not wait.
-        In a transaction the message is only locked: a commit removes it, and an abort gives it back with its
-        `abort_count` raised.
+        The call waits for a message for `timeout` seconds (default: no limit), then raises Timeout. With 0, it does not
+        wait. In a transaction, the message is only locked. A commit removes the message. An abort returns it to the
+        queue with a higher `abort_count`.
 
-        With a `lookup_id` it takes that message; with `seek="next"` or "previous", the one after or before it;
-        `seek="first"` and "last" need no `lookup_id`. It does not wait then, and raises MessageNotFound if the message
-        is not there or a transaction holds it, or MessageAlreadyReceived if it was received while a cursor was on it.
+        `lookup_id` selects a message. With `seek="next"` or "previous", it selects the message after or before that
+        message. `seek="first"` and "last" need no `lookup_id`. Such a call does not wait. It raises MessageNotFound if
+        the message is not in the queue or is locked by a transaction, or MessageAlreadyReceived if the message was
+        received while a cursor was on it.
 
-        Outside a transaction a message is received at most once: if the call is interrupted or cancelled while the
-        removal is being written to disk, or the process ends then, the message is lost. To prevent that, receive in a
-        transaction.
+        Outside a transaction, a message is received at most once. If the call is interrupted or cancelled, or the
+        process ends, while the removal is being written to disk, the message is lost. To prevent this loss, receive in
+        a transaction.
         """
         return Message((await self._receive(1, timeout, transaction, lookup_id, seek))[0])
 
     async def receive_many(
         self, count: int, timeout: float | None = None, *, transaction: "Transaction | None" = None
     ) -> list[Message]:
-        """Take up to `count` messages, in their order, with one flush to disk.
+        """Receive up to `count` messages in order, with one flush to disk.
 
-        It takes the messages that are in the queue, without waiting. If the queue is empty, it waits for one message,
-        as `receive` does.
+        The call returns the messages that are in the queue, without waiting. If the queue is empty, it waits for one
+        message, like `receive`.
         """
         return [Message(each) for each in await self._receive(how_many(count), timeout, transaction, None, None)]
 
     async def lease(self, count: int, timeout: float | None = None, *, lease_s: float) -> Lease:
-        """Take up to `count` messages under a lease of `lease_s` seconds, at most an hour.
+        """Receive up to `count` messages under a lease of `lease_s` seconds, at most an hour.
 
             async with await orders.lease(10, lease_s=30) as lease:
                 for message in lease:
                     print(message.text)
 
-        It takes the messages that are in the queue, without waiting. If the queue is empty, it waits for one message,
-        as `receive` does, and raises Timeout. The messages stay locked until `acknowledge` removes them, `release`
-        gives them back, or the time is over. A lease is a transaction with a time limit, here as over HTTP, so the
-        queues of `waypost.msmq` have none.
+        The call returns the messages that are in the queue, without waiting. If the queue is empty, it waits for one
+        message, like `receive`, and raises Timeout. The messages stay locked until `acknowledge` removes them,
+        `release` returns them, or the lease expires. A lease is a transaction with a time limit. Queues
+        of `waypost.msmq` do not support leases, because these queues have no transactions.
         """
         number, transaction = how_many(count), Transaction(self._transport, lease_limit(lease_s))
         try:
@@ -212,9 +213,10 @@ class Queue(QueueSender, QueueSetter):
     async def peek(
         self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None
     ) -> Message:  # fmt: skip
-        """Return the first message and leave it in the queue. The arguments are those of `receive`.
+        """Return the first message and leave it in the queue. The arguments are the same as for `receive`.
 
-        It skips messages that a transaction holds; with the `lookup_id` of such a message it raises TransactionUsage.
+        Messages that are locked by a transaction are skipped. The `lookup_id` of such a message raises
+        TransactionUsage.
         """
         number, word = sought(lookup_id, seek)
         peek = Peek(
@@ -229,7 +231,7 @@ class Queue(QueueSender, QueueSetter):
         return Message((await self._call(peek)).messages[0])
 
     async def browse(self) -> AsyncIterator[Message]:
-        """Return all messages in their order, and leave them in the queue. Others may receive them meanwhile."""
+        """Return all messages in order, and leave them in the queue. Other readers may still receive them."""
         wanted = Browse(name=self._text, outgoing=self._outgoing, form="packet")
         page = await self._call(wanted)
         try:
@@ -245,10 +247,10 @@ class Queue(QueueSender, QueueSetter):
                     await self._transport.start(CloseCursor(identifier=page.next))
 
     async def follow(self, timeout: float | None = None) -> AsyncIterator[Message]:
-        """Receive message after message, until none has come for `timeout` seconds (default: without end).
+        """Receive messages one by one, until no message has arrived for `timeout` seconds (default: no limit).
 
-        The queue no longer has a message when the program gets it. If a failure of the program must not lose messages,
-        use `receive` in a transaction instead.
+        Each message is removed from the queue before the program gets it. If a crash of the program must not lose
+        messages, use `receive` in a transaction instead.
         """
         while True:
             try:
@@ -260,18 +262,18 @@ class Queue(QueueSender, QueueSetter):
     async def events(
         self, since: Message | int | Literal["start"] | None = None, timeout: float | None = None
     ) -> AsyncIterator[Message]:
-        """Return every message that comes, in the order of arrival, and leave all in the queue.
+        """Return new messages as they arrive, and leave them in the queue.
 
             async for message in await orders.events():
                 print(message.label)
 
-        It ends when no message has come for `timeout` seconds (default: never). It begins with the messages that come
-        after this call; `since="start"` begins with the first message in the queue, and `since=message`, or its
-        `lookup_id`, after this message: a program that notes the last one and continues there misses no message that
-        is still in the queue. Messages of a transaction come when it commits. HTTP has the same event stream; `follow`
-        receives instead.
+        The iterator ends when no message has arrived for `timeout` seconds (default: never). It starts with the
+        messages that arrive after this call. `since="start"` starts with the first message in the queue.
+        `since=message`, or its `lookup_id`, starts after this message. A program that saves the last message and
+        continues there misses no message that is still in the queue. Messages of a transaction appear when the
+        transaction commits. HTTP has the same event stream. To receive messages, use `follow`.
 
-        Raises QueueNotFound when the queue is deleted, and ConnectionLost if the stream from a daemon breaks.
+        Raises QueueNotFound when the queue is deleted, and ConnectionLost if the connection to a daemon is lost.
         """
         wanted = Events(name=self._text, since=event_id(since), form="packet")
         wait = seconds(timeout)
@@ -283,14 +285,15 @@ class Queue(QueueSender, QueueSetter):
         return _shown(found)
 
     def cursor(self) -> "Cursor":
-        """A cursor at the start of the queue, to look through its messages and receive some of them."""
+        """Return a cursor at the start of the queue, to look through its messages and receive some of them."""
         return Cursor(self._transport, self._open_cursor)
 
     async def move(self, message: Message | int, to: Name, *, transaction: "Transaction | None" = None) -> None:
-        """Move a message, or the one with this lookup id, to a subqueue, or back, with all its properties.
+        """Move a message, with all its properties, between the queue and its subqueues.
 
-        `to` is the name of the other queue, such as 'orders;retry', or its queue object. The `move_count` of the
-        message rises by one. Raises MessageNotFound if the message is not there or a transaction holds it.
+        `message` is a Message or its lookup id. `to` is the name of the other queue, such as 'orders;retry', or its
+        queue object. The `move_count` of the message rises by one. Raises MessageNotFound if the message is not in the
+        queue or is locked by a transaction.
         """
         number, target = lookup_id_of(message, "move"), str(self._transport.named(to))
         identifier, begin_s = joined(transaction, self._transport)
@@ -305,11 +308,12 @@ class Queue(QueueSender, QueueSetter):
         await self._call(move, transaction)
 
     async def move_all(self, to: Name, *, progress: Callable[[int], object] | None = None) -> int:
-        """Move all messages that are there now to a subqueue, or back, and return their number.
+        """Move all current messages between the queue and its subqueues, and return their number.
 
-        It moves some hundred at a time, and others use both queues meanwhile: each message is always in one of them,
-        even if this process or the daemon ends in the middle; another call moves the rest. Messages that a transaction
-        holds stay. `progress` is called after each part with its number of messages.
+        The call moves some hundred messages at a time. Other programs may use both queues during the move. Each message
+        is always in exactly one of the queues, even if this process or the daemon ends during the move. Another call
+        moves the rest. Messages that are locked by a transaction stay. `progress` is called after each part with the
+        number of messages in the part.
         """
         wanted = MoveAll(name=self._text, to=str(self._transport.named(to)), outgoing=self._outgoing)
         part = await self._call(wanted)
@@ -323,23 +327,24 @@ class Queue(QueueSender, QueueSetter):
             moved += part.moved
 
     async def export_messages(self, file: PacketFile, messages: Iterable[Message] | None = None) -> list[Message]:
-        """Write messages to a file, as packets in the form of the network protocol, and leave them in the queue.
+        """Write messages to a file, as network packets of MSMQ, and leave them in the queue.
 
             orders.export_messages("orders.packets")
 
-        `file` is a name or an open binary file. `messages` are the messages to write (default: all of the queue).
-        Returns them. `Manager.import_messages` sends the messages of the file, and `waypost decode` shows them.
+        `file` is a name or an open binary file. `messages` are the messages to write (default: all messages of the
+        queue). Returns the written messages. `Manager.import_messages` sends the messages of the file, and `waypost
+        decode` shows them.
         """
         chosen = [message async for message in self.browse()] if messages is None else list(messages)
         await asyncio.to_thread(write_packets, file, chosen)
         return chosen
 
     async def resend(self, message: Message | int, to: Name | None = None) -> Message:
-        """Receive a message, or the one with this lookup id, and send it again, in one atomic step.
+        """Receive a message and send it again, in one atomic step.
 
-        It goes to the queue `to` (default: its original destination). Returns the new message, with a new `id` and the
-        same content; a message that was sent in a transaction is sent in one again. Raises TransactionUsage if only one
-        of the message and the queue is transactional.
+        `message` is a Message or its lookup id. `to` is the destination (default: the original destination). Returns
+        the new message, with a new `id` and the same content. A transactional message stays transactional. Raises
+        TransactionUsage if the message is transactional and the queue is not, or the reverse.
         """
         target: str | UnsetType = UNSET
         if to is not None:
@@ -351,25 +356,25 @@ class Queue(QueueSender, QueueSetter):
         return sent_message((await self._call(wanted)).messages[0])
 
     async def delete_message(self, message: Message | int) -> None:
-        """Remove a message, or the one with this lookup id, from the queue, as `receive` does."""
+        """Receive and discard a message, which is given as a Message or its lookup id."""
         number = lookup_id_of(message, "delete")
         await self._call(DeleteMessage(name=self._text, number=str(number), outgoing=self._outgoing))
 
     async def purge(self) -> None:
-        """Delete all messages. A message that a transaction holds is deleted if the transaction gives it back."""
+        """Delete all messages. A message that is locked by a transaction is deleted if the transaction aborts."""
         await self._call(PurgeQueue(name=self._text, outgoing=self._outgoing))
 
     @property
     def journal(self) -> "Queue":
-        """The journal queue: copies of the received messages, if the queue has `journal=True`."""
+        """The journal of the queue, with copies of the received messages if the queue has `journal=True`."""
         return self.manager.queue(str(journal_name(self._name)))
 
     def subqueue(self, name: str) -> "Queue":
-        """A subqueue. The first message moved to it, or the first read from it, creates it."""
+        """Return a subqueue. The first move to the subqueue, or the first read from it, creates it."""
         return self.manager.queue(str(subqueue_name(self._name, name)))
 
     async def info(self) -> QueueInfo:
-        """The number of messages and all properties of the queue, at this moment."""
+        """Return the current number of messages and all properties of the queue."""
         return await self._call(ShowQueue(name=self._text))
 
     async def set_record(self, properties: QueueProperties) -> None:
@@ -377,22 +382,22 @@ class Queue(QueueSender, QueueSetter):
         warn_of_ignored(found.notes)
 
     async def pause(self) -> None:
-        """Stop the transfer from an outgoing queue until `resume`. It still takes messages, which wait there."""
+        """Stop the transfer from an outgoing queue until `resume`. New messages wait in the queue."""
         await self._call(PauseQueue(name=self._text))
 
     async def resume(self) -> None:
-        """Start the transfer from an outgoing queue again."""
+        """Resume the transfer from an outgoing queue."""
         await self._call(ResumeQueue(name=self._text))
 
     async def delete(self) -> None:
-        """Delete the queue with its messages, subqueues and journal. Reads that wait on it raise QueueDeleted."""
+        """Delete the queue with its messages, subqueues and journal. Waiting reads raise QueueDeleted."""
         await self._call(DeleteQueue(name=self._text))
         self._forget(self._name, self)
 
     async def close(self) -> None:
-        """Close the queue object. Reads that wait raise OperationCancelled; the next use opens the queue again.
+        """Close the queue object. Waiting reads raise OperationCancelled. The next use opens the queue again.
 
-        All callers of `manager.queue(name)` share the object, so this ends the waits of all of them.
+        All callers of `manager.queue(name)` share the object, so this cancels the waiting reads of all of them.
         """
         with suppress(InvalidHandle, ServiceNotAvailable):
             if not self._is_exclusive:
@@ -456,10 +461,10 @@ class Queue(QueueSender, QueueSetter):
 
 
 class Cursor:
-    """A place in a queue: `queue.cursor()` gives it. It is for one task at a time.
+    """A position in a queue, as returned by `queue.cursor()`. Only one task at a time may use a cursor.
 
-    `timeout` is the number of seconds to wait for a message after the last; None has no limit, and 0 does not wait.
-    Reads raise Timeout when the time is over.
+    At the end of the queue, reads wait up to `timeout` seconds for another message, and then raise Timeout. None means
+    no limit, and 0 means not to wait.
     """
 
     __slots__ = ("_id", "_open", "_transport")
@@ -477,9 +482,10 @@ class Cursor:
         await self.close()
 
     async def peek(self, timeout: float | None = None) -> Message:
-        """Return the message at the cursor. A new cursor, and one after a receive, moves to the next message first.
+        """Return the message at the cursor. A new cursor, or a cursor after a receive, first moves to the next message.
 
-        Raises MessageAlreadyReceived if another reader has received it; `peek_next` then moves on.
+        Raises MessageAlreadyReceived if another reader has received the message. Then `peek_next` moves to the next
+        message.
         """
         return await self._read(CursorPeek, timeout, None)
 
@@ -488,11 +494,11 @@ class Cursor:
         return await self._read(CursorNext, timeout, None)
 
     async def receive(self, timeout: float | None = None, *, transaction: "Transaction | None" = None) -> Message:
-        """Receive the message at the cursor. Transactions have the same effect as in `Queue.receive`."""
+        """Receive the message at the cursor. Transactions work as in `Queue.receive`."""
         return await self._read(CursorReceive, timeout, transaction)
 
     async def close(self) -> None:
-        """Close the cursor. If it is used again, it starts from the first message."""
+        """Close the cursor. The next use starts from the first message."""
         identifier, self._id = self._id, None
         if identifier is not None:
             with suppress(InvalidHandle, ServiceNotAvailable):

@@ -31,10 +31,10 @@ _IN_DOUBT: Final = "in doubt"
 
 
 class Transaction:
-    """A transaction: `manager.transaction()` begins it. Pass it as `transaction=` to each send and receive of it.
+    """A transaction, as returned by `manager.transaction()`. Pass it as `transaction=` to sends and receives.
 
-    It is atomic: a commit makes the sent messages visible and removes the received ones, all at the same time.
-    The first send or receive begins it at the queue manager.
+    A transaction is atomic: a commit makes the sent messages visible and removes the received messages, all at the same
+    time. The first send or receive begins the transaction at the queue manager.
     """
 
     __slots__ = ("_begin_s", "_id", "_is_told", "_is_used", "_outcome", "_transport")
@@ -80,8 +80,9 @@ class Transaction:
     async def commit(self) -> None:
         """Commit the transaction, and return when it is on disk.
 
-        Raises TransactionSequence if a daemon has aborted it, and ConnectionLost or OutcomeUnknown if the outcome is
-        unknown. After StoreFull it may still be open (`is_open`): commit again when there is room, or abort.
+        Raises TransactionSequence if a daemon has aborted the transaction, and ConnectionLost or OutcomeUnknown if the
+        outcome is unknown. After StoreFull, the transaction may still be open (`is_open`): free space and commit again,
+        or abort.
         """
         self._check()
         if self._is_told:
@@ -104,7 +105,7 @@ class Transaction:
         self._outcome = "committed"
 
     async def abort(self) -> None:
-        """Abort the transaction. Received messages go back to their places, with their `abort_count` raised."""
+        """Abort the transaction. Received messages return to their places, with a higher `abort_count`."""
         self._check()
         self._outcome = "aborted"
         if self._is_told:

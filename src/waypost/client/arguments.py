@@ -36,7 +36,7 @@ def asked(operation: Operation[R]) -> Operation[R]:
     if not isinstance(row, Row):
         raise InvalidParameter(f"operation must be a record of waypost.api like ListQueues(), not {excerpt(operation)}")
     if not row.path:
-        raise InvalidParameter(f"{row.words} is an operation for the queue manager only")
+        raise InvalidParameter(f"{row.words} is an internal operation of the queue manager")
     try:
         # Bytes stay bytes; in JSON they would be text.
         return msgspec.convert(msgspec.to_builtins(operation, builtin_types=_BYTES), kind, builtin_types=_BYTES)
@@ -70,7 +70,9 @@ def event_id(since: Message | int | Literal["start"] | None) -> str:
         return since or ""
     lookup_id = since.lookup_id if isinstance(since, Message) else since
     if isinstance(lookup_id, bool) or not isinstance(lookup_id, int) or not 0 <= lookup_id < END:
-        raise InvalidParameter(f'since must be a Message, its lookup_id, "start" or None, not {excerpt(since)}')
+        raise InvalidParameter(
+            f'since must be a Message, the lookup_id of a message, "start" or None, not {excerpt(since)}'
+        )
     return str(lookup_id & SEQUENCE_MASK)
 
 

@@ -14,24 +14,24 @@ def connect(
     timeout: float = DEFAULT_TIMEOUT,
     cacert: str | os.PathLike[str] | None = None,
 ) -> Manager:
-    """Connect to the daemon at `url`, such as http://127.0.0.1:8181, and use its queue manager like a local one.
+    """Connect to the queue manager of the daemon at `url`, such as http://127.0.0.1:8181.
 
         with waypost.connect("http://127.0.0.1:8181") as manager:
             orders = manager.queue("orders")
             orders.send("42 bolts", label="order")
             print(orders.receive().text)
 
-    The manager has the same methods as that of waypost.open, and every thread can use it. Names of queues are as seen
-    from the computer of the daemon. The daemon closes exclusive queues, cursors and transactions that are not used for
-    a while.
+    The manager has the same methods as the manager of waypost.open. Every thread can use the manager. The daemon
+    resolves names of queues on its computer. The daemon closes exclusive queues, cursors and transactions that are
+    unused for a while.
 
-    `token` is the bearer token that the daemon expects. `timeout` is the number of seconds for a connection, and for an
-    answer beyond the time that a read waits for its message; to purge or delete a queue may take an hour, because it
-    may have very many messages. `cacert` is a PEM file of the certificates to trust for https (default: those of the
-    system).
+    `token` is the bearer token that the daemon expects. `timeout` is the maximum time to connect, and the maximum time
+    for an answer, in seconds. It does not include the time that a read waits for a message. To purge or delete a queue
+    may take up to an hour. `cacert` is a PEM file with the certificates to trust for https (default: the certificates
+    of the system).
 
-    Raises CannotConnect if no daemon answers, here and whenever it needs another connection. ConnectionLost means that
-    the connection broke before the answer: the daemon may have done the operation or not. A receive outside a
-    transaction can lose its message then.
+    Raises CannotConnect if no daemon answers. Every method of the manager may raise it too. ConnectionLost means that
+    the connection was lost before the answer arrived. Then it is unknown whether the daemon executed the operation, and
+    a receive outside a transaction can lose its message.
     """
     return Manager(Http(Address.parse(url, token, timeout, cacert)))

@@ -31,6 +31,7 @@ def examine_node(node: Node, path: Path, now: Now) -> Iterator[Check]:
     yield _damaged(node)
     yield _permissions(path)
     yield _clock(node, now)
+    yield _claims(node, now)
     if node.network is None:
         yield Check("network", True, "this queue manager does not use the network")
 
@@ -40,11 +41,11 @@ def _store(node: Node, path: Path) -> Iterator[Check]:
     if trouble is None:
         yield Check("store", True, f"the store in {path} is writable")
     else:
-        yield Check("store", False, str(trouble), "repair the disk or free space; pending changes are written then")
+        yield Check("store", False, str(trouble), "repair the disk or free space; then pending changes are written")
     free = shutil.disk_usage(path).free
     room = f"{free >> 20} MiB are free, and the store keeps {node.kernel.room.reserve >> 20} MiB in reserve"
     if shortage := disk_shortage(node):
-        yield Check("disk", False, f"{shortage}; receives go on", LOW_HINT)
+        yield Check("disk", False, f"{shortage}; receives continue", LOW_HINT)
     elif free >= _LITTLE_ROOM:
         yield Check("disk", True, room)
     else:
@@ -59,7 +60,7 @@ def machine_quota(node: Node) -> Check:
     positions = node.manager.positions
     used = positions.total_bytes
     if positions.quota == UNLIMITED:
-        return Check("quota", True, f"all queues together hold {used} bytes, and the machine quota is unlimited")
+        return Check("quota", True, f"all queues together hold {used} bytes; no machine quota is set")
     quota = positions.quota * KILOBYTE
     sentence = f"all queues together hold {used} bytes, {used / quota:.0%} of the machine quota of {quota} bytes"
     if used <= quota * NEARLY:
@@ -71,14 +72,14 @@ def _damaged(node: Node) -> Check:
     """The check for messages that are damaged on disk."""
     damaged = node.damaged
     if not len(damaged):
-        return Check("damage", True, "no record of a message was found damaged")
+        return Check("damage", True, "no damaged messages were found")
     queues = damaged.by_queue
     shown = ", ".join(f"{count} of {name}" for name, count in queues[:_SHOWN])
     more = f" and {len(queues) - _SHOWN} more queues" if len(queues) > _SHOWN else ""
     sentence = f"damaged messages were removed from their queues: {shown}{more}"
     hint = (
-        "check the disk; `waypost store verify` finds all damage, `waypost store damaged` shows what is "
-        "known about these messages, and with --forget deletes their records"
+        "check the disk; `waypost store verify` finds all damage, `waypost store damaged` shows these messages, and "
+        "`waypost store damaged --forget` deletes their records"
     )
     return Check("damage", False, sentence, hint)
 
@@ -95,6 +96,22 @@ def _permissions(path: Path) -> Check:
 def _clock(node: Node, now: Now) -> Check:
     youngest = max((queue.create_time for queue in node.manager.collection.by_number.values()), default=0)
     if now.wall < max(_EARLIEST, youngest):
-        sentence = "the clock shows a time before queues were created"
-        return Check("clock", False, sentence, "set the clock: messages expire by it")
+        sentence = "the clock shows a time before the creation of queues"
+        return Check("clock", False, sentence, "set the clock, because it decides when messages expire")
     return Check("clock", True, "the clock is plausible")
+
+
+def _claims(node: Node, now: Now) -> Check:
+    """Messages that wait for a query which has committed only some of them."""
+    found = list(node.claims.overdue(now))
+    if not found:
+        return Check("claims", True, "no claim is held beyond its lease")
+    shown = ", ".join(f"{each.count} messages of {each.queue} by {each.claim}" for each in found[:_SHOWN])
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return Check(
+        "claims",
+        False,
+        f"claims are held beyond their lease, because their queries have committed parts of batches: {shown}{more}",
+        "start the query again with its checkpoint; `waypost claim list` names it, and `waypost claim release QUEUE "
+        "CLAIM` gives the messages back, so that some are processed twice",
+    )

@@ -84,15 +84,15 @@ def queue_checks(node: Node, found: Sequence[Found]) -> Iterator[Check]:
         Finding.ABORTS,
         "no message at the head of a queue was received and returned 5 times",
         "messages were received and returned 5 times or more",
-        "`waypost peek NAME --all` shows them; `waypost message move NAME MESSAGE 'NAME;poison'` takes one out of the "
-        "way",
+        "`waypost peek NAME --all` shows them; `waypost message move NAME MESSAGE 'NAME;poison'` moves a message to "
+        "a subqueue",
     )
     yield _check(
         found,
         Finding.AGE,
         "no message waits in a queue for more than 7 days",
         "messages wait in queues for more than 7 days",
-        "check whether a program receives from them; `waypost explain NAME` shows the queue",
+        "check whether a program receives from these queues; `waypost explain NAME` explains the state of a queue",
     )
 
 

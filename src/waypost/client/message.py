@@ -37,9 +37,8 @@ _CLASSES: Final = {int(each): each.name for each in MessageClass}
 class Message(ShownProperties):
     """A message that was sent, peeked at or received.
 
-    Attributes are decoded on access, so a message that is only passed on costs next to nothing.
-    Those of ShownProperties come from the table of properties.
-    Every name of a queue is a format name, which `manager.queue` and `manager.send` take.
+    Attributes are decoded on access, so a message that is only forwarded costs very little. Every name of a queue is a
+    format name, which `manager.queue` and `manager.send` accept.
     """
 
     __slots__ = ("_core",)
@@ -53,41 +52,43 @@ class Message(ShownProperties):
 
     @property
     def id(self) -> str:
-        """The identifier, ``{guid}\\number``. It stays the same on every computer, and acknowledgments repeat it."""
+        """The identifier, ``{guid}\\number``. It is the same on every computer, and in acknowledgments."""
         return str(self._core.identifier)
 
     @property
     def lookup_id(self) -> int:
-        """Its place in this queue, for `receive(lookup_id=...)`, `peek(lookup_id=...)` and `move`.
+        """The position of the message in this queue, for `receive(lookup_id=...)`, `peek(lookup_id=...)` and `move`.
 
-        0 in the result of a send to several queues at once, where each of `copies` has a separate one.
+        It is 0 in the result of a send to several queues, because each of the `copies` has its own lookup_id.
         """
         return self._core.lookup_identifier
 
     @property
     def copies(self) -> "tuple[Message, ...]":
-        """The message in each queue, in the result of a send to several queues at once.
+        """The copies of a message that was sent to several queues, in the result of the send.
 
-        All have the same `id`, and each its own `destination_queue`, `lookup_id` and `packet`. Empty otherwise.
+        All copies have the same `id`. Each copy has its own `destination_queue`, `lookup_id` and `packet`. Otherwise
+        empty.
         """
         return ()
 
     @property
     def body(self) -> bytes:
+        """The body, as bytes."""
         return self._core.body
 
     @property
     def text(self) -> str:
-        """The body as text: of the types VT_BSTR, VT_LPSTR and VT_LPWSTR as such, else as UTF-8.
+        """The body as text. VT_BSTR, VT_LPSTR and VT_LPWSTR are decoded by their type, other bodies as UTF-8.
 
-        XML is read in the encoding that it declares or begins with, such as UTF-16. Raises DecodeError if the body is
-        not text.
+        XML is decoded with the encoding that it declares, or that its first bytes indicate, such as UTF-16. Raises
+        DecodeError if the body is not text.
         """
         return decode_text(self._core.body, self._core.body_type)
 
     @property
     def body_text(self) -> str | None:
-        """The body as text, like `text`; None if the body is not text."""
+        """The body as text, like `text`, or None if the body is not text."""
         try:
             return self.text
         except DecodeError:
@@ -95,22 +96,22 @@ class Message(ShownProperties):
 
     @property
     def headers(self) -> dict[str, str] | None:
-        """The headers of NServiceBus or Rebus in the extension, or of MassTransit in the body; None without them."""
+        """The headers of NServiceBus or Rebus in the extension, or of MassTransit in the body, or None."""
         return message_headers(self._core.extension, self._core.body)
 
     @property
     def class_name(self) -> str:
-        """The name of the class, such as MQMSG_CLASS_NORMAL; "" for a class that the application defines."""
+        """The name of the class, such as MQMSG_CLASS_NORMAL, or "" for a class that the application defines."""
         return _CLASSES.get(self._core.message_class, "")
 
     @property
     def class_meaning(self) -> str:
-        """The meaning of the class, in a few words: for a dead-letter message, the reason of the failure."""
+        """The meaning of the class. For a dead-letter message, the reason of the failure."""
         return meaning(self._core.message_class)
 
     @property
     def priority(self) -> int:
-        """The priority, 0 to 7; messages of a transaction have 0."""
+        """The priority, from 0 to 7. Always 0 for a transactional message."""
         return self._core.effective_priority
 
     @property
@@ -140,7 +141,7 @@ class Message(ShownProperties):
 
     @property
     def sender_sid(self) -> str | None:
-        """The SID of the sender that the message names, in the form S-1-5-..., or None. See `sender_verified`."""
+        """The SID that the sender claims, such as S-1-5-..., or None. See `sender_verified`."""
         core = self._core
         if core.sender_identifier_type is SenderIdentifierType.SID and core.sender_identifier:
             with suppress(DecodeError):
@@ -149,17 +150,17 @@ class Message(ShownProperties):
 
     @property
     def sender_verified(self) -> bool:
-        """True if the queue manager has verified that `sender_sid` sent it. Waypost does not verify senders yet."""
+        """True if the queue manager has verified `sender_sid`. Waypost does not verify senders yet."""
         return self.authenticated and self.sender_sid is not None
 
     @property
     def authenticated(self) -> bool:
-        """True if the queue manager has verified its signature. Waypost does not verify signatures yet."""
+        """True if the queue manager has verified the signature. Waypost does not verify signatures yet."""
         return self._core.authentication_level is not AuthenticationLevel.NONE
 
     @property
     def encrypted(self) -> bool:
-        """True if the body arrived encrypted. Then `body` has the encrypted bytes: Waypost does not decrypt yet."""
+        """True if the body is encrypted. Then `body` has the encrypted bytes: Waypost does not decrypt bodies yet."""
         packet = self.packet
         if not int.from_bytes(packet[_USER_FLAGS], "little") & user_header.SH:
             return False
@@ -168,7 +169,7 @@ class Message(ShownProperties):
 
     @property
     def correlation_id(self) -> str | None:
-        """The `id` of the message that this one answers: a request, or the message that it acknowledges."""
+        """The `id` of the message that this message answers or acknowledges."""
         identifier = self._core.correlation_identifier
         return None if identifier == NO_IDENTIFIER else str(identifier)
 
@@ -179,9 +180,10 @@ class Message(ShownProperties):
 
     @property
     def admin_queue(self) -> str | None:
-        """The queue for acknowledgments; the first one of several.
+        """The queue for acknowledgments, or the first of several queues.
 
-        "UNKNOWN=" and the bytes of the packet if Waypost does not understand the name: then it sends none.
+        If Waypost does not understand the name, the value is "UNKNOWN=" with the bytes of the packet, and Waypost sends
+        no acknowledgments.
         """
         return _text(self._core.administration_queue_format_name)
 
@@ -192,25 +194,25 @@ class Message(ShownProperties):
 
     @property
     def response_queue(self) -> str | None:
-        """The queue where the sender waits for an answer; the first one of several.
+        """The queue for answers to the sender, or the first of several queues.
 
-        "UNKNOWN=" and the bytes of the packet if Waypost does not understand the name.
+        If Waypost does not understand the name, the value is "UNKNOWN=" with the bytes of the packet.
         """
         return _text(self._core.response_queue_format_name)
 
     @property
     def response_queues(self) -> tuple[str, ...]:
-        """All queues where the sender waits for an answer."""
+        """All queues for answers to the sender."""
         return tuple(map(str, self._core.response_queues))
 
     @property
     def destination_queue(self) -> str | None:
-        """The destination. In the result of a send to several queues: their format names, joined with commas."""
+        """The destination queue. In the result of a send to several queues, their format names, joined with commas."""
         return _text(self._core.destination_queue_format_name)
 
     @property
     def trace(self) -> str | None:
-        """The queue for reports on its route; "" if the message is traced without a queue, None if it is not."""
+        """The queue for tracing reports. "" if the message is traced without a queue, None if it is not traced."""
         guid = self._core.tracing_queue_identifier
         if guid != NULL_GUID:
             return str(PublicFormatName(guid))
@@ -218,37 +220,38 @@ class Message(ShownProperties):
 
     @property
     def connector_type(self) -> str | None:
-        """The GUID of the connector to another system that it goes through; None without one."""
+        """The GUID of the connector to another system, or None."""
         guid = self._core.connector_type_identifier
         return None if guid == NULL_GUID else guid_text(guid)
 
     @property
     def time_to_reach_queue(self) -> int | None:
-        """Seconds to reach its queue, from sending; None without a limit, which other queue managers may allow."""
+        """Time to reach the queue, counted from sending, in seconds, or None for no limit."""
         return _span(self._core.time_to_reach_queue)
 
     @property
     def time_to_be_received(self) -> int | None:
-        """Seconds to be received, from sending; None without a limit."""
+        """Time until the message is received, counted from sending, in seconds, or None for no limit."""
         return _span(self._core.time_to_be_received)
 
     @property
     def time_to_reach_queue_ends(self) -> datetime | None:
-        """The end of `time_to_reach_queue`, in UTC; None without a limit."""
+        """The end of `time_to_reach_queue`, in UTC, or None for no limit."""
         return _end(self._core.sent_time, self._core.time_to_reach_queue)
 
     @property
     def time_to_be_received_ends(self) -> datetime | None:
-        """The end of `time_to_be_received`, in UTC; None without a limit."""
+        """The end of `time_to_be_received`, in UTC, or None for no limit."""
         return _end(self._core.sent_time, self._core.time_to_be_received)
 
     @property
     def first_in_transaction(self) -> bool:
-        """True for the first message that its transaction sent to its queue."""
+        """True if this message is the first one that its transaction sent to this queue."""
         return self._core.first_in_transaction
 
     @property
     def last_in_transaction(self) -> bool:
+        """True if this message is the last one that its transaction sent to this queue."""
         return self._core.last_in_transaction
 
     @property
@@ -263,18 +266,19 @@ class Message(ShownProperties):
 
     @property
     def size(self) -> int:
-        """Number of bytes of headers and body, as quotas count them."""
+        """Size of headers and body in bytes, as counted by quotas."""
         return size_in_bytes(self._core)
 
     @property
     def packet(self) -> bytes:
-        """The message as MSMQ transfers it, which `waypost decode` shows field by field."""
+        """The message as a network packet of MSMQ. `waypost decode` shows its fields."""
         return packet_of(self._core)
 
     def to_dict(self) -> dict[str, object]:
-        """The message object of the command line and HTTP, ready for json.
+        """Return the message object of the command line and HTTP, as a dict for `json`.
 
-        It has `admin_queues` and `response_queues` if there are several, and `copies` after a send to several queues.
+        The dict has `admin_queues` and `response_queues` if there are several queues, and `copies` after a send to
+        several queues.
         """
         found: dict[str, object] = to_builtins(message_object(self))
         return found
@@ -282,7 +286,7 @@ class Message(ShownProperties):
 
 for _row in MESSAGE_ROWS:
     if _row.name in ShownProperties.__annotations__:
-        setattr(Message, _row.name, property(attrgetter(f"_core.{_row.attribute}"), doc=f"As sent: {_row.help}"))
+        setattr(Message, _row.name, property(attrgetter(f"_core.{_row.attribute}"), doc=f"As in `send`: {_row.help}"))
 
 
 class SentToSeveral(Message):

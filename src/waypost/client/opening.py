@@ -11,7 +11,7 @@ from waypost.drive.threads import Threads
 def open(  # noqa: A001, the name that people look for
     path: str | Path, *, name: str | None = None, quota_kb: int | None = None, max_size: int | None = None
 ) -> Manager:
-    """Open the queue manager in the folder `path`, or create a new one there, and start it in this process.
+    """Open or create the queue manager in the folder `path`, and start it in this process.
 
         with waypost.open("./data") as manager:
             orders = manager.create_queue("orders")
@@ -20,12 +20,12 @@ def open(  # noqa: A001, the name that people look for
 
     Only one process at a time can open the folder. Every thread of this process can use the manager.
 
-    `name` is the name of this computer in format names and paths (default: host name). `quota_kb` is the quota of all
-    queues together, in kilobytes (default: 1 GiB for a new queue manager; an existing one keeps its quota). `max_size`
-    is the largest size of the store file, in bytes.
+    `name` is the name of this computer in format names and paths (default: the host name). `quota_kb` is the quota of
+    all queues together, in kilobytes. By default, a new queue manager gets 1 GiB, and an existing queue manager keeps
+    its quota. `max_size` is the maximum size of the store file, in bytes.
 
     Raises StoreInUse if another process has the folder open, StoreReadOnly, StoreDamaged, StoreTooNew if a newer
-    Waypost has written it, and NotAStore if it holds something else.
+    version of Waypost wrote the store, and NotAStore if the folder contains other files.
     """
     check_store(path, max_size)
     return Manager(Embedded(Threads(path, settings(name, quota_kb), max_size=max_size), Path(path)))

@@ -48,7 +48,7 @@ def read_packets(file: PacketFile) -> list[Message]:
     if splitter.error is not None:
         raise _no_packets(name, str(splitter.error))
     if splitter.pending:
-        raise _no_packets(name, "its last packet is cut short")
+        raise _no_packets(name, "the last packet is incomplete")
     return found
 
 
@@ -56,7 +56,7 @@ def check_count(messages: list[Message]) -> None:
     """Raise InvalidParameter for more messages than one transaction can have."""
     if len(messages) > MAX_TRANSACTION_OPERATIONS:
         error = InvalidParameter(
-            f"{len(messages)} messages are too many for one transaction, which has at most {MAX_TRANSACTION_OPERATIONS}"
+            f"{len(messages)} messages are too many for one transaction: the limit is {MAX_TRANSACTION_OPERATIONS}"
         )
         error.add_note("export and import them in several files")
         raise error
@@ -86,6 +86,6 @@ def _understood(names: tuple[str, ...]) -> list[str]:
 
 
 def _no_packets(name: str, reason: str) -> InvalidParameter:
-    error = InvalidParameter(f"{name} holds something that is not a message: {reason}")
+    error = InvalidParameter(f"{name} contains data that is not a message: {reason}")
     error.add_note(f"`waypost decode {name}` shows its content")
     return error

@@ -31,13 +31,13 @@ class QueueSender(ABC):
     def send_record(
         self, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
-        """Send one message with the properties of a record, which `send` makes from its arguments."""
+        """Send one message with the properties in a record. `send` builds the record from its arguments."""
 
     @abstractmethod
     def send_records(
         self, bodies: Iterable[Body], properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> list[Message]:
-        """Send messages that differ in their bodies with the properties of a record, as `send_many` does."""
+        """Send several bodies with the properties in a record, like `send_many`."""
 
     @with_table(MESSAGE_ROWS)
     def send(
@@ -63,16 +63,17 @@ class QueueSender(ABC):
         connector_type: str | None = None,
         transaction: "Transaction | None" = None,
     ) -> Message:
-        """Send one message, and return it with its `id` and `lookup_id` when it is safe.
+        """Send one message, and return it with its `id` and `lookup_id` when it is stored.
 
-        A recoverable message, the default, is safe when it is on disk. With `recoverable=False` it is express: much
-        faster, kept in memory, and lost when its queue manager stops. Concurrent senders share one flush to disk.
-        In a transaction `send` does not wait: the message is sent, and on disk, when the transaction commits. A
-        transactional queue takes messages only in a transaction, and other queues only without one.
+        A recoverable message, the default, is stored on disk. With `recoverable=False`, the message is express: it is
+        much faster, but kept in memory and lost when its queue manager stops. Concurrent senders share one flush to
+        disk. In a transaction, `send` does not wait: the commit sends the message and stores it on disk. A
+        transactional queue accepts messages only in a transaction. Other queues accept messages only without a
+        transaction.
 
-        `body` is bytes or text. Text arrives as a string at the ActiveXMessageFormatter of .NET and at COM, bytes as
-        an array of bytes. A message with all its properties has at most 4 MiB; text takes two bytes for a character.
-        Queues of `waypost.msmq` differ: see its `Host`. The properties:
+        `body` is bytes or text. The ActiveXMessageFormatter of .NET and COM read text as a string, and bytes as an
+        array of bytes. A message with all its properties has at most 4 MiB. Text takes two bytes per character. Queues
+        of `waypost.msmq` differ: see `Host`. The properties:
         """
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
@@ -119,9 +120,9 @@ class QueueSender(ABC):
         connector_type: str | None = None,
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
-        """Send messages that differ in their bodies, all of them or none, with one flush to disk.
+        """Send several bodies with the same properties, all or none, with one flush to disk.
 
-        The bodies are all text or all bytes. The properties are those of `send`, and apply to each message.
+        The bodies must be all text or all bytes. The properties are the same as for `send`, and apply to each message.
         """
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
@@ -155,7 +156,7 @@ class ManagerSender(ABC):
     def send_record(
         self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
-        """Send one message with the properties of a record, which `send` makes from its arguments."""
+        """Send one message with the properties in a record. `send` builds the record from its arguments."""
 
     @abstractmethod
     def send_records(
@@ -165,7 +166,7 @@ class ManagerSender(ABC):
         properties: MessageProperties,
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
-        """Send messages that differ in their bodies with the properties of a record, as `send_many` does."""
+        """Send several bodies with the properties in a record, like `send_many`."""
 
     def send(
         self,
@@ -191,10 +192,10 @@ class ManagerSender(ABC):
         connector_type: str | None = None,
         transaction: "Transaction | None" = None,
     ) -> Message:
-        """Send one message to any queue, here or elsewhere, or to several: join their format names with commas.
+        """Send one message to a local or remote queue, or to several queues: join their format names with commas.
 
-        A message to another computer waits in an outgoing queue until its transfer. The arguments are those of
-        `Queue.send`.
+        A message to another computer waits in an outgoing queue until it is transferred. The arguments are the same as
+        for `Queue.send`.
         """
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
@@ -242,7 +243,7 @@ class ManagerSender(ABC):
         connector_type: str | None = None,
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
-        """Send messages that differ in their bodies, with the properties of `Queue.send`, as `Queue.send_many` does."""
+        """Send several bodies with the same properties, like `Queue.send_many`."""
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
             label,
@@ -273,7 +274,7 @@ class QueueSetter(ABC):
 
     @abstractmethod
     def set_record(self, properties: QueueProperties) -> None:
-        """Change the properties in a record, which `set` makes from its arguments."""
+        """Change the properties in a record. `set` builds the record from its arguments."""
 
     @with_table(QUEUE_ROWS)
     def set(
@@ -289,7 +290,7 @@ class QueueSetter(ABC):
         type_id: str | UnsetType = UNSET,
         multicast: str | UnsetType = UNSET,
     ) -> None:
-        """Change properties of the queue; the others stay as they are:"""
+        """Change properties of the queue. Other properties stay unchanged:"""
         properties = QueueProperties(
             label,
             journal,
@@ -311,7 +312,7 @@ class QueueCreator(ABC):
 
     @abstractmethod
     def create_queue_record(self, name: Name, properties: QueueProperties, *, transactional: bool = False) -> "Queue":
-        """Create a queue with the properties of a record, which `create_queue` makes from its arguments."""
+        """Create a queue with the properties in a record. `create_queue` builds the record from its arguments."""
 
     @with_table(QUEUE_ROWS)
     def create_queue(
@@ -329,9 +330,9 @@ class QueueCreator(ABC):
         type_id: str | UnsetType = UNSET,
         multicast: str | UnsetType = UNSET,
     ) -> "Queue":
-        """Create a queue. Raises QueueExists if it exists already.
+        """Create a queue. Raises QueueExists if the queue already exists.
 
-        A transactional queue takes messages in transactions only. This property cannot change later. `Queue.set`
+        A transactional queue accepts messages only in transactions. `transactional` cannot change later. `Queue.set`
         changes the other properties:
         """
         properties = QueueProperties(

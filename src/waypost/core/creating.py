@@ -73,7 +73,7 @@ class Creating:
         if path.subqueue:
             return self.create_subqueue(path, now)
         if path in self._queues.by_path:
-            raise QueueExists(f"the queue {path} exists already")
+            raise QueueExists(f"the queue {path} already exists")
         attributes = replace(
             attributes,
             pathname=path,
@@ -101,7 +101,7 @@ class Creating:
         if parent.queue_type is QueueKind.SYSTEM:
             raise AccessDenied(f"{parent} cannot have subqueues")
         if path.subqueue.casefold() in parent.subqueues:
-            raise QueueExists(f"the subqueue {path} exists already")
+            raise QueueExists(f"the subqueue {path} already exists")
         if len(parent.subqueues) >= MAX_SUBQUEUES:
             raise LimitReached(f"{parent} has reached the limit of {MAX_SUBQUEUES} subqueues")
         attributes = replace(parent.attributes, pathname=path, journaling=False, quota=UNLIMITED)
@@ -121,7 +121,7 @@ class Creating:
         _check_presence(queue)
         _check_values(attributes)
         if (attributes.pathname, attributes.transactional) != (queue.pathname, queue.attributes.transactional):
-            raise PropertyNotAllowed("the path of a queue, and whether it is transactional, cannot change")
+            raise PropertyNotAllowed("the path of a queue and the property transactional cannot change")
         queue.attributes = replace(
             attributes,
             security=self._default_security(attributes),
@@ -153,13 +153,13 @@ class Creating:
         self._check_ready()
         _check_presence(queue)
         if queue.is_journal or queue.queue_type is QueueKind.SYSTEM:
-            raise InvalidParameter(f"{queue} is a journal or a queue of the system: applications cannot delete it")
+            raise InvalidParameter(f"{queue} is a journal or a system queue, which applications cannot delete")
 
     def _publish(self, queue: Queue) -> None:
         if self._directory is None:
             raise DirectoryNotConnected(
-                f"{queue} would be a public queue, and workgroup mode has no directory to publish it in; "
-                "create a private queue"
+                f"{queue} is a public queue, which requires a directory, and this queue manager has none; create a "
+                "private queue"
             )
         queue.identifier = self._directory.create_queue(queue)
         paths = self._directory.paths_of(queue)
@@ -181,7 +181,7 @@ class Creating:
 def _check_values(attributes: QueueAttributes) -> None:
     """MS-MQMQ 2.3.1: check the properties of a queue."""
     if not (0 <= attributes.quota <= UNLIMITED and 0 <= attributes.journal_quota <= UNLIMITED):
-        raise InvalidParameter(f"quota must be a number of kilobytes from 0 to {UNLIMITED}, which means no limit")
+        raise InvalidParameter(f"quota must be 0 to {UNLIMITED} kilobytes; {UNLIMITED} means no limit")
     if not -0x8000 <= attributes.base_priority <= 0x7FFF:
         raise InvalidParameter(f"base priority must be -32768 to 32767, not {attributes.base_priority}")
     if len(attributes.type_guid) != len(NULL_GUID):

@@ -109,9 +109,9 @@ class Opening:
         self, name: MultipleElementFormatName, access: AccessType, share: ShareMode, now: Now
     ) -> OpenQueueDescriptor:
         if access is not AccessType.SEND:
-            raise UnsupportedFormatName(f"{name} is only for sending")
+            raise UnsupportedFormatName(f"{name} supports only sending")
         if share is not ShareMode.DENY_NONE:
-            raise UnsupportedAccessMode("several queues at once do not support exclusive access")
+            raise UnsupportedAccessMode("a name of several queues does not support exclusive access")
         children: list[OpenQueueDescriptor] = []
         try:
             for element in name.elements:
@@ -128,9 +128,9 @@ class Opening:
         if isinstance(name, DirectFormatName) and name.protocol is Protocol.IPX:
             raise UnsupportedFormatName(f"cannot open {name}: IPX is not supported")
         if access is not AccessType.SEND and _is_only_for_sending(name):
-            raise UnsupportedFormatName(f"{name} is only for sending")
+            raise UnsupportedFormatName(f"{name} supports only sending")
         if access is AccessType.SEND and name.is_read_only:
-            raise UnsupportedFormatName(f"{name} is only for reading")
+            raise UnsupportedFormatName(f"{name} supports only reading")
         queue = self._find(name, access, now)
         if queue.is_internal:
             raise AccessDenied(f"{queue} is reserved for the queue manager")

@@ -239,7 +239,7 @@ class OutgoingQueues:
         if known is None:
             raise UnsupportedFormatName(f"the directory has no public queue {guid_text(guid)}")
         if self._queues.identity.is_local(known.computer_name):
-            raise QueueNotFound(f"{known.pathname} is in the directory, but this computer does not have it")
+            raise QueueNotFound(f"{known.pathname} is in the directory, but not on this computer")
         # The specification reads twice, and separates a queue that never existed from one that is deleted in between.
         known = self._read(guid)
         if known is None:

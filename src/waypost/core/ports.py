@@ -25,6 +25,9 @@ class MessageTable(Protocol):
     def put_all(self, queue: int, messages: Sequence[Message]) -> None:
         """Store messages that differ only in identifiers and bodies."""
 
+    def put_packets(self, queue: int, lookup_ids: range, head: bytes, packets: Sequence[bytes]) -> None:
+        """Store recoverable messages that do not expire, by their packets. Their records share the head."""
+
     def hold(self, queue: int, message: Message) -> None:
         """Keep a message of a transaction that may still be aborted: nothing about it is written."""
 

@@ -26,7 +26,7 @@ from waypost.core.positions import SEQUENCE_MASK, PositionState, lookup_identifi
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.serialization import size_in_bytes
 from waypost.core.sources import Sources
-from waypost.core.stored_message import copied, tag_of, tags_of
+from waypost.core.stored_message import copied, tag_of, tags_of, tags_of_packets
 from waypost.errors import RecordDamaged
 from waypost.limits import FREE_OVERHEAD_BYTES, MESSAGE_OVERHEAD_BYTES, POSITION_BYTES, SOURCE_RUN_BYTES
 from waypost.wire.codec import INFINITE
@@ -60,6 +60,7 @@ class PositionEvents:
         "quota",
         "sequential_id",
         "sources",
+        "staged_bytes",
         "total_bytes",
     )
 
@@ -70,6 +71,8 @@ class PositionEvents:
         self.offer: Offer = _nobody_waits
         self.sequential_id = 0
         self.total_bytes = 0
+        # Bytes of messages that are on disk for queues and not in them yet; the quota of the machine counts them.
+        self.staged_bytes = 0
         # Number of positions.
         self.count = 0
         self.quota = UNLIMITED
@@ -89,11 +92,15 @@ class PositionEvents:
         """Whether the queue's own quota has room. Exactly full is not exceeded (readings MQDMPR 3.F)."""
         return _has_room(queue.attributes.quota, queue.total_bytes, size)
 
+    def can_ever_fit(self, queue: Queue, size: int) -> bool:
+        """Whether the quota of the queue has room for a message of this size if it is the only one."""
+        return _has_room(queue.attributes.quota, 0, size)
+
     def fits_machine(self, size: int) -> bool:
         """Whether the quota of the machine has room, and so has the share of the peer that the message is from."""
         if size <= self._sure_room_of_machine():
             return True
-        if not _has_room(self.quota, self.total_bytes + self.overhead, size):
+        if not _has_room(self.quota, self._taken, size):
             self._refused_size = min(self._refused_size, size)
             return False
         return self.sources.has_room(self.quota * KILOBYTE, size)
@@ -101,7 +108,7 @@ class PositionEvents:
     @property
     def is_full(self) -> bool:
         """Whether the quota of the machine has refused a message that it would refuse now too."""
-        if self._refused_size < inf and _has_room(self.quota, self.total_bytes + self.overhead, self._refused_size):
+        if self._refused_size < inf and _has_room(self.quota, self._taken, self._refused_size):
             self._refused_size = inf
         return self._refused_size < inf
 
@@ -114,7 +121,14 @@ class PositionEvents:
         """Most of the time there is much room, in memory or not, for any sender."""
         if self.quota == UNLIMITED:
             return inf
-        return self.quota * KILOBYTE * self.sources.share - self.total_bytes - self.count * _MOST_OVERHEAD_BYTES
+        return self.quota * KILOBYTE * self.sources.share - (
+            self.total_bytes + self.staged_bytes + self.count * _MOST_OVERHEAD_BYTES
+        )
+
+    @property
+    def _taken(self) -> int:
+        """Bytes that count against the quota of the machine."""
+        return self.total_bytes + self.staged_bytes + self.overhead
 
     @property
     def overhead(self) -> int:
@@ -143,7 +157,7 @@ class PositionEvents:
             self.messages.hold(queue.number, message)
         else:
             self.messages.put(queue.number, message)
-        queue.positions.insert(message.lookup_identifier, state, tag_of(message))
+        queue.positions.insert(message.lookup_identifier, state, tag_of(message), size)
         self._count(queue, 1, size)
         if self.sources.current:
             self.sources.placed(message.lookup_identifier & SEQUENCE_MASK, 1, size)
@@ -170,7 +184,8 @@ class PositionEvents:
             self.messages.hold_all(number, messages)
         else:
             self.messages.put_all(number, messages)
-        queue.positions.insert_all(lookup_ids, state, tags_of(messages))
+        sizes = [len(message.packet) or size_in_bytes(message) for message in messages]
+        queue.positions.insert_all(lookup_ids, state, tags_of(messages), sizes)
         self._count(queue, len(messages), size)
         if self.sources.current:
             self.sources.placed(first & SEQUENCE_MASK, len(messages), size)
@@ -179,6 +194,19 @@ class PositionEvents:
             self._queues[number] = queue
             self.expiries.start(deadline, number, lookup_ids)
         return deadline
+
+    def place_packets(self, queue: Queue, head: bytes, packets: Sequence[bytes]) -> None:
+        """Put transactional messages at their places, Available, by their packets. Nobody waits for them.
+
+        They ask for no attention and do not expire; `head` is that of their records.
+        """
+        first = lookup_identifier(0, self.sequential_id + 1)
+        lookup_ids = range(first, first + len(packets))
+        self.sequential_id += len(packets)
+        self.messages.put_packets(queue.number, lookup_ids, head, packets)
+        sizes = list(map(len, packets))
+        queue.positions.insert_all(lookup_ids, PositionState.AVAILABLE, tags_of_packets(packets), sizes)
+        self._count(queue, len(packets), sum(sizes))
 
     def restore(self, queue: Queue, lookup_ids: Sequence[int], total_bytes: int) -> None:
         """Restore the messages of a queue that outlived the process, all Available, in list order."""

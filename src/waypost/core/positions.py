@@ -4,7 +4,9 @@ A position is known by its LookupIdentifier. Its top byte is 7 minus the priorit
 SequentialID that the queue manager gave on arrival (readings MQDMPR 3.A), so that list order is numeric order. A
 million waiting messages must cost megabytes, so a position is not an object: the positions of one priority are an array
 of numbers, and only those that are not Available have an entry. A position outside the list is Deleted. A parallel
-array has the tags of the messages, for searches (waypost.core.stored_message): eight bytes each.
+array has the tags of the messages, for searches (waypost.core.stored_message): eight bytes each. Another one has their
+sizes, four bytes each, so that bulk reads are bounded in bytes; a start reads no messages, so sizes are unknown at
+first.
 
 An expired message is Deleted from that moment on, so that no reader gets it. Its position stays in the list, and
 counts, until its end was handled: many can expire at one time, and that takes a while.
@@ -39,6 +41,8 @@ _MANY: Final = 16
 # The tag of a message with an unknown identifier.
 UNTAGGED: Final = 0
 _TAG: Final = Struct("=q")
+# The size of a message that was not read since the start.
+UNKNOWN_SIZE: Final = 0
 # Number of tags to search at a time.
 _SEARCHED: Final = 0x1_0000
 
@@ -70,6 +74,7 @@ class Numbers(NamedTuple):
     ids: "array[int]"
     start: int
     gone: AbstractSet[int]
+    sizes: "array[int]"
 
 
 class PositionList:
@@ -140,11 +145,11 @@ class PositionList:
         """All positions by their SequentialIDs, for each priority in use."""
         return [band.numbers(number << SEQUENCE_BITS) for number, band in enumerate(self._bands) if band.count]
 
-    def insert(self, lookup_id: int, state: PositionState, tag: int = UNTAGGED) -> None:
+    def insert(self, lookup_id: int, state: PositionState, tag: int = UNTAGGED, size: int = UNKNOWN_SIZE) -> None:
         """Put a new position at its place. `state` is AVAILABLE or LOCKED."""
-        assert lookup_id not in self._states, f"{lookup_id:#x} is held before it is in the list"
+        assert lookup_id not in self._states, f"{lookup_id:#x} is new in the list, but already has a state"
         band = self._bands[lookup_id >> SEQUENCE_BITS]
-        band.insert(lookup_id & SEQUENCE_MASK, tag)
+        band.insert(lookup_id & SEQUENCE_MASK, tag, size)
         if state is not _AVAILABLE:
             self._states[lookup_id] = state
             band.occupy(lookup_id & SEQUENCE_MASK)
@@ -171,11 +176,14 @@ class PositionList:
             self._states[lookup_id] = state
             band.occupy(lookup_id & SEQUENCE_MASK)
 
-    def insert_all(self, lookup_ids: Sequence[int], state: PositionState, tags: Sequence[int] = ()) -> None:
+    def insert_all(
+        self, lookup_ids: Sequence[int], state: PositionState, tags: Sequence[int] = (), sizes: Sequence[int] = ()
+    ) -> None:
         """Insert positions of one priority, ascending and behind all of that priority, as `insert` does."""
         band = self._bands[lookup_ids[0] >> SEQUENCE_BITS]
         sequential_ids = [lookup_id & SEQUENCE_MASK for lookup_id in lookup_ids]
-        band.extend(sequential_ids, tags or (UNTAGGED,) * len(sequential_ids))
+        count = len(sequential_ids)
+        band.extend(sequential_ids, tags or (UNTAGGED,) * count, sizes or (UNKNOWN_SIZE,) * count)
         if state is not _AVAILABLE:
             self._states.update(dict.fromkeys(lookup_ids, state))
             band.occupy_all(sequential_ids)
@@ -329,6 +337,14 @@ class PositionList:
         """Set the tag of a position in the list."""
         self._bands[lookup_id >> SEQUENCE_BITS].set_tag(lookup_id & SEQUENCE_MASK, tag)
 
+    def set_size(self, lookup_id: int, size: int) -> None:
+        """Set the size of the message at a position in the list."""
+        self._bands[lookup_id >> SEQUENCE_BITS].set_size(lookup_id & SEQUENCE_MASK, size)
+
+    def size(self, lookup_id: int) -> int:
+        """Size of the message at a position in the list, or UNKNOWN_SIZE."""
+        return self._bands[lookup_id >> SEQUENCE_BITS].size(lookup_id & SEQUENCE_MASK)
+
     def before(self, lookup_id: int) -> int:
         """Number of positions before one that is in the list."""
         number = lookup_id >> SEQUENCE_BITS
@@ -357,12 +373,13 @@ class _Band:
     transaction.
     """
 
-    __slots__ = ("_free", "_gone", "_head", "_ids", "_tags", "busy", "count", "late")
+    __slots__ = ("_free", "_gone", "_head", "_ids", "_sizes", "_tags", "busy", "count", "late")
 
     def __init__(self) -> None:
         self._ids = array("Q")
         # Tag of the message at the same place in `_ids`.
         self._tags = array("q")
+        self._sizes = array("I")
         self._head = 0
         self._free = 0
         self._gone: set[int] = set()
@@ -380,19 +397,22 @@ class _Band:
     def numbers(self, base: int) -> Numbers:
         if len(self._gone) > max(self.count // _ONE_IN, _FEW):
             self._clear()
-        return Numbers(base, self._ids, self._head, self._gone | self.late if self.late else self._gone)
+        gone = self._gone | self.late if self.late else self._gone
+        return Numbers(base, self._ids, self._head, gone, self._sizes)
 
     def restore(self, ids: "array[int]") -> None:
         assert not self.count, "cannot restore positions: the list is not empty"
         self._ids = ids
         self._tags = array("q", (UNTAGGED,)) * len(ids)
+        self._sizes = array("I", (UNKNOWN_SIZE,)) * len(ids)
         self.count = len(ids)
 
-    def insert(self, sequential_id: int, tag: int) -> None:
+    def insert(self, sequential_id: int, tag: int, size: int) -> None:
         self.count += 1
         if not self._ids or self._ids[-1] < sequential_id:
             self._ids.append(sequential_id)
             self._tags.append(tag)
+            self._sizes.append(size)
             return
         at = bisect_left(self._ids, sequential_id, self._head)
         self._free = min(self._free, at)
@@ -400,16 +420,19 @@ class _Band:
         if sequential_id in self._gone:
             self._gone.remove(sequential_id)
             self._tags[at] = tag
+            self._sizes[at] = size
         else:
             self._ids.insert(at, sequential_id)
             self._tags.insert(at, tag)
+            self._sizes.insert(at, size)
 
-    def extend(self, sequential_ids: Sequence[int], tags: Sequence[int]) -> None:
-        assert len(tags) == len(sequential_ids), "the numbers of positions and tags differ"
+    def extend(self, sequential_ids: Sequence[int], tags: Sequence[int], sizes: Sequence[int]) -> None:
+        assert len(tags) == len(sizes) == len(sequential_ids), "the numbers of positions, tags and sizes differ"
         assert not self._ids or self._ids[-1] < sequential_ids[0], f"{sequential_ids[0]} comes before {self._ids[-1]}"
         self.count += len(sequential_ids)
         self._ids.extend(sequential_ids)
         self._tags.extend(tags)
+        self._sizes.extend(sizes)
 
     def remove(self, sequential_id: int) -> None:
         assert self.count > 0, f"{sequential_id} is removed from an empty list"
@@ -432,14 +455,15 @@ class _Band:
 
     def _clear(self) -> None:
         """Clear the array of removed numbers."""
-        ids, tags = self._ids[self._head :], self._tags[self._head :]
+        ids, tags, sizes = self._ids[self._head :], self._tags[self._head :], self._sizes[self._head :]
         if self._gone:
             is_there = bytearray(map(not_, map(self._gone.__contains__, ids)))
             ids, tags = array("Q", compress(ids, is_there)), array("q", compress(tags, is_there))
-        self._ids, self._tags = ids, tags
+            sizes = array("I", compress(sizes, is_there))
+        self._ids, self._tags, self._sizes = ids, tags, sizes
         self._head = self._free = 0
         self._gone.clear()
-        assert len(ids) == len(tags) == self.count, "the numbers of positions and tags differ"
+        assert len(ids) == len(tags) == len(sizes) == self.count, "the numbers of positions, tags and sizes differ"
 
     def tagged(self, tag: int, after: int = -1) -> Iterator[int]:
         """The numbers above `after` of messages with this tag. They must not be changed meanwhile."""
@@ -459,6 +483,14 @@ class _Band:
         at = bisect_left(self._ids, sequential_id, self._head)
         assert self._ids[at] == sequential_id, f"{sequential_id} gets a tag, but is not in the list"
         self._tags[at] = tag
+
+    def set_size(self, sequential_id: int, size: int) -> None:
+        at = bisect_left(self._ids, sequential_id, self._head)
+        assert self._ids[at] == sequential_id, f"{sequential_id} gets a size, but is not in the list"
+        self._sizes[at] = size
+
+    def size(self, sequential_id: int) -> int:
+        return self._sizes[bisect_left(self._ids, sequential_id, self._head)]
 
     def before(self, sequential_id: int) -> int:
         """Number of numbers below this one, which is in the list."""

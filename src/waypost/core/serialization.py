@@ -167,16 +167,16 @@ def _check_destination(message: Message) -> None:
     name = message.destination_queue_format_name
     host = message.destination_queue_manager_identifier
     if type(name) is PrivateFormatName and host not in (NULL_GUID, name.computer_guid):
-        raise EncodeError(SECTION, "DestinationQueueManagerIdentifier", f"this is not the queue manager of {name}")
+        raise EncodeError(SECTION, "DestinationQueueManagerIdentifier", f"{name} belongs to another queue manager")
     names = message.destination_multi_queue_format_name
     if names and name not in names:
-        raise EncodeError(SECTION, "DestinationQueueFormatName", f"{name} is not among the multiple destinations")
+        raise EncodeError(SECTION, "DestinationQueueFormatName", f"{name} is not one of the destinations")
 
 
 def _check_label(label: str) -> None:
     # Only characters outside the basic plane take two units, so a short label needs no look.
     if 2 * len(label) >= MAX_LABEL_LENGTH and len(utf_16_le_encode(label, "surrogatepass")[0]) // 2 >= MAX_LABEL_LENGTH:
-        raise LabelTooLong(f"the label has more than {MAX_LABEL_LENGTH - 1} UTF-16 units (MS-MQDMPR 3.1.1.12)")
+        raise LabelTooLong(f"the label must have at most {MAX_LABEL_LENGTH - 1} UTF-16 units (MS-MQDMPR 3.1.1.12)")
 
 
 def _base_header(message: Message) -> BaseHeader:

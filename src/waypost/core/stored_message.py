@@ -219,6 +219,11 @@ def tags_of(messages: Iterable[Message]) -> list[int]:
     ]
 
 
+def tags_of_packets(packets: Iterable[bytes]) -> list[int]:
+    """The tags of messages with these packets."""
+    return [hash(packet[_GUID] + packet[_ORDINAL]) for packet in packets]
+
+
 def tag_of_packet(packet: bytes) -> int:
     return hash(packet[_GUID] + packet[_ORDINAL])
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Final
 
+from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.ports import PurgePendingChanged, TransactionEnded, TransactionPrepared
 from waypost.core.position_events import PositionEvents
@@ -53,7 +54,7 @@ class Transactions:
     def create_transaction(self, identifier: bytes) -> Transaction:
         """MS-MQDMPR 3.1.7.1.8. Raises TransactionSequence if the identifier is in use."""
         if identifier in self.collection:
-            raise TransactionSequence(f"the transaction {guid_text(identifier)} is active already")
+            raise TransactionSequence(f"the transaction {guid_text(identifier)} is already active")
         if identifier in self.lasting:
             raise TransactionSequence(f"{guid_text(identifier)} is the id of an active claim or stage")
         transaction = Transaction(identifier, number=self.last_number % _MAX_NUMBER + 1)
@@ -77,7 +78,9 @@ class Transactions:
         """The number in the messages of this transaction. Raises TransactionSequence if it is not active."""
         transaction = self.collection.get(identifier)
         if transaction is None or transaction.is_prepared:
-            raise TransactionSequence(f"the transaction {guid_text(identifier)} is not active: it accepts no messages")
+            raise TransactionSequence(
+                f"the transaction {guid_text(identifier)} is not active, so it accepts no messages"
+            )
         return transaction.number
 
     def is_open(self, identifier: bytes) -> bool:
@@ -278,6 +281,18 @@ class Transactions:
         assert lookup_ids[0] > queue.last_committed, f"{lookup_ids[0]:#x} overtakes the committed messages of {queue}"
         queue.last_committed = lookup_ids[-1]
         return lookup_ids
+
+    def put_out(self, queue: OutgoingQueue, messages: Sequence[Message], now: Now) -> None:
+        """Send committed messages to another computer, behind all that were committed before, and number them."""
+        positions = self._positions
+        for message in messages:
+            message.arrival_time = int(now.wall)
+            positions.identify(message)
+        self.number_sends(queue, messages)
+        queue.last_committed = messages[-1].lookup_identifier
+        for message in messages:
+            if positions.place_for_all(queue, message, now.wall):
+                positions.arrived(queue, message)
 
     def mark(self, sends: dict[Queue, list[TransactionalOperation]]) -> None:
         """Mark the first and the last message that a transaction sends to a queue."""

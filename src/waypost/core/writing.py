@@ -147,12 +147,22 @@ class Writing:
         else:
             positions.end_late(queue, messages)
 
+    def put_staged(self, queue: Queue, messages: Sequence[Message], now: Now) -> None:
+        """Put messages of a committed stage behind all others of the queue. The quotas were asked before."""
+        if isinstance(queue, OutgoingQueue):
+            self._transactions.put_out(queue, messages, now)
+        else:
+            for message in messages:
+                self._enqueue(queue, message, now)
+
     def check(
         self, queue: Queue, message: Message, size: int, transaction: bytes | None, now: Now
     ) -> EnqueueStatus:  # fmt: skip
         """The status of Enqueue Message for messages of this total size, which are all like `message`."""
         if transaction is not None and not self._transactions.is_open(transaction):
-            raise TransactionSequence(f"the transaction {guid_text(transaction)} is not active: it accepts no messages")
+            raise TransactionSequence(
+                f"the transaction {guid_text(transaction)} is not active, so it accepts no messages"
+            )
         # readings MQDMPR 3.E: the specification declares this status and has no step for it.
         if has_expired(message.sent_time, message.time_to_reach_queue, int(now.wall)) and queue.lets_messages_expire:
             return EnqueueStatus.TIMED_OUT

@@ -46,7 +46,9 @@ class Names(Struct, frozen=True, forbid_unknown_fields=True):
     ] = ""
     aliases: Annotated[
         tuple[str, ...],
-        Meta(description="Other names of this computer in `DIRECT=OS:` names, such as the name of a cluster."),
+        Meta(
+            description="Other names of this computer that `DIRECT=OS:` names may use, such as the name of a cluster."
+        ),
     ] = ()
 
 
@@ -56,9 +58,9 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
     path: Annotated[
         str,
         Meta(
-            description="The data folder. Empty: `$XDG_STATE_HOME/waypost`, or `~/.local/state/waypost` if that "
-            "variable is not set, or `%LOCALAPPDATA%\\waypost` on Windows. The current folder of the daemon makes no "
-            "difference."
+            description="The data folder. Empty: `$XDG_STATE_HOME/waypost`, or `~/.local/state/waypost` if the "
+            "variable is not set, or `%LOCALAPPDATA%\\waypost` on Windows. The default does not depend on the "
+            "current folder."
         ),
     ] = ""
     max_size_gb: Annotated[float, Meta(gt=0, le=1 << 20, description="Maximum size of the store file, in GiB.")] = (
@@ -69,9 +71,9 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=1 << 20,
-            description="Disk space to keep free, in MiB. When less is free, the daemon refuses new messages; "
-            "receives, purges and acknowledgments go on. 0: a quarter of the size of the stored data, from 1 to 64, "
-            "and at most an eighth of the disk.",
+            description="Disk space to keep free, in MiB. When less space is free, the daemon refuses new messages. "
+            "Receives, purges and acknowledgments continue. 0: a quarter of the size of the stored data, but at "
+            "least 1 MiB, and at most 64 MiB or an eighth of the disk.",
         ),
     ] = 0.0
     backup_limit_s: Annotated[
@@ -86,8 +88,8 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=1_000_000,
-            description="Maximum speed of a backup, in megabytes per second, to leave disk and processor to other "
-            "work. 0: no limit.",
+            description="Maximum speed of a backup, in megabytes per second. The limit keeps the disk and the "
+            "processor available for other work. 0: no limit.",
         ),
     ] = 32.0
 
@@ -98,7 +100,7 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     bind: Annotated[
         str,
         Meta(
-            description="IP address to listen on for other queue managers, and to connect to them from. Empty: all "
+            description="Local IP address for connections from and to other queue managers. Empty: all "
             "addresses of the computer, so that other queue managers can reach this one."
         ),
     ] = ""
@@ -108,7 +110,10 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     peer_ping_port: Annotated[_PeerPort, Meta(description="UDP port of other queue managers, for pings.")] = PING_PORT
     ping: Annotated[
         bool,
-        Meta(description="Ping a host before a session, to ask whether it accepts one; and answer pings."),
+        Meta(
+            description="Ping a host before a session to ask whether it accepts the session. Also answer pings from "
+            "other hosts."
+        ),
     ] = _TRANSFER.ping
     window_size: Annotated[
         int, Meta(ge=1, le=0xFFFF, description="Maximum number of messages in flight without a session acknowledgment.")
@@ -118,8 +123,8 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=MIN_ACK_TIMEOUT,
             le=MAX_TIMEOUT,
-            description="Longest wait for a session acknowledgment, in milliseconds; then the session closes. The "
-            "protocol sets the bounds.",
+            description="Maximum time to wait for a session acknowledgment, in milliseconds. After that time the "
+            "session closes. The protocol defines the valid range.",
         ),
     ] = _TRANSFER.ack_wait_timeout_ms
     order_ack_timeout_ms: Annotated[
@@ -127,13 +132,14 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(description="Time that an order acknowledgment waits for more transactional messages, in milliseconds."),
     ] = _TRANSFER.order_ack_timeout_ms
     maximum_order_ack_delay_s: Annotated[
-        _Seconds, Meta(description="Longest delay of an order acknowledgment while messages arrive, in seconds.")
+        _Seconds, Meta(description="Maximum delay of an order acknowledgment while messages arrive, in seconds.")
     ] = _TRANSFER.maximum_order_ack_delay_s
     resend_timeouts_s: Annotated[
         tuple[_Seconds, _Seconds, _Seconds, _Seconds],
         Meta(
-            description="Waits before transactional messages without an acknowledgment are sent again, in seconds: "
-            "three times the first value, three times the second, three times the third, and then always the fourth."
+            description="Times to wait before transactional messages without an acknowledgment are sent again, in "
+            "seconds. Each of the first three values applies to three retries, and the fourth value to all later "
+            "retries."
         ),
     ] = (
         _TRANSFER.resend_timeouts.short,
@@ -142,89 +148,96 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         _TRANSFER.resend_timeouts.final,
     )
     session_init_timeout_s: Annotated[
-        _Seconds, Meta(description="Longest time for a session to open, in seconds; then the connection closes.")
+        _Seconds,
+        Meta(description="Maximum time until a session opens, in seconds. After that time the connection closes."),
     ] = _TRANSFER.session_init_timeout_s
     idle_timeout_s: Annotated[_Seconds, Meta(description="Time until an idle session closes, in seconds.")] = (
         _TRANSFER.idle_timeout_s
     )
-    retry_connect_s: Annotated[_Seconds, Meta(description="Wait after a failed connection, in seconds.")] = (
+    retry_connect_s: Annotated[_Seconds, Meta(description="Time to wait after a failed connection, in seconds.")] = (
         _TRANSFER.retry_connect_s
     )
     connect_timeout_s: Annotated[
         _Seconds,
         Meta(
-            description="Longest time to connect, in seconds. TCP retries after 1, 3, 7 and 15 seconds, so a short "
-            "time finds a host sooner when it comes back."
+            description="Maximum time to connect, in seconds. TCP retries after 1, 3, 7 and 15 seconds. With a short "
+            "time, the daemon notices sooner that a host is available again."
         ),
     ] = 8.0
     round_trip_delay_ms: Annotated[
-        _Milliseconds, Meta(description="Round trip time that timers allow for, in milliseconds.")
+        _Milliseconds,
+        Meta(description="Network round trip time, in milliseconds. Timers add this time to their waits."),
     ] = _TRANSFER.round_trip_delay_ms
     duplicate_history_size: Annotated[
         _Count,
         Meta(
             description="Number of messages to remember for each address (each /64 network of IPv6), to recognize "
-            "duplicates; 10 times as many for a relay."
+            "duplicates. For a relay, the number is 10 times as large."
         ),
     ] = _TRANSFER.duplicate_history_size
-    duplicate_history_s: Annotated[_Seconds, Meta(description="Time to remember messages for this, in seconds.")] = (
-        _TRANSFER.duplicate_history_s
-    )
+    duplicate_history_s: Annotated[
+        _Seconds, Meta(description="Time to remember messages to recognize duplicates, in seconds.")
+    ] = _TRANSFER.duplicate_history_s
     max_sessions: Annotated[
-        _Count, Meta(description="Maximum number of sessions from other queue managers; the protocol refuses more.")
+        _Count,
+        Meta(description="Maximum number of sessions from other queue managers. The daemon refuses further sessions."),
     ] = _TRANSFER.max_sessions
     max_connections: Annotated[
         _Count,
-        Meta(description="Maximum number of incoming TCP connections, with or without a session; more close at once."),
+        Meta(
+            description="Maximum number of incoming TCP connections, with or without a session. The daemon closes "
+            "further connections at once."
+        ),
     ] = 4096
     max_connections_per_peer: Annotated[
-        _Count, Meta(description="Maximum number of connections of each address (each /64 network of IPv6).")
+        _Count, Meta(description="Maximum number of connections from each address (each /64 network of IPv6).")
     ] = 256
     refusals_per_minute: Annotated[
         _Count,
         Meta(
-            description="Connections of one address that may end early with a protocol error, per minute. After more "
-            "of them, new connections of the address close at once for a while."
+            description="Maximum number of connections from one address that may end early with a protocol error, "
+            "per minute. Above this limit, new connections from the address close at once for a while."
         ),
     ] = 120
     max_sequence_ahead_s: Annotated[
         _Seconds,
         Meta(
-            description="Longest time that the TimeStamp of a new transactional sequence may be ahead of the clock of "
-            "this computer, in seconds. Messages beyond the limit stay with their sender, which retries, and `waypost "
-            "doctor` lists them."
+            description="Maximum time that the TimeStamp of a new transactional sequence may be ahead of the clock "
+            "of this computer, in seconds. Messages beyond the limit stay at their sender, which retries. `waypost "
+            "doctor` lists these messages."
         ),
     ] = _TRANSFER.max_sequence_ahead_s
     new_sequences_at_once: Annotated[
         _Count,
         Meta(
-            description="Number of new transactional sequences that one address (one /64 network of IPv6) may begin at "
-            "once. Messages beyond the limit stay with their sender, which retries, and `waypost doctor` lists the "
-            "address."
+            description="Maximum number of new transactional sequences that one address (one /64 network of IPv6) "
+            "may begin at once. Messages beyond the limit stay at their sender, which retries. `waypost doctor` "
+            "lists the address."
         ),
     ] = _TRANSFER.new_sequences_at_once
     new_sequences_per_s: Annotated[
-        _Seconds, Meta(description="New transactional sequences of one address per second, on average.")
+        _Seconds,
+        Meta(description="Maximum average number of new transactional sequences from one address, per second."),
     ] = _TRANSFER.new_sequences_per_s
     send_insecure_nacks: Annotated[
-        bool, Meta(description="Send negative acknowledgments to senders that are not authenticated.")
+        bool, Meta(description="Send negative acknowledgments to unauthenticated senders.")
     ] = _TRANSFER.send_insecure_nacks
     ack_hosts: Annotated[
         str | tuple[str, ...],
         Meta(
-            description="Hosts that the daemon may connect to for acknowledgments that messages from others request. "
-            "`any`: every host that a message names. `known`: hosts of `routing.routes`, of the directory, and hosts "
-            "that messages sent from here went to before. Or a list of host names, IP addresses and GUIDs, as the "
-            "names of administration queues have them; the list may contain `known`. Empty: no host."
+            description="Hosts that the daemon may connect to for acknowledgments that messages from other hosts "
+            "request. `any`: every host that a message names. `known`: hosts in `routing.routes` or in the "
+            "directory, and hosts that received messages from here before. Or a list of host names, IP addresses and "
+            "GUIDs, as used in the names of administration queues. The list may contain `known`. Empty: no host."
         ),
     ] = ACK_HOSTS_ANY
     ack_addresses: Annotated[
         tuple[str, ...],
         Meta(
-            description="More addresses from which to accept acknowledgments of transactional messages, such as of "
-            "queue managers behind NAT: `GUID=ADDRESS`, or `ADDRESS` for every queue manager there. The addresses that "
-            "their names resolve to, and those dialled, count already. `waypost sequence admit` adds an address "
-            "without a restart."
+            description="Additional addresses from which to accept acknowledgments of transactional messages, such "
+            "as addresses of queue managers behind NAT. `GUID=ADDRESS`: an address of one queue manager. `ADDRESS`: "
+            "an address of any queue manager. Addresses that the daemon has connected to, and addresses that the "
+            "host name resolves to, are always accepted. `waypost sequence admit` adds an address without a restart."
         ),
     ] = ()
     is_routing_server: Annotated[bool, Meta(description="Act as a routing server (MS-MQBR).")] = (
@@ -271,30 +284,31 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
     routes: Annotated[
         tuple[str, ...],
         Meta(
-            description="`GUID=HOST`: the host of a queue manager; `waypost status` there shows its GUID. "
-            "`GUID=via GUID`: send by way of another queue manager that has a route."
+            description="`GUID=HOST`: the host of a queue manager. `waypost status` on that host shows the GUID. "
+            "`GUID=via GUID`: send through another queue manager that has a route."
         ),
     ] = ()
     relays: Annotated[
         tuple[str, ...],
         Meta(
-            description="GUIDs or IP addresses of queue managers that may relay acknowledgments of messages that went "
-            "by way of others, besides the next hop of the route. A GUID counts at the addresses where that queue "
-            "manager was dialled, that its route or the directory names, or that an operator admitted. Relays carry "
-            "messages of many senders, so the daemon remembers more of their messages to recognize duplicates."
+            description="GUIDs or IP addresses of queue managers that may relay acknowledgments, in addition to the "
+            "next hop of a route. A GUID is accepted from addresses that the daemon has connected to, that the route "
+            "or the directory names, or that an operator admitted. A relay carries messages of many senders, so the "
+            "daemon remembers more messages of a relay to recognize duplicates."
         ),
     ] = ()
 
 
 class Security(Struct, frozen=True, forbid_unknown_fields=True):
-    """Trust in messages from others."""
+    """Handling of signed and encrypted messages."""
 
     unverified: Annotated[
         Literal["refuse", "deliver"],
         Meta(
-            description="Treatment of signed or encrypted messages. Waypost does not verify signatures or decrypt "
+            description="Action for signed or encrypted messages. Waypost does not verify signatures or decrypt "
             "bodies yet. `refuse` drops them with a negative acknowledgment. `deliver` puts them into their queues "
-            "unchanged and not authenticated, but never into a queue that requires authentication or encryption. "
+            "unchanged and unauthenticated. It never puts them into a queue that requires authentication or "
+            "encryption. "
             "`waypost doctor` counts refused messages by source."
         ),
     ] = "refuse"
@@ -306,8 +320,8 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
     machine_kb: Annotated[
         Annotated[int, Meta(ge=0, le=UNLIMITED)] | None,
         Meta(
-            description="Quota of all messages together, in kilobytes. Not set: the quota stays as it is; a new queue "
-            f"manager has 1048576. {UNLIMITED}: no quota."
+            description="Quota of all messages together, in kilobytes. Not set: the quota stays unchanged. A new "
+            "queue manager starts with 1048576. {UNLIMITED}: no quota."
         ),
     ] = None
 
@@ -316,8 +330,8 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             gt=0,
             le=1,
-            description="Largest share of the machine quota for messages from one address (one /64 network of IPv6). "
-            "Programs on this computer have no such limit. 1: no limit.",
+            description="Maximum share of the machine quota for messages from one address (one /64 network of IPv6). "
+            "The limit does not apply to programs on this computer. 1: no limit.",
         ),
     ] = 0.9
 
@@ -330,30 +344,35 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             description="IP address to listen on. Empty: `transfer.bind` if it is a loopback address, else 127.0.0.1, "
-            "because the API gives full control of the queue manager. An address that is not loopback requires a "
-            "token, and TLS or `allow_insecure`."
+            "because the API gives full control of the queue manager. Any address other than a loopback address "
+            "requires a token, and TLS or `allow_insecure`."
         ),
     ] = ""
     port: Annotated[_Port, Meta(description="TCP port to listen on. 0: any free port.")] = HTTP_PORT
-    token: Annotated[str, Meta(description="Bearer token that clients must send. Empty: none required.")] = ""
+    token: Annotated[str, Meta(description="Bearer token that clients must send. Empty: no token is required.")] = ""
     token_file: Annotated[str, Meta(description="File with the token, instead of `token`.")] = ""
     tls_cert: Annotated[str, Meta(description="File with the TLS certificate and its chain, in PEM.")] = ""
     tls_key: Annotated[str, Meta(description="File with the private key of the certificate, in PEM.")] = ""
     allow_insecure: Annotated[
-        bool, Meta(description="Allow HTTP without TLS beyond loopback, such as behind a proxy with TLS.")
+        bool,
+        Meta(
+            description="Allow HTTP without TLS on addresses that are not loopback addresses, such as behind a proxy "
+            "with TLS."
+        ),
     ] = False
     hosts: Annotated[
         tuple[str, ...],
         Meta(
-            description="Host names that browsers may use to reach the API without a token, besides IP addresses, "
-            "localhost and the name of the computer."
+            description="Additional host names that browsers may use to reach the API without a token. IP addresses, "
+            "localhost and the name of the computer are always allowed."
         ),
     ] = ()
-    max_wait_s: Annotated[_Seconds, Meta(description="Longest wait of a request for messages, in seconds.")] = (
-        MAX_HTTP_WAIT_SECONDS
-    )
+    max_wait_s: Annotated[
+        _Seconds, Meta(description="Maximum time that a request may wait for messages, in seconds.")
+    ] = MAX_HTTP_WAIT_SECONDS
     transaction_s: Annotated[
-        _Seconds, Meta(description="Time until an unused transaction aborts, in seconds. A client may ask for less.")
+        _Seconds,
+        Meta(description="Time until an unused transaction aborts, in seconds. A client may request a shorter time."),
     ] = LEASE_SECONDS
     handle_s: Annotated[
         _Seconds, Meta(description="Time until an unused cursor or exclusive handle closes, in seconds.")
@@ -361,27 +380,30 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
     max_connections: Annotated[
         _Count,
         Meta(
-            description="Maximum number of connections; more get the answer 503. If a token is required, half of them "
-            "are reserved for clients that have sent it."
+            description="Maximum number of connections. Further connections get status 503. If a token is required, "
+            "half of the connections are reserved for clients that have sent the token."
         ),
     ] = 1024
     max_connections_per_peer: Annotated[
         _Count,
         Meta(
-            description="Maximum number of connections of one address (one /64 network of IPv6) that have not sent the "
-            "token. One more closes the connection that has been idle longest; if none is idle, the new one closes."
+            description="Maximum number of connections from one address (one /64 network of IPv6) that have not sent "
+            "the token. A further connection replaces the connection that has been idle longest. If no connection is "
+            "idle, the new connection closes."
         ),
     ] = 256
 
 
 class LogSection(Struct, frozen=True, forbid_unknown_fields=True):
-    """The log: events on standard error, one per line."""
+    """The log, with one event per line on standard error."""
 
     format: Annotated[
         Literal["auto", "text", "json"],
-        Meta(description="Format of a line. `auto`: text on a terminal and JSON elsewhere."),
+        Meta(description="Format of a line. `auto`: text on a terminal, otherwise JSON."),
     ] = "auto"
-    level: Annotated[Literal["debug", "info", "warning", "error"], Meta(description="Lowest level to write.")] = "info"
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description="Lowest level of events to write.")
+    ] = "info"
 
 
 class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
@@ -389,22 +411,31 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
 
     enabled: Annotated[bool, Meta(description="Let other hosts read queues of this computer over RPC.")] = True
     port: Annotated[
-        _Port, Meta(description="TCP port of RemoteRead and qmcomm. If in use: the next free port in steps of 11.")
+        _Port,
+        Meta(
+            description="TCP port of RemoteRead and qmcomm. If the port is in use, the daemon tries further ports in "
+            "steps of 11."
+        ),
     ] = REMOTE_READ_PORT
     qm2qm_port: Annotated[
-        _Port, Meta(description="TCP port of qm2qm, the older interface. If in use: the next free port in steps of 11.")
+        _Port,
+        Meta(
+            description="TCP port of qm2qm, the older interface. If the port is in use, the daemon tries further "
+            "ports in steps of 11."
+        ),
     ] = QM2QM_PORT
-    epm: Annotated[bool, Meta(description="Run an endpoint mapper, which gives clients these ports.")] = False
-    epm_port: Annotated[_Port, Meta(description="TCP port of the endpoint mapper; clients expect 135.")] = MAPPER_PORT
+    epm: Annotated[bool, Meta(description="Run an endpoint mapper, which reports these ports to clients.")] = False
+    epm_port: Annotated[_Port, Meta(description="TCP port of the endpoint mapper. Clients expect 135.")] = MAPPER_PORT
     max_connections: Annotated[int, Meta(ge=1, description="Maximum number of connections of remote readers.")] = 2000
     max_connections_per_peer: Annotated[
-        int, Meta(ge=1, description="Maximum number of connections of each address (each /64 network of IPv6).")
+        int, Meta(ge=1, description="Maximum number of connections from each address (each /64 network of IPv6).")
     ] = 1000
     refusals_per_minute: Annotated[
         int,
         Meta(
             ge=1,
-            description="Protocol errors and wrong passwords of one address per minute; after more it must wait.",
+            description="Maximum number of protocol errors and wrong passwords from one address, per minute. Above "
+            "this limit, the address must wait.",
         ),
     ] = 60
     pending_request_timeout_s: Annotated[
@@ -413,26 +444,28 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     min_auth_level: Annotated[
         Literal["", Level],
         Meta(
-            description="Lowest protection of a call. Empty: privacy if users or Kerberos are configured, else none, "
-            "and only from loopback addresses."
+            description="Minimum protection of a call. Empty: privacy if users or Kerberos are configured. Otherwise "
+            "none, but only for calls from loopback addresses."
         ),
     ] = ""
     users_file: Annotated[
-        str, Meta(description="File with lines `DOMAIN:user:password`: the users that may authenticate with NTLM.")
+        str,
+        Meta(description="File with the users that may authenticate with NTLM, one `DOMAIN:user:password` per line."),
     ] = ""
     kerberos: Annotated[
-        bool, Meta(description="Accept Kerberos. Needs the extra `kerberos` and a key of this computer.")
+        bool,
+        Meta(description="Accept Kerberos authentication. Requires the extra `kerberos` and a key of this computer."),
     ] = False
 
 
 class Remote(Struct, frozen=True, forbid_unknown_fields=True):
-    """Remote reading from other hosts, as their client: `waypost receive 'DIRECT=OS:other\\private$\\orders'`."""
+    """Remote reading of queues on other hosts: `waypost receive 'DIRECT=OS:other\\private$\\orders'`."""
 
     user: Annotated[
         str,
         Meta(
-            description="User to authenticate as, `DOMAIN\\user` or `user@REALM`. Empty: no authentication at level "
-            "none; at other levels, the Kerberos identity of this process."
+            description="User to authenticate as, `DOMAIN\\user` or `user@REALM`. Empty: at level none, no "
+            "authentication. At other levels, the Kerberos identity of this process."
         ),
     ] = ""
     password: Annotated[str, Meta(description="Password of the user. Empty: the user authenticates with Kerberos.")] = (
@@ -441,25 +474,30 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
     password_file: Annotated[str, Meta(description="File with the password, instead of `password`.")] = ""
     level: Annotated[
         Literal["", Level],
-        Meta(description="Protection of calls. Empty: privacy with a user, none without."),
+        Meta(description="Protection of calls. Empty: privacy if a user is set, otherwise none."),
     ] = ""
     rpc_port: Annotated[
         _Port,
         Meta(
-            description="TCP port of RemoteRead on other hosts. 0: the port that their endpoint mapper gives, "
-            "else 2103."
+            description="TCP port of RemoteRead on other hosts. 0: the port that the endpoint mapper of the host "
+            "returns, otherwise 2103."
         ),
     ] = 0
     qm2qm_port: Annotated[
-        _Port, Meta(description="TCP port of qm2qm on hosts with only the older interface. 0: as above, else 2105.")
+        _Port,
+        Meta(
+            description="TCP port of qm2qm on hosts that have only the older interface. 0: the port that the "
+            "endpoint mapper of the host returns, otherwise 2105."
+        ),
     ] = 0
     epm_port: Annotated[
-        _Port, Meta(description="TCP port of the endpoint mapper on other hosts. 0: do not ask it.")
+        _Port, Meta(description="TCP port of the endpoint mapper on other hosts. 0: do not use the endpoint mapper.")
     ] = MAPPER_PORT
     timeout_s: Annotated[
         _Seconds,
         Meta(
-            description="Longest time to connect to a host, and for an answer to a call that does not wait, in seconds."
+            description="Maximum time to connect to a host, and maximum time for the answer to a call that does not "
+            "wait for a message, in seconds."
         ),
     ] = 10.0
 

@@ -14,7 +14,8 @@ _HEAD: Final = """\
 # Configuration
 
 `waypost serve` needs no configuration: every key has a default. To change values, write a TOML file and name it with
-`--config FILE` or the variable WAYPOST_CONFIG. You can set a key SECTION.KEY in four places; later ones win:
+`--config FILE` or the variable WAYPOST_CONFIG. You can set a key SECTION.KEY in four places. If several places set the
+same key, the last place in this list counts:
 
 1. in the file, as `KEY = VALUE` below `[SECTION]`;
 2. in the environment, as WAYPOST_SECTION_KEY;
@@ -24,7 +25,8 @@ _HEAD: Final = """\
 In the environment and with `--set`, separate the parts of a list with commas:
 `--set transfer.resend_timeouts_s=1,2,3,4`. An unknown key is an error, and the error suggests the nearest key.
 
-This page is generated from the code (src/waypost/daemon/config.py). The default times of transfer are those of Windows.
+This page is generated from the code (src/waypost/daemon/config.py). The default times in `[transfer]` are the same as
+on Windows.
 [remote-read.md](remote-read.md) explains `[rpc]` and `[remote]`.
 """
 

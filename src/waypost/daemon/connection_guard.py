@@ -43,7 +43,7 @@ class ConnectionGuard:
         peer = peer_of(address)
         bucket = self._buckets.get(peer)
         if bucket is not None and not bucket.has_some(now):
-            return "this peer was refused too often"
+            return "this peer caused too many errors"
         if self._connections[peer] >= self._max_per_peer:
             return CROWDED
         reserved = 0 if peer in self._history else self._max_connections // _RESERVED

@@ -143,7 +143,7 @@ class HttpConnection(HttpToolsProtocol):
         self._size += len(data)
         super().data_received(data)
         if self._is_in_head and self._size > MAX_HTTP_HEAD:
-            self.send_400_response("The head of the request is too large.")
+            self.send_400_response("The headers of the request are too large.")
         elif self._patience is None and (self._is_in_head or self._is_in_body or self._is_answered):
             # uvicorn times an idle connection only until any data comes, even an empty line.
             self._be_patient()

@@ -73,7 +73,9 @@ def _from_file(path: Path) -> Iterator[_Given]:
         text = path.read_text(encoding="utf-8")
         tables = tomllib.loads(text)
     except OSError as error:
-        raise ConfigError(f"Cannot read {path}: {error.strerror}.", "name the file with --config.") from None
+        raise ConfigError(
+            f"Cannot read {path}: {error.strerror}.", "give the name of the file with --config."
+        ) from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not UTF-8 text.", "save it as UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
@@ -130,7 +132,7 @@ def _known(given: _Given) -> Key:
 
 def _unknown(path: str, where: str) -> ConfigError:
     if path in SECTIONS:
-        return ConfigError(f"{where}: {path} is a section.", f"write [{path}] and its keys below it.")
+        return ConfigError(f"{where}: {path} is a section.", f"write [{path}], and its keys below.")
     _, dot, name = path.rpartition(".")
     if not dot:
         near = get_close_matches(path, [*SECTIONS, *_KEYS], 1, 0)
@@ -199,20 +201,20 @@ def _check_others(config: Config) -> None:
         parse_routes(config.routing.routes)
     except ValueError as error:
         raise ConfigError(
-            f"routing.routes has {error}, which is not a route.", "write GUID=HOST, or GUID=via GUID."
+            f"routing.routes contains {error}, which is not a route.", "write GUID=HOST, or GUID=via GUID."
         ) from None
     try:
         parse_relays(config.routing.relays)
     except ValueError as error:
         raise ConfigError(
-            f"routing.relays has {error}, which is neither a GUID nor an IP address.",
+            f"routing.relays contains {error}, which is neither a GUID nor an IP address.",
             "write the GUID that `waypost status` shows at the relay, or its address.",
         ) from None
     try:
         parse_ack_addresses(config.transfer.ack_addresses)
     except ValueError as error:
         raise ConfigError(
-            f"transfer.ack_addresses has {error}, which is not an address.", "write GUID=ADDRESS, or ADDRESS."
+            f"transfer.ack_addresses contains {error}, which is not an address.", "write GUID=ADDRESS, or ADDRESS."
         ) from None
 
 
@@ -227,7 +229,7 @@ def _with_password(remote: Remote) -> Remote:
     if password and not remote.user:
         raise ConfigError("remote.password is set without remote.user.", "set remote.user.")
     if remote.user and remote.level == "none":
-        raise ConfigError("remote.user has no effect at remote.level none.", "remove one of the two keys.")
+        raise ConfigError("remote.user has no effect if remote.level is none.", "remove one of the two keys.")
     return replace(remote, password=password)
 
 
@@ -252,7 +254,7 @@ def _secret(path: str, given: str, file: str) -> str:
 
 def _check_exposure(http: Http) -> None:
     if bool(http.tls_cert) != bool(http.tls_key):
-        raise ConfigError("http.tls_cert and http.tls_key need each other.", "set both or neither.")
+        raise ConfigError("only one of http.tls_cert and http.tls_key is set.", "set both or neither.")
     if ip_address(http.bind).is_loopback:
         return
     if not http.token:

@@ -49,7 +49,7 @@ class RpcGuard(ConnectionGuard):
 
     def admit(self, address: str, now: float) -> str | None:
         if self._is_loopback_only and not ip_address(address.partition("%")[0]).is_loopback:
-            return "remote readers need rpc.users_file, rpc.kerberos or rpc.min_auth_level; see docs/config.md"
+            return "to allow remote readers, set rpc.users_file, rpc.kerberos or rpc.min_auth_level; see docs/config.md"
         return super().admit(address, now)
 
 

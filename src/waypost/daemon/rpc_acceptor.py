@@ -61,9 +61,9 @@ class NtlmAcceptor(NTLMProxy):
         auth = Authenticate.unpack(token)
         domain, user_name, response = auth.domain_name or "", auth.user_name or "", auth.nt_challenge_response or b""
         if len(response) <= _VERSION_1_SIZE:
-            raise InvalidTokenError(context_msg="no response of NTLM version 2")
+            raise InvalidTokenError(context_msg="the client did not send an NTLM version 2 response")
         if _STRONG & ~auth.flags:
-            raise InvalidTokenError(context_msg="the flags do not ask for extended session security and 128 bits")
+            raise InvalidTokenError(context_msg="the flags do not request extended session security with 128 bits")
         user = self._users.find(domain, user_name)
         # Also for an unknown user, so that the time does not reveal which names are known.
         key = ntowfv2(user_name, ntowfv1(user.password if user is not None else ""), domain)
@@ -74,7 +74,7 @@ class NtlmAcceptor(NTLMProxy):
         session_key = _session_key(auth, hmac_md5(key, proof))
         pairs = list(_av_pairs(response))
         if all(av_id != AvId.timestamp for av_id, _ in pairs):
-            raise InvalidTokenError(context_msg="the timestamp of the challenge is missing in the response")
+            raise InvalidTokenError(context_msg="the response does not contain the timestamp of the challenge")
         # One such pair is enough: an attacker that changes the challenge can add pairs, but remove none of the client.
         if any(av_id == AvId.flags and int.from_bytes(value, "little") & AvFlags.mic for av_id, value in pairs):
             self._verify_mic(session_key, auth)
@@ -91,7 +91,7 @@ class NtlmAcceptor(NTLMProxy):
         auth.mic = bytes(16)
         messages = self._temp_negotiate.pack() + self._temp_challenge.pack() + auth.pack()
         if not hmac.compare_digest(hmac_md5(session_key, messages), mic):
-            raise InvalidTokenError(context_msg="the MIC of the messages is wrong")
+            raise InvalidTokenError(context_msg="the message integrity code (MIC) is wrong")
 
 
 def _session_key(auth: Authenticate, key_exchange_key: bytes) -> bytes:
@@ -128,5 +128,5 @@ class SpnegoAcceptor(NegotiateProxy):
             if any(self._is_same_mech(mech, oid) for oid in mech_types or ())
         }
         if not self._available_contexts:
-            raise InvalidTokenError(context_msg="the server offers none of the security packages that the client names")
+            raise InvalidTokenError(context_msg="the server does not support any security package of the client")
         return super()._rebuild_context_list(mech_types, channel_bindings)

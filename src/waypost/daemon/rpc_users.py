@@ -47,7 +47,7 @@ class UsersFile:
             if user is None:
                 raise InvalidParameter(f"line {number} of the users file {self.path} is not DOMAIN:user:password")
             if users.setdefault((user.domain.upper(), user.user.upper()), user) is not user:
-                raise InvalidParameter(f"line {number} of the users file {self.path} repeats {user.name}")
+                raise InvalidParameter(f"line {number} of the users file {self.path} repeats the user {user.name}")
         return users
 
 

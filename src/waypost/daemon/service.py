@@ -132,7 +132,7 @@ class Daemon:
         if (restored := shell.driver.restored) is not None:
             log.warning(
                 "restored",
-                message="The store comes from a backup: outgoing sequences start again, with new message ids.",
+                message="The store was restored from a backup. Outgoing sequences start again, with new message ids.",
                 sequences=restored.sequences,
                 renumbered=restored.renumbered,
             )
@@ -142,7 +142,7 @@ class Daemon:
         if connections < limits.max_connections:
             log.warning(
                 "too few files",
-                message="The limit of open files allows fewer connections than configured.",
+                message="The system limit of open files allows fewer connections than the configuration.",
                 connections=connections,
             )
         for sentence in stepped(config.rpc, sockets.rpc):
@@ -250,7 +250,7 @@ class Daemon:
             return
         self._upgrade_told = now
         systemd.notify(f"EXTEND_TIMEOUT_USEC={_PATIENCE_USEC}")
-        message = f"Upgrading the store to the present format: {done:,} of {total:,} records copied."
+        message = f"Upgrading the store to the current format: {done:,} of {total:,} records copied."
         self._log.info("store upgrade", message=message, data=self._config.folder)
 
     async def _write_late(self) -> None:
@@ -285,7 +285,9 @@ class Daemon:
     def _broken(self, error: WaypostError) -> None:
         if not self._stop.is_set():
             self._log.error(
-                "queue manager broken", reason=error, message="The daemon stops; everything it confirmed is on disk."
+                "queue manager broken",
+                reason=error,
+                message="The daemon stopped. Everything that it confirmed is on disk.",
             )
             self._fail()
 

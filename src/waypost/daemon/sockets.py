@@ -43,7 +43,9 @@ def stepping_sockets(address: str, port: int, step: int) -> list[socket.socket]:
         except CannotListen as error:
             if not error.is_taken or each >= port + step * _MAX_STEPS:
                 raise
-    raise CannotListen(f"TCP port {port} of {address or 'this computer'} and those in steps of {step} are in use")
+    raise CannotListen(
+        f"TCP port {port} of {address or 'this computer'} and the following ports in steps of {step} are in use"
+    )
 
 
 def datagram_sockets(address: str, port: int) -> list[socket.socket]:

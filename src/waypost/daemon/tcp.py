@@ -297,7 +297,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def give_way(self) -> None:
         self._all.log.warning(
-            "connection closed", address=self._address, reason="it was idle, and a new connection replaced it"
+            "connection closed",
+            address=self._address,
+            reason="the connection was idle, and a new connection replaced it",
         )
         self._transport.abort()
 

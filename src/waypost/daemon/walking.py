@@ -26,7 +26,7 @@ class Walking:
         now = time.monotonic()
         if self._begun is None:
             self._begun = self._told = now
-            self._log.info("looking at the store", message="The store was not closed cleanly.", pages=total)
+            self._log.info("looking at the store", message="The store was not closed properly.", pages=total)
         elif done == total:
             self._log.info("looked at the store", pages=total, seconds=round(now - self._begun, 1))
         elif now - self._told >= _LINE_SECONDS:

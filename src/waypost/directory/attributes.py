@@ -48,7 +48,7 @@ def _decode_text(data: bytes) -> str:
 
 def _decode_guid(data: bytes) -> bytes:
     if len(data) != _GUID_SIZE:
-        raise ValueError("a GUID has 16 bytes")
+        raise ValueError("a GUID must have 16 bytes")
     return data
 
 

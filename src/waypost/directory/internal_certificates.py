@@ -31,7 +31,7 @@ class InternalCertificate:
     def __post_init__(self) -> None:
         public_key_of(self.certificate, KeyType.CALG_RSA_SIGN)
         if self.user.security_identifier is None:
-            raise InvalidParameter("an internal certificate belongs to a user with a security identifier")
+            raise InvalidParameter("the user of an internal certificate must have a security identifier")
 
     @property
     def security_identifier(self) -> Sid:

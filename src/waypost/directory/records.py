@@ -83,7 +83,8 @@ class Entry:
     def decode(cls, object_type: ObjectType, identifier: bytes, value: bytes) -> "Entry":
         if value and value[0] > VERSION:
             raise StoreTooNew(
-                f"a directory record has format {value[0]}, and this Waypost knows formats up to {VERSION}"
+                f"a directory record has format {value[0]}, but this version of Waypost supports only formats up to "
+                f"{VERSION}"
             )
         kind = OBJECT_TYPES[object_type]
         codecs = codecs_of(kind)

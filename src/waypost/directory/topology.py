@@ -85,7 +85,7 @@ class RoutingLink(DirectoryObject):
 
     def __post_init__(self) -> None:
         if not MIN_ACTUAL_COST <= self.actual_cost <= MAX_ACTUAL_COST:
-            raise InvalidParameter(f"a cost of {self.actual_cost} is outside {MIN_ACTUAL_COST} to {MAX_ACTUAL_COST}")
+            raise InvalidParameter(f"the cost must be {MIN_ACTUAL_COST} to {MAX_ACTUAL_COST}, not {self.actual_cost}")
         _check_reference(self.site1_reference, self.site1_identifier)
         _check_reference(self.site2_reference, self.site2_identifier)
         for gate in self.site_gate_collection:
@@ -126,7 +126,7 @@ class User(DirectoryObject):
     def __post_init__(self) -> None:
         digests, certificates = self.certificate_digest_list, self.certificates
         if digests and certificates.certificates and digests != _digests_of(certificates):
-            raise InvalidParameter("the digests are not those of the certificates, in their order")
+            raise InvalidParameter("the digests do not match the certificates")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ from waypost.store.lmdb import LmdbStore
 from waypost.store.port import Room
 from waypost.store.progress import Progress, unheard
 
-_INTERRUPTED: Final = "the queue manager was interrupted in the middle of its work; close it and open it again"
+_INTERRUPTED: Final = "the queue manager was interrupted during an operation; close it and open it again"
 # A check of the timers costs a tenth of a send, and messages expire by whole seconds.
 _TICK_SECONDS: Final = 0.1
 # Longest time that a batch waits for another one, and most operations in it.
@@ -57,8 +57,8 @@ _LEAVE_SECONDS: Final = 0.01
 _LEAVE_OPERATIONS: Final = 1000
 _CLOSED: Final = "the queue manager is closed"
 _OPEN_OUTCOME: Final = (
-    "; the operation is kept in memory and stored when the disk works again, unless the process ends before, "
-    "so check whether it was done before you repeat it"
+    "; the operation is kept in memory, and is stored if the disk works again before the process ends; check its "
+    "effect before you repeat it"
 )
 
 R = TypeVar("R")
@@ -479,7 +479,7 @@ def _started(store: LmdbStore, settings: Settings, path: str | Path) -> tuple[No
         return Node(store, settings, new_guid, _now()), restored
     except StoreDamaged as error:
         raise StoreDamaged(
-            f"cannot open {path}: {error}; `waypost store salvage` copies all whole records to a new folder"
+            f"cannot open {path}: {error}; `waypost store salvage` copies all intact records to a new folder"
         ) from error
 
 

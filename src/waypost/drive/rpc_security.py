@@ -95,7 +95,7 @@ class Context:
 
     def step(self, token: bytes | None) -> bytes | None:
         if self._is_complete:
-            raise SecurityContextFailed("the authentication is over, but another token came")
+            raise SecurityContextFailed("the authentication is complete, but another token arrived")
         with self._guarded():
             answer = self._proxy.step(token)
             if self._proxy.complete:
@@ -107,7 +107,7 @@ class Context:
         self._proxy.query_message_sizes()
         self._principal = self._proxy.client_principal
         if self._proxy.usage == "accept" and not self._principal:
-            raise SecurityContextFailed("the authentication is over, but does not name the user")
+            raise SecurityContextFailed("the authentication is complete, but does not name the user")
         self._is_complete = True
 
     def signature_size(self, level: AuthLevel) -> int:

@@ -88,7 +88,7 @@ class Threads:
     def _check_process(self) -> None:
         if self._process != os.getpid():
             raise ServiceNotAvailable(
-                f"the queue manager belongs to process {self._process}, which forked this one; open another folder here"
+                f"the queue manager belongs to the parent process {self._process}; open another folder in this process"
             )
 
     def _start(self, operation: Operation[object]) -> Answer:

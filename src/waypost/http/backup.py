@@ -26,8 +26,7 @@ _log: Final = logging.getLogger("waypost.http")
 async def _backup(service: Service, _asked: Nothing, _request: Request) -> "_Answer":
     """Stream a backup of all durable state, for `waypost store restore`.
 
-    Only one backup runs at a time; a second one is refused with 409. A stream that breaks off lacks its end, and
-    `waypost store restore` refuses it.
+    Only one backup can run at a time. A second request gets 409. `waypost store restore` refuses an incomplete stream.
     """
     loop = asyncio.get_running_loop()
     source = await loop.run_in_executor(None, BackupSource, service.path, service.settings.backup)

@@ -78,9 +78,9 @@ def check_certificate(path: str, now: float) -> Check:
     try:
         first = x509.load_pem_x509_certificates(Path(path).read_bytes())[0]
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is not a certificate in PEM"
+        reason = getattr(error, "strerror", None) or "the file is not a certificate in PEM"
         sentence = f"cannot read the file of http.tls_cert, {path}: {reason}"
-        return Check("certificate", False, sentence, "put the certificate back, or change http.tls_cert")
+        return Check("certificate", False, sentence, "restore the certificate file, or change http.tls_cert")
     end = first.not_valid_after_utc
     days = int((end.timestamp() - now) // 86_400)
     hint = f"put a new certificate into {path} and its key into http.tls_key, and start the daemon again"
@@ -96,7 +96,11 @@ async def _name(service: Service) -> Check:
     identity = service.node.manager.identity
     name = identity.qualified_computer_name
     if _is_loopback(identity.addresses):
-        return Check("name", True, f"only this computer can reach this queue manager, so others need not find {name}")
+        return Check(
+            "name",
+            True,
+            f"only this computer can reach this queue manager, so other computers do not need the name {name}",
+        )
     found: set[str] = set()
     with suppress(OSError, UnicodeError):
         async with asyncio.timeout(_RESOLVE_SECONDS):
@@ -104,14 +108,17 @@ async def _name(service: Service) -> Check:
         found = {str(info[4][0]) for info in infos}
     if not found:
         hint = f"add {name} to DNS or to the hosts files of other computers, or use DIRECT=TCP: names there"
-        return Check("name", False, f"{name} has no address, so others cannot find this computer by name", hint)
+        return Check(
+            "name", False, f"{name} has no address, so other computers cannot find this computer by name", hint
+        )
     ours = identity.addresses
     if ours and not found & ours:
         sentence = f"{name} resolves to {', '.join(sorted(found))}, not to the address {', '.join(sorted(ours))}"
         return Check("name", False, sentence, "correct DNS, or bind the queue manager to the address of its name")
     if len(identity.computer_name) > _SHORT_NAME:
         hint = f"set a name of at most {_SHORT_NAME} characters with --name, if Windows hosts send messages here"
-        return Check("name", False, f"{identity.computer_name} is longer than the names of Windows computers", hint)
+        sentence = f"{identity.computer_name} is longer than Windows allows ({_SHORT_NAME} characters)"
+        return Check("name", False, sentence, hint)
     return Check("name", True, f"{name} resolves to {', '.join(sorted(found))}")
 
 
@@ -121,13 +128,16 @@ def _turns(watch: LoopWatch | None) -> Iterator[Check]:
         return
     longest = watch.longest(_TURNS_SECONDS, time.time())
     if longest is None or longest.seconds <= LONG_TURN_SECONDS:
-        yield Check("loop", True, "nothing held up the daemon for more than 0.1 s in the last 10 minutes")
+        yield Check("loop", True, "the daemon was never busy for more than 0.1 s in the last 10 minutes")
         return
     sentence = (
-        f"the daemon was held up for {longest.seconds:.2f} s by {longest.what}, the longest time in the last 10 minutes"
+        f"the daemon was busy with {longest.what} for {longest.seconds:.2f} s, the longest time in the last 10 minutes"
     )
     if longest.work_seconds < longest.seconds / 2:
-        sentence += f"; {longest.work_seconds:.2f} s of that was work, the rest a wait for the disk or the processor"
+        sentence += (
+            f"; {longest.work_seconds:.2f} s of this was working time, the rest was waiting for the disk or the "
+            "processor"
+        )
     total = watch.slow.total()
     sentence += f"; {total} turns took more than 0.1 s since the start"
     if longest.work_seconds < _HELD_UP_SECONDS:
@@ -157,7 +167,7 @@ def _network_checks(
     service: Service, network: Network, overdue: list[Overdue], stuck: list[OutgoingQueue]
 ) -> Iterator[Check]:
     addresses = service.node.manager.identity.addresses
-    sentence = f"this queue manager is at {', '.join(sorted(addresses))}"
+    sentence = f"this queue manager has the addresses {', '.join(sorted(addresses))}"
     if _is_loopback(addresses):
         sentence = "only this computer can reach this queue manager; --bind ADDRESS opens it to a network"
     yield Check("addresses", True, sentence)
@@ -183,19 +193,23 @@ def _acknowledgments(service: Service) -> Check:
     assert network is not None
     turned_away = list(network.ack_judging.turned_away)[::-1]
     if not kept and not turned_away:
-        return Check("acknowledgments", True, "every acknowledgment was accepted or refused; none is kept")
+        return Check("acknowledgments", True, "no acknowledgments from unknown addresses are kept")
     sentences = []
     if kept:
         count = "1 acknowledgment is" if len(kept) == 1 else f"{len(kept)} acknowledgments are"
         senders = list(dict.fromkeys(ack.bringer for ack in kept))
-        sentences.append(f"{count} kept, because they came from unknown addresses of {_bringers(senders)}")
+        sentences.append(f"{count} kept, because they came from unknown addresses: {_bringers(senders)}")
     if turned_away:
         sentences.append(
-            f"no room was left for those of {_bringers(turned_away)}, so other messages of these hosts wait"
+            "acknowledgments were refused because too many are kept, so other messages of these hosts wait: "
+            f"{_bringers(turned_away)}"
         )
     bringer = turned_away[0] if turned_away else next(iter(kept)).bringer
     command = f"waypost sequence admit {guid_text(bringer.guid)} {bringer.address}"
-    hint = f"if the queue manager is really there: {command}; if not, a stranger sent them, and they do no harm"
+    hint = (
+        f"if the address belongs to the queue manager, run: {command}; otherwise another host sent them, and you can "
+        "ignore them"
+    )
     return Check("acknowledgments", False, "; ".join(sentences), hint)
 
 
@@ -214,10 +228,17 @@ def check_sources(positions: PositionEvents) -> Check:
         if positions.quota != UNLIMITED and not sources.fits(source, quota, int(quota * _NEARLY * sources.share))
     ]
     if not full:
-        return Check("sources", True, "no address uses its whole share of the quota for messages")
+        return Check("sources", True, "no address uses its full share of the machine quota")
     told = ", ".join(f"{source} ({sources.bytes_of(source) >> 10} KB)" for source in full[-_SHOWN:])
-    sentence = f"messages from {told} use {sources.share:.0%} of the machine quota, so more of them are refused"
-    return Check("sources", False, sentence, "receive or purge them, or change quotas.source_share or machine_kb")
+    sentence = (
+        f"messages from {told} use {sources.share:.0%} of the machine quota, so further messages from there are refused"
+    )
+    return Check(
+        "sources",
+        False,
+        sentence,
+        "receive or purge these messages, or change quotas.source_share or quotas.machine_kb",
+    )
 
 
 def _rpc(service: Service) -> Iterator[Check]:
@@ -233,16 +254,19 @@ def _rpc(service: Service) -> Iterator[Check]:
 
 def _access(access: RpcAccess, level: AuthLevel) -> Check:
     if access.is_loopback_only:
-        sentence = "only programs on this computer may read over RPC; rpc.users_file or rpc.kerberos opens it to others"
+        sentence = (
+            "only programs on this computer may read over RPC; to allow other computers, set rpc.users_file or "
+            "rpc.kerberos"
+        )
     elif level is AuthLevel.NONE:
         sentence = (
-            "every host that reaches the ports may read over RPC without authentication, with the rights of Everyone"
+            "every host that can connect to the RPC ports may read without authentication, with the rights of Everyone"
         )
     elif not _has_users(access) and not access.has_kerberos_key():
-        sentence = "remote readers must authenticate, and nobody can: RPC has neither users nor a key for Kerberos"
-        return Check("rpc", False, sentence, "add users to the file of rpc.users_file, or give Kerberos a keytab")
+        sentence = "remote readers must authenticate, but RPC has neither users nor a Kerberos key"
+        return Check("rpc", False, sentence, "add users to the file in rpc.users_file, or configure a Kerberos keytab")
     else:
-        sentence = f"remote readers must authenticate, and protect calls at the level {level.name.lower()} or better"
+        sentence = f"remote readers must authenticate, with the protection level {level.name.lower()} or higher"
     return Check("rpc", True, sentence)
 
 
@@ -255,8 +279,8 @@ def _has_users(access: RpcAccess) -> bool:
 
 def _kerberos(access: RpcAccess) -> Check:
     if access.has_kerberos_key():
-        return Check("kerberos", True, "this computer has a key for Kerberos")
-    sentence = "rpc.kerberos is true, but this computer has no usable key for Kerberos"
+        return Check("kerberos", True, "this computer has a Kerberos key")
+    sentence = "rpc.kerberos is true, but this computer has no usable Kerberos key"
     return Check("kerberos", False, sentence, "put host/NAME@REALM into a keytab, and name the file in KRB5_KTNAME")
 
 
@@ -267,7 +291,7 @@ def check_users(access: RpcAccess) -> Check:
         count = access.count_users()
         mode = stat.S_IMODE(os.stat(path).st_mode)
     except (InvalidParameter, OSError) as error:
-        return Check("users", False, str(error), "correct the file of rpc.users_file; until then NTLM logons fail")
+        return Check("users", False, str(error), "correct the file in rpc.users_file; until then, NTLM logons fail")
     if mode & OTHERS:
         sentence = f"every user of this computer can open {path}, which contains passwords (mode {mode:04o})"
         return Check("users", False, sentence, f"chmod o-rwx {path}")
@@ -300,7 +324,7 @@ def _unverified(service: Service) -> Check:
         sentence = "signed and encrypted messages are delivered unchanged, not verified (security.unverified)"
         return Check("unverified", True, sentence)
     if not refused.count:
-        return Check("unverified", True, "no message was refused for a signature or for encryption")
+        return Check("unverified", True, "no message was refused because it was signed or encrypted")
     sources = sorted(refused.by_guid.items(), key=lambda each: -each[1].count)
     shown = [f"{source.count} of {guid_text(guid)} at {source.peer}" for guid, source in sources[:_SHOWN]]
     rest = refused.count - sum(source.count for _, source in sources[:_SHOWN])
@@ -310,7 +334,7 @@ def _unverified(service: Service) -> Check:
     count = f"{refused.count} signed or encrypted {'message was' if few else 'messages were'}"
     hint = (
         'security.unverified = "deliver" delivers them without verification, except to queues that require '
-        "authentication or encryption; or send without signature and encryption from these hosts"
+        "authentication or encryption; or send from these hosts without signatures and encryption"
     )
     return Check("unverified", False, f"{count} refused since the start: {', '.join(shown)}", hint)
 
@@ -318,7 +342,7 @@ def _unverified(service: Service) -> Check:
 def _acks(overdue: list[Overdue]) -> Check:
     """Check for acknowledgments of transactional messages that their senders do not fetch."""
     if not overdue:
-        sentence = "no acknowledgment waits for a host without contact for 7 days"
+        sentence = "no acknowledgment waits for a host that was not in contact for 7 days"
         return Check("waiting acknowledgments", True, sentence)
     count = sum(each.count for each in overdue)
     days = max(each.seconds for each in overdue) // 86_400
@@ -326,8 +350,8 @@ def _acks(overdue: list[Overdue]) -> Check:
     waits = "1 acknowledgment waits" if count == 1 else f"{count} acknowledgments wait"
     sentence = f"{waits} for hosts without contact for up to {days} days: {names}"
     hint = (
-        "bring the hosts back; for a host that has moved, admit its old and its new address: waypost sequence admit "
-        "GUID ADDRESS; or delete the acknowledgments: waypost queue purge NAME --outgoing"
+        "start these hosts again. If a host has a new address, admit the old and the new address: waypost sequence "
+        "admit GUID ADDRESS. To delete the acknowledgments: waypost queue purge NAME --outgoing"
     )
     return Check("waiting acknowledgments", False, sentence, hint)
 
@@ -335,16 +359,23 @@ def _acks(overdue: list[Overdue]) -> Check:
 def _strangers(network: Network) -> Check:
     """Check the work that messages of others caused for their acknowledgments, since the start."""
     counts = network.statistics
-    sentence = f"{counts.dials_for_strangers} connections were tried for acknowledgments that other hosts ask for"
+    sentence = (
+        f"the daemon tried {counts.dials_for_strangers} connections for acknowledgments that other hosts requested"
+    )
     if counts.messages_refused_for_acks:
-        sentence += f"; {counts.messages_refused_for_acks} messages of senders that do not fetch them were refused"
+        sentence += (
+            f"; {counts.messages_refused_for_acks} messages were refused because their senders do not accept "
+            "acknowledgments"
+        )
     if not counts.acks_refused:
         return Check("strangers", True, sentence)
-    sentence += f"; {counts.acks_refused} acknowledgments were not sent, the last was {network.admin_acks.last_refusal}"
+    sentence += (
+        f"; {counts.acks_refused} acknowledgments were not sent, the last one was {network.admin_acks.last_refusal}"
+    )
     if counts.acks_refused == network.admin_acks.not_allowed:
         return Check("strangers", True, sentence)
     return Check(
-        "strangers", False, sentence, "check the hosts that the sender names, or exclude them with transfer.ack_hosts"
+        "strangers", False, sentence, "check the hosts that the messages name, or exclude them with transfer.ack_hosts"
     )
 
 
@@ -352,14 +383,14 @@ def _loops(network: Network) -> Check:
     loops = list(network.loops.since(time.time() - _LOOP_SECONDS))
     if not loops:
         return Check("routes", True, "no message came back to this queue manager in the last hour")
-    sentence = f"messages come back through the routes of other hosts: {'; '.join(map(str, loops[:_SHOWN]))}"
+    sentence = f"messages come back because of wrong routes on other hosts: {'; '.join(map(str, loops[:_SHOWN]))}"
     return Check("routes", False, sentence, "correct the route to the destination on the host that sends them back")
 
 
 async def _port(listener: Listener) -> Check:
     where = f"{listener.address}:{listener.port}"
     if listener.name == "ping":
-        return Check(f"port {listener.name}", True, f"{where} is a UDP port, which this check cannot try")
+        return Check(f"port {listener.name}", True, f"{where} is a UDP port, which this check does not cover")
     address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listener.address, listener.address)
     try:
         async with asyncio.timeout(_CONNECT_SECONDS):

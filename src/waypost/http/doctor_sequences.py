@@ -42,12 +42,13 @@ def _forgotten(node: Node) -> Iterator[Check]:
         queue, source = node.manager.collection.by_number[each.key[1]], guid_text(each.key[0][: len(NULL_GUID)])
         ends = "1 ended sequence was" if each.count == 1 else f"{each.count} ended sequences were"
         sentence = (
-            f"{ends} forgotten of {source} for {queue}, the last one of {at(each.time_stamp)}: copies of their "
-            f"messages from {each.address or 'a host that has sent nothing since the last upgrade'} would be accepted"
+            f"{ends} dropped for the source {source} and {queue}, the last one from {at(each.time_stamp)}: copies of "
+            f"their messages from {each.address or 'a host that has sent nothing since the last upgrade'} would be "
+            "accepted"
         )
         hint = f"`waypost sequence reset --source {source}` starts its sequences again"
         if each.address:
-            hint = f"if the source has left this address, run `waypost sequence reset --address {each.address}`"
+            hint = f"if the source no longer uses this address, run `waypost sequence reset --address {each.address}`"
         yield Check("ended sequences", False, sentence, hint)
 
 
@@ -55,8 +56,8 @@ def _many(node: Node) -> Iterator[Check]:
     addresses, is_whole = node.sequences.incoming.addresses(MAX_SEQUENCES_LOOKED_AT)
     single = {address: record.single for address, record in addresses.items() if record.single >= _MANY_SINGLE}
     for address in sorted(single, key=lambda each: -single[each])[:_SHOWN]:
-        sentence = f"{address} has sent one message each in the names of {single[address]} sources; all are stored"
-        hint = f"if they are invented, block the address and run `waypost sequence reset --address {address}`"
+        sentence = f"{address} has sent one message for each of {single[address]} sources; all of them are stored"
+        hint = f"if these sources do not exist, block the address and run `waypost sequence reset --address {address}`"
         yield Check("sources", False, sentence, hint)
     if not single and not is_whole:
         yield Check("sources", True, f"only the first {MAX_SEQUENCES_LOOKED_AT} addresses with sequences were checked")
@@ -66,8 +67,8 @@ def _clock(node: Node, now: Now) -> Iterator[Check]:
     behind = node.sequences.seconds_behind(now)
     if behind > _CLOCK_TOLERANCE:
         sentence = (
-            f"the clock is {span(behind)} behind the latest record of the store, so transfer.max_sequence_ahead_s does "
-            "not apply to new sequences"
+            f"the clock is {span(behind)} behind the latest record of the store, so the limit "
+            "transfer.max_sequence_ahead_s is not applied to new sequences"
         )
         yield Check("sequence clock", False, sentence, "set the clock of this computer")
     ahead = [each for each in node.sequences.ahead_of_clock(now) if each[1] > MAX_TIME_STAMP_AHEAD_SECONDS]
@@ -78,7 +79,7 @@ def _clock(node: Node, now: Now) -> Iterator[Check]:
     if len(ahead) > 1:
         sentence += f", and {len(ahead) - 1} more outgoing queues are ahead"
     hint = (
-        "destinations refuse sequences further ahead than their transfer.max_sequence_ahead_s: set the clock, and "
-        f"begin the sequence again with `waypost sequence reset '{queue}'`"
+        "destinations refuse sequences that are ahead by more than their transfer.max_sequence_ahead_s; set the "
+        "clock, and start the sequence again with `waypost sequence reset '{queue}'`"
     )
     yield Check("sequence clock", False, sentence, hint)

@@ -35,9 +35,9 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 async def _events(service: Service, asked: Events, request: Request) -> "_Stream":
-    """Follow a queue: events for messages from now on, or after the event `since`; `start` begins with the first."""
+    """Follow a queue: send an event for each new message. `since` is an event to continue after, or `start`."""
     if service.streams >= service.settings.max_streams:
-        raise LimitReached(f"{service.streams} clients follow queues, which is the maximum")
+        raise LimitReached(f"the limit of {service.streams} clients that follow queues is reached")
     with service.remote.explaining(asked.name):
         follower = service.shell.look(
             Follower, service.node, replace(asked, since=request.header(b"last-event-id") or asked.since)

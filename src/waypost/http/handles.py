@@ -32,7 +32,7 @@ from waypost.limits import MAX_HTTP_LEASE_SECONDS
 
 async def open_queue(service: Service, operation: OpenQueue) -> Handle:
     if not operation.exclusive:
-        raise InvalidParameter("exclusive must be true: other reads need no handle")
+        raise InvalidParameter("exclusive must be true: only exclusive reads use a handle")
     service.handles.check_room()
     seconds = service.settings.handle_s
     place = service.remote.find(operation.queue)
@@ -126,7 +126,7 @@ async def abort_transaction(service: Service, operation: AbortTransaction) -> No
 
 
 async def _commit_transactions(service: Service, asked: Receipts, _request: Request) -> Outcomes:
-    """Commit several transactions, each by itself."""
+    """Commit several transactions, independently of each other."""
     if len(asked.ids) > service.settings.max_batch:
         raise InvalidParameter(f"a request may commit at most {service.settings.max_batch} transactions")
     return Outcomes(*await service.transactions.acknowledge(asked.ids))

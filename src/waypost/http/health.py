@@ -25,10 +25,10 @@ async def _live(_service: Service, _asked: Nothing, _request: Request) -> Respon
 
 
 async def _ready(service: Service, asked: Ready, _request: Request) -> Response:
-    """Check that the queue manager works. 503 with the reason if it does not, such as a failing disk.
+    """Check that the queue manager works. Otherwise the status is 503 with the reason, such as a failing disk.
 
-    While the disk or the quota has no room for new messages, the queue manager is still ready for receives, which make
-    room: the status is `limited` with the reason. With `use=send` the answer is then 503.
+    If the disk is full or the quota is reached, the queue manager is still ready for receives, which free space. Then
+    the answer has the status `limited` and the reason. With `use=send`, the answer is 503.
     """
     reason = _trouble(service)
     if reason is None:

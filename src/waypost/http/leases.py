@@ -48,7 +48,7 @@ class Leases(Generic[T]):
         """Raises LimitReached if no more may be opened."""
         if len(self._leases) >= self._max_count:
             raise LimitReached(
-                f"{self._max_count} {self._what} are open, which is the maximum; close some, or wait until they expire"
+                f"the limit of {self._max_count} open {self._what} is reached; close some, or wait until they expire"
             )
 
     def add(self, value: T, seconds: float, key: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""/metrics: numbers for Prometheus, read from the queue manager at each request, so that messages have no extra cost.
+"""/metrics: metrics for Prometheus, read from the queue manager at each request, so that messages have no extra cost.
 
 docs/metrics.md lists the names, which stay, and is made of what /metrics gives. Of many queues only the oldest are
 shown one by one.
@@ -50,38 +50,48 @@ _GAUGES: Final = frozenset({"sessions", "sessions_open"})
 
 # Numbers of transfer since the start.
 _TRANSFER: Final = {
-    "sessions": "Connections with other queue managers now.",
-    "sessions_open": "Sessions now over which messages can flow.",
+    "sessions": "Current connections with other queue managers.",
+    "sessions_open": "Current sessions that are open for messages.",
     "connections_accepted": "Connections accepted from other queue managers.",
-    "connections_refused": "Connections from other queue managers that were closed at once.",
+    "connections_refused": "Connections from other queue managers that were refused.",
     "connections_failed": "Connections to other queue managers that failed.",
     "handshakes_refused": "Sessions that ended during their handshake.",
     "packets_malformed": "Packets that could not be decoded.",
-    "protocol_errors": "Packets that the protocol does not allow in the state of the session.",
+    "protocol_errors": "Packets that the protocol does not allow in the current state of the session.",
     "messages_sent": "Messages sent, including those sent again.",
     "messages_received": "Messages received, including those received again.",
     "bytes_sent": "Bytes sent.",
     "bytes_received": "Bytes received.",
     "session_acks_sent": "Session acknowledgments sent.",
     "session_acks_received": "Session acknowledgments received.",
-    "order_acks_sent": "Acknowledgments sent that transactional messages arrived in order.",
-    "order_acks_received": "Acknowledgments received that transactional messages arrived in order.",
-    "final_acks_sent": "Acknowledgments sent that transactional messages were received, or were not.",
-    "final_acks_received": "Acknowledgments received that transactional messages were received, or were not.",
-    "transactional_acks_refused": "Acknowledgments refused: for messages never sent, or not from the destination.",
-    "transactional_acks_unmatched": "Acknowledgments of messages that do not wait here: late, repeated or forged.",
+    "order_acks_sent": "Order acknowledgments sent: transactional messages arrived in order.",
+    "order_acks_received": "Order acknowledgments received: transactional messages arrived in order.",
+    "final_acks_sent": "Final acknowledgments sent: transactional messages were received, or were not received.",
+    "final_acks_received": (
+        "Final acknowledgments received: transactional messages were received, or were not received."
+    ),
+    "transactional_acks_refused": (
+        "Acknowledgments refused because the message was never sent, or because they are not from the destination."
+    ),
+    "transactional_acks_unmatched": "Acknowledgments of messages that are not waiting: late, repeated or forged.",
     "duplicates_discarded": "Messages discarded because they had arrived before.",
     "messages_rejected": "Messages that no queue of this computer accepted.",
     "messages_unverified": "Rejected messages that were signed or encrypted (security.unverified).",
-    "messages_refused_for_acks": "Transactional messages left with their sender: too many acknowledgments wait for it.",
-    "sequences_refused": "Transactional messages left with their sender: their sequence was not accepted.",
-    "sequence_ends_forgotten": "Ended sequences forgotten although an address could begin them again.",
+    "messages_refused_for_acks": (
+        "Transactional messages refused for now, because too many acknowledgments wait for the sender."
+    ),
+    "sequences_refused": "Transactional messages refused for now, because their sequence was not accepted.",
+    "sequence_ends_forgotten": (
+        "Records of ended sequences that were dropped although an address could still repeat the sequence."
+    ),
     "messages_resent": "Messages sent again because no acknowledgment came.",
     "messages_forwarded": "Messages forwarded to another computer.",
-    "messages_returned": "Messages of this computer that a wrong route brought back.",
+    "messages_returned": "Messages of this computer that came back because of a wrong route.",
     "pings_received": "Pings received.",
-    "dials_for_strangers": "Connections tried because messages of other hosts asked for acknowledgments.",
-    "acks_refused": "Administration acknowledgments not sent, because of transfer.ack_hosts or a limit.",
+    "dials_for_strangers": "Connection attempts for acknowledgments that messages of other hosts requested.",
+    "acks_refused": (
+        "Acknowledgments to administration queues that were not sent, because of transfer.ack_hosts or a limit."
+    ),
 }
 
 # Numbers of RPC without labels.
@@ -90,7 +100,7 @@ _RPC_COUNTERS: Final = {
     "binds_refused": "Connections refused at their first packet.",
     "authentication_failures": "Wrong passwords, tickets and signatures of remote readers.",
     "messages_given_out": "Messages locked for remote readers.",
-    "rundowns": "Handles that were open when their reader was lost.",
+    "rundowns": "Handles that were still open when the connection of their reader was lost.",
 }
 
 
@@ -153,10 +163,12 @@ class _Live(Collector):
         yield from self._loop()
         local, outgoing = self.queues
         yield _gauge("waypost_queues", "Queues of this computer.", local)
-        yield _gauge("waypost_outgoing_queues", "Outgoing queues: messages for other computers.", outgoing)
+        yield _gauge("waypost_outgoing_queues", "Outgoing queues, which hold messages for other computers.", outgoing)
         omitted = max(local - MAX_METRICS_QUEUES, 0) + max(outgoing - MAX_METRICS_QUEUES, 0)
         yield _gauge(
-            "waypost_queues_omitted", "Queues not shown one by one: only the 1000 oldest of each kind are.", omitted
+            "waypost_queues_omitted",
+            "Queues that are not listed one by one. Only the 1000 oldest queues of each kind are listed.",
+            omitted,
         )
         yield from self._transfer()
         yield from self._rpc()
@@ -171,32 +183,42 @@ class _Live(Collector):
     def _manager(self) -> Iterator[Metric]:
         service, driver = self._service, self._service.shell.driver
         yield _gauge("waypost_start_time_seconds", "Start of the daemon, in Unix time.", service.started)
-        yield _gauge("waypost_bytes", "Bytes of all messages, as quotas count them.", service.node.manager.total_bytes)
+        yield _gauge("waypost_bytes", "Bytes of all messages, as counted by quotas.", service.node.manager.total_bytes)
         yield _gauge("waypost_store_bytes", "Size of the store file.", _store_size(service))
         is_well = driver.node.kernel.trouble is None and not driver.is_broken
-        yield _gauge("waypost_store_ok", "1 if the store can write, 0 if not, as on a failing disk.", int(is_well))
+        yield _gauge(
+            "waypost_store_ok",
+            "1 if the store can write, 0 if it cannot write, for example because the disk fails.",
+            int(is_well),
+        )
         room = driver.node.kernel.room
         yield _gauge(
-            "waypost_store_room_bytes", "Bytes of disk left for new messages, beyond the reserve.", max(room.free, 0)
+            "waypost_store_room_bytes", "Free disk space for new messages, without the reserve.", max(room.free, 0)
         )
-        yield _gauge("waypost_store_reserve_bytes", "Bytes of disk kept for receiving messages.", room.reserve)
+        yield _gauge(
+            "waypost_store_reserve_bytes",
+            "Reserved disk space, which allows receiving messages when the disk is nearly full.",
+            room.reserve,
+        )
         is_low = int(room.is_low)
         yield _gauge("waypost_store_low", "1 if new messages are refused because the disk is nearly full.", is_low)
         quota = driver.node.manager.positions.quota
         yield _gauge(
             "waypost_quota_bytes",
-            "Machine quota in bytes; +Inf without a quota.",
+            "Machine quota in bytes, or +Inf without a quota.",
             inf if quota == UNLIMITED else quota * KILOBYTE,
         )
-        yield _gauge("waypost_unwritten_batches", "Batches on their way to disk.", driver.unwritten)
+        yield _gauge("waypost_unwritten_batches", "Batches of changes that are not on disk yet.", driver.unwritten)
         damaged = service.node.damaged
         yield _gauge(
             "waypost_damaged_messages",
-            "Damaged messages that were set aside, until an operator forgets them.",
+            "Damaged messages that were set aside and not yet deleted by an operator.",
             len(damaged),
         )
         yield _counter(
-            "waypost_messages_damaged", "Messages found damaged on disk since the start.", damaged.since_start
+            "waypost_messages_damaged",
+            "Messages found damaged on disk since the start of the daemon.",
+            damaged.since_start,
         )
 
     def _loop(self) -> Iterator[Metric]:
@@ -206,18 +228,18 @@ class _Live(Collector):
         within = [(str(bound), watch.count - over) for bound, over in zip(BOUNDS, watch.over, strict=True)]
         yield HistogramMetricFamily(
             "waypost_loop_turn_seconds",
-            "Time that one turn of the event loop took; every client waits for the turn under way.",
+            "Duration of one turn of the event loop. All clients wait during a turn.",
             buckets=[*within, ("+Inf", watch.count)],
             sum_value=watch.seconds,
         )
         longest = watch.longest(_LONGEST_SECONDS, time.time())
-        text = "Longest turn of the event loop in the last minute; 0 if all were shorter than 10 ms."
+        text = "Longest turn of the event loop in the last minute, or 0 if all turns were shorter than 10 ms."
         yield _gauge("waypost_loop_longest_turn_seconds", text, 0.0 if longest is None else longest.seconds)
-        text = "Part of the longest turn that was work; the rest was waiting for the disk or the processor."
+        text = "Working time in the longest turn. The rest was waiting for the disk or the processor."
         yield _gauge("waypost_loop_longest_turn_work_seconds", text, 0.0 if longest is None else longest.work_seconds)
         slow = CounterMetricFamily(
             "waypost_loop_slow_turns",
-            "Turns of the event loop longer than 0.1 s, by the label `what`: their main work.",
+            "Turns of the event loop longer than 0.1 s. The label `what` is the main work of the turn.",
             labels=("what",),
         )
         for what, count in watch.slow.items():
@@ -233,7 +255,8 @@ class _Live(Collector):
             yield make(f"waypost_transfer_{name}", text, getattr(statistics, name))
         yield _gauge(
             "waypost_transfer_transactional_acks_kept",
-            "Acknowledgments from an unknown address that wait for an operator; `waypost doctor` names them.",
+            "Acknowledgments from unknown addresses that an operator must admit or ignore. `waypost doctor` lists "
+            "them.",
             len(self._service.node.kept_acks),
         )
         yield from self._acks()
@@ -242,12 +265,14 @@ class _Live(Collector):
         network = self._service.node.network
         if network is not None:
             refused = CounterMetricFamily(
-                "waypost_messages_refused", "Messages refused on arrival, by the label `reason`.", labels=("reason",)
+                "waypost_messages_refused",
+                "Messages refused on arrival. The label `reason` gives the reason.",
+                labels=("reason",),
             )
             for reason in Reason:
                 refused.add_metric((reason.value,), network.refusals.counts[reason])
             yield refused
-            text = "Acknowledgments that wait for hosts not seen for 7 days."
+            text = "Acknowledgments that wait for hosts without contact for 7 days."
             yield _gauge("waypost_overdue_acknowledgments", text, self.overdue)
 
     def _rpc(self) -> Iterator[Metric]:
@@ -258,19 +283,19 @@ class _Live(Collector):
         yield _gauge("waypost_rpc_connections", "Connections of remote readers.", counts.connections)
         yield _gauge(
             "waypost_rpc_open_calls",
-            "Calls of remote readers not answered yet; most wait for a message.",
+            "Unanswered calls of remote readers. Most of them wait for a message.",
             counts.open_calls,
         )
         yield _gauge(
             "waypost_rpc_messages_locked",
-            "Messages locked for a remote reader that has neither taken nor returned them.",
+            "Messages locked for a remote reader that has neither received nor returned them yet.",
             remote.locked_messages,
         )
         for name, text in _RPC_COUNTERS.items():
             yield _counter(f"waypost_rpc_{name}", text, getattr(counts, name))
         calls = CounterMetricFamily(
             "waypost_rpc_calls",
-            "Calls ended, by the labels `interface`, `method` and `result`.",
+            "Finished calls, by the labels `interface`, `method` and `result`.",
             labels=("interface", "method", "result"),
         )
         for (interface, method, result), count in counts.calls.items():
@@ -292,7 +317,7 @@ class _Live(Collector):
             "waypost_http_transactions_expired", "Transactions and leases aborted because they timed out.", expired
         )
         yield _gauge("waypost_http_cursors", "Open cursors of HTTP clients.", len(service.cursors))
-        yield _gauge("waypost_http_handles", "Exclusive opens of HTTP clients.", len(service.handles))
+        yield _gauge("waypost_http_handles", "Queues that HTTP clients have open exclusively.", len(service.handles))
         yield _gauge("waypost_http_streams", "HTTP clients that follow a queue.", service.streams)
 
 

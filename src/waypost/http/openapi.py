@@ -29,16 +29,16 @@ _TOKEN: Final = "token"
 _STATUSES: Final = {
     400: "The request is invalid.",
     401: "The token is missing or wrong.",
-    403: "A page of another site sent the request, or another computer denies access to its queue.",
+    403: "The request came from a page of another site, or another computer denies access to its queue.",
     404: "The queue, message, cursor or handle does not exist.",
-    409: "The operation conflicts with the present state.",
+    409: "The operation conflicts with the current state.",
     413: "The request is too large.",
     415: "The body is neither JSON nor MessagePack.",
-    421: "The name in Host is not a name of this server.",
-    500: "The disk failed during a write, or the server has a defect.",
+    421: "The Host header does not name this server.",
+    500: "The disk failed during a write, or the server has a bug.",
     502: "The computer of the queue is unreachable, or the connection to it was lost.",
-    503: "The queue manager is stopping, or a limit of open objects is reached.",
-    507: "The disk or a quota has no room.",
+    503: "The queue manager is stopping, or the limit of open objects is reached.",
+    507: "The disk is full, or a quota is reached.",
 }
 # Operations without a name that could be missing or in use.
 _NAMELESS: Final = frozenset(

@@ -36,16 +36,19 @@ _HINTS: Final[dict[type[WaypostError], str]] = {
     errors.QueueNotFound: "GET /api/queues lists the queues, and POST /api/queues creates one",
     errors.QueueExists: "PATCH /api/queues/NAME changes its properties",
     errors.TransactionSequence: "POST /api/transactions begins a new transaction",
-    errors.InvalidHandle: "handles and cursors close when they are not used for their lease; open it again",
+    errors.InvalidHandle: "handles and cursors close after some time without use; open it again",
     errors.SharingViolation: "wait until the other reader has closed the queue",
+    errors.ClaimTaken: "only one start of one query reads a claim; GET /api/bulk/claims lists the claims",
     errors.UnsupportedFormatName: "name a queue like orders, or DIRECT=OS:host\\private$\\orders on another computer",
     errors.LimitReached: "close or delete objects that you do not need, or wait until they expire",
     errors.InsufficientResources: "receive or purge messages, or raise the quota",
     errors.HostUnreachable: "the host must be up, and must allow reading its queues over RPC",
     errors.BackupUnderWay: "wait until the other backup ends",
     errors.ResetUnderWay: "wait until the other reset ends; `waypost explain QUEUE` shows its progress",
-    errors.StoreFull: "receive or purge messages, or make room on the disk, and retry",
-    errors.OutcomeUnknown: "make room on the disk, or repair it, and check whether it was done before you retry",
+    errors.StoreFull: "receive or purge messages, or free space on the disk, and retry",
+    errors.OutcomeUnknown: (
+        "free space on the disk, or repair it, and check whether the operation was done before you retry"
+    ),
 }
 _log: Final = logging.getLogger("waypost.http")
 

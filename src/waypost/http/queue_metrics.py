@@ -23,16 +23,16 @@ _LOCAL: Final = {
     "waypost_queue_bytes": "Bytes of the messages in the queue.",
     "waypost_queue_journal_messages": "Messages in the journal of the queue.",
     "waypost_queue_journal_bytes": "Bytes of the messages in the journal of the queue.",
-    "waypost_queue_oldest_message_age_seconds": "Age of the oldest message; 0 if the queue is empty.",
+    "waypost_queue_oldest_message_age_seconds": "Age of the oldest message, or 0 if the queue is empty.",
     "waypost_queue_open_handles": "Open handles of the queue.",
 }
 _OUTGOING: Final = {
     "waypost_outgoing_messages": "Messages that wait to be sent or acknowledged.",
     "waypost_outgoing_bytes": "Bytes of the messages in the outgoing queue.",
-    "waypost_outgoing_oldest_message_age_seconds": "Age of the oldest waiting message; 0 if none waits.",
+    "waypost_outgoing_oldest_message_age_seconds": "Age of the oldest waiting message, or 0 if no message waits.",
     "waypost_outgoing_unacknowledged": "Transactional messages sent and not yet acknowledged.",
-    "waypost_outgoing_unread": "Transactional messages that arrived and are not yet received there.",
-    "waypost_outgoing_state": "1 for the state of the outgoing queue, 0 for the others, by the label `state`.",
+    "waypost_outgoing_unread": "Transactional messages that arrived at the destination and are not yet received.",
+    "waypost_outgoing_state": "1 if the outgoing queue is in the state of the label `state`, otherwise 0.",
 }
 
 # The lines of each name.

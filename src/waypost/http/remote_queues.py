@@ -193,7 +193,7 @@ class RemoteQueues:
             if self.find(text) is None:
                 raise
             raise QueueNotFound(
-                f"{text} is a queue of another computer: only reading its messages works from here"
+                f"{text} is a queue of another computer: only reads of its messages are supported"
             ) from None
 
     def stop(self) -> None:
@@ -231,7 +231,7 @@ class RemoteQueues:
             for hop in self._node.network.hop_finder.routing.next_hops(Destination("", guid)):
                 if hop.queue_manager_guid == guid and hop.host_name:
                     return hop.host_name
-        error = QueueNotFound(f"{name} is a queue of another computer, whose host is not known here")
+        error = QueueNotFound(f"{name} is a queue of another computer, and its host is unknown")
         error.add_note("name the host in routing.routes of the configuration, or use a DIRECT= name")
         raise error
 
@@ -275,18 +275,16 @@ class RemoteQueue:
                 case MoveAll():
                     raise _noted(
                         InvalidParameter(
-                            f"{self.name} is a queue of another computer: messages there move only one by one"
+                            f"{self.name} is a queue of another computer: only single messages can be moved"
                         ),
-                        "move all messages at that computer",
+                        "run the command on that computer",
                     )
                 case Resend():
                     raise _noted(
-                        TransactionUsage(
-                            f"{self.name} is a queue of another computer: resending in one step does not work from here"
-                        ),
-                        "receive the message and send it, or resend it at that computer",
+                        TransactionUsage(f"{self.name} is a queue of another computer: resend is not supported"),
+                        "receive the message and send it, or resend it on that computer",
                     )
-        raise InvalidParameter(f"{self.name} is a queue of another computer: {operation.row.words} does not work there")
+        raise InvalidParameter(f"{self.name} is a queue of another computer: {operation.row.words} is not supported")
 
     async def _page(self, operation: Browse) -> Received:
         """A page of messages after a LookupIdentifier, whose message may be gone."""
@@ -378,7 +376,7 @@ def _noted(error: WaypostError, note: str) -> WaypostError:
 
 
 def _in_transaction(name: str) -> TransactionUsage:
-    return TransactionUsage(f"{name} is a queue of another computer: transactions and leases do not work there")
+    return TransactionUsage(f"{name} is a queue of another computer: transactions and leases are not supported")
 
 
 async def _close(_: str, queue: RemoteQueue) -> None:

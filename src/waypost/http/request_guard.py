@@ -65,9 +65,11 @@ class RequestGuard:
             sentence = f"{host[:80]!r} is not a name of this server; use its IP address, or add the name to http.hosts"
             return HTTPStatus.MISDIRECTED_REQUEST, AccessDenied(sentence)
         if _is_foreign(headers.get(b"origin"), host) or headers.get(b"sec-fetch-site") in _ELSEWHERE:
-            return HTTPStatus.FORBIDDEN, AccessDenied("pages of other sites may not use this server")
+            return HTTPStatus.FORBIDDEN, AccessDenied("requests from pages of other sites are not allowed")
         if self._token and not self._has_token(headers.get(b"authorization", b"")):
-            return HTTPStatus.UNAUTHORIZED, AccessDenied("the request needs the token: Authorization: Bearer TOKEN")
+            return HTTPStatus.UNAUTHORIZED, AccessDenied(
+                "the request requires a token, in the header Authorization: Bearer TOKEN"
+            )
         if method in WITH_BODY and _has_body(headers) and not _is_for_us(fields):
             sentence = "Content-Type must be application/json or application/msgpack"
             return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, InvalidParameter(sentence)

@@ -161,7 +161,7 @@ def _unknown(name: str, known: frozenset[str]) -> str:
     sentence = f"unknown query parameter {excerpt(name)}"
     if near := get_close_matches(name, sorted(known), 1):
         return f"{sentence}; did you mean {near[0]!r}?"
-    return f"{sentence}; use {', '.join(sorted(known))}" if known else f"{sentence}; this path has none"
+    return f"{sentence}; use {', '.join(sorted(known))}" if known else f"{sentence}; this path has no query parameters"
 
 
 class Routes:
@@ -190,7 +190,7 @@ class Routes:
         allow = {"allow": ", ".join(sorted({*found.routes, "OPTIONS"}))}
         if method == "OPTIONS":
             return Response(b"", HTTPStatus.NO_CONTENT, headers=allow)
-        sentence = f"the method {method[:80]} does not work here; /schema lists the methods"
+        sentence = f"the method {method[:80]} is not allowed for this path; /schema lists the methods"
         raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, sentence, allow)
 
 

@@ -22,7 +22,7 @@ async def sent(service: Service, operation: Send, *, packed: bool) -> SentMessag
     if (operation.like is UNSET) == (not operation.messages) or bool(operation.bodies) == bool(operation.messages):
         raise InvalidParameter("give either `messages`, or `like` and `bodies`, with at least one message")
     if operation.answer == "ids" and operation.messages:
-        raise InvalidParameter('the answer "ids" is for `like` and `bodies`')
+        raise InvalidParameter('the answer "ids" requires `like` and `bodies`')
     with service.in_transaction(operation.transaction, operation.begin_s) as transaction:
         if transaction is not UNSET:
             operation = replace(operation, transaction=transaction, begin_s=UNSET)

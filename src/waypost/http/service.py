@@ -142,7 +142,7 @@ class Service:
         """The id of the transaction of a request, if it has one."""
         if identifier is UNSET:
             if begin_s is not UNSET:
-                raise InvalidParameter("begin_s needs the id of the transaction to begin")
+                raise InvalidParameter("begin_s requires the id of the transaction")
             yield UNSET
             return
         with self.transactions.using(identifier, None if begin_s is UNSET else begin_s) as transaction:

@@ -20,8 +20,8 @@ _PAGE: Final = """<!doctype html>
 <ul>
 <li><a href="/api/status">/api/status</a>: the queue manager; <a href="/api/queues">/api/queues</a>: its queues
 <li><a href="/schema">/schema</a>: the whole API, as an OpenAPI document
-<li><a href="/api/doctor">/api/doctor</a>: problems and their remedies
-<li><a href="/metrics">/metrics</a>: numbers for Prometheus
+<li><a href="/api/doctor">/api/doctor</a>: problems and their solutions
+<li><a href="/metrics">/metrics</a>: metrics for Prometheus
 <li><a href="/health/ready">/health/ready</a>, <a href="/health/live">/health/live</a>: health checks
 </ul>
 </html>

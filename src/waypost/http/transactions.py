@@ -24,7 +24,7 @@ from waypost.limits import MAX_HTTP_LEASE_SECONDS, MAX_HTTP_OUTCOMES
 
 _COMMITTED: Final = "committed"
 _ABORTED: Final = "aborted"
-_IN_DOUBT: Final = "committed, but maybe not on disk"
+_IN_DOUBT: Final = "committed, but may not be on disk"
 _EXPIRED: Final = "aborted, because it timed out"
 
 

@@ -10,18 +10,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 from typing import Final
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from waypost.api.bulk import (
     BulkQueue,
     BulkQueues,
     FindSeq,
     ListBulkQueues,
+    PlanLimits,
     PlannedRange,
+    PlannedRanges,
     PlanRange,
+    PlanRanges,
+    RangeOfQueue,
     ReadRange,
     Removed,
     RemoveRange,
@@ -47,10 +51,11 @@ from waypost.errors import (
     StoreError,
 )
 from waypost.guid import NULL_GUID, guid_text, parse_guid
-from waypost.limits import MAX_BULK_REMOVED, MAX_FRAME_MESSAGES, MAX_HTTP_ANSWER, MAX_PLAN_PARTS
+from waypost.limits import MAX_BULK_REMOVED, MAX_FRAME_MESSAGES, MAX_HTTP_ANSWER, MAX_SIZES_READ
 from waypost.node.epochs import epoch_of
 from waypost.node.kernel import Call
 from waypost.node.node import Node
+from waypost.node.planning import Planning, find_sizes, shared
 from waypost.node.queue_info import kind_of, queue_info
 from waypost.store.records import split_messages
 from waypost.wire.format_names import DirectFormatName, FormatName, Protocol, Suffix
@@ -99,26 +104,65 @@ class BulkReadingCalls:
             node.kernel.reply(call.request, found)
 
     def plan(self, call: Call, operation: PlanRange) -> None:
-        node, after = self._node, operation.after
+        node = self._node
         with node.kernel.operation(call.now):
             queue = find_target(node, operation.name, operation.epoch, outgoing=operation.outgoing)
-            uncommitted = self._uncommitted(queue)
-            skips_locked = operation.locked == "skip"
-            up_to = self._up_to(queue, operation, uncommitted)
-            arrivals = _seen(queue, uncommitted, skips_locked=skips_locked)
-            whole = arrivals.count(after, up_to)
-            count = min(whole, _most(queue, operation))
-            parts = min(operation.parts, count, MAX_PLAN_PARTS)
-            ranks = [count * part // parts for part in range(1, parts + 1)]
-            bounds = [after, *(arrivals.nth(after, up_to, rank) for rank in ranks)]
-            is_whole = operation.up_to is UNSET and count == whole
-            held_by, behind = self._held_back(queue, up_to, arrivals, call.now) if is_whole else ("", 0)
+            plan = self._planned(self._planning(queue, operation, operation), operation, call.now)
             node.kernel.await_everything()
-            epoch = guid_text(epoch_of(queue))
-            plan = PlannedRange(
-                epoch=epoch, bounds=bounds, counts=_differences(ranks), held_by=held_by, behind=behind
-            )  # fmt: skip
             node.kernel.reply(call.request, plan)
+
+    def plan_all(self, call: Call, operation: PlanRanges) -> None:
+        node = self._node
+        with node.kernel.operation(call.now):
+            found = [self._planning_or_none(wanted, operation) for wanted in operation.ranges]
+            there = [planning for planning in found if planning is not None]
+            limits = iter(shared(there, operation))
+            plans = [
+                _gone(wanted) if planning is None else self._planned(planning, next(limits), call.now)
+                for wanted, planning in zip(operation.ranges, found, strict=True)
+            ]
+            node.kernel.await_everything()
+            node.kernel.reply(call.request, PlannedRanges(plans))
+
+    def _planning_or_none(self, wanted: RangeOfQueue, limits: PlanLimits) -> Planning | None:
+        """None if the queue is gone."""
+        try:
+            return self._planning(find_target(self._node, wanted.name, wanted.epoch), wanted, limits)
+        except (QueueDeleted, QueueNotFound):
+            return None
+
+    def _planning(self, queue: Queue, wanted: PlanRange | RangeOfQueue, limits: PlanLimits) -> Planning:
+        uncommitted = self._uncommitted(queue)
+        skips_locked = limits.locked == "skip"
+        up_to = self._up_to(queue, wanted.up_to, uncommitted, skips_locked=skips_locked)
+        arrivals = _seen(queue, uncommitted, skips_locked=skips_locked)
+        if not self._node.index.is_complete:
+            find_sizes(self._node.messages, queue, arrivals.take(wanted.after, up_to, MAX_SIZES_READ))
+        return Planning(queue, arrivals, wanted.after, up_to, has_end=wanted.up_to is not UNSET)
+
+    def _planned(self, planning: Planning, limits: PlanLimits, now: Now) -> PlannedRange:
+        queue, arrivals, after = planning.queue, planning.arrivals, planning.after
+        end = planning.end(limits)
+        bounds = [after, *planning.cuts(end, limits)]
+        counts = [arrivals.count(start, stop) for start, stop in pairwise(bounds)]
+        is_whole = not planning.has_end and end == planning.last
+        held_by, behind = self._held_back(queue, planning.up_to, arrivals, now) if is_whole else ("", 0)
+        return PlannedRange(
+            epoch=guid_text(epoch_of(queue)),
+            bounds=bounds,
+            counts=counts,
+            sizes=[planning.size(start, stop) for start, stop in pairwise(bounds)],
+            oldest=self._arrival_time(queue, arrivals, after, end) if counts else 0,
+            held=len(queue.positions.held),
+            held_s=self._held_for(queue, queue.positions.first_held, now),
+            held_by=held_by,
+            behind=behind,
+        )
+
+    def _arrival_time(self, queue: Queue, arrivals: Arrivals, after: int, up_to: int) -> int:
+        (lookup_id,) = arrivals.take(after, up_to, 1)
+        message = self._node.manager.positions.find(queue, lookup_id)
+        return 0 if message is None else message.arrival_time
 
     def read(self, call: Call, operation: ReadRange) -> None:
         node, up_to = self._node, operation.up_to
@@ -210,6 +254,8 @@ class BulkReadingCalls:
             held_s=self._held_for(queue, stable + 1 if held else 0, now),
             held_by=held_by,
             behind=behind,
+            staged=self._node.stages.staged_for[queue.number],
+            arriving=self._node.stages.delivery.bound_for(queue),
         )
 
     def _held_back(self, queue: Queue, end: int, seen: Arrivals, now: Now) -> tuple[str, int]:
@@ -237,10 +283,10 @@ class BulkReadingCalls:
         """Messages of unfinished transactions. Most queues hold none, and need no look at transactions."""
         return self._node.manager.transactions.sends_to(queue) if queue.positions.held else ()
 
-    def _up_to(self, queue: Queue, wanted: PlanRange, uncommitted: Sequence[range]) -> int:
-        if wanted.up_to is not UNSET:
-            return wanted.up_to
-        return self._end_before(_first(uncommitted) if wanted.locked == "skip" else queue.positions.first_held)
+    def _up_to(self, queue: Queue, up_to: int | UnsetType, uncommitted: Sequence[range], *, skips_locked: bool) -> int:
+        if up_to is not UNSET:
+            return up_to
+        return self._end_before(_first(uncommitted) if skips_locked else queue.positions.first_held)
 
     def _end_before(self, first: int) -> int:
         """The number before that of the first held message; without one, the last number given."""
@@ -268,8 +314,8 @@ def find_target(node: Node, name: str, epoch: str = "", *, outgoing: bool = Fals
         raise QueueNotFound(f"{wanted} is not an outgoing queue of this computer")
     if due and due != epoch_of(queue):
         raise QueueDeleted(
-            f"{wanted} was deleted and created again: positions of the old queue are not valid in the new one; "
-            "start again at the first message, without the old epoch"
+            f"{wanted} was deleted and created again, so the positions of the old queue are invalid; start again at "
+            "the first message, without the old epoch"
         )
     return queue
 
@@ -314,7 +360,7 @@ def _parsed_epoch(text: str) -> bytes:
     try:
         return parse_guid(text) if text else b""
     except DecodeError:
-        raise InvalidParameter("epoch must be empty or the GUID that an answer gave as epoch of the queue") from None
+        raise InvalidParameter("epoch must be empty or the epoch of the queue from an earlier answer") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,16 +414,6 @@ def _first(spans: Sequence[range]) -> int:
     return min([span.start & SEQUENCE_MASK for span in spans], default=0)
 
 
-def _most(queue: Queue, wanted: PlanRange) -> int:
-    """Number of messages to plan, at least one; from the average size in the queue if the limit is in bytes."""
-    limits = [len(queue.positions)]
-    if wanted.max_messages is not UNSET:
-        limits.append(wanted.max_messages)
-    if wanted.max_bytes is not UNSET and queue.total_bytes:
-        limits.append(wanted.max_bytes * len(queue.positions) // queue.total_bytes)
-    return max(min(limits), 1)
-
-
 def _expected(queue: Queue, wanted: ReadRange) -> int:
     """Number of messages to look at for a frame: not many more than it has room for."""
     limit = min(wanted.max_messages, MAX_FRAME_MESSAGES)
@@ -386,8 +422,8 @@ def _expected(queue: Queue, wanted: ReadRange) -> int:
     return min(limit, wanted.max_bytes * len(queue.positions) // queue.total_bytes * 5 // 4 + _SOME)
 
 
-def _differences(numbers: Sequence[int]) -> list[int]:
-    return [number - before for before, number in zip((0, *numbers), numbers, strict=False)]
+def _gone(wanted: RangeOfQueue) -> PlannedRange:
+    return PlannedRange(epoch=wanted.epoch, bounds=[wanted.after], counts=[], is_gone=True)
 
 
 def _holder_of(node: Node, queue: Queue, lookup_id: int, now: Now) -> str:
@@ -398,7 +434,7 @@ def _holder_of(node: Node, queue: Queue, lookup_id: int, now: Now) -> str:
     transaction, operation = found
     staged = node.stages.key_of(transaction.identifier)
     if staged is not None:
-        return f"messages that are staged for {staged} and not committed"
+        return f"uncommitted messages that are staged for {staged}"
     holder = node.claims.holder(transaction.identifier, now)
     if holder is not None:
         return f"the claim {holder[0]}"

@@ -56,7 +56,7 @@ def change_identity(store: Store, identifier: bytes) -> Cloned:
     """Give this GUID to a store that no queue manager has open. Everything is durable on return."""
     record = manager_store.read(store)
     if record is None:
-        raise StoreDamaged("the store does not name its queue manager")
+        raise StoreDamaged("the store does not contain the name of its queue manager")
     cloned = Cloned()
     queues = _queues(store)
     held = _end_unfinished(store)

@@ -100,7 +100,8 @@ def explain_message(node: Node, identifier: MessageIdentifier, now: Now) -> Expl
         explanation.sentences.extend(not_known(node, identifier))
     if node.index.unreadable and not places:
         explanation.sentences.append(
-            f"{counted(node.index.unreadable, 'message')} in the store could not be read; this may be one of them."
+            f"{counted(node.index.unreadable, 'message')} in the store could not be read. This message may be one of "
+            "them."
         )
     _add_manager(explanation, node)
     return explanation
@@ -118,7 +119,7 @@ def called(queue: Queue) -> str:
 def _no_queue(node: Node, name: FormatName) -> str:
     is_elsewhere = isinstance(name, DirectFormatName) and not node.manager.identity.is_local(name.host)
     if is_elsewhere:
-        return f"No message for {name} waits here: it has no outgoing queue."
+        return f"No message for {name} waits on this computer: it has no outgoing queue for this name."
     return f"The queue {name} does not exist on this computer: it was never created, or it was deleted."
 
 
@@ -164,8 +165,8 @@ def _add_message(explanation: ExplanationDraft, node: Node, place: _FoundMessage
         say(f"{counted(place.before, 'message')} of this queue {'comes' if place.before == 1 else 'come'} before it.")
     if message.sent_time > now.wall + _CLOCK_TOLERANCE:
         say(
-            f"It was sent at {at(message.sent_time)}, which is in the future here: the clocks of the two computers "
-            "differ, and its time limits are wrong."
+            f"It was sent at {at(message.sent_time)}, which is in the future by the clock of this computer: the "
+            "clocks of the two computers differ, so its time limits are wrong."
         )
     _add_hold(explanation, node, place, now)
     _add_times(explanation, place, now)
@@ -182,17 +183,19 @@ def _add_end(explanation: ExplanationDraft, node: Node, place: _FoundMessage) ->
     queue, message = place.queue, place.message
     say = explanation.sentences.append
     if queue.is_journal:
-        say(f"Message {message.identifier} was received from {queue.parent}, and its copy is in {called(queue)}.")
+        say(f"Message {message.identifier} was received from {queue.parent}. Its copy is in {called(queue)}.")
     elif queue is node.manager.system_queues[Suffix.JOURNAL]:
-        say(f"Message {message.identifier} was delivered to {_destination(message)}; its copy is in {called(queue)}.")
+        say(f"Message {message.identifier} was delivered to {_destination(message)}. Its copy is in {called(queue)}.")
     elif queue is node.manager.awaiting_final_ack:
         say(f"Message {message.identifier} has arrived at {_destination(message)}.")
         say("No application has received it there yet, as far as this queue manager knows.")
-        say("It is kept until its final acknowledgment comes, which decides whether it becomes a dead-letter message.")
+        say(
+            "It is kept until its final acknowledgment arrives, which decides whether it becomes a dead-letter message."
+        )
     elif _is_dead_letter(node, place):
         say(f"Message {message.identifier} is a dead-letter message in {called(queue)}, for {_destination(message)}.")
         say(f"Its class is {_class(message.message_class)}: {meaning(message.message_class)}.")
-        say("`waypost message resend` sends it again, once the cause is removed.")
+        say("After you have removed the cause, `waypost message resend` sends it again.")
         explanation.facts["class_meaning"] = meaning(message.message_class)
     else:
         return False
@@ -226,7 +229,7 @@ def _add_hold(explanation: ExplanationDraft, node: Node, place: _FoundMessage, n
         return
     say = explanation.sentences.append
     if state is PositionState.PURGE_PENDING:
-        say("Its queue was purged while it was held: it is removed when its holder returns it.")
+        say("Its queue was purged while the message was locked: it is deleted when the lock ends.")
     for transaction in node.manager.transactions.collection.values():
         operation = transaction.operations.get((place.queue.number, lookup_id))
         if operation is not None:
@@ -237,7 +240,7 @@ def _add_hold(explanation: ExplanationDraft, node: Node, place: _FoundMessage, n
     if lasting:
         say(lasting)
         return
-    say("A reader has locked it, and has neither deleted nor returned it yet.")
+    say("A reader has locked it, and has neither received nor returned it yet.")
 
 
 def _lasting_hold(node: Node, queue: Queue, lookup_id: int, now: Now) -> str:
@@ -249,9 +252,14 @@ def _lasting_hold(node: Node, queue: Queue, lookup_id: int, now: Now) -> str:
     holder = node.claims.holder(identifier, now)
     if holder is not None:
         claim, left = holder
-        return f"The claim {claim} holds it, and returns it after {span(left)} without use."
+        if not left:
+            return f"The claim {claim} has locked it beyond its lease: `waypost claim list` shows why."
+        return (
+            f"The claim {claim} has locked it. If the lease of the claim is not renewed, the message becomes available "
+            f"again in {span(left)}."
+        )
     staged = node.stages.key_of(identifier)
-    return "" if staged is None else f"It is staged for {staged}: readers see it when that is committed."
+    return "" if staged is None else f"It is staged for {staged}: readers see it after the commit."
 
 
 def _hold(transaction: Transaction, operation_type: OperationType) -> str:
@@ -295,13 +303,20 @@ def _add_queue(explanation: ExplanationDraft, node: Node, queue: Queue, now: Now
     facts["held_by_transactions"] = held
     if "message" not in facts and "lookup_id" not in facts:
         explanation.sentences.append(_contents(queue, held))
+    facts["committed_waiting"] = waiting = node.stages.delivery.bound_for(queue)
+    if waiting:
+        explanation.sentences.append(
+            f"{counted(waiting, 'message')} of commits wait for room in it, or in other queues of their commits."
+        )
     facts["damaged"] = damaged = node.damaged.count_of(queue)
     explanation.sentences.extend(_damaged_sentences(damaged))
     if isinstance(queue, OutgoingQueue):
         add_transfer(explanation.sentences, facts, queue, now)
         reset = node.renumberings.find(queue)
         if reset is not None:
-            explanation.sentences.append(f"Its sequence is being reset: {reset.progress}; sending waits for its end.")
+            explanation.sentences.append(
+                f"Its sequence is being reset: {reset.progress}. Sending continues after the reset."
+            )
         loop = None if node.network is None else node.network.loops.of(queue.destination_format_name)
         if loop is not None:
             add_loop(explanation.sentences, facts, loop)
@@ -317,7 +332,7 @@ def _add_queue(explanation: ExplanationDraft, node: Node, queue: Queue, now: Now
 def _contents(queue: Queue, held: int) -> str:
     subject = called(queue)
     sentence = f"{subject[0].upper()}{subject[1:]} holds {counted(len(queue.positions), 'message')}"
-    return f"{sentence}, {held} of them held by transactions, claims or stages." if held else f"{sentence}."
+    return f"{sentence}, {held} of them locked by transactions, claims or stages." if held else f"{sentence}."
 
 
 def _add_readers(explanation: ExplanationDraft, queue: Queue) -> None:
@@ -343,13 +358,13 @@ def _add_quotas(explanation: ExplanationDraft, node: Node, queue: Queue) -> None
     say = explanation.sentences.append
     if _is_nearly_full(queue.total_bytes, attributes.quota):
         say(
-            f"The queue holds {queue.total_bytes} bytes of its quota of {attributes.quota} KB; "
-            "a message that does not fit is refused."
+            f"The queue uses {queue.total_bytes} bytes of its quota of {attributes.quota} KB. A message that does "
+            "not fit is refused."
         )
     if _is_nearly_full(manager.total_bytes, manager.positions.quota):
         say(
-            f"All queues together hold {manager.total_bytes} bytes of the {manager.positions.quota} KB that this "
-            "computer may hold; a message that does not fit is not accepted until there is room."
+            f"All queues together use {manager.total_bytes} bytes of the machine quota of {manager.positions.quota} "
+            "KB. A message that does not fit is refused until there is room."
         )
 
 
@@ -366,7 +381,10 @@ def _add_manager(explanation: ExplanationDraft, node: Node) -> None:
     if node.kernel.failure is not None:
         say(f"The queue manager has stopped working: {node.kernel.failure}.")
     elif node.kernel.trouble is not None:
-        say(f"The store cannot write now: {node.kernel.trouble}. Writes wait until it can.")
+        say(
+            f"The store cannot write now: {node.kernel.trouble}. Changes are kept in memory until the store can "
+            "write again."
+        )
     elif shortage := disk_shortage(node):
         say(f"{shortage[0].upper()}{shortage[1:]}.")
     elif node.manager.state is not QueueManagerState.READY:
@@ -391,7 +409,7 @@ def _damaged_message(node: Node, identifier: MessageIdentifier) -> list[str]:
     text = str(identifier)
     return [
         f"Message {text} was in {each.queue} and was found damaged on disk at {at(each.time)}: {each.reason}. It was "
-        "set aside, and no reader gets it; send it again."
+        "set aside, and no reader gets it. Send it again."
         for each in node.damaged.all()
         if each.message_id == text
     ]

@@ -12,8 +12,8 @@ from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import MessageClass, meaning
 
 _HOW_TO_ASK: Final = (
-    "To get a report, send with an administration queue: `waypost send QUEUE --ack full-reach-queue "
-    "--admin-queue FORMAT_NAME`, or `full-receive` for a report of the receipt too."
+    "To get a report, send with an administration queue: `waypost send QUEUE --ack full-reach-queue --admin-queue "
+    "FORMAT_NAME`. With `full-receive`, the receipt is reported too."
 )
 
 
@@ -41,21 +41,21 @@ def not_known(node: Node, identifier: MessageIdentifier) -> list[str]:
     if identifier.queue_manager_guid != manager.identity.identifier:
         sender = guid_text(identifier.queue_manager_guid)
         return [
-            f"Message {identifier} is not here. It was sent by the queue manager {sender}: either it has not arrived "
-            "yet, and that queue manager knows why, or it was here and was received, purged or has expired."
+            f"Message {identifier} is not on this computer. The queue manager {sender} sent it. Either it has not "
+            "arrived yet, and that queue manager knows why, or it arrived and was received, was purged or has expired."
         ]
     if identifier.ordinal > manager.last_ordinal:
-        return [f"Message {identifier} does not exist: this queue manager has not given out that number yet."]
+        return [f"Message {identifier} does not exist: this queue manager has not sent a message with that number yet."]
     sentences = [
-        f"Message {identifier} was sent from here and is no longer here: it was delivered, received, purged, or "
-        "has expired."
+        f"Message {identifier} was sent from this computer and is no longer on it: it was delivered, received or "
+        "purged, or has expired."
     ]
     if node.network is not None:
         since = at(node.network.handed.since)
-        sentences.append(f"It is not among the messages that were handed to other hosts since {since}.")
+        sentences.append(f"It is not among the messages that were sent to other hosts since {since}.")
     sentences.append(
-        "A message that asks for a journal copy or a dead-letter message leaves a trace in system$;journal, "
-        "system$;deadletter or system$;deadxact; this one is in none of them."
+        "A message that requests a journal copy or a dead-letter message leaves a copy in system$;journal, "
+        "system$;deadletter or system$;deadxact. None of these queues has this message."
     )
     return sentences
 
@@ -80,7 +80,9 @@ def _add_refusal(
     if refusal.reason.comes_again:
         sentences.append("Its sender keeps it and sends it again.")
     else:
-        sentences.append("Nothing sends it again. Its sender is notified only if the message asks for it.")
+        sentences.append(
+            "The message is not sent again. Its sender is notified only if the message requests a notification."
+        )
 
 
 def _add_handed_over(
@@ -91,11 +93,11 @@ def _add_handed_over(
     ]
     for entry in entries:
         if entry.way.is_transactional:
-            result = "it was acknowledged in order; its queue reports only a refusal"
+            result = "it was acknowledged in order. The destination reports only refusals"
         else:
-            result = "its queue reports neither acceptance nor refusal"
+            result = "the destination reports neither acceptance nor refusal"
         sentences.append(
-            f"Message {identifier} was handed to {entry.way.address} at {at(entry.time)}, for {entry.way.queue}; "
+            f"Message {identifier} was sent to {entry.way.address} at {at(entry.time)}, for {entry.way.queue}; "
             f"{result}."
         )
 
@@ -124,4 +126,4 @@ def _add_outcome(
         f"{meaning(outcome.message_class)} ({name})."
     )
     if entries and all(peer_of(entry.way.address) != peer_of(outcome.peer) for entry in entries):
-        sentences.append(f"{outcome.peer} is not an address that the message was handed to: it may be a stranger.")
+        sentences.append(f"The message was not sent to {outcome.peer}, so this report may be forged.")

@@ -43,12 +43,12 @@ def _add(
     facts["kept_acknowledgments"] = [_facts(ack, verdict) for ack, verdict in told]
     for ack, verdict in told[:_SHOWN]:
         sentences.append(
-            f"At {at(ack.time)} an acknowledgment ({_class(ack)}) came and is kept, neither applied nor dropped: "
-            f"it {verdict.reason}."
+            f"At {at(ack.time)} an acknowledgment ({_class(ack)}) arrived. It is kept, but not applied: it "
+            f"{verdict.reason}."
         )
         if verdict.is_by_address:
             guid, address = guid_text(ack.bringer.guid), ack.bringer.address
-            sentences.append(f"If that queue manager really is there: waypost sequence admit {guid} {address}")
+            sentences.append(f"If the address belongs to that queue manager: waypost sequence admit {guid} {address}")
     if len(told) > _SHOWN:
         sentences.append(f"{counted(len(told) - _SHOWN, 'more acknowledgment')} kept for such reasons.")
 

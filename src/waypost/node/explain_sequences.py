@@ -12,19 +12,23 @@ from waypost.transfer.incoming import Verdict
 
 _RESET: Final = "`waypost sequence reset --source {source}` makes this queue manager accept its next message"
 _HINTS: Final = {
-    Verdict.AHEAD: "set the clock of the sender, and begin its sequence again there with `waypost sequence reset "
-    "QUEUE`; or raise transfer.max_sequence_ahead_s here",
+    Verdict.AHEAD: (
+        "set the clock of the sender, and reset its sequence there with `waypost sequence reset QUEUE`; or raise "
+        "transfer.max_sequence_ahead_s on this computer"
+    ),
     Verdict.TOO_MANY: "if the address belongs to a relay, add it to routing.relays, or raise "
     "transfer.new_sequences_at_once and transfer.new_sequences_per_s; if not, block the address",
     Verdict.DOUBTED: f"if the source has moved to this address, wait a few minutes, or {_RESET}; if not, block the "
     "address",
-    Verdict.NOT_MET: f"if {{greatest_address}} is a stranger, `waypost sequence reset --address {{greatest_address}}` "
-    f"forgets its sequences; otherwise {_RESET}",
+    Verdict.NOT_MET: (
+        f"if {{greatest_address}} is an unknown host, `waypost sequence reset --address {{greatest_address}}` "
+        f"deletes its sequences; otherwise {_RESET}"
+    ),
     Verdict.NO_ROOM: f"if the source really has that many addresses, {_RESET}",
-    Verdict.IN_THE_MIDDLE: f"a Waypost sender starts a new sequence by itself; for others, {_RESET}",
-    Verdict.BELOW_OWN: f"the clock or the data folder of the sender may have gone back: then {_RESET}",
-    Verdict.DAMAGED: f"{_RESET}; its last messages may then arrive twice, so check the queue",
-    Verdict.ENDED: f"these are late copies; if the sender continues with them, {_RESET}",
+    Verdict.IN_THE_MIDDLE: f"a Waypost sender starts a new sequence automatically; for other senders, {_RESET}",
+    Verdict.BELOW_OWN: f"if the clock or the data folder of the sender was set back, {_RESET}",
+    Verdict.DAMAGED: f"{_RESET}; then its last messages may arrive twice, so check the queue",
+    Verdict.ENDED: f"these messages are late copies; if the sender continues to send them, {_RESET}",
 }
 
 
@@ -55,12 +59,12 @@ def refused_of(node: Node, queue: Queue) -> list[Refused]:
 def _reason(node: Node, refused: Refused, now: Now) -> str:
     assert node.network is not None
     settings, began = node.network.settings, at(refused.time_stamp)
-    known = f"{at(refused.greatest)} of {refused.greatest_address or 'an address that was not kept'}"
+    known = f"{at(refused.greatest)} of {refused.greatest_address or 'an unknown address'}"
     match refused.verdict:
         case Verdict.AHEAD:
             return (
-                f"the TimeStamp of its sequence is {began}, {span(refused.time_stamp - now.wall)} ahead of the clock "
-                f"here, and transfer.max_sequence_ahead_s is {settings.max_sequence_ahead_s:g}"
+                f"the TimeStamp of its sequence is {began}, which is {span(refused.time_stamp - now.wall)} ahead of "
+                f"the clock of this computer, and transfer.max_sequence_ahead_s is {settings.max_sequence_ahead_s:g}"
             )
         case Verdict.TOO_MANY:
             return (
@@ -68,16 +72,23 @@ def _reason(node: Node, refused: Refused, now: Now) -> str:
                 f"{settings.new_sequences_at_once} and transfer.new_sequences_per_s = {settings.new_sequences_per_s:g}"
             )
         case Verdict.DOUBTED:
-            return "other addresses have begun its sequence, and this one has tried many wrong TimeStamps before"
+            return (
+                "its sequence was begun from other addresses, and this address has tried many wrong TimeStamps before"
+            )
         case Verdict.NOT_MET:
-            return f"the source was never met at this address, and its sequence of {began} is not above {known}"
+            return (
+                f"the source has never used this address before, and its sequence of {began} is not later than {known}"
+            )
         case Verdict.NO_ROOM:
-            return f"the source is known at too many addresses; the last sequence is {known}"
+            return f"the source has used too many addresses; the last sequence is {known}"
         case Verdict.IN_THE_MIDDLE:
-            return f"its sequence of {began} is unknown here, and this is not its first message"
+            return f"its sequence of {began} is unknown on this computer, and this is not its first message"
         case Verdict.DAMAGED:
             return "the record of this source is damaged in the store, so the message may have arrived before"
         case Verdict.ENDED:
             return f"its sequence of {began} has ended; the last sequence is {known}"
         case _:
-            return f"its sequence of {began} is below the last one from this address; the last of all is {known}"
+            return (
+                f"its sequence of {began} is earlier than the last sequence from this address; the last sequence "
+                f"from any address is {known}"
+            )

@@ -22,8 +22,8 @@ _STATES: Final = {
     State.CONNECTED: "The queue is connected to {hops}.",
     State.DISCONNECTED: "The queue is disconnected.",
     State.DISCONNECTING: "The connection is being closed.",
-    State.INACTIVE: "The queue is inactive: it has no connection, and tries none.",
-    State.LOCKED: "The queue is locked: with HardenedSecurity only HTTP leaves this computer.",
+    State.INACTIVE: "The queue is inactive: it has no connection, and does not try to connect.",
+    State.LOCKED: "The queue is locked: with HardenedSecurity, this computer sends messages only over HTTP.",
     State.NEED_VALIDATION: "The address of the destination is not known yet.",
     State.WAITING: "The queue waits for a connection to {hops}.",
     State.ON_HOLD: "The queue is on hold: nothing is sent until `waypost queue resume`.",
@@ -32,12 +32,14 @@ _STATES: Final = {
 # MS-MQMQ 2.3.12.25, as the part of a sentence after the time.
 _STATUSES: Final = {
     ConnectionStatus.IN_PROGRESS: "a connection attempt began",
-    ConnectionStatus.ESTABLISH_PACKET_RECEIVED: "the other queue manager answered; its parameters are awaited",
+    ConnectionStatus.ESTABLISH_PACKET_RECEIVED: (
+        "the other queue manager answered, and its parameters have not arrived yet"
+    ),
     ConnectionStatus.READY: "a session was established",
     ConnectionStatus.UNKNOWN_FAILURE: "the connection failed",
     ConnectionStatus.PING_FAILURE: "the other queue manager did not accept the ping",
     ConnectionStatus.CREATE_SOCKET_FAILURE: "this computer could not create a socket",
-    ConnectionStatus.BIND_SOCKET_FAILURE: "this computer could not use its own address",
+    ConnectionStatus.BIND_SOCKET_FAILURE: "this computer could not use its local address",
     ConnectionStatus.CONNECT_SOCKET_FAILURE: "nothing accepted the TCP connection",
     ConnectionStatus.TCP_NOT_ENABLED: "TCP is not available",
     ConnectionStatus.SEND_FAILURE: "the connection broke during a send",
@@ -47,7 +49,7 @@ _STATUSES: Final = {
     ConnectionStatus.CONNECTION_LIMIT_REACHED: "there are too many connections",
     ConnectionStatus.CONNECTION_REFUSED: "the other queue manager refused the session",
     ConnectionStatus.NO_ROUTING_DATA: "no route to the destination is known",
-    ConnectionStatus.LOW_MEMORY: "there was too little memory",
+    ConnectionStatus.LOW_MEMORY: "there was not enough memory",
 }
 
 
@@ -80,8 +82,8 @@ def add_loop(sentences: list[str], facts: dict[str, object], loop: Loop) -> None
     }
     came = "A message came" if loop.count == 1 else f"{loop.count} messages came"
     sentences.append(
-        f"{came} back from the queue manager {guid_text(loop.guid)} at {loop.address}, the last at {at(loop.time)}: "
-        "its route to the destination leads back here."
+        f"{came} back from the queue manager {guid_text(loop.guid)} at {loop.address}, the last one at "
+        f"{at(loop.time)}: its route to the destination leads back to this computer."
     )
 
 
@@ -122,14 +124,14 @@ def _add_acknowledgments(sentences: list[str], facts: dict[str, object], queue: 
     if info.no_ack_count:
         was = "was" if info.no_ack_count == 1 else "were"
         sentence = (
-            f"{counted(info.no_ack_count, 'transactional message')} {was} sent, and no order acknowledgment has come"
+            f"{counted(info.no_ack_count, 'transactional message')} {was} sent, and no order acknowledgment has arrived"
         )
-        last = f"; the last one came at {at(info.last_ack_time)}" if info.last_ack_time else ""
+        last = f"; the last one arrived at {at(info.last_ack_time)}" if info.last_ack_time else ""
         sentences.append(f"{sentence}{last}.")
     if info.no_ack_count and info.resend_time:
         left = span(info.resend_time - now.wall)
-        sentences.append(f"They are sent again in {left}; they were sent {counted(info.resend_count, 'time')} so far.")
+        sentences.append(f"They are sent again in {left}. They were sent {counted(info.resend_count, 'time')} so far.")
     if info.no_read_count:
         sentences.append(
-            f"{counted(info.no_read_count, 'transactional message')} arrived and no application received them yet."
+            f"{counted(info.no_read_count, 'transactional message')} arrived, and no application has received them yet."
         )

@@ -15,12 +15,14 @@ _SENTENCES: Final = {
     HResult.MQ_ERROR_IO_TIMEOUT: "no message arrived in time",
     HResult.MQ_ERROR_MESSAGE_NOT_FOUND: "the message does not exist",
     HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED: "another reader has received the message at the cursor",
-    HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION: "a transaction holds the message until it ends",
-    HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION: "the cursor waits, or has no current message to continue from",
-    HResult.MQ_ERROR_TRANSACTION_USAGE: "a transaction holds the message, or the queue does not accept transactions",
+    HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION: "the message is locked by a transaction",
+    HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION: "the cursor is waiting, or has no current message",
+    HResult.MQ_ERROR_TRANSACTION_USAGE: (
+        "the message is locked by a transaction, or the queue does not accept transactions"
+    ),
     HResult.MQ_ERROR_TRANSACTION_SEQUENCE: "the transaction is not active",
     HResult.MQ_ERROR_ACCESS_DENIED: "the queue was not opened for this operation",
-    HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE: "the queue of the handle does not exist any more",
+    HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE: "the queue of the handle no longer exists",
     HResult.MQ_ERROR_QUEUE_DELETED: "the queue was deleted",
     HResult.MQ_ERROR_OPERATION_CANCELLED: "the wait was cancelled",
 }
@@ -52,7 +54,9 @@ def not_moved(source: OpenQueueDescriptor, target: OpenQueueDescriptor, status: 
             f"{source.format_name} and {target.format_name} are not a queue and its subqueue, "
             "nor two subqueues of one queue"
         )
-        error.add_note("`waypost message resend NAME MESSAGE --to QUEUE` receives it and sends it to another queue")
+        error.add_note(
+            "`waypost message resend NAME MESSAGE --to QUEUE` receives a message and sends it to another queue"
+        )
         return error
     if status is HResult.MQ_ERROR_TRANSACTION_USAGE:
         return errors.TransactionUsage(f"{target.format_name} is not transactional: move without a transaction")
@@ -64,11 +68,15 @@ def not_enqueued(descriptor: OpenQueueDescriptor, status: EnqueueStatus) -> Wayp
         case EnqueueStatus.QUEUE_QUOTA_EXCEEDED:
             return errors.InsufficientResources(f"{descriptor.format_name} has reached its quota: nothing was stored")
         case EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:
-            return errors.InsufficientResources(
-                "this queue manager has reached its quota (quotas.machine_kb): nothing was stored"
-            )
+            return machine_is_full()
         case _:
-            return errors.Timeout("the message had no time left to reach its queue")
+            return errors.Timeout("the time to reach the queue has expired")
+
+
+def machine_is_full() -> WaypostError:
+    return errors.InsufficientResources(
+        "this queue manager has reached its quota (quotas.machine_kb): nothing was stored"
+    )  # fmt: skip
 
 
 def _tree(root: type[WaypostError]) -> Iterator[type[WaypostError]]:

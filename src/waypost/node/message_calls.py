@@ -98,11 +98,13 @@ class MessageCalls:
         like = new_message(like)
         self._prepare(call, handle, like, transaction, bodies)
         if handle.multiple:
-            raise InvalidParameter("several messages at once cannot go to several queues: send them one by one")
+            raise InvalidParameter(
+                "a request to several queues may have only one message: send the messages one by one"
+            )
         if transaction is not None and len(bodies) > (room := self._manager.transactions.room(transaction)):
             raise LimitReached(
-                f"{len(bodies)} messages are more than the {room} operations that the transaction has left; "
-                "send fewer, or commit it and begin another one"
+                f"{len(bodies)} messages exceed the limit of the transaction, which allows {room} more operations; "
+                "send fewer, or commit and begin another transaction"
             )
         try:
             source, ordinal = self._manager.identity.identifier, self._manager.first_ordinal(len(bodies))
@@ -166,7 +168,7 @@ class MessageCalls:
         with self._kernel.operation(call.now):
             read = self._manager.reading.read_message_by_lookup_identifier
             found = read(handle, lookup_id, MessageSeekAction.SEEK_CURRENT, ReadRequest(0, tag=call.request))
-            assert type(found) is Read, "a read by LookupIdentifier never waits"
+            assert type(found) is Read, "a read by LookupIdentifier must not wait"
             if found.status is not HResult.MQ_OK:
                 raise failure(found.status)
             self._kernel.reply(call.request)
@@ -217,7 +219,9 @@ class MessageCalls:
     def move_all(self, call: Call, operation: MoveAll) -> None:
         """Move a part of the messages: the caller continues with the answer."""
         if (operation.after == "") != (operation.up_to == ""):
-            raise InvalidParameter("`after` and `up_to` belong together: give both from the last answer, or neither")
+            raise InvalidParameter(
+                "`after` and `up_to` must be given together: use both values from the last answer, or neither"
+            )
         part = MovedPart()
         if operation.after != "":
             part = MovedPart(after=lookup_number(operation.after), up_to=lookup_number(operation.up_to))

@@ -13,8 +13,9 @@ from typing import Final
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.position_events import PositionEvents
-from waypost.core.positions import START, UNTAGGED
+from waypost.core.positions import START, UNKNOWN_SIZE, UNTAGGED
 from waypost.core.queues import Queue
+from waypost.core.serialization import size_in_bytes
 from waypost.core.stored_message import check_packet, tag_of, tag_of_identifier, tag_of_packet
 from waypost.errors import DecodeError, StoreDamaged, StoreError
 from waypost.limits import INDEX_PART, INDEX_PARTS_AWAITED, INDEX_PAUSE_SECONDS
@@ -119,34 +120,39 @@ class MessageIndex:
             self._after = START
             self._messages.checks_packets = not self.is_complete
             return
-        for lookup_id, tag in self._tags(place.queue, part):
-            if tag is not None:
+        for lookup_id, found in self._found(place.queue, part):
+            if found is not None:
+                tag, size = found
                 positions.set_tag(lookup_id, tag)
+                positions.set_size(lookup_id, size)
             self._after = lookup_id
             place.unknown = max(place.unknown - 1, 0)
 
-    def _tags(self, queue: Queue, part: Sequence[int]) -> Sequence[tuple[int, int | None]]:
-        """The tags of the first of these messages, at least one. A message that is set aside has none."""
+    def _found(self, queue: Queue, part: Sequence[int]) -> Sequence[tuple[int, tuple[int, int] | None]]:
+        """Tags and sizes of the first of these messages, at least one. A message that is set aside has none."""
         try:
             records = self._messages.records(queue.number, part, 0)
-            return [(lookup_id, _tag(value)) for lookup_id, value in zip(part, records, strict=False)]
+            return [(lookup_id, _tag_and_size(value)) for lookup_id, value in zip(part, records, strict=False)]
         except (DecodeError, StoreError):
-            return [(lookup_id, self._tag_alone(queue, lookup_id)) for lookup_id in part]
+            return [(lookup_id, self._found_alone(queue, lookup_id)) for lookup_id in part]
 
-    def _tag_alone(self, queue: Queue, lookup_id: int) -> int | None:
+    def _found_alone(self, queue: Queue, lookup_id: int) -> tuple[int, int] | None:
         try:
             message = self._positions.find(queue, lookup_id)
         except StoreDamaged:
             self.unreadable += 1
-            return UNTAGGED
+            return UNTAGGED, UNKNOWN_SIZE
         if message is None:
             self.unreadable += 1
             return None
-        return tag_of(message)
+        return tag_of(message), size_in_bytes(message)
 
 
-def _tag(value: bytes) -> int:
-    """The tag of the message in a MessageRecord. Raises DecodeError or a StoreError if the record does not decode."""
+def _tag_and_size(value: bytes) -> tuple[int, int]:
+    """The tag and the size of the message in a MessageRecord.
+
+    Raises DecodeError or a StoreError if the record does not decode.
+    """
     packet = decode_message(value)[-1]
     check_packet(packet)
-    return tag_of_packet(packet)
+    return tag_of_packet(packet), len(packet)

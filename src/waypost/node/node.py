@@ -146,7 +146,9 @@ class Node:
         self.renumberings: Final = Renumberings(kernel, self.manager, self.sequences, reader, self.network)
         self.sending: Final = Sending(kernel, self.manager, self.directory, self.delivery, longest)
         # Messages that are not visible yet.
-        self.stages: Final = Stages(kernel, self.manager, self.sending, kept, new_guid)
+        self.stages: Final = Stages(
+            kernel, self.manager, self.sending, kept, new_guid, reader=reader, rejected=self.delivery.rejected
+        )
         # The remote readers that it serves; None if it serves none.
         self.remote: Final = (
             None
@@ -175,6 +177,8 @@ class Node:
             return "a purge"
         if self.renumberings:
             return "a reset of a sequence"
+        if self.stages.delivery.is_under_way:
+            return "a commit of staged messages"
         return "expired messages" if self.manager.positions.has_late else ""
 
     def persisted(self, token: int, now: Now) -> None:
@@ -232,6 +236,8 @@ class Node:
                     if not event.message.asks_for_attention:
                         continue
                 self._handle(event, now)
+        if self.stages.delivery:
+            self.stages.delivery.look_for_room()
         messages = self.messages
         self.sequences.write()
         token = messages.read_token

@@ -12,16 +12,20 @@ from waypost.api.bulk import (
     CommitStages,
     DropStages,
     FindSeq,
+    KeepClaim,
+    ListAllClaims,
     ListBatches,
     ListBulkQueues,
     ListClaims,
     PlanRange,
+    PlanRanges,
     ReadClaim,
     ReadRange,
     RemoveRange,
     ReturnClaim,
     ShowBulkQueue,
     Stage,
+    TakeClaim,
 )
 from waypost.api.local import CancelReads, Follow, ShowBulkQueues
 from waypost.api.operations import (
@@ -132,13 +136,17 @@ class Handlers:
         self._on(ShowBulkQueue, bulk_reading.show)
         self._on(ShowBulkQueues, bulk_reading.show_some)
         self._on(PlanRange, bulk_reading.plan)
+        self._on(PlanRanges, bulk_reading.plan_all)
         self._on(ReadRange, bulk_reading.read)
         self._on(FindSeq, bulk_reading.find_seq)
         self._on(RemoveRange, bulk_reading.remove)
         self._on(Claim, writing.claim)
+        self._on(TakeClaim, writing.take_claim)
+        self._on(KeepClaim, writing.keep_claim)
         self._on(ReadClaim, writing.read_claim)
         self._on(ReturnClaim, writing.return_claim)
         self._on(ListClaims, writing.list_claims)
+        self._on(ListAllClaims, writing.list_all_claims)
         self._on(Stage, writing.stage)
         self._on(DropStages, writing.drop)
         self._on(CommitStages, writing.commit)

@@ -57,8 +57,7 @@ class ReadingCalls:
     def receive(self, call: Call, operation: Receive) -> None:
         if operation.lease_s is not UNSET or operation.acknowledge:
             raise InvalidParameter(
-                "lease_s and acknowledge need a daemon; here a lease is a transaction with a time limit: "
-                "`queue.lease()`, or `transaction` with `begin_s`"
+                "lease_s and acknowledge require a daemon; use `queue.lease()`, or `transaction` with `begin_s`"
             )
         found = _place(operation)
         transaction = self._transactions.joined(call, operation.transaction, operation.begin_s)
@@ -86,7 +85,7 @@ class ReadingCalls:
     def receive_messages(self, call: Call, handle: OpenQueueDescriptor, count: int, request: ReadRequest) -> None:
         """Receive up to `count` available messages, or wait for one and take those that came with it."""
         if count < 1 or request.cursor is not None:
-            raise InvalidParameter("several messages need a count of at least 1 and no cursor")
+            raise InvalidParameter("count must be at least 1, and is not allowed with a cursor")
         count = min(count, self._check_can_take(request))
         with self._kernel.operation(call.now):
             messages = self._reading.dequeue_messages(handle, count, request)
@@ -186,7 +185,7 @@ class ReadingCalls:
 
     def open_queue(self, call: Call, operation: OpenQueue) -> None:
         if not operation.exclusive:
-            raise InvalidParameter("a handle is only for exclusive opens")
+            raise InvalidParameter("only an exclusive open uses a handle")
         identifier = self._opened.open_exclusive(call, operation.queue)
         with self._kernel.operation(call.now):
             self._kernel.reply(call.request, Handle(identifier, 0.0))

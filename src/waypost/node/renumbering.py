@@ -91,7 +91,9 @@ class Renumberings:
         for number, (sequence, lookup_id, end) in _read(reader).items():
             queue = manager.collection.by_number.get(number)
             if not isinstance(queue, OutgoingQueue):
-                raise StoreDamaged(f"the sequence of queue {number} is being reset, but it is not an outgoing queue")
+                raise StoreDamaged(
+                    f"the sequence of queue {number} is being reset, but the queue is not an outgoing queue"
+                )
             self._add(Renumbering(queue, sequence, lookup_id, end))
 
     def __bool__(self) -> bool:

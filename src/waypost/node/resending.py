@@ -75,7 +75,7 @@ def _check_kind(target: OpenQueueDescriptor, message: Message) -> None:
             continue
         kinds = ("is transactional", "was not") if queue.attributes.transactional else ("is not transactional", "was")
         error = TransactionUsage(f"{each.format_name} {kinds[0]}, but the message {kinds[1]} sent in a transaction")
-        error.add_note("receive the message and send it, or export and import it, which makes a new message")
+        error.add_note("receive the message and send it, or export and import it; both create a new message")
         raise error
 
 

@@ -90,7 +90,7 @@ class Sending:
         if message.tracing_queue_identifier != NULL_GUID and not self._directory.is_integrated:
             name = PublicFormatName(message.tracing_queue_identifier)
             raise UnsupportedFormatName(
-                f"{name} cannot receive reports: tracing needs a directory, and none is configured"
+                f"{name} cannot receive reports: tracing requires a directory, and none is configured"
             )
         message.sent_time = int(now.wall)
         # MS-MQMQ 2.3.5.15: it is the longest time, and the default for an application that asks for no other.

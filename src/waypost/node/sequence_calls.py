@@ -65,12 +65,12 @@ class SequenceCalls:
         wanted = self._wanted(operation.queue, operation.source, operation.address, operation.older_than_s)
         place = _place(operation.after)
         if wanted == Wanted():
-            raise InvalidParameter("a reset needs at least one of queue, source, address and age")
+            raise InvalidParameter("a reset requires at least one of queue, source, address and age")
         queue = None if wanted.queue is None else self._admin.find(wanted.queue)
         with self._node.kernel.operation(call.now):
             if isinstance(queue, OutgoingQueue):
                 if wanted != Wanted(wanted.queue):
-                    raise InvalidParameter(f"{queue} is an outgoing queue: source, address and age do not apply to it")
+                    raise InvalidParameter(f"{queue} is an outgoing queue; it does not support source, address and age")
                 self._reset_outgoing(call, queue, is_trial=is_trial)
             else:
                 reset = self._admin.reset_incoming(wanted, place, call.now, is_trial=is_trial)
@@ -81,7 +81,7 @@ class SequenceCalls:
 
         def then(reset: Reset) -> None:
             if queue.is_deleted:
-                self._node.kernel.fail(call.request, QueueDeleted(f"{queue} was deleted meanwhile"))
+                self._node.kernel.fail(call.request, QueueDeleted(f"{queue} was deleted during the reset"))
             else:
                 self._reply_reset(call, reset, _outgoing_warning(reset, queue))
 
@@ -170,22 +170,22 @@ class SequenceCalls:
 
 def _incoming_warning(wanted: Wanted) -> str:
     sentence = (
-        "the accepted messages of these sequences are forgotten: messages that their sources send again, because no "
-        "acknowledgment has reached them, come twice"
+        "the records of the accepted messages of these sequences are deleted: if a source did not get an "
+        "acknowledgment, it sends messages again, and they arrive twice"
     )
     if wanted.source is None or wanted.address:
         return sentence
-    return f"{sentence}; the next message of the source is accepted, and earlier ones are not"
+    return f"{sentence}; the next message of the source is accepted, but earlier messages are not"
 
 
 def _outgoing_warning(reset: Reset, queue: OutgoingQueue) -> str:
     if not reset.may_come_twice:
-        return f"{queue} has no message that was sent and not acknowledged, so none arrives twice"
+        return f"{queue} has no unacknowledged messages, so no message arrives twice"
     names = ", ".join(reset.identifiers[:_SOME])
     more = f" and {reset.may_come_twice - _SOME} more" if reset.may_come_twice > _SOME else ""
     return (
-        f"messages of {queue} that were sent and not acknowledged arrive twice if the destination has accepted them: "
-        f"{names}{more}; a destination that knows later sequences from here needs a reset too"
+        f"unacknowledged messages of {queue} arrive twice if the destination has already accepted them: "
+        f"{names}{more}; if the destination knows later sequences from this computer, reset them there too"
     )
 
 
@@ -228,4 +228,4 @@ def _place(text: str) -> bytes:
     try:
         return bytes.fromhex(text)
     except ValueError:
-        raise InvalidParameter(f"{excerpt(text)} is not a place from an earlier page") from None
+        raise InvalidParameter(f"{excerpt(text)} is not a value of `next` from an earlier page") from None

@@ -20,6 +20,6 @@ def quota_shortage(node: Node) -> str:
     if not positions.is_full:
         return ""
     return (
-        f"all queues together hold {positions.total_bytes} bytes of the {positions.quota} KB that this computer may "
-        "hold (quotas.machine_kb), so new messages are refused"
+        f"all queues together use {positions.total_bytes} bytes of the machine quota of {positions.quota} KB "
+        "(quotas.machine_kb), so new messages are refused"
     )

@@ -7,6 +7,7 @@ cost only their positions. The totals of a queue are written with every batch th
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Final
 
 from waypost.core.message import Message
@@ -70,7 +71,8 @@ class StoredMessages:
         # The head of the record, before the packet, of each held message that does not expire.
         self._heads: dict[_Key, bytes] = {}
         # Messages that are written and not durable, with the token of the batch; the keys of each batch, to forget it.
-        self._pending: dict[_Key, tuple[int, Message]] = {}
+        # A message is a MessageRecord here if nobody has looked at it.
+        self._pending: dict[_Key, tuple[int, Message | bytes]] = {}
         self._puts: list[_Key] = []
         self._submitted: deque[tuple[int, list[_Key]]] = deque()
         # Bytes of messages that transactions have sent, and of the batches that are not durable, with the size of each.
@@ -130,6 +132,21 @@ class StoredMessages:
         self.batch.size += size + len(head) * len(messages)
         totals = self._count(queue)
         totals.message_count += len(messages)
+        totals.total_bytes += size
+
+    def put_packets(self, queue: int, lookup_ids: range, head: bytes, packets: Sequence[bytes]) -> None:
+        """Put recoverable messages that do not expire, and have this head of their records, by their packets."""
+        values = [head + packet for packet in packets]
+        by_key = list(zip(repeat(queue), lookup_ids, strict=False))
+        self.batch.operations.extend(
+            zip(repeat(_PUT), repeat(_MESSAGES), keys.message_keys(queue, lookup_ids), values, strict=False)
+        )
+        self._pending.update(zip(by_key, zip(repeat(self.token), values, strict=False), strict=True))
+        self._puts.extend(by_key)
+        size = sum(map(len, packets))
+        self.batch.size += size + len(head) * len(packets)
+        totals = self._count(queue)
+        totals.message_count += len(packets)
         totals.total_bytes += size
 
     def hold(self, queue: int, message: Message) -> None:
@@ -197,7 +214,7 @@ class StoredMessages:
         pending = self._pending.get((queue, lookup_id))
         if pending is not None:
             self.read_token = max(self.read_token, pending[0])
-            return pending[1]
+            return pending[1] if isinstance(pending[1], Message) else message_of(pending[1], lookup_id)
         key = keys.message_key(queue, lookup_id)
         value = self._reader.get(Table.MESSAGES, key)
         if value is None:

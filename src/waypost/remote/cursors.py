@@ -53,14 +53,20 @@ class RemoteCursors:
     def open(self, descriptor: OpenQueueDescriptor, caller: Caller) -> Cursor | None:
         """A cursor that the remote reader can name, or None if the queue is gone. Raises LimitReached."""
         if len(descriptor.cursors) >= MAX_REMOTE_CURSORS:
-            raise LimitReached(f"{descriptor.format_name} has {MAX_REMOTE_CURSORS} cursors of one handle")
+            raise LimitReached(
+                f"{descriptor.format_name} has reached the limit of {MAX_REMOTE_CURSORS} cursors per handle"
+            )
         held = self._held_by(peer_of(caller.address))
         if held.count >= MAX_REMOTE_CURSORS_OF_PEER or len(held.handles) >= held.most_handles:
             held.recount()
         if held.count >= MAX_REMOTE_CURSORS_OF_PEER:
-            raise LimitReached(f"readers at {caller.address} have {MAX_REMOTE_CURSORS_OF_PEER} cursors")
+            raise LimitReached(
+                f"readers at {caller.address} have reached the limit of {MAX_REMOTE_CURSORS_OF_PEER} cursors"
+            )
         if held.count >= FEW_REMOTE_CURSORS and not self._has_room():
-            raise LimitReached(f"remote readers have {MAX_REMOTE_CURSORS_OF_ALL} cursors together")
+            raise LimitReached(
+                f"all remote readers together have reached the limit of {MAX_REMOTE_CURSORS_OF_ALL} cursors"
+            )
         cursor = self._manager.open_cursor(descriptor)
         if cursor is None:
             return None

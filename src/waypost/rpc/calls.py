@@ -219,7 +219,7 @@ class Assembly(Generic[Call]):
         elif header.call_id != self._call_id or not _is_same(part, self._call):
             raise DecodeError("C706 12.6.3.1", "call_id", 12, "the fragments have different call_ids or operations")
         if len(self._stub) + len(part.stub_data) > self._limit:
-            raise StubTooLong("MS-RPCE 3.3.3.5.4", "stub_data", 0, f"it is longer than {self._limit} bytes")
+            raise StubTooLong("MS-RPCE 3.3.3.5.4", "stub_data", 0, f"must have at most {self._limit} bytes")
         if header.is_first and header.is_last:
             self._call = None
             return part

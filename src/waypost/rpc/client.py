@@ -119,7 +119,7 @@ class ClientConnection:
             if self._reader.error is not None:
                 raise self._reader.error
         except DecodeError as error:
-            self._close(ConnectionFailed(f"the server breaks the protocol: {error}"))
+            self._close(ConnectionFailed(f"the server violates the protocol: {error}"))
         except ProtocolError as error:
             self._close(error)
 
@@ -143,7 +143,7 @@ class ClientConnection:
         call = _Call(self._call_id, interface, interface.methods[opnum], request, deadline)
         self._calls[call.call_id] = call
         if not self.is_open_for_calls:
-            self._end(call, self._error or ConnectionFailed("the server closes the connection"))
+            self._end(call, self._error or ConnectionFailed("the server closed the connection"))
             return call.call_id
         self._waiting.append(call)
         self._send_waiting()
@@ -171,7 +171,7 @@ class ClientConnection:
         self._end(call, result)
         # MS-RPCE 3.3.1.5.10: only a server that has said so keeps the connection after an orphaned.
         if call.is_sent and not self._binding.keeps_connection_on_orphan:
-            self._close(ConnectionFailed("the connection ended because a call was abandoned"))
+            self._close(ConnectionFailed("the connection was closed because a call was abandoned"))
 
     def _send_waiting(self) -> None:
         """MS-RPCE 3.3.1.5.8: without multiplexing, one call at a time."""
@@ -253,7 +253,7 @@ class ClientConnection:
         call.held += len(fragment.body)
         self._held += len(fragment.body)
         if self._held > MAX_RPC_UNFINISHED_ANSWERS:
-            raise ConnectionFailed(f"the unfinished answers of the server have {self._held} bytes")
+            raise ConnectionFailed(f"the unfinished answers of the server have {self._held} bytes, which is too much")
 
     def _fault(self, fragment: Fragment) -> None:
         fault = Fault.decode(fragment)
@@ -278,7 +278,7 @@ class ClientConnection:
     def _close_if_unused(self) -> None:
         """C706 12.6.4.11: a server asks for it when it wants to end."""
         if self._is_shutting_down and not self._calls and not self.is_closed:
-            self._close(ConnectionFailed("the server closes the connection"))
+            self._close(ConnectionFailed("the server closed the connection"))
 
     def _close(self, error: WaypostError) -> None:
         if self.is_closed:

@@ -131,7 +131,7 @@ class ClientBinding:
         """
         header = fragment.header
         if header.call_id != self._call_id:
-            raise DecodeError(BIND_ACK, "call_id", 12, f"it is {header.call_id} and the bind has {self._call_id}")
+            raise DecodeError(BIND_ACK, "call_id", 12, f"must be {self._call_id} as in the bind, not {header.call_id}")
         match header.ptype:
             case PacketType.BIND_ACK if not self._legs:
                 self._acknowledged(fragment)
@@ -142,7 +142,7 @@ class ClientBinding:
             case PacketType.FAULT:
                 raise RpcFault(Fault.decode(fragment).status)
             case _:
-                raise DecodeError(BIND_ACK, "PTYPE", 2, f"{PacketType(header.ptype).name} does not answer a bind")
+                raise DecodeError(BIND_ACK, "PTYPE", 2, f"{PacketType(header.ptype).name} is not an answer to a bind")
         self._legs += 1
         return self._next_leg(fragment)
 
@@ -164,7 +164,7 @@ class ClientBinding:
     def _acknowledged(self, fragment: Fragment) -> None:
         ack = BindAck.decode(fragment)
         if len(ack.results) != len(self._offers) + 1:
-            reason = f"{len(ack.results)} results answer {len(self._offers) + 1} contexts"
+            reason = f"the answer has {len(ack.results)} results for {len(self._offers) + 1} contexts"
             raise DecodeError(BIND_ACK, "n_results", 0, reason)
         for offer, result in zip(self._offers, ack.results, strict=False):
             self._take(offer, result)
@@ -186,7 +186,7 @@ class ClientBinding:
         uuid = offer.interface.uuid
         if result.result == BindResult.ACCEPTANCE:
             if result.transfer != offer.transfer:
-                raise DecodeError(BIND_ACK, "transfer_syntax", 0, "it is not the one that was offered")
+                raise DecodeError(BIND_ACK, "transfer_syntax", 0, "must be the transfer syntax that was offered")
             if not isinstance(self._agreed.get(uuid), Offer):
                 self._agreed[uuid] = offer
         elif uuid not in self._agreed:
@@ -212,7 +212,7 @@ class ClientBinding:
         if context.is_complete and not fragment.auth_value:
             return None
         if fragment.trailer is None:
-            raise AuthenticationFailed("the server answers without a token before the authentication is complete")
+            raise AuthenticationFailed("the server answered without a token before the authentication was complete")
         token = context.step(fragment.auth_value)
         if token is None and not context.is_complete:
             raise AuthenticationFailed("the security package neither completes nor continues the authentication")

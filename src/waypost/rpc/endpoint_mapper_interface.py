@@ -130,7 +130,7 @@ class Tower:
             rhs, at = _side(data, at)
             floors.append(Floor(lhs, rhs))
         if at != len(data):
-            raise DecodeError(SECTION, "tower_octet_string", at, f"{len(data) - at} bytes follow its end")
+            raise DecodeError(SECTION, "tower_octet_string", at, f"{len(data) - at} extra bytes follow")
         return cls(floors)
 
     def encode(self) -> bytes:
@@ -145,7 +145,7 @@ class Tower:
         maximum = reader.integer(reader.syntax.width, "tower_octet_string")
         size = TOWER_LENGTH.read(reader)
         if maximum != size:
-            reason = f"the array has {maximum} bytes and tower_length is {size}"
+            reason = f"the array has {maximum} bytes, but tower_length is {size}"
             raise DecodeError(SECTION, "tower_length", reader.offset - 4, reason)
         return cls.decode(reader.octets(size, "tower_octet_string"))
 
@@ -214,10 +214,10 @@ class EndpointEntry:
             at = reader.offset
             first, actual = (reader.integer(reader.syntax.width, "annotation") for _ in range(2))
             if first or not 0 < actual <= MAX_ANNOTATION:
-                raise DecodeError(ENTRIES, "annotation", at, f"its counts are {first} and {actual}")
+                raise DecodeError(ENTRIES, "annotation", at, f"the counts {first} and {actual} are invalid")
             record.annotation, null, rest = reader.octets(actual, "annotation").partition(b"\0")
             if rest or not null:
-                raise DecodeError(ENTRIES, "annotation", at, "its null is not at its end")
+                raise DecodeError(ENTRIES, "annotation", at, "the null must be at the end")
         return record
 
     def write(self, writer: NdrWriter) -> None:
@@ -238,7 +238,7 @@ def _read_tower(reader: NdrReader, tower: Tower) -> None:
         tower.floors = Tower.read(reader).floors
 
     if not reader.pointer("tower", fill):
-        raise DecodeError(ENTRIES, "tower", reader.offset - reader.syntax, "it is NULL")
+        raise DecodeError(ENTRIES, "tower", reader.offset - reader.syntax, "must not be NULL")
 
 
 def _read_counts(reader: NdrReader, field: str) -> tuple[int, int]:
@@ -247,13 +247,15 @@ def _read_counts(reader: NdrReader, field: str) -> tuple[int, int]:
     at = reader.offset
     maximum, first, actual = (reader.integer(reader.syntax.width, field) for _ in range(3))
     if first or actual != count or not count <= maximum <= MAX_TOWERS:
-        raise DecodeError(ENTRIES, field, at, f"its counts are {maximum}, {first} and {actual} for {count} elements")
+        raise DecodeError(
+            ENTRIES, field, at, f"the counts {maximum}, {first} and {actual} do not match {count} elements"
+        )
     return count, maximum
 
 
 def _write_counts(writer: NdrWriter, count: int, maximum: int, field: str) -> None:
     if count > maximum:
-        raise EncodeError(ENTRIES, field, f"{count} elements are more than {maximum}, the number requested")
+        raise EncodeError(ENTRIES, field, f"must have at most {maximum} elements as requested, not {count}")
     writer.u32(count, field)
     for number in (maximum, 0, count):
         writer.integer(writer.syntax.width, number, field)

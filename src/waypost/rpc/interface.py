@@ -46,7 +46,7 @@ class StubReader(NdrReader):
     def finish(self) -> None:
         self.flush()
         if self.left >= STUB_ALIGNMENT:
-            raise DecodeError(STREAM, "stub", self.offset, f"{self.left} bytes follow its end")
+            raise DecodeError(STREAM, "stub", self.offset, f"{self.left} extra bytes follow")
 
 
 class Parameters(Protocol):
@@ -101,7 +101,7 @@ class Integer(Parameter):
     def _fault_of(self, value: int) -> str:
         if self.within is None or self.within[0] <= value <= self.within[1]:
             return ""
-        return f"it is {value}, outside {self.within[0]} to {self.within[1]}"
+        return f"must be {self.within[0]} to {self.within[1]}, not {value}"
 
 
 def byte(name: str) -> Integer:

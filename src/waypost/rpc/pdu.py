@@ -100,10 +100,10 @@ class Header:
             raise cut_short(HEADER, "header", at, len(buf)) from None
         if header.packed_drep[0] >> 4 != 1:
             header = cls(*_BIG_ENDIAN.unpack_from(buf, at))
-            reason = f"it is 0x{header.packed_drep.hex()} and only little-endian integers are read"
+            reason = f"must be little-endian, not 0x{header.packed_drep.hex()}"
             raise UnsupportedRepresentation(HEADER, "packed_drep", at + 4, reason, header=header)
         if header.rpc_vers != 5 or header.rpc_vers_minor != 0:
-            reason = f"it is {header.rpc_vers}.{header.rpc_vers_minor} and must be 5.0"
+            reason = f"must be 5.0, not {header.rpc_vers}.{header.rpc_vers_minor}"
             raise UnsupportedVersion(HEADER, "rpc_vers", at, reason, header=header)
         header._check_lengths(at)
         try:
@@ -115,7 +115,7 @@ class Header:
     def _check_lengths(self, at: int) -> None:
         least = HEADER_SIZE + (TRAILER_SIZE + self.auth_length if self.auth_length else 0)
         if self.frag_length < least:
-            reason = f"it is {self.frag_length}, and auth_length {self.auth_length} makes at least {least}"
+            reason = f"must be at least {least} with auth_length {self.auth_length}, not {self.frag_length}"
             raise DecodeError(HEADER, "frag_length", at + 8, reason)
 
     def encode(self) -> bytes:
@@ -184,7 +184,7 @@ class Fragment:
         """The fragment that `data` is from its first to its last byte."""
         header, _ = Header.decode(data, 0)
         if header.frag_length != len(data):
-            reason = f"it is {header.frag_length} and the fragment has {len(data)} bytes"
+            reason = f"it is {header.frag_length}, but the fragment has {len(data)} bytes"
             raise DecodeError(HEADER, "frag_length", 8, reason)
         return cls.behind(header, data)
 
@@ -197,7 +197,7 @@ class Fragment:
         trailer = SecurityTrailer(*_TRAILER.unpack_from(data, behind - TRAILER_SIZE))
         body = data[HEADER_SIZE : behind - TRAILER_SIZE]
         if trailer.auth_pad_length > len(body):
-            reason = f"it is {trailer.auth_pad_length} and the body has {len(body)} bytes"
+            reason = f"it is {trailer.auth_pad_length}, but the body has {len(body)} bytes"
             raise DecodeError(TRAILER, "auth_pad_length", behind - TRAILER_SIZE + 2, reason)
         return cls(header, body, trailer, data[behind:])
 

@@ -60,7 +60,7 @@ class Protection:
         if trailer is None:
             # 3.3.1.5.4: at CONNECT the token is left out.
             if self.is_protecting:
-                raise AuthenticationFailed(f"a fragment without a token came at the level {self.level.name}")
+                raise AuthenticationFailed(f"a fragment at the level {self.level.name} has no token")
             return fragment
         self._check(trailer)
         offset = stub_offset(fragment.header)
@@ -80,8 +80,8 @@ class Protection:
             or trailer.auth_context_id != self.context_id
         ):
             raise AuthenticationFailed(
-                f"a fragment is of auth_type {trailer.auth_type}, auth_level {trailer.auth_level} and auth_context_id "
-                f"{trailer.auth_context_id}, and its security context of {self.context.auth_type}, {self.level} and "
+                f"a fragment has auth_type {trailer.auth_type}, auth_level {trailer.auth_level} and auth_context_id "
+                f"{trailer.auth_context_id}, but its security context has {self.context.auth_type}, {self.level} and "
                 f"{self.context_id}"
             )
 

@@ -94,6 +94,6 @@ class Call:
         self.is_open = self.is_deliverable = False
 
     def _end(self, result: CallResult) -> None:
-        assert self.is_open, "the call was answered already"
+        assert self.is_open, "the call is already answered"
         self.is_open = False
         self.result = result

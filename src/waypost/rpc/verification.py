@@ -88,10 +88,10 @@ def _check_commands(data: bytes, at: int, facts: CallFacts) -> None:
         try:
             command, length = _COMMAND.unpack_from(data, at)
         except struct.error:
-            raise VerificationFailed("the verification trailer has no end (MS-RPCE 2.2.2.13)") from None
+            raise VerificationFailed("the verification trailer has no end command (MS-RPCE 2.2.2.13)") from None
         at += _COMMAND.size
         if length > len(data) - at:
-            raise VerificationFailed("the verification trailer is cut short (MS-RPCE 2.2.2.13)")
+            raise VerificationFailed("the verification trailer is incomplete (MS-RPCE 2.2.2.13)")
         _check_command(command, data[at : at + length], facts)
         at += length
 

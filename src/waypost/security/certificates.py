@@ -25,10 +25,10 @@ def public_key_of(certificate: bytes, key_type: KeyType) -> PublicKeyBlob:
     try:
         key = load_der_x509_certificate(certificate).public_key()
     except REFUSALS as error:
-        raise DecodeError(SECTION, "SenderCert", 0, f"it is not a certificate: {error}") from None
+        raise DecodeError(SECTION, "SenderCert", 0, f"must be a certificate: {error}") from None
     if not isinstance(key, RSAPublicKey):
-        raise DecodeError(SECTION, "SenderCert", 0, "its key is not an RSA key")
+        raise DecodeError(SECTION, "SenderCert", 0, "must have an RSA key")
     numbers = key.public_numbers()
     if numbers.e >> 32 or key.key_size > 8 * MAX_RSA_MODULUS:
-        raise DecodeError(SECTION, "SenderCert", 0, "its RSA key does not fit the layout")
+        raise DecodeError(SECTION, "SenderCert", 0, "the RSA key does not fit into the layout")
     return PublicKeyBlob.from_numbers(key_type, numbers.e, numbers.n)

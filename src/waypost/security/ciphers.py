@@ -80,7 +80,7 @@ def body_encryption(message: UserMessage) -> BodyEncryption | None:
     level, algorithm = message.properties.privacy_level, message.properties.encryption_algorithm
     # MS-MQQB 3.1.5.8.3 makes this a failed decryption where MS-MQMQ 2.2.19.3 speaks of authentication.
     if level not in PROVIDERS:
-        raise DecryptionFailed(f"PrivacyLevel {level} is not one of an encrypted body (MS-MQQB 3.1.5.8.3)")
+        raise DecryptionFailed(f"PrivacyLevel {level} is not valid for an encrypted body (MS-MQQB 3.1.5.8.3)")
     if algorithm not in _ALGORITHMS:
         raise DecryptionFailed(f"EncryptionAlgorithm 0x{algorithm:08X} is not defined (MS-MQMQ 2.2.19.3)")
     encryption = BodyEncryption(PrivacyLevel(level), SessionKeyAlgorithm(algorithm))
@@ -156,7 +156,7 @@ def _cipher(encryption: BodyEncryption, key: bytes) -> tuple[Cipher[CBC] | Ciphe
     if size is None:
         raise ValueError(f"{level.name} does not allow {algorithm.name}")
     if len(key) != size:
-        raise ValueError(f"{algorithm.name} of {level.name} takes a key of {size} bytes, not {len(key)}")
+        raise ValueError(f"{algorithm.name} of {level.name} requires a key of {size} bytes, not {len(key)}")
     if algorithm is SessionKeyAlgorithm.RC4:
         return Cipher(ARC4(key), None), None
     block_cipher: BlockCipherAlgorithm = RC2(key) if algorithm is SessionKeyAlgorithm.RC2 else AES(key)

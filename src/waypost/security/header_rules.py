@@ -64,5 +64,7 @@ def signing_provider(header: SecurityHeader) -> ProviderInfo | None:
     if header.flags & DE or not header.signature:
         return None
     if not header.provider_info:
-        raise AuthenticationFailed(f"DE is clear beside a signature and no ProviderInfo names the provider ({SECTION})")
+        raise AuthenticationFailed(
+            f"DE is clear, but ProviderInfo does not name the provider of the signature ({SECTION})"
+        )
     return header.provider

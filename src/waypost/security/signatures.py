@@ -92,7 +92,9 @@ def digest(algorithm: HashAlgorithm, data: bytes) -> bytes:
     try:
         return hashlib.new(_HASHLIB_NAMES[algorithm], data, usedforsecurity=False).digest()
     except ValueError:
-        raise AuthenticationFailed(f"this computer has no {algorithm.name} to check a signature with") from None
+        raise AuthenticationFailed(
+            f"this computer does not support {algorithm.name}, which the signature uses"
+        ) from None
 
 
 def signature_input(message: UserMessage, version: SignatureVersion) -> bytes:

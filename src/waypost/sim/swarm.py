@@ -8,7 +8,14 @@ from random import Random
 from typing import Final
 
 from waypost.core import queue_manager
-from waypost.limits import MAX_BATCHES, MAX_BULK_REMOVED, MAX_CLAIMS, MAX_STAGES
+from waypost.limits import (
+    MAX_BATCHES,
+    MAX_BULK_REMOVED,
+    MAX_CLAIMS,
+    MAX_DELIVERED,
+    MAX_STAGED_FRAME,
+    MAX_STAGES,
+)
 from waypost.node import (
     bulk,
     claims,
@@ -16,8 +23,10 @@ from waypost.node import (
     deleting,
     purging,
     remote_reading,
+    removals,
     reserves,
     scans,
+    staged_delivery,
     stages,
     stored_messages,
 )
@@ -35,7 +44,7 @@ HOST: Final = "host"
 APPLICATIONS: Final = (
     *("sender", "receiver", "transactional", "browser", "seeker", "mover", "purger", "administrator", "coordinator"),
 )
-BULK_CLIENTS: Final = ("streamer", "streamer", "claimer", "claimer", "stager", "stager", "watcher")
+BULK_CLIENTS: Final = ("streamer", "streamer", "claimer", "claimer", "query", "query", "stager", "stager", "watcher")
 READERS: Final = (
     *("receiver", "waiter", "rude", "browser", "seeker", "mover", "purger", "transactional", "transactional", "owner"),
 )
@@ -86,7 +95,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class BulkLimits:
-    """Limits of the bulk interface: claims, stages, remembered batches of a query, messages removed with one request.
+    """Limits of the bulk interface: claims, stages, remembered batches of a query, messages removed with one request,
+    messages of a frame of a stage, and those that are delivered with one part.
 
     `some` is the number of messages beyond the expected ones that a frame looks at, `part` the number read together.
     """
@@ -95,6 +105,8 @@ class BulkLimits:
     stages: int = MAX_STAGES
     batches: int = MAX_BATCHES
     removed: int = MAX_BULK_REMOVED
+    frame: int = MAX_STAGED_FRAME
+    delivered: int = MAX_DELIVERED
     some: int = 100
     part: int = 128
 
@@ -104,6 +116,9 @@ class BulkLimits:
             Patch(stages, "MAX_STAGES", self.stages),
             Patch(committed_batches, "MAX_BATCHES", self.batches),
             Patch(bulk, "MAX_BULK_REMOVED", self.removed),
+            Patch(removals, "MAX_BULK_REMOVED", self.removed),
+            Patch(stages, "MAX_STAGED_FRAME", self.frame),
+            Patch(staged_delivery, "MAX_DELIVERED", self.delivered),
             Patch(bulk, "_SOME", self.some),
             Patch(stored_messages, "_PART", self.part),
         )
@@ -255,6 +270,8 @@ def _bulk_limits(rng: Random) -> BulkLimits:
         stages=rng.choice((3, 100_000)),
         batches=rng.choice((1, 3, 128)),
         removed=rng.choice((2, 5000)),
+        frame=rng.choice((1, 2, 2000)),
+        delivered=rng.choice((1, 2, 2000)),
         some=rng.choice((1, 100)),
         part=rng.choice((2, 128)),
     )

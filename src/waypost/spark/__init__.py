@@ -6,7 +6,8 @@
     spark.read.format("msmq").option("server", "127.0.0.1").option("queue", "orders").load().show()
 
 `session` makes a SparkSession with the settings that messages need and finds a Java for it; `register` adds the format
-`msmq` to any other SparkSession; `purge` removes messages from a queue after they were read. Needs the extra `spark`.
+`msmq` and functions for SQL to any other SparkSession; `purge` removes messages from a queue after they were read;
+`LagListener` keeps the lag of streams as metrics. Needs the extra `spark`.
 """
 
 from importlib import import_module
@@ -16,13 +17,15 @@ from waypost.spark.java import SparkNotAvailable
 from waypost.spark.session import require_packages, session
 
 if TYPE_CHECKING:
+    from waypost.spark.lag import LagListener
     from waypost.spark.purging import purge
     from waypost.spark.source import MsmqDataSource, register
 
-__all__ = ["MsmqDataSource", "SparkNotAvailable", "purge", "register", "session"]
+__all__ = ["LagListener", "MsmqDataSource", "SparkNotAvailable", "purge", "register", "session"]
 
 # Loaded on first use: every process of Spark imports this package.
 _HOMES: Final = {
+    "LagListener": "waypost.spark.lag",
     "MsmqDataSource": "waypost.spark.source",
     "purge": "waypost.spark.purging",
     "register": "waypost.spark.source",

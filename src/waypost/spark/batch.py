@@ -1,67 +1,43 @@
 """A batch read: the messages that a range of each queue holds when the read is planned. Nothing is removed."""
 
-from collections.abc import Callable, Iterable, Iterator
+import logging
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from pyspark.sql.datasource import (
-    DataSourceReader,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    InputPartition,
-    IsNotNull,
-    LessThan,
-    LessThanOrEqual,
-)
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from waypost.api.bulk import BulkQueue
 from waypost.errors import InvalidParameter
 from waypost.spark.offsets import Stretch
 from waypost.spark.option_values import MAX_NUMBER
-from waypost.spark.options import ReadOptions
+from waypost.spark.options import Position, ReadOptions
 from waypost.spark.origin import Origin
 from waypost.spark.origins import open_origin
 from waypost.spark.ranges import (
     chosen,
-    divided,
-    known,
+    ends_short,
+    limits_of,
     packets,
-    parts_for,
+    parts_of,
     place_of,
+    planned,
+    recreated,
     stable,
-    warn_if_short,
 )
 from waypost.spark.schema import Shape
 from waypost.spark.shipping import Shipped
 
-# Longest step back of a clock while messages arrive: times then do not grow with arrival numbers.
-_CLOCK_MARGIN: Final = timedelta(minutes=10)
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The messages that pass the filters: numbers after `after` up to `up_to`, these queues, this time of arrival."""
-
-    after: int = 0
-    up_to: int | None = None
-    queues: frozenset[str] | None = None
-    since: datetime | None = None
-    until: datetime | None = None
+_log: Final = logging.getLogger("waypost.spark")
 
 
 class BatchReader(Shipped, DataSourceReader):
-    def __init__(self, options: ReadOptions, shape: Shape, bounds: Bounds | None = None) -> None:
+    def __init__(self, options: ReadOptions, shape: Shape) -> None:
         self._options: Final = options
         self._shape: Final = shape
-        self._bounds = bounds or Bounds()
 
     def arguments(self) -> tuple[Any, ...]:
-        return self._options, self._shape, self._bounds
+        return self._options, self._shape
 
     def partitions(self) -> list[InputPartition]:
         with closing(open_origin(self._options.endpoint)) as origin:
@@ -74,54 +50,21 @@ class BatchReader(Shipped, DataSourceReader):
         return self._shape.batches(packets(self._options, partition))
 
     def _plan(self, origin: Origin) -> Iterator[Stretch]:
-        wholes = []
-        for queue in chosen(origin, self._options):
-            if self._bounds.queues is None or queue.format_name in self._bounds.queues:
-                wholes.extend(divided(origin, self._range(origin, queue), 1))
-        total = sum(known(whole.count) for whole in wholes)
-        for whole in wholes:
-            parts = parts_for(whole.count, total, self._options.split)
-            yield from divided(origin, whole, parts) if parts > 1 else [whole]
+        wanted = [self._range(origin, queue) for queue in chosen(origin, self._options)]
+        for stretch, plan in planned(origin, wanted, limits_of(self._options.split)):
+            if plan.is_gone:
+                raise recreated(stretch.queue)
+            if plan.held_by:
+                _log.warning("%s", ends_short(stretch.queue, plan.bounds[-1], plan))
+            yield from parts_of(stretch, plan)
 
     def _range(self, origin: Origin, queue: BulkQueue) -> Stretch:
-        """The range that options and filters choose, empty if they contradict each other."""
-        options, bounds = self._options, self._bounds
-        after = [bounds.after]
-        up_to = [] if bounds.up_to is None else [bounds.up_to]
+        """The range that the options choose, empty if they contradict each other."""
+        options = self._options
         start = place_of(origin, queue, options.start, "startingOffsets")
         end = place_of(origin, queue, options.end, "endingOffsets")
-        newest = stable(queue, options.endpoint)
-        after.append(newest if start is None else start)
-        up_to.append(newest if end is None else end)
-        if bounds.since is not None:
-            after.append(origin.seq_at(queue.format_name, bounds.since))
-        if bounds.until is not None:
-            up_to.append(origin.seq_at(queue.format_name, bounds.until))
-        if min(up_to) == newest:
-            warn_if_short(origin, queue, newest)
-        begin = min(max(after), MAX_NUMBER)
-        return Stretch(queue.format_name, queue.epoch, begin, max(min(up_to), begin), 0)
-
-
-class FilteringReader(BatchReader):
-    """A batch reader that takes over filters on queues, and on numbers and times of arrival.
-
-    Used only with the option pushdown: Spark 4.3 refuses it unless pushdown is enabled in the session, and applies the
-    filters of one query to the next query without filters on the same DataFrame.
-    """
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802, the name is Spark's
-        for each in filters:
-            if not self._take(each):
-                yield each
-
-    def _take(self, each: Filter) -> bool:
-        """Take a filter over. True if Spark need not apply it any more."""
-        column = ".".join(getattr(each, "attribute", ()))
-        narrow = _NARROWING.get((column, type(each)))
-        if narrow is not None:
-            self._bounds = narrow(self._bounds, getattr(each, "value", None))
-        return narrow is not None and column in ("seq", "queue")
+        after = stable(queue, options.endpoint) if start is None else start
+        return Stretch(queue.format_name, queue.epoch, after, MAX_NUMBER if end is None else max(end, after), 0)
 
 
 def check_for_batch(options: ReadOptions) -> None:
@@ -130,57 +73,13 @@ def check_for_batch(options: ReadOptions) -> None:
             f"the mode {options.mode} is for streams: a batch read removes nothing from a queue; call "
             "waypost.spark.purge when the messages are safe elsewhere"
         )
-    if options.start == "latest":
-        raise InvalidParameter("the option startingOffsets of a batch read must be earliest or JSON, not 'latest'")
-    if options.end == "earliest":
-        raise InvalidParameter("the option endingOffsets must be latest or JSON, not 'earliest'")
+    if _has(options.start, "latest"):
+        raise InvalidParameter(
+            "the option startingOffsets of a batch read must be earliest or JSON, not 'latest' or -1"
+        )
+    if _has(options.end, "earliest"):
+        raise InvalidParameter("the option endingOffsets must be latest or JSON, not 'earliest' or -2")
 
 
-def _behind(bounds: Bounds, seq: int) -> Bounds:
-    return replace(bounds, after=max(bounds.after, seq))
-
-
-def _up_to(bounds: Bounds, seq: int) -> Bounds:
-    return replace(bounds, up_to=max(seq if bounds.up_to is None else min(bounds.up_to, seq), 0))
-
-
-def _among(bounds: Bounds, names: Iterable[str]) -> Bounds:
-    wanted = frozenset(names)
-    return replace(bounds, queues=wanted if bounds.queues is None else bounds.queues & wanted)
-
-
-def _since(bounds: Bounds, time: datetime) -> Bounds:
-    since = _utc(time) - _CLOCK_MARGIN
-    return replace(bounds, since=since if bounds.since is None else max(bounds.since, since))
-
-
-def _until(bounds: Bounds, time: datetime) -> Bounds:
-    until = _utc(time) + _CLOCK_MARGIN
-    return replace(bounds, until=until if bounds.until is None else min(bounds.until, until))
-
-
-def _utc(time: datetime) -> datetime:
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-
-
-def _as_it_is(bounds: Bounds, _: object) -> Bounds:
-    return bounds
-
-
-_NARROWING: Final[dict[tuple[str, type[Filter]], Callable[[Bounds, Any], Bounds]]] = {
-    ("seq", EqualTo): lambda bounds, seq: _up_to(_behind(bounds, seq - 1), seq),
-    ("seq", GreaterThan): _behind,
-    ("seq", GreaterThanOrEqual): lambda bounds, seq: _behind(bounds, seq - 1),
-    ("seq", LessThan): lambda bounds, seq: _up_to(bounds, seq - 1),
-    ("seq", LessThanOrEqual): _up_to,
-    ("seq", IsNotNull): _as_it_is,
-    ("queue", EqualTo): lambda bounds, name: _among(bounds, [name]),
-    ("queue", In): _among,
-    ("queue", IsNotNull): _as_it_is,
-    # Spark applies these again: a range of numbers only approximates a range of times.
-    ("arrived_time", EqualTo): lambda bounds, time: _until(_since(bounds, time), time),
-    ("arrived_time", GreaterThan): _since,
-    ("arrived_time", GreaterThanOrEqual): _since,
-    ("arrived_time", LessThan): _until,
-    ("arrived_time", LessThanOrEqual): _until,
-}
+def _has(position: Position, word: str) -> bool:
+    return word in position.values() if isinstance(position, Mapping) else position == word

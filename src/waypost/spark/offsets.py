@@ -5,6 +5,7 @@ batch from there, even if the queue has changed. `kept` is the last number that 
 messages that were read after it, and no message that was moved to an older number.
 """
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -102,6 +103,12 @@ def stretches(start: Mapping[str, RangePlace], end: Mapping[str, RangePlace]) ->
             count = UNKNOWN if UNKNOWN in (rows, place.rows) else place.rows - rows
             found.append(Stretch(queue, place.epoch, after, place.seq, count))
     return found
+
+
+def lag(messages: int, size: int, oldest: int) -> Json:
+    """The messages that wait, their bytes, and the age of the oldest, in seconds; 0 without messages."""
+    age = max(time.time() - oldest, 0.0) if messages and oldest else 0.0
+    return {"lag_messages": messages, "lag_bytes": size, "lag_s": round(age, 3)}
 
 
 def shares(available: Mapping[str, int], limit: int) -> dict[str, int]:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from waypost.api.excerpt import excerpt
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.guid import parse_guid
+from waypost.wire.message_class import MessageClass
 
 T = TypeVar("T")
 
@@ -22,6 +23,12 @@ _SIZE: Final = re.compile(r"(\d{1,15})\s*([kmg]?)(?:i?b)?", re.ASCII | re.IGNORE
 _BOOLEANS: Final = {"true": True, "false": False}
 # An arrival number has 56 bits.
 MAX_NUMBER: Final = SEQUENCE_MASK
+# One end of a queue, an arrival number (seq), or a time.
+Place: TypeAlias = Literal["earliest", "latest"] | int | datetime
+# The numbers that Kafka has for the ends of a partition.
+_ENDS: Final[dict[int, Literal["latest", "earliest"]]] = {-1: "latest", -2: "earliest"}
+_PREFIX: Final = "MQMSG_CLASS_"
+_MAX_CLASS: Final = 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +113,60 @@ def time(name: str, text: str) -> datetime:
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-def positions(name: str, text: str) -> dict[str, int]:
-    """A position for each queue: an arrival number, or the whole object from a checkpoint."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
+def positions(name: str, text: str) -> dict[str, Place]:
+    """A place for each queue: an arrival number, -1 or -2 for an end, or the whole object from a checkpoint."""
+    found = _parsed(text)
     if not isinstance(found, dict) or not found:
         raise refused(name, text, 'earliest, latest or JSON like {"orders": 42}')
     return {queue: _position(name, queue, value) for queue, value in found.items()}
+
+
+def times(name: str, text: str) -> dict[str, Place]:
+    """A time for each queue, in the forms of `time`; -1 or -2 for an end of the queue."""
+    found = _parsed(text)
+    if not isinstance(found, dict) or not found:
+        raise refused(name, text, 'JSON like {"orders": 1772352000000}')
+    return {
+        queue: _ENDS[value] if _is_end(value) else time(f"{name} for the queue {queue}", str(value))
+        for queue, value in found.items()
+    }
+
+
+def texts(name: str, text: str) -> tuple[str, ...]:
+    """A JSON list of texts."""
+    found = _parsed(text)
+    if not isinstance(found, list) or not found or not all(isinstance(each, str) for each in found):
+        raise refused(name, text, 'a JSON list like ["orders", "returns"]')
+    return tuple(found)
+
+
+def classes(name: str, text: str) -> frozenset[int]:
+    """Classes of messages by their numbers, or by their names without MQMSG_CLASS_."""
+    return frozenset(_class(name, part.strip()) for part in text.split(","))
+
+
+def _class(name: str, text: str) -> int:
+    known = MessageClass.__members__.get(f"{_PREFIX}{text.upper().removeprefix(_PREFIX)}")
+    if known is not None:
+        return int(known)
+    try:
+        number = int(text, 16 if text.lower().startswith("0x") else 10)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= _MAX_CLASS:
+        raise refused(name, text, "a list of classes like normal, report, nack_q_deleted, 0x4000 or 32768")
+    return number
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_end(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value in _ENDS
 
 
 def names(name: str, text: str) -> tuple[str, ...]:
@@ -128,12 +180,14 @@ def names(name: str, text: str) -> tuple[str, ...]:
     return found
 
 
-def _position(name: str, queue: str, value: Any) -> int:
+def _position(name: str, queue: str, value: Any) -> Place:
+    if _is_end(value):
+        return _ENDS[value]
     found = value.get("seq") if isinstance(value, dict) else value
     if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= MAX_NUMBER:
         raise InvalidParameter(
             f"the option {name} has an invalid position for the queue {excerpt(queue)}: {excerpt(value)}; "
-            f"give the arrival number (seq) of a message, or 0"
+            f"give the arrival number (seq) of a message, 0, -1 for the end of the queue or -2 for its beginning"
         )
     return found
 

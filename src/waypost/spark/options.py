@@ -16,36 +16,73 @@ from typing import Final, Literal, TypeAlias, cast
 from uuid import uuid4
 
 from waypost.api import defaults
-from waypost.api.bulk import DEFAULT_LEASE_S, DEFAULT_MAX_ABORTS, Locked
+from waypost.api.bulk import DEFAULT_CLAIM_LEASE_S, DEFAULT_LEASE_S, DEFAULT_MAX_ABORTS, Locked
 from waypost.api.excerpt import excerpt
+from waypost.arrow.choice import EVERY, Choice
 from waypost.arrow.packets import OnMalformed
+from waypost.client.bulk.client import DEFAULT_QUOTA_WAIT_S
 from waypost.client.transports.http.address import DEFAULT_TIMEOUT, Address
 from waypost.errors import InvalidParameter
 from waypost.spark import option_values as values
-from waypost.spark.option_values import Given
+from waypost.spark.option_values import Given, Place
 
 DEFAULT_DELAY_S: Final = 900.0
 
 Mode: TypeAlias = Literal["peek", "drain", "claim"]
 QueueType: TypeAlias = Literal["message", "journal", "deadletter", "xactdeadletter", "admin", "report", "outgoing"]
 Delivery: TypeAlias = Literal["exactly-once", "at-least-once"]
-# An arrival number (seq) for each queue, a time, or one end of the queue.
-Position: TypeAlias = Literal["earliest", "latest"] | Mapping[str, int] | datetime
+OnInvalid: TypeAlias = Literal["fail", "deadletter"]
+# A place in all queues, or one in each queue.
+Position: TypeAlias = Literal["earliest", "latest"] | datetime | Mapping[str, Place]
 
 _PLACES: Final = ("server", "host", "store", "msmqHost")
 _QUEUES: Final = ("queue", "queues", "queuePattern")
 _NAMES: Final = (
     *(*_PLACES, *_QUEUES, "tokenFile", "user", "passwordFile", "timeout"),
     *("queueType", "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp"),
+    *("startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "classes", "labelPattern"),
     *("maxMessagesPerTrigger", "maxBytesPerTrigger", "minMessagesPerTrigger", "maxTriggerDelay"),
-    *("minPartitions", "maxMessagesPerPartition", "failOnDataLoss", "mode", "claimLease", "claimMaxAborts"),
-    *("includeBody", "includePacket", "includeSecurity", "decodeBody", "maxBodyBytes", "onMalformed"),
-    *("lockedMessages", "pushdown", "delivery", "txnId", "runId", "stageLease"),
+    *("minPartitions", "maxMessagesPerPartition", "maxBytesPerPartition"),
+    *("failOnDataLoss", "mode", "claimId", "claimLease", "claimMaxAborts"),
+    *("columns", "includeBody", "includePacket", "includeSecurity", "includeHeaders"),
+    *("decodeBody", "maxBodyBytes", "onMalformed", "lockedMessages"),
+    *("delivery", "txnId", "txnAppId", "txnVersion", "runId", "stageLease", "onInvalid", "quotaWait"),
 )
+# Options of Spark's Kafka source with the same meaning.
+KAFKA: Final = {
+    "subscribe": "queues",
+    "maxOffsetsPerTrigger": "maxMessagesPerTrigger",
+    "minOffsetsPerTrigger": "minMessagesPerTrigger",
+    "maxRecordsPerPartition": "maxMessagesPerPartition",
+}
+_KAFKA: Final = {name.lower(): ours for name, ours in KAFKA.items()}
+# Options that are refused, with the reason and the replacement.
+_REFUSED: Final = {
+    "token": "the option token would show in plans: give tokenFile, the variable WAYPOST_TOKEN, or spark.msmq.token "
+    "of the session before waypost.spark.register",
+    "pushdown": "the option pushdown does not exist any more, because Spark applies the filter of one query to the "
+    "next query of the same DataFrame: select messages with startingOffsets, startingTimestamp, endingTimestamp, "
+    "classes and labelPattern, and columns with columns",
+    "subscribepattern": "the option subscribePattern is a regular expression of Kafka's source: give queuePattern, in "
+    "which * and ? stand for any characters",
+    "assign": "the option assign chooses partitions of Kafka, which queues do not have: give queue or queues",
+    "topic": "the option topic is one of Kafka's sink: give queue",
+    "includeheadersasmap": "the option includeHeadersAsMap is unknown: give includeHeaders, an array of key and value",
+    "startingoffsetsbytimestampstrategy": "the option startingOffsetsByTimestampStrategy is unknown: a queue without "
+    "messages since the time is read from its end on",
+    "asyncprogresstrackingenabled": "asyncProgressTrackingEnabled is refused: Spark goes on before it has recorded "
+    "a batch as done, so that messages are lost or repeated after a crash",
+    "groupidprefix": "the option groupIdPrefix is one of Kafka: readers of a queue have no groups; the mode claim "
+    "divides messages among readers",
+}
 _NONE: Final[tuple[str, ...]] = ()
 _KNOWN: Final = {name.lower(): name for name in _NAMES}
-# Options that Spark adds to those of the user.
+# Options that Spark adds to those of the user, always and to the definition of a table.
 _OF_SPARK: Final = frozenset({"path", "paths", "checkpointlocation", "queryname", "serialization.format"})
+_OF_TABLE: Final = frozenset({"provider", "owner", "location", "external", "is_managed_location", "comment"})
+_TABLE: Final = "provider"
+_TABLE_OPTION: Final = "option."
+_INCLUDES: Final = ("includeBody", "includePacket", "includeSecurity", "includeHeaders", "decodeBody")
 _SYSTEM: Final[dict[str, str]] = {
     "journal": "system$;journal",
     "deadletter": "system$;deadletter",
@@ -65,7 +102,7 @@ class Endpoint:
     secret: str | None = field(default=None, repr=False)
     timeout_s: float = DEFAULT_TIMEOUT
     locked: Locked = "wait"
-    lease_s: float = DEFAULT_LEASE_S
+    lease_s: float = DEFAULT_CLAIM_LEASE_S
     max_aborts: int = DEFAULT_MAX_ABORTS
 
     def __str__(self) -> str:
@@ -79,9 +116,13 @@ class Columns:
     include_body: bool = True
     include_packet: bool = False
     include_security: bool = True
+    include_headers: bool = False
     decode_body: bool = False
     max_body_bytes: int | None = None
     on_malformed: OnMalformed = OnMalformed.FAIL
+    # Exactly these columns, if it is not empty.
+    names: tuple[str, ...] = ()
+    choice: Choice = EVERY
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +141,7 @@ class Split:
 
     min_partitions: int | None = None
     max_messages: int | None = None
+    max_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +158,8 @@ class ReadOptions:
     split: Split
     columns: Columns
     fail_on_data_loss: bool
-    pushdown: bool
+    # The name of the claim; None for one that is made for each load.
+    claim: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +168,19 @@ class WriteOptions:
     # None if a column names the queue of each message.
     queue: str | None
     delivery: Delivery
-    transaction: str
+    # The name of the transaction; empty if the user gave none.
+    transaction: str = ""
     # Time for which staged messages wait for the end of their job.
     lease_s: float = DEFAULT_LEASE_S
     # The run of the program that a batch write belongs to, a GUID; empty if unknown.
     run: str = ""
+    # The version of an application's writes; None without one. Then `transaction` is the name of the application.
+    version: int | None = None
+    # The name of a write without any other.
+    anonymous: str = ""
+    on_invalid: OnInvalid = "fail"
+    # Time to wait for room in a full queue.
+    quota_wait_s: float = DEFAULT_QUOTA_WAIT_S
     # True if each row names its queue.
     is_by_column: bool = False
 
@@ -144,29 +195,51 @@ def read_options(given: Mapping[str, str], token: str | None = None) -> ReadOpti
     options = _given(given)
     queue_type, queues, pattern = _selection(options)
     mode = cast("Mode", options.word("mode", ("peek", "drain", "claim"), "peek"))
-    start = _position(options, "startingOffsets", "startingTimestamp", "earliest")
+    start = _position(options, _STARTS, "earliest")
     endpoint = _endpoint(options, token)
+    columns = _columns(options)
     if mode != "peek":
         _check_consumes(mode, start, endpoint)
+        if columns.choice != EVERY:
+            raise InvalidParameter(
+                f"the mode {mode} takes every message out of the queue, even if the options classes and "
+                "labelPattern leave it out: with these options, mode must be peek"
+            )
+    if mode == "claim" and options.text("maxBytesPerPartition") is not None:
+        raise InvalidParameter(
+            "the mode claim does not know the bytes of single messages: give maxMessagesPerPartition instead of "
+            "maxBytesPerPartition, or bound the batch with maxBytesPerTrigger"
+        )
     return ReadOptions(
         endpoint=endpoint,
         queue_type=queue_type,
         queues=queues,
         pattern=pattern,
         start=start,
-        end=_position(options, "endingOffsets", "endingTimestamp", "latest"),
+        end=_position(options, _ENDS, "latest"),
         mode=mode,
         rate=_rate(options),
         split=Split(
             options.read("minPartitions", _count_or_nothing, None),
             options.read("maxMessagesPerPartition", _count_or_nothing, None),
+            options.read("maxBytesPerPartition", _size_or_nothing, None),
         ),
-        columns=_columns(options),
+        columns=columns,
         fail_on_data_loss=options.read(
-            "failOnDataLoss", values.boolean, mode == "claim" or _is_kept(queue_type, queues)
+            "failOnDataLoss", values.boolean, mode != "peek" or _is_kept(queue_type, queues)
         ),
-        pushdown=options.read("pushdown", values.boolean, False),
+        claim=options.text("claimId"),
     )
+
+
+def schema_options(given: Mapping[str, str], token: str | None = None) -> Columns:
+    """Check the options of a read, and return those on columns.
+
+    A table has no queue: Spark does not keep its options, and only those of a query count.
+    """
+    if any(name.lower() == _TABLE for name in given):
+        return _columns(_given(given))
+    return read_options(given, token).columns
 
 
 def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOptions:
@@ -182,29 +255,91 @@ def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOp
         if options.text(name) is not None:
             raise InvalidParameter(f"the option {name} is only for reads; to write, give queue or a column dest_queue")
     words = ("exactly-once", "at-least-once")
+    transaction, version = _transaction(options)
     return WriteOptions(
         endpoint=endpoint,
         queue=options.text("queue"),
         delivery=cast("Delivery", options.word("delivery", words, "exactly-once")),
-        transaction=options.text("txnId") or str(uuid4()),
+        transaction=transaction,
+        version=version,
+        anonymous=str(uuid4()),
+        on_invalid=cast("OnInvalid", options.word("onInvalid", ("fail", "deadletter"), "fail")),
+        quota_wait_s=options.read("quotaWait", values.seconds, DEFAULT_QUOTA_WAIT_S),
         lease_s=options.read("stageLease", values.seconds, DEFAULT_LEASE_S),
         run=options.read("runId", values.guid, ""),
     )
 
 
+def _transaction(options: Given) -> tuple[str, int | None]:
+    """The name of the transaction or application, and the version."""
+    name, application = options.text("txnId"), options.text("txnAppId")
+    version = options.read("txnVersion", _version_or_nothing, None)
+    if name is not None and application is not None:
+        raise InvalidParameter("the options txnId and txnAppId are mutually exclusive; give one of them")
+    if (application is None) != (version is None):
+        raise InvalidParameter("the options txnAppId and txnVersion belong together; give both, or none")
+    return name or application or "", version
+
+
 def _given(given: Mapping[str, str]) -> Given:
     options = {name.lower(): value for name, value in given.items()}
-    for name in given:
-        if name.lower() == "token":
-            raise InvalidParameter(
-                "the option token would show in plans: give tokenFile, the variable WAYPOST_TOKEN, or spark.msmq.token "
-                "of the session before waypost.spark.register"
-            )
-        if name.lower() not in _KNOWN and name.lower() not in _OF_SPARK:
-            near = get_close_matches(name.lower(), list(_KNOWN), 1)
-            hint = f"did you mean {_KNOWN[near[0]]}?" if near else f"the options are {', '.join(_NAMES)}"
-            raise InvalidParameter(f"unknown option {excerpt(name)}; {hint}")
-    return Given({name: value for name, value in options.items() if name not in _OF_SPARK})
+    if not options:
+        raise InvalidParameter(
+            "no option has arrived: Spark does not pass the OPTIONS of CREATE TABLE, with or without AS SELECT, to a "
+            "source in Python; give the options in the query, as in SELECT ... FROM t WITH (queue = '...') and INSERT "
+            "INTO t WITH (queue = '...') ..., or use CREATE TEMPORARY VIEW ... USING msmq OPTIONS (...)"
+        )
+    found: dict[str, str] = {}
+    for name, value in options.items():
+        if not _is_of_spark(name, is_table=_TABLE in options):
+            known = _KAFKA.get(name, name)
+            _check_known(name, known.lower())
+            if known.lower() in found or (known != name and known.lower() in options):
+                raise InvalidParameter(
+                    f"the options {known} and {_alias(name)} have the same meaning; give one of them"
+                )
+            found[known.lower()] = value
+    if _TABLE not in options:
+        _add_path(options, found)
+    return Given(found)
+
+
+def _is_of_spark(name: str, *, is_table: bool) -> bool:
+    return name in _OF_SPARK or (is_table and (name in _OF_TABLE or name.startswith(_TABLE_OPTION)))
+
+
+def _check_known(name: str, known: str) -> None:
+    if name in _REFUSED:
+        raise InvalidParameter(_REFUSED[name])
+    if known in _KNOWN:
+        return
+    if name.startswith("kafka."):
+        raise InvalidParameter(
+            f"unknown option {excerpt(name)}: this is a setting of Kafka; use server for the address of the daemon, "
+            "and tokenFile for its token"
+        )
+    near = get_close_matches(name, list(_KNOWN), 1)
+    hint = f"did you mean {_KNOWN[near[0]]}?" if near else f"the options are {', '.join(_NAMES)}"
+    raise InvalidParameter(f"unknown option {excerpt(name)}; {hint}")
+
+
+def _alias(name: str) -> str:
+    return next((alias for alias in KAFKA if alias.lower() == name), name)
+
+
+def _add_path(options: Mapping[str, str], found: dict[str, str]) -> None:
+    """Take the argument of load() or save() as the queue."""
+    path, paths = options.get("path"), options.get("paths")
+    named = [name for name in _QUEUES if name.lower() in found]
+    if named and (path or paths):
+        raise InvalidParameter(
+            f"the queue is named twice: by the option {named[0]} and by the path {excerpt(path or paths)}, the "
+            "argument of load() or save(); give one of them"
+        )
+    if path:
+        found["queue"] = path
+    elif paths:
+        found["queues"] = ",".join(values.texts("paths", paths))
 
 
 def _endpoint(options: Given, token: str | None) -> Endpoint:
@@ -228,7 +363,7 @@ def _endpoint(options: Given, token: str | None) -> Endpoint:
         secret=secret,
         timeout_s=timeout_s,
         locked=locked,
-        lease_s=options.read("claimLease", values.seconds, DEFAULT_LEASE_S),
+        lease_s=options.read("claimLease", values.seconds, DEFAULT_CLAIM_LEASE_S),
         max_aborts=options.read("claimMaxAborts", values.count_or_none, DEFAULT_MAX_ABORTS),
     )
 
@@ -278,18 +413,26 @@ def _is_kept(queue_type: str, queues: tuple[str, ...]) -> bool:
     return queue_type in _KEPT or (bool(names) and all(name.endswith(_KEPT_NAMES) for name in names))
 
 
-def _position(options: Given, name: str, time_name: str, default: Literal["earliest", "latest"]) -> Position:
-    found, time = options.text(name), options.text(time_name)
-    if found is not None and time is not None:
-        raise InvalidParameter(f"the options {name} and {time_name} are mutually exclusive")
-    if time is not None:
-        return values.time(time_name, time)
-    if found is None:
+# Options for the start or the end: places, a time, and times by queue.
+_STARTS: Final = ("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp")
+_ENDS: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
+
+
+def _position(options: Given, names: tuple[str, str, str], default: Literal["earliest", "latest"]) -> Position:
+    given = [name for name in names if options.text(name) is not None]
+    if not given:
         return default
-    word = found.strip().lower()
+    if len(given) > 1:
+        raise InvalidParameter(f"the options {given[0]} and {given[1]} are mutually exclusive")
+    name, text = given[0], options.text(given[0]) or ""
+    if name == names[1]:
+        return values.time(name, text)
+    if name == names[2]:
+        return values.times(name, text)
+    word = text.strip().lower()
     if word in ("earliest", "latest"):
         return cast("Position", word)
-    return values.positions(name, found)
+    return values.positions(name, text)
 
 
 def _check_consumes(mode: str, start: Position, endpoint: Endpoint) -> None:
@@ -319,14 +462,24 @@ def _rate(options: Given) -> Rate:
 
 def _columns(options: Given) -> Columns:
     default = Columns()
+    given = [name for name in _INCLUDES if options.text(name) is not None]
+    if given and options.text("columns") is not None:
+        raise InvalidParameter(f"the options columns and {given[0]} are mutually exclusive: columns names all columns")
     return Columns(
         include_body=options.read("includeBody", values.boolean, default.include_body),
         include_packet=options.read("includePacket", values.boolean, default.include_packet),
         include_security=options.read("includeSecurity", values.boolean, default.include_security),
+        include_headers=options.read("includeHeaders", values.boolean, default.include_headers),
         decode_body=options.read("decodeBody", values.boolean, default.decode_body),
         max_body_bytes=options.read("maxBodyBytes", _size_or_nothing, None),
         on_malformed=OnMalformed(options.word("onMalformed", ("fail", "null", "quarantine"), "fail")),
+        names=options.read("columns", values.names, _NONE),
+        choice=Choice(options.read("classes", values.classes, frozenset()), options.text("labelPattern") or ""),
     )
+
+
+def _version_or_nothing(name: str, text: str) -> int | None:
+    return values.count_or_none(name, text)
 
 
 def _count_or_nothing(name: str, text: str) -> int | None:

@@ -13,11 +13,14 @@ from waypost.api.bulk import (
     BulkQueue,
     Claim,
     Claimed,
+    KeepClaim,
     PlannedRange,
-    PlanRange,
+    PlanRanges,
     ReadClaim,
     ReadRange,
     RemoveRange,
+    TakeClaim,
+    Taken,
 )
 from waypost.arrow.packets import Packets
 
@@ -29,7 +32,7 @@ class Origin(Protocol):
 
     def queue(self, name: str) -> BulkQueue: ...
 
-    def plan(self, wanted: PlanRange) -> PlannedRange: ...
+    def plan(self, wanted: PlanRanges) -> list[PlannedRange]: ...
 
     def seq_at(self, name: str, time: datetime) -> int: ...
 
@@ -41,9 +44,13 @@ class Origin(Protocol):
 
     def claim(self, wish: Claim) -> Claimed: ...
 
-    def settle(self, name: str, claim: str, after: int, *, epoch: str) -> None:
-        """Remove the parts up to number `after` from the queue for good, and claim no more messages."""
+    def take_claim(self, wish: TakeClaim) -> Taken: ...
+
+    def keep_claim(self, wish: KeepClaim) -> None: ...
 
     def read_claim(self, wanted: ReadClaim) -> Iterator[Packets]: ...
+
+    def batches(self, query: str) -> Sequence[int]:
+        """The last batches of a query that were committed here."""
 
     def close(self) -> None: ...

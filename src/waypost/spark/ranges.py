@@ -2,18 +2,22 @@
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from math import ceil
 from typing import Final
 
-from waypost.api.bulk import BulkQueue, PlannedRange, PlanRange, ReadRange
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from waypost.api.bulk import WORTH_A_PART, BulkQueue, PlannedRange, PlanRanges, RangeOfQueue, ReadRange
 from waypost.api.excerpt import excerpt
 from waypost.api.names import short_name
 from waypost.arrow.packets import Packets
 from waypost.errors import InvalidParameter, MessageNotFound, QueueDeleted, QueueNotFound
-from waypost.spark.offsets import UNKNOWN, Stretch
+from waypost.spark.offsets import Stretch
+from waypost.spark.option_values import MAX_NUMBER, Place
 from waypost.spark.options import Endpoint, Position, ReadOptions, Split
 from waypost.spark.origin import Origin
 from waypost.spark.origins import open_origin
@@ -21,8 +25,6 @@ from waypost.wire.format_names import FormatName
 
 _log: Final = logging.getLogger("waypost.spark")
 
-# Smallest number of messages that is worth a task.
-_WORTH_A_TASK: Final = 10_000
 _TASKS_PER_CORE: Final = 2
 # Kinds of queues that a pattern finds; a name may be of any kind.
 _KINDS: Final[Mapping[str, tuple[str, ...]]] = {"journal": ("journal",), "outgoing": ("outgoing",)}
@@ -51,55 +53,71 @@ def chosen(origin: Origin, options: ReadOptions) -> list[BulkQueue]:
     return found
 
 
-def place_of(origin: Origin, queue: BulkQueue, position: Position, option: str) -> int | None:
+def place_of(origin: Origin, queue: BulkQueue, position: Position | Place, option: str) -> int | None:
     """The number after which a read begins, or up to which it goes; None for the stable end of the queue."""
+    if isinstance(position, Mapping):
+        places = [place for name, place in position.items() if _is_named(queue, name)]
+        if not places:
+            raise InvalidParameter(f"the option {option} has no position for the queue {queue.format_name}")
+        position = places[0]
     if position == "earliest":
         return 0
     if position == "latest":
         return None
-    if isinstance(position, datetime):
-        return origin.seq_at(queue.format_name, position)
-    assert isinstance(position, Mapping)
-    for name, seq in position.items():
-        if _is_named(queue, name):
-            return seq
-    raise InvalidParameter(f"the option {option} has no position for the queue {queue.format_name}")
+    return origin.seq_at(queue.format_name, position) if isinstance(position, datetime) else position
 
 
 def stable(queue: BulkQueue, endpoint: Endpoint) -> int:
     return queue.committed if endpoint.locked == "skip" else queue.stable
 
 
-def ends_short(name: str, plan: PlannedRange) -> str:
+def ends_short(name: str, end: int, found: BulkQueue | PlannedRange) -> str:
     """The warning for a read that ends before messages of the queue that are held back."""
     return (
-        f"the read of {name} ends early, at {plan.bounds[-1]}: {plan.behind} later messages are held back by "
-        f"{plan.held_by}, and are read when those are committed, dropped or returned"
+        f"the read of {name} ends early, at {end}: {found.behind} later messages are held back by {found.held_by}; "
+        "they are read when this cause has ended"
     )
 
 
-def warn_if_short(origin: Origin, queue: BulkQueue, end: int) -> None:
-    """Log a warning if a read up to the stable end leaves out messages of the queue."""
-    if queue.held:
-        plan = origin.plan(PlanRange(name=queue.format_name, after=end, max_messages=1, epoch=queue.epoch))
-        if plan.held_by:
-            _log.warning("%s", ends_short(queue.format_name, plan))
+def planned(origin: Origin, stretches: Sequence[Stretch], wanted: PlanRanges) -> Iterator[tuple[Stretch, PlannedRange]]:
+    """The plan of each stretch, all in one request. A stretch up to MAX_NUMBER ends at the stable end of its queue."""
+    if stretches:
+        ranges = [
+            RangeOfQueue(
+                name=each.queue,
+                after=each.after,
+                up_to=UNSET if each.up_to == MAX_NUMBER else each.up_to,
+                epoch=each.epoch,
+            )
+            for each in stretches
+        ]
+        yield from zip(stretches, origin.plan(replace(wanted, ranges=ranges)), strict=True)
 
 
-def divided(origin: Origin, stretch: Stretch, parts: int) -> list[Stretch]:
-    """The stretch in parts, with the current number of messages in each."""
-    after, up_to = stretch.after, stretch.up_to
-    wanted = PlanRange(name=stretch.queue, after=after, up_to=up_to, parts=max(parts, 1), epoch=stretch.epoch)
-    plan = origin.plan(wanted)
+def parts_of(stretch: Stretch, plan: PlannedRange) -> list[Stretch]:
+    """The parts of a plan, with the current number of messages in each."""
     edges = zip(plan.bounds[:-1], plan.bounds[1:], plan.counts, strict=True)
     return [Stretch(stretch.queue, plan.epoch, after, up_to, count) for after, up_to, count in edges]
+
+
+def limits_of(split: Split, max_messages: int | UnsetType = UNSET, max_bytes: int | UnsetType = UNSET) -> PlanRanges:
+    """The limits of a plan: those of a batch, and those of its tasks."""
+    return PlanRanges(
+        ranges=[],
+        max_messages=max_messages,
+        max_bytes=max_bytes,
+        parts=split.min_partitions or 1,
+        spread=_TASKS_PER_CORE * (os.cpu_count() or 1),
+        part_messages=split.max_messages or UNSET,
+        part_bytes=split.max_bytes or UNSET,
+    )
 
 
 def parts_for(count: int, total: int, split: Split) -> int:
     """Number of parts for `count` messages, out of `total` that are read together."""
     if count <= 0 or total <= 0:
         return 1
-    wanted = ceil(count / _WORTH_A_TASK)
+    wanted = ceil(count / WORTH_A_PART)
     wanted = min(wanted, ceil(_TASKS_PER_CORE * (os.cpu_count() or 1) * count / total))
     if split.min_partitions is not None:
         wanted = max(wanted, ceil(split.min_partitions * count / total))
@@ -142,8 +160,3 @@ def _is_named(queue: BulkQueue, name: str) -> bool:
     names.add(short_name(FormatName.parse(queue.format_name), computer).lower())
     wanted = name.lower()
     return wanted in names or wanted.removeprefix("private$\\") in names
-
-
-def known(count: int) -> int:
-    """The count, or 0 if it is unknown."""
-    return 0 if count == UNKNOWN else count

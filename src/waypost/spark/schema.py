@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
+from waypost.arrow.choice import Choice
 from waypost.arrow.packets import OnMalformed, Packets
-from waypost.arrow.schema import ALL, BODY_TEXT, DEFAULT, PACKET, PACKET_ERROR
+from waypost.arrow.schema import ALL, BODY_TEXT, DEFAULT, HEADERS, PACKET, PACKET_ERROR
 from waypost.errors import InvalidParameter
 from waypost.spark.options import Columns
 
@@ -28,13 +29,16 @@ class Shape:
     required: frozenset[str]
     on_malformed: OnMalformed
     max_body_bytes: int | None
+    choice: Choice
 
     def batches(self, pages: Iterator[Packets]) -> Iterator[Any]:
         """A RecordBatch for each page, with exactly the types that Spark expects."""
         # Imported here because it loads pandas, which planning a read does not need.
         decode = import_module("waypost.arrow.decoder").decode
         schema = pa.schema([ALL.field(name).with_nullable(name not in self.required) for name in self.names])
-        for page in pages:
+        for page in map(self.choice.of, pages):
+            if not len(page):
+                continue
             batch = decode(page, self.names, on_malformed=self.on_malformed)
             arrays = [self._bounded(name, batch.column(name)) for name in self.names]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -47,6 +51,8 @@ class Shape:
 
 def default_schema(columns: Columns) -> StructType:
     """The schema of a read without a schema of the user."""
+    if columns.names:
+        return StructType([StructField(name, from_arrow_type(_column(name).type)) for name in columns.names])
     left_out = set() if columns.include_security else set(_SECURITY)
     if not columns.include_body:
         left_out.add("body")
@@ -57,17 +63,17 @@ def default_schema(columns: Columns) -> StructType:
         fields.append(PACKET_ERROR)
     if columns.decode_body:
         fields.extend(BODY_TEXT)
+    if columns.include_headers:
+        fields.append(HEADERS)
     return StructType([StructField(field.name, from_arrow_type(field.type)) for field in fields])
 
 
 def shape_of(schema: StructType, columns: Columns) -> Shape:
     """The shape that a schema of the user selects. Raises InvalidParameter for an unknown column or a wrong type."""
+    if columns.names and tuple(schema.names) != columns.names:
+        raise InvalidParameter("the option columns and a schema are mutually exclusive: both choose columns")
     for field in schema.fields:
-        if field.name not in ALL.names:
-            near = get_close_matches(field.name, ALL.names, 1)
-            hint = f"did you mean {near[0]}?" if near else f"the columns are {', '.join(ALL.names)}"
-            raise InvalidParameter(f"a message has no column {field.name!r}; {hint}")
-        expected = from_arrow_type(ALL.field(field.name).type)
+        expected = from_arrow_type(_column(field.name).type)
         if field.dataType != expected:
             raise InvalidParameter(
                 f"the column {field.name} must be {expected.simpleString()}, not {field.dataType.simpleString()}; "
@@ -78,4 +84,13 @@ def shape_of(schema: StructType, columns: Columns) -> Shape:
         required=frozenset(field.name for field in schema.fields if not field.nullable),
         on_malformed=columns.on_malformed,
         max_body_bytes=columns.max_body_bytes,
+        choice=columns.choice,
     )
+
+
+def _column(name: str) -> pa.Field:
+    if name not in ALL.names:
+        near = get_close_matches(name, ALL.names, 1)
+        hint = f"did you mean {near[0]}?" if near else f"the columns are {', '.join(ALL.names)}"
+        raise InvalidParameter(f"a message has no column {name!r}; {hint}")
+    return ALL.field(name)

@@ -22,8 +22,6 @@ SETTINGS: Final = {
     # Times of messages are in UTC, and other readers of Parquet do not know the type that is Spark's default.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # Without this setting Spark reads a whole queue for a filter on a few messages.
-    "spark.sql.python.filterPushdown.enabled": "true",
     # Spark's default is 200, each of them a task, even for ten messages.
     "spark.sql.shuffle.partitions": "8",
     "spark.ui.enabled": "false",
@@ -105,7 +103,7 @@ def _make(app: str, master: str | None, settings: Mapping[str, str]) -> "SparkSe
     spark: SparkSession = builder.config(map=settings).getOrCreate()
     if token is not None:
         spark.conf.set(TOKEN_SETTING, token)
-    import_module("waypost.spark.source").register(spark)
+    import_module("waypost.spark.source").register_format(spark)
     return spark
 
 

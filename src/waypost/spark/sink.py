@@ -3,52 +3,82 @@
 Exactly once: tasks stage their messages at the daemon, where no receiver sees them, and the driver commits all stages
 of a batch in one request, under the names of the query, of the batch and of its destination. A task, a batch or the
 commit may be repeated after a crash: the daemon commits a batch of a query only once for a destination. The commit also
-drops the stages that failed tasks left at the daemon.
+drops the stages that failed tasks left at the daemon, and puts messages in the order of partitions and rows.
+
+A write inside foreachBatch has the query and the batch of its stream. Several of them in one batch are told apart by
+the execution of Spark that they belong to, which is another one in every run; the daemon counts them.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from time import monotonic, sleep
+from typing import Any, Final, TypeVar
+from uuid import uuid4
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from waypost.api.bulk import BatchOfQuery, Stage, Staged, StagedMessages
+from waypost.api.bulk import BatchOfQuery, CommitStages, RejectedRow, Stage, Staged, StagedMessages
 from waypost.api.names import format_name
 from waypost.api.properties import MessageProperties, NewMessage
 from waypost.client.bulk.client import BulkClient
 from waypost.client.connecting import connect
 from waypost.client.manager import Manager
-from waypost.errors import InvalidParameter, MessageNotFound, QueueNotFound, TransactionUsage, WaypostError
-from waypost.spark.option_values import is_guid
+from waypost.errors import (
+    InsufficientResources,
+    InvalidParameter,
+    LimitReached,
+    MessageNotFound,
+    QueueNotFound,
+    TransactionUsage,
+    WaypostError,
+)
 from waypost.spark.options import Endpoint, WriteOptions
 from waypost.spark.shipping import Shipped
-from waypost.spark.sink_columns import Group, frames, groups
+from waypost.spark.sink_columns import Group, frames, groups, invalid_rows, rejected, without, writable
+from waypost.spark.tasks import query_task, run_of, task_of
 from waypost.wire.format_names import DirectFormatName
 
 # Fewer bodies than these do not share their properties: they are separate messages in one list.
 _WORTH_SHARING: Final = 4
 
-
-# Properties of tasks that name their query and its run: the run itself, or the group of its jobs, which has the same
-# GUID unless the user has named it otherwise.
-_QUERY: Final = "sql.streaming.queryId"
-_BATCH: Final = "streaming.sql.batchId"
-_RUN: Final = "sql.streaming.runId"
-_JOB_GROUP: Final = "spark.jobGroup.id"
+# So that the names of applications and of transactions are different ones.
+_APPLICATION: Final = "txnAppId "
+# Times to wait for room before the next attempt.
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
 _log: Final = logging.getLogger("waypost.spark")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
 class Name:
-    """The name under which a batch is written: query, number and run."""
+    """The name under which a batch is written: query, number, run, and the write of the run if it has several.
+
+    `is_version`: a number at or below the last one is done. `is_anonymous`: nothing repeats the write.
+    """
 
     query: str
     batch: int
     run: str = ""
+    write: str = ""
+    is_version: bool = False
+    is_anonymous: bool = False
+
+    def of(self, options: WriteOptions) -> dict[str, Any]:
+        """The fields of BatchOfQuery."""
+        return {
+            "query": self.query,
+            "batch": self.batch,
+            "destination": options.destination,
+            "run": self.run,
+            "write": self.write,
+            "is_version": self.is_version,
+            "is_anonymous": self.is_anonymous,
+        }
 
 
 @dataclass(frozen=True)
@@ -73,53 +103,49 @@ class _Sink(Shipped):
 
 
 class BatchWriter(_Sink, DataSourceArrowWriter):
-    """The writer of df.write. Writes with the same option txnId happen once."""
+    """The writer of df.write. Writes with the same option txnId, or of the same batch of a stream, happen once."""
 
     def write(self, iterator: Iterator[Any]) -> Written:
-        name = Name(self._options.transaction, 0, self._options.run or run_of(TaskContext.get()))
-        return _write(self._options, iterator, name)
+        return _write(self._options, iterator, name_of(self._options, TaskContext.get()))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         _commit(self._options, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        _abort(self._options, messages, Name(self._options.transaction, 0, self._options.run))
+        _abort(self._options, messages, name_of(self._options, None))
 
 
 class StreamWriter(_Sink, DataSourceStreamArrowWriter):
     """The writer of df.writeStream. The name of the query is the one in the checkpoint."""
 
     def write(self, iterator: Iterator[Any]) -> Written:
-        context = TaskContext.get()
-        query = context.getLocalProperty(_QUERY) if context else None
-        batch = context.getLocalProperty(_BATCH) if context else None
-        if not query or batch is None:
+        task = query_task()
+        if task is None:
             raise InvalidParameter(
-                "this version of Spark does not name the query and the batch to a task; install pyspark 4.2 or later"
+                "this version of Spark does not pass the query and the batch to tasks; install pyspark 4.2 or later"
             )
-        return _write(self._options, iterator, Name(query, int(batch), run_of(context)))
+        return _write(self._options, iterator, Name(task.query, task.batch, task.run))
 
     # The batch, the query and its run come from the tasks: Spark does not name query and run to the driver.
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-        _commit(self._options, messages)
+        _commit(self._options, messages, is_whole=True)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         _abort(self._options, messages, None)
 
 
-def run_of(context: TaskContext | None) -> str:
-    """The run of the query that a task works for: a GUID, or an empty text if it is unknown.
-
-    Outside of a query, a group of jobs belongs to the user, even if its name is a GUID.
-    """
-    if context is None or not context.getLocalProperty(_QUERY):
-        return ""
-    for name in (_RUN, _JOB_GROUP):
-        found = context.getLocalProperty(name)
-        if found and is_guid(found):
-            return found
-    return ""
+def name_of(options: WriteOptions, context: TaskContext | None) -> Name:
+    """The name of a batch write: that of the user, that of the batch of a stream, or none that is known again."""
+    task = task_of(context)
+    run = options.run or run_of(context)
+    if options.version is not None:
+        return Name(_APPLICATION + options.transaction, options.version, is_version=True)
+    if options.transaction:
+        return Name(options.transaction, 0, run)
+    if task is not None and task.execution and run:
+        return Name(task.query, task.batch, run, write=task.execution)
+    return Name(options.anonymous, 0, run, is_anonymous=True)
 
 
 def check_destination(options: WriteOptions) -> None:
@@ -146,8 +172,8 @@ def staged(messages: Iterable[Group]) -> list[StagedMessages]:
     """Groups in the form for the daemon, in their order."""
     found: list[StagedMessages] = []
     for group in messages:
-        if len(group.bodies) >= _WORTH_SHARING:
-            found.append(StagedMessages(queue=group.queue, like=_like(group), bodies=group.bodies))
+        if len(group.bodies) >= _WORTH_SHARING or group.varied:
+            found.append(StagedMessages(queue=group.queue, like=_like(group), bodies=group.bodies, varied=group.varied))
             continue
         if not found or found[-1].queue != group.queue or found[-1].bodies:
             found.append(StagedMessages(queue=group.queue, messages=[]))
@@ -156,25 +182,31 @@ def staged(messages: Iterable[Group]) -> list[StagedMessages]:
 
 
 def _write(options: WriteOptions, batches: Iterator[Any], name: Name) -> Written:
+    context = TaskContext.get()
+    partition = context.partitionId() if context else 0
     if options.delivery == "at-least-once":
         with _manager(options.endpoint) as manager:
             for frame in _frames(batches):
-                _send(manager, groups(frame, options.queue))
+                valid, rejected_rows = _sorted_out(options, frame, partition)
+                for group in groups(valid, options.queue):
+                    _send_all(options, manager, group)
+                if rejected_rows:
+                    _send_rejected(options, rejected_rows)
         return Written(name)
     found: list[Staged] = []
     with BulkClient(*_address(options.endpoint)) as client:
         try:
-            for frame in _frames(batches):
-                messages = staged(groups(frame, options.queue))
+            for serial, frame in enumerate(_frames(batches)):
+                valid, rejected_rows = _sorted_out(options, frame, partition)
                 wish = Stage(
-                    query=name.query,
-                    batch=name.batch,
-                    destination=options.destination,
-                    run=name.run,
-                    groups=messages,
+                    **name.of(options),
+                    groups=staged(groups(valid, options.queue, varies=True)),
+                    rejected=rejected_rows,
                     lease_s=options.lease_s,
+                    partition=partition,
+                    serial=serial,
                 )
-                found.append(client.call(wish))
+                found.append(_patiently(options, partial(client.call, wish)))
                 if not found[-1].is_committed and found[-1].count < frame.num_rows:
                     raise _missing(found[-1].count, frame.num_rows, "staged")
         except BaseException:
@@ -184,20 +216,53 @@ def _write(options: WriteOptions, batches: Iterator[Any], name: Name) -> Written
     return Written(name, stages, sum(each.count for each in found), any(each.is_committed for each in found))
 
 
+def _sorted_out(options: WriteOptions, frame: Any, partition: int) -> tuple[Any, list[RejectedRow]]:
+    """The valid rows, and the others. Raises InvalidParameter for the first of these if they end the job."""
+    invalid = invalid_rows(frame, options.queue)
+    if not invalid:
+        return frame, []
+    if options.on_invalid == "fail":
+        raise InvalidParameter(
+            f"a row of partition {partition} is not valid: {invalid[0].reason}; nothing was sent; correct the row, or "
+            "set the option onInvalid to deadletter"
+        )
+    return without(frame, invalid), rejected(frame, invalid, options.queue, partition)
+
+
+def _patiently(options: WriteOptions, write: Callable[[], R]) -> R:
+    """Write, and wait for room as long as the option quotaWait allows. Raises InsufficientResources then."""
+    end, pause = monotonic() + options.quota_wait_s, _FIRST_PAUSE_S
+    while True:
+        try:
+            return write()
+        except InsufficientResources as error:
+            if isinstance(error, LimitReached) or monotonic() + pause >= end:
+                error.add_note(f"the write has waited {options.quota_wait_s:g} seconds for room (option quotaWait)")
+                raise
+        sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+
 def _frames(batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
-        yield from frames(batch)
+        yield from frames(writable(batch))
 
 
-def _commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
-    """Commit all stages. Raises WaypostError unless all staged messages are committed, now or before."""
+def _commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None], *, is_whole: bool = False) -> None:
+    """Commit all stages. Raises WaypostError unless all staged messages are committed, now or before.
+
+    A stream commits the whole batch, and one without messages too: the daemon remembers that the batch is done.
+    """
     written = [message for message in messages if isinstance(message, Written)]
     stages = _stages(messages)
-    if not stages and not any(each.is_committed for each in written):
+    if not written or options.delivery == "at-least-once":
+        return
+    if not stages and not is_whole and not any(each.is_committed for each in written):
         return
     name = written[0].name
     with BulkClient(*_address(options.endpoint)) as client:
-        committed = client.commit(name.query, name.batch, stages, destination=options.destination, run=name.run)
+        wish = CommitStages(**name.of(options), stages=stages, is_whole=is_whole)
+        committed = client.commit_all(wish, options.quota_wait_s)
     expected = sum(each.count for each in written)
     if committed.is_repeated:
         _log.warning(
@@ -208,6 +273,11 @@ def _commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None
         )
     elif committed.count != expected:
         raise _missing(committed.count, expected, "committed")
+    if name.is_anonymous:
+        _log.warning(
+            "this write is not exactly once: it has no name, so a repetition sends its messages again; give the "
+            "options txnAppId and txnVersion, or txnId"
+        )
 
 
 def _missing(count: int, expected: int, what: str) -> WaypostError:
@@ -226,7 +296,7 @@ def _drop(options: WriteOptions, stages: list[str], name: Name | None) -> None:
         return
     batch = None
     if name is not None:
-        batch = BatchOfQuery(query=name.query, batch=name.batch, destination=options.destination, run=name.run)
+        batch = BatchOfQuery(**name.of(options))
     with suppress(WaypostError), BulkClient(*_address(options.endpoint)) as client:
         client.drop(stages, batch)
 
@@ -235,15 +305,39 @@ def _stages(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
     return [stage for message in messages if isinstance(message, Written) for stage in message.stages]
 
 
-def _send(manager: Manager, messages: Iterable[Group]) -> None:
-    for group in messages:
-        queue, properties = manager.queue(group.queue), _like(group)
-        try:
-            queue.send_records(group.bodies, properties)
-        except TransactionUsage:
-            # The queue is transactional.
-            with manager.transaction() as transaction:
-                queue.send_records(group.bodies, properties, transaction)
+def _send_all(options: WriteOptions, manager: Manager, group: Group) -> None:
+    """Send messages in their order, as many together as the queue has room for."""
+    at, count = 0, len(group.bodies)
+    while at < len(group.bodies):
+        some = Group(group.queue, group.properties, group.bodies[at : at + count])
+        if count == 1:
+            _patiently(options, partial(_send, manager, some))
+        else:
+            try:
+                _send(manager, some)
+            except InsufficientResources:
+                count //= 2
+                continue
+        at += count
+        count *= 2
+
+
+def _send(manager: Manager, group: Group) -> None:
+    queue, properties = manager.queue(group.queue), _like(group)
+    try:
+        queue.send_records(group.bodies, properties)
+    except TransactionUsage:
+        # The queue is transactional.
+        with manager.transaction() as transaction:
+            queue.send_records(group.bodies, properties, transaction)
+
+
+def _send_rejected(options: WriteOptions, rows: list[RejectedRow]) -> None:
+    """Make dead-letter messages of rows, at least once."""
+    name = Name(str(uuid4()), 0, is_anonymous=True)
+    with BulkClient(*_address(options.endpoint)) as client:
+        stage = _patiently(options, partial(client.call, Stage(**name.of(options), groups=[], rejected=rows)))
+        client.commit_all(CommitStages(**name.of(options), stages=[stage.stage]), options.quota_wait_s)
 
 
 def _like(group: Group) -> MessageProperties:

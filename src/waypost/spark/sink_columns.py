@@ -5,7 +5,7 @@ rows that follow each other with the same properties become one group. Rows for 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, Final, cast
@@ -29,12 +29,16 @@ from pyspark.sql.types import (
 )
 
 from waypost.api.bodies import BYTES, VT_BSTR
-from waypost.api.message_attributes import acknowledge_text
+from waypost.api.bulk import RejectedRow
+from waypost.api.excerpt import excerpt
+from waypost.api.message_attributes import VARIED_ROWS, acknowledge_text, message_like
+from waypost.api.names import check_can_be_sent_to, format_name
 from waypost.api.new_bodies import encode_body
-from waypost.api.properties import MESSAGE_ROWS
+from waypost.api.properties import MESSAGE_ROWS, MessageProperties
 from waypost.api.rows import Kind
-from waypost.errors import InvalidParameter
-from waypost.limits import MAX_PACKET_SIZE
+from waypost.arrow.schema import ALL
+from waypost.errors import InvalidParameter, WaypostError
+from waypost.limits import MAX_LABEL_LENGTH, MAX_PACKET_SIZE
 from waypost.spark.options import WriteOptions
 
 Codes = npt.NDArray[np.int64]
@@ -60,39 +64,54 @@ _TYPES: Final[dict[str, tuple[type[DataType], ...]]] = {
     DESTINATION: (StringType,),
     **{column: _KINDS[row.kind] for column, row in _PROPERTIES.items()},
 }
+# Columns of a read that a write leaves out: INSERT INTO a view has all of them, and null where no value is given.
+READ_ONLY: Final = frozenset(ALL.names) - frozenset(_TYPES)
 # MS-MQMQ 2.2.20.3: the same values as in the column `journal` of the source.
 _DEAD_LETTER: Final = 1
 _JOURNAL: Final = 2
 # Largest number of bytes in one frame, and of rows.
 _FRAME_BYTES: Final = 4 << 20
 _FRAME_ROWS: Final = 10_000
+# Bytes of the body of a row that is set aside: with its reason it fits into a message.
+_MAX_REJECTED: Final = MAX_PACKET_SIZE - 0x1_0000
+# Names of queues are checked as names of some computer: the daemon knows its own.
+_SOME_COMPUTER: Final = "."
+_IDENTIFIER_SIZE: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Messages for one queue that differ only in their bodies; the properties have the names of `Queue.send`."""
+    """Messages for one queue that differ only in their bodies; the properties have the names of `Queue.send`.
+
+    `varied` has the properties that are different for each body, as in StagedMessages.
+    """
 
     queue: str
     properties: dict[str, Any]
     bodies: list[bytes]
+    varied: dict[str, list[Any]] = field(default_factory=dict)
 
 
 def check_columns(schema: StructType, options: WriteOptions) -> None:
     """Check the columns before a job starts. Raises InvalidParameter with the name of a wrong column."""
-    for field in schema.fields:
-        if schema.names.count(field.name) > 1:
-            raise InvalidParameter(f"several columns have the name {field.name}; keep one of them")
-        if field.name not in _TYPES:
-            near = get_close_matches(field.name, list(_TYPES), 1)
+    for column in schema.fields:
+        if schema.names.count(column.name) > 1:
+            raise InvalidParameter(f"several columns have the name {column.name}; keep one of them")
+        if column.name in READ_ONLY:
+            continue
+        if column.name not in _TYPES:
+            near = get_close_matches(column.name, list(_TYPES), 1)
             known = dict.fromkeys(_shown(name) for name in _TYPES)
             hint = f"did you mean {_shown(near[0])}?" if near else f"the columns are {', '.join(known)}"
             raise InvalidParameter(
-                f"the column {field.name!r} is not a property of a message; drop it, or rename it: {hint}"
+                f"the column {column.name!r} is not a property of a message; drop it, or rename it: {hint}"
             )
-        kinds = _TYPES[field.name]
-        if not isinstance(field.dataType, kinds):
+        kinds = _TYPES[column.name]
+        if not isinstance(column.dataType, kinds):
             allowed = " or ".join(kind().simpleString() for kind in kinds)
-            raise InvalidParameter(f"the column {field.name} is {field.dataType.simpleString()}; it must be {allowed}")
+            raise InvalidParameter(
+                f"the column {column.name} is {column.dataType.simpleString()}; it must be {allowed}"
+            )
     for row in MESSAGE_ROWS:
         given = [name for name in row.columns if name in schema.names]
         if len(given) > 1:
@@ -101,6 +120,17 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
         raise InvalidParameter("the column body is missing; it must be binary or string")
     if DESTINATION not in schema.names and options.queue is None:
         raise InvalidParameter("the messages have no destination; give the option queue, or a column dest_queue")
+
+
+def writable(batch: Any) -> Any:
+    """A RecordBatch without its read-only columns. Raises InvalidParameter if one of them has a value."""
+    for name in READ_ONLY.intersection(batch.schema.names):
+        if batch.column(name).null_count < batch.num_rows:
+            raise InvalidParameter(
+                f"the column {name} has a value in some rows, but a sender cannot set this column: leave it out, or "
+                "set it to null"
+            )
+    return batch.select([name for name in batch.schema.names if name not in READ_ONLY])
 
 
 def frames(batch: Any) -> Iterator[Any]:
@@ -119,11 +149,131 @@ def frames(batch: Any) -> Iterator[Any]:
         start = stop
 
 
-def groups(batch: Any, queue: str | None) -> list[Group]:
-    """The messages of a RecordBatch; `queue` is for rows without a destination."""
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """A row that cannot become a message: its number in the batch, and the reason."""
+
+    row: int
+    reason: str
+
+
+def invalid_rows(batch: Any, queue: str | None) -> list[Invalid]:
+    """The rows of a RecordBatch that cannot become messages, ascending, each with its first reason."""
+    found: dict[int, str] = {}
+    body = batch.column("body")
+    for row in np.flatnonzero(body.is_null().to_numpy(zero_copy_only=False)).tolist():
+        found[row] = "the body is null"
+    lengths = pc.fill_null(pc.binary_length(body), 0).to_numpy(zero_copy_only=False)
+    for row in np.flatnonzero(lengths > MAX_PACKET_SIZE).tolist():
+        found[row] = f"the body has {lengths[row]} bytes; a message has at most {MAX_PACKET_SIZE} (4 MiB)"
+    for name in batch.schema.names:
+        if name != "body":
+            for row, reason in _invalid_values(batch.column(name), name, queue):
+                found.setdefault(row, reason)
+    for row, reason in _invalid_pairs(batch):
+        found.setdefault(row, reason)
+    return [Invalid(row, found[row]) for row in sorted(found)]
+
+
+def rejected(batch: Any, invalid: Sequence[Invalid], queue: str | None, partition: int) -> list[RejectedRow]:
+    """Invalid rows in the form for the daemon."""
+    rows = batch.take(pa.array([each.row for each in invalid], pa.int64()))
+    columns = {name: rows.column(name).to_pylist() for name in rows.schema.names}
+    found = []
+    for at, each in enumerate(invalid):
+        body, label = columns["body"][at], columns.get("label", [None] * len(invalid))[at]
+        to = columns.get(DESTINATION, [None] * len(invalid))[at] or queue or ""
+        data = body.encode("utf-8", "replace") if isinstance(body, str) else body or b""
+        reason = f"partition {partition}: {each.reason}"
+        found.append(RejectedRow(reason=reason, queue=to, label=label or "", body=data[:_MAX_REJECTED]))
+    return found
+
+
+def without(batch: Any, invalid: Sequence[Invalid]) -> Any:
+    """The other rows."""
+    is_valid = np.ones(batch.num_rows, bool)
+    is_valid[[each.row for each in invalid]] = False
+    return batch.filter(pa.array(is_valid))
+
+
+def _invalid_values(array: Any, column: str, queue: str | None) -> Iterator[tuple[int, str]]:
+    values, codes = _distinct(array)
+    for code, value in enumerate(values):
+        if column == DESTINATION:
+            reason = _invalid_destination(value, queue)
+        elif _is_quickly_valid(column, value):
+            continue
+        else:
+            reason = _invalid_value(column, value)
+        if reason:
+            yield from ((row, reason) for row in np.flatnonzero(codes == code).tolist())
+
+
+def _invalid_destination(value: str | None, queue: str | None) -> str:
+    if value is None:
+        return "" if queue else "the column dest_queue is null, and the option queue names no other queue"
+    try:
+        check_can_be_sent_to(format_name(value, _SOME_COMPUTER))
+    except WaypostError as error:
+        return f"the column dest_queue is invalid: {error}"
+    return ""
+
+
+def _invalid_value(column: str, value: Any) -> str:
+    """The fault of a value of a property, or nothing."""
+    if value is None:
+        return ""
+    try:
+        properties = MessageProperties(**_converted(column, value))
+        if column == "label":
+            _check_label(value)
+        elif _PROPERTIES[column].kind not in _PAIRED:
+            message_like(properties, computer=_SOME_COMPUTER)
+    except WaypostError as error:
+        return f"the column {column} has the value {excerpt(value)}: {error}"
+    return ""
+
+
+def _check_label(value: str) -> None:
+    units = len(value.encode("utf-16-le", "surrogatepass")) // 2
+    if units >= MAX_LABEL_LENGTH:
+        raise InvalidParameter(f"a label must have at most {MAX_LABEL_LENGTH - 1} characters, not {units}")
+    if "\0" in value:
+        raise InvalidParameter("a label must not contain a null character")
+    message_like(MessageProperties(label=value), computer=_SOME_COMPUTER)
+
+
+def _invalid_pairs(batch: Any) -> Iterator[tuple[int, str]]:
+    """Rows with acknowledgments and admin queues that do not fit together, or are wrong each."""
+    names = [name for name in batch.schema.names if name in _PROPERTIES and _PROPERTIES[name].kind in _PAIRED]
+    if not names:
+        return
+    columns = [batch.column(name).to_pylist() for name in names]
+    reasons: dict[tuple[Any, ...], str] = {}
+    for row, found in enumerate(zip(*columns, strict=True)):
+        if found not in reasons:
+            properties: dict[str, Any] = {}
+            try:
+                for name, value in zip(names, found, strict=True):
+                    properties.update(_converted(name, value))
+                message_like(MessageProperties(**properties), computer=_SOME_COMPUTER)
+                reasons[found] = ""
+            except WaypostError as error:
+                reasons[found] = str(error)
+        if reasons[found]:
+            yield row, reasons[found]
+
+
+def groups(batch: Any, queue: str | None, *, varies: bool = False) -> list[Group]:
+    """The messages of a RecordBatch; `queue` is for rows without a destination.
+
+    If it `varies`, labels and other properties of a group may be different for each message.
+    """
     rows = batch.num_rows
     names = [name for name in batch.schema.names if name not in ("body", DESTINATION)]
     columns = {name: _distinct(batch.column(name)) for name in names}
+    varied = [name for name in names if varies and _may_vary(name) and len(columns[name][0]) > 1]
+    own = {name: columns.pop(name) for name in varied}
     queues, codes = _destinations(batch, queue)
     order: Codes = np.argsort(codes, kind="stable") if len(queues) > 1 else np.arange(rows)
     changes = np.zeros(max(rows - 1, 0), bool)
@@ -141,8 +291,20 @@ def groups(batch: Any, queue: str | None) -> list[Group]:
         for name, (_, theirs) in columns.items():
             properties.update(converted[name][theirs[row]])
         encoded = _encoded(bodies[start:stop], properties["body_type"], is_text=is_text)
-        found.append(Group(queues[codes[row]], properties, encoded))
+        some = order[start:stop]
+        lists = {_PROPERTIES[name].name: _listed(*own[name], some) for name in varied}
+        found.append(Group(queues[codes[row]], properties, encoded, lists))
     return found
+
+
+def _may_vary(column: str) -> bool:
+    return _PROPERTIES[column].name in VARIED_ROWS
+
+
+def _listed(values: list[Any], codes: Codes, rows: Codes) -> list[Any]:
+    """The values of a column for some rows, as StagedMessages has them."""
+    converted = [value.hex() if isinstance(value, bytes) else value for value in values]
+    return [converted[code] for code in codes[rows].tolist()]
 
 
 def _destinations(batch: Any, queue: str | None) -> tuple[Sequence[str], Codes]:
@@ -151,8 +313,6 @@ def _destinations(batch: Any, queue: str | None) -> tuple[Sequence[str], Codes]:
         return [queue], np.zeros(batch.num_rows, np.int64)
     values, codes = _distinct(batch.column(DESTINATION))
     names = [queue if value is None else str(value) for value in values]
-    if None in names:
-        raise InvalidParameter("the column dest_queue is null in a row, and the option queue names no other queue")
     return cast("list[str]", names), codes
 
 
@@ -163,16 +323,7 @@ def _distinct(array: Any) -> tuple[list[Any], Codes]:
 
 
 def _encoded(bodies: list[Any], body_type: int, *, is_text: bool) -> list[bytes]:
-    if is_text:
-        return [encode_body(body or "", body_type)[0] for body in bodies]
-    found = [body or b"" for body in bodies]
-    longest = max(map(len, found), default=0)
-    if longest > MAX_PACKET_SIZE:
-        raise InvalidParameter(
-            f"the column body has a value of {longest} bytes; a message has at most {MAX_PACKET_SIZE} (4 MiB), headers "
-            "included"
-        )
-    return found
+    return [encode_body(body, body_type)[0] for body in bodies] if is_text else bodies
 
 
 def _shown(column: str) -> str:
@@ -205,6 +356,22 @@ def _journal(value: Any) -> dict[str, Any]:
 
 def _correlation(value: Any) -> dict[str, Any]:
     return {"correlation_id": value.hex() if isinstance(value, bytes) else value}
+
+
+# Kinds of properties that are checked together.
+_PAIRED: Final = frozenset({Kind.ACKNOWLEDGMENTS, Kind.QUEUES})
+
+
+def _is_quickly_valid(column: str, value: Any) -> bool:
+    """Whether a value is certainly valid: labels, numbers and ids may be different in every row."""
+    row = _PROPERTIES[column]
+    if value is None or row.kind is Kind.BYTES:
+        return True
+    if row.kind is Kind.TEXT:
+        return value.isascii() and len(value) < MAX_LABEL_LENGTH and "\0" not in value
+    if row.kind is Kind.NUMBER:
+        return bool(row.constraints["minimum"] <= value <= row.constraints["maximum"])
+    return row.kind is Kind.IDENTIFIER and isinstance(value, bytes) and len(value) == _IDENTIFIER_SIZE
 
 
 # Kinds of properties with other values in columns than in `Queue.send`.

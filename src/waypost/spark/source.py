@@ -1,7 +1,9 @@
 """The data source that Spark loads for format("msmq")."""
 
+from collections.abc import MutableMapping
 from dataclasses import replace
 from typing import Any, ClassVar
+from uuid import uuid4
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
@@ -14,8 +16,9 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from waypost.errors import InvalidParameter
-from waypost.spark.batch import BatchReader, FilteringReader, check_for_batch
-from waypost.spark.options import ReadOptions, WriteOptions, read_options, write_options
+from waypost.spark.batch import BatchReader, check_for_batch
+from waypost.spark.functions import register_functions
+from waypost.spark.options import ReadOptions, WriteOptions, read_options, schema_options, write_options
 from waypost.spark.schema import default_schema, shape_of
 from waypost.spark.session import TOKEN_SETTING
 from waypost.spark.sink import BatchWriter, StreamWriter, check_destination
@@ -31,24 +34,30 @@ class MsmqDataSource(DataSource):
     # Token of the session, if it has one: `register` sets it.
     token: ClassVar[str | None] = None
 
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        # Spark makes one object for a load(), and gives copies of it to all readers of the stream.
+        self._load = str(uuid4())
+
     @classmethod
     def name(cls) -> str:
         return "msmq"
 
     def schema(self) -> StructType:
-        return default_schema(self._read_options().columns)
+        return default_schema(schema_options(self.options, self.token))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = self._read_options()
         check_for_batch(options)
-        kind = FilteringReader if options.pushdown else BatchReader
-        return kind(options, shape_of(schema, options.columns))
+        return BatchReader(options, shape_of(schema, options.columns))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802, the name is Spark's
         options = self._read_options()
         check_for_stream(options)
-        kind = ClaimStream if options.mode == "claim" else RangeStream
-        return kind(options, shape_of(schema, options.columns))
+        shape = shape_of(schema, options.columns)
+        if options.mode == "claim":
+            return ClaimStream(options, shape, self._load)
+        return RangeStream(options, shape)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001, Spark's
         return BatchWriter(self._write_options(schema, overwrite=overwrite))
@@ -66,17 +75,25 @@ class MsmqDataSource(DataSource):
     def _write_options(self, schema: StructType, *, overwrite: bool) -> WriteOptions:
         options = write_options(self.options, self.token)
         if overwrite:
-            raise InvalidParameter("messages are only added to a queue: the mode must be append, not overwrite")
+            raise InvalidParameter(
+                "messages are only added to a queue: use the mode append, or INSERT INTO instead of INSERT OVERWRITE"
+            )
         check_columns(schema, options)
         check_destination(options)
         return replace(options, is_by_column=DESTINATION in schema.names)
 
 
 def register(spark: SparkSession) -> None:
-    """Add the format `msmq` to a session.
+    """Add the format `msmq` to a session, and the functions of waypost.spark.functions to its SQL.
 
     The setting spark.msmq.token, if the session has it before this call, is the token for daemons. No plan shows it.
     """
+    register_format(spark)
+    register_functions(spark)
+
+
+def register_format(spark: SparkSession) -> None:
+    """Add only the format: to add functions takes a second or two."""
     members: dict[str, Any] = {"__doc__": MsmqDataSource.__doc__, "token": spark.conf.get(TOKEN_SETTING, None)}
     # A new class travels by value, with the token.
     spark.dataSource.register(type("MsmqDataSource", (MsmqDataSource,), members))

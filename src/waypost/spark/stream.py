@@ -1,11 +1,17 @@
-"""Common parts of the stream readers: their origin, and the limits of a batch."""
+"""Common parts of the stream readers: their origin, the limits of a batch, and a repeated batch that is gone.
 
+A reader in the driver knows neither its query nor the number of its batch. Tasks know both, so that a task finds out
+whether a repeated batch, of which messages are gone, is committed here.
+"""
+
+import logging
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
-from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -15,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from waypost.api.bulk import BulkQueue
-from waypost.errors import InvalidParameter, QueueNotFound
+from waypost.errors import InvalidParameter, MessageNotFound, QueueNotFound
 from waypost.spark.offsets import Json
 from waypost.spark.options import ReadOptions
 from waypost.spark.origin import Origin
@@ -23,6 +29,9 @@ from waypost.spark.origins import open_origin
 from waypost.spark.ranges import chosen
 from waypost.spark.schema import Shape
 from waypost.spark.shipping import Shipped
+from waypost.spark.tasks import query_task
+
+_log: Final = logging.getLogger("waypost.spark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +40,13 @@ class Limits:
 
     max_messages: int | UnsetType = UNSET
     max_bytes: int | UnsetType = UNSET
+
+
+@dataclass(frozen=True)
+class GoneBatch(InputPartition):
+    """Messages of a batch that are gone, for the `reason`: the batch is repeated after it was committed, or lost."""
+
+    reason: str
 
 
 class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -46,6 +62,7 @@ class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
         # The last offset that Spark was given, to report the messages after it.
         self._last: Json | None = None
         self._last_data: float = time.monotonic()
+        self._has_begun = False
 
     def arguments(self) -> tuple[Any, ...]:
         return self._options, self._shape
@@ -82,6 +99,16 @@ class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
             self._opened = open_origin(self._options.endpoint)
         return self._opened
 
+    def _begin(self) -> None:
+        """Warn at the start of a query that removes messages of a setting that it cannot see."""
+        if not self._has_begun and self._options.mode != "peek":
+            _log.warning(
+                "the mode %s removes messages when Spark has recorded their batch: do not set the option "
+                "asyncProgressTrackingEnabled of writeStream; a source cannot check this option",
+                self._options.mode,
+            )
+        self._has_begun = True
+
     def _limits(self, limit: ReadLimit) -> Limits:
         """The limits of a batch: the one that Spark passes, and the other one from the options."""
         rate = self._options.rate
@@ -107,3 +134,19 @@ def check_for_stream(options: ReadOptions) -> None:
         raise InvalidParameter("the options endingOffsets and endingTimestamp are for batch reads: a stream has no end")
     if options.mode == "claim" and options.endpoint.kind != "daemon":
         raise InvalidParameter("the mode claim needs a Waypost daemon: give the option server, or read in another mode")
+
+
+def check_is_committed(options: ReadOptions, batch: GoneBatch) -> None:
+    """Raise MessageNotFound in a task unless its query has committed the present batch at this daemon."""
+    task = query_task()
+    if task is not None:
+        with closing(open_origin(options.endpoint)) as origin:
+            if task.batch in origin.batches(task.query):
+                _log.warning(
+                    "batch %d of the query %s was committed before, and its messages are removed: the batch is not "
+                    "written again",
+                    task.batch,
+                    task.query,
+                )
+                return
+    raise MessageNotFound(batch.reason)

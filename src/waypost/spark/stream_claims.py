@@ -1,35 +1,41 @@
 """The stream mode claim: batches are parts of a claim, which the daemon keeps from others until they are processed.
 
-The first offset names the claim. The request for the next part settles the parts that Spark will not ask for again, so
-that a part claimed before a crash is offered again, and a processed part is not.
+All readers of one load() have one claim; the offsets name it, and a name in the checkpoint has precedence. The request
+for the next part settles the parts that Spark will not ask for again, so that a part claimed before a crash is offered
+again, and a processed part is not. Each start of the query takes the claim with a higher term, which goes to the tasks
+with their partitions: an earlier start, or one that has lost its lease, is refused whatever it asks for.
 """
 
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
-from uuid import uuid4
+from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from msgspec import UNSET
+from msgspec.structs import replace as changed
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
-from waypost.api.bulk import Claim, ReadClaim
+from waypost.api.bulk import Claim, KeepClaim, ReadClaim, TakeClaim, Taken
 from waypost.arrow.packets import Packets
 from waypost.errors import MessageNotFound, QueueDeleted, QueueNotFound, TransactionSequence, WaypostError
 from waypost.limits import MAX_CLAIMED
-from waypost.spark.offsets import ClaimPlace, Json, claim_places, json_of, shares
+from waypost.spark.heartbeats import Heartbeats
+from waypost.spark.offsets import ClaimPlace, Json, claim_places, json_of, lag, shares
 from waypost.spark.options import ReadOptions
 from waypost.spark.origins import open_origin
 from waypost.spark.ranges import chosen, parts_for
 from waypost.spark.schema import Shape
-from waypost.spark.stream import Limits, MessageStream
+from waypost.spark.stream import GoneBatch, Limits, MessageStream, check_is_committed
+from waypost.spark.tasks import query_task
 
 _log: Final = logging.getLogger("waypost.spark")
 
-# Errors of a claim that has ended: its messages are in the queue again, or were deleted with the queue.
+# Errors of a claim that does not exist any more: its messages are in the queue again, or were deleted with the queue.
 _OVER: Final = (TransactionSequence, QueueDeleted, QueueNotFound)
 
 
@@ -39,36 +45,56 @@ class ClaimedPart(InputPartition):
 
 
 class ClaimStream(MessageStream):
-    def __init__(self, options: ReadOptions, shape: Shape) -> None:
+    """A stream reader. `load` is the name of the load() of the DataFrame, and of its claim without the option."""
+
+    def __init__(self, options: ReadOptions, shape: Shape, load: str) -> None:
         super().__init__(options, shape)
+        self._load: Final = load
+        self._reader: Final = str(uuid4())
+        # Spark makes all readers of a query before it asks one of them.
+        self._started: Final = time.monotonic()
         # For a query with the trigger availableNow: the messages of each queue at its start, and the last row to read.
         self._present: dict[str, int] | None = None
         self._ends: dict[str, int] = {}
-        # A part that was claimed before a crash may wait to be offered again. No count includes it.
-        self._has_asked = False
+        # The terms, by queue and claim, and the parts that were claimed since.
+        self._taken: dict[tuple[str, str], Taken] = {}
+        self._claimed: dict[tuple[str, str], int] = {}
+        self._heartbeats: Final = Heartbeats(options.endpoint)
+
+    def arguments(self) -> tuple[Any, ...]:
+        return *super().arguments(), self._load
+
+    def stop(self) -> None:
+        self._heartbeats.stop()
+        super().stop()
 
     def initialOffset(self) -> Json:  # noqa: N802, the name is Spark's
         if self._initial is None:
-            claim = str(uuid4())
             self._named = chosen(self._origin, self._options)
-            self._initial = json_of({queue.format_name: ClaimPlace(claim, queue.epoch) for queue in self._named})
+            places = {queue.format_name: ClaimPlace(self._claim, queue.epoch) for queue in self._named}
+            self._initial = json_of(places)
         return self._initial
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802, the name is Spark's
         self._present = {queue.format_name: queue.count for queue in chosen(self._origin, self._options)}
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802, the name is Spark's
+        self._begin()
         self._last = self._last or start
         places = claim_places(start)
         names = self._current(places)
         limits = self._limits(limit)
-        wanted = dict.fromkeys(places, 0) | self._wanted({name: places[name] for name in names}, limits)
+        wanted = self._wanted({name: places[name] for name in names}, limits)
         if self._present is None and self._is_too_early(sum(wanted.values())):
             wanted = dict.fromkeys(wanted, 0)
-        self._has_asked = True
         asked = sum(count > 0 for count in wanted.values())
         each = UNSET if limits.max_bytes is UNSET else max(limits.max_bytes // max(asked, 1), 1)
-        ends = {name: self._claim(name, place, Limits(wanted[name], each)) for name, place in places.items()}
+        ends = {}
+        for name, place in places.items():
+            end = self._after_next(name, place, Limits(wanted.get(name, 0), each))
+            # Queues that are no longer named are only settled.
+            ends[name] = end if name in wanted else place
+        self._keep({name: place for name, place in ends.items() if place.rows > places[name].rows})
         if all(end.rows == places[name].rows for name, end in ends.items()):
             return start
         return self._handed_out(json_of(ends))
@@ -84,22 +110,28 @@ class ClaimStream(MessageStream):
 
     def partitions(self, start: Json, end: Json) -> list[InputPartition]:
         begins = claim_places(start)
-        changed = []
+        new = {}
         for name, place in claim_places(end).items():
             # After a crash, the initial offset has another name, but no rows either.
             rows = begins[name].rows if name in begins else 0
             if place.rows > rows:
-                changed.append((name, place, place.rows - rows))
-        total = sum(count for _, _, count in changed)
-        return [part for name, place, count in changed for part in self._parts(name, place, (count, total))]
+                new[name] = place, place.rows - rows
+        total = sum(count for _, count in new.values())
+        found = [part for name, (place, count) in new.items() for part in self._parts(name, place, (count, total))]
+        self._keep({part.wanted.name: new[part.wanted.name][0] for part in found if isinstance(part, ClaimedPart)})
+        return found
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
+        if isinstance(partition, GoneBatch):
+            check_is_committed(self._options, partition)
         if not isinstance(partition, ClaimedPart):
             return iter(())
         return self._shape.batches(self._packets(partition))
 
     def _packets(self, partition: ClaimedPart) -> Iterator[Packets]:
         part, count = partition.wanted, 0
+        if (task := query_task()) is not None:
+            part = changed(part, query=task.query, batch=task.batch, run=task.run)
         with closing(open_origin(self._options.endpoint)) as origin:
             try:
                 for page in origin.read_claim(part):
@@ -116,40 +148,119 @@ class ClaimStream(MessageStream):
                 )
             )
 
-    def _parts(self, name: str, place: ClaimPlace, counts: tuple[int, int]) -> Iterator[ClaimedPart]:
+    @property
+    def _claim(self) -> str:
+        """The name of a claim that begins."""
+        return self._options.claim or self._load
+
+    def _parts(self, name: str, place: ClaimPlace, counts: tuple[int, int]) -> Iterator[InputPartition]:
+        """The partitions of a part that this reader has claimed, or an earlier start of the query."""
+        try:
+            taken = self._take(name, place)
+        except (QueueDeleted, QueueNotFound) as error:
+            self._lost(error)
+            return
+        number = place.number
+        is_here = self._claimed.get((name, place.claim)) == number or (taken.is_held and number == taken.given)
+        if not is_here:
+            yield from self._repeated(name, place, taken)
+            return
         count, total = counts
         parts = parts_for(count, total, self._options.split)
         edges = [count * number // parts for number in range(parts + 1)]
         for start, stop in pairwise(edges):
-            claim, number, epoch = place.claim, place.number, place.epoch
-            yield ClaimedPart(ReadClaim(name=name, claim=claim, number=number, start=start, stop=stop, epoch=epoch))
+            yield ClaimedPart(
+                ReadClaim(
+                    name=name,
+                    claim=place.claim,
+                    number=place.number,
+                    start=start,
+                    stop=stop,
+                    epoch=place.epoch,
+                    term=taken.term,
+                )
+            )
 
-    def _claim(self, name: str, place: ClaimPlace, limits: Limits) -> ClaimPlace:
+    def _repeated(self, name: str, place: ClaimPlace, taken: Taken) -> Iterator[InputPartition]:
+        """The partitions of a batch that is repeated without its messages."""
+        number, claim = place.number, place.claim
+        if taken.settled < number <= taken.given:
+            _log.warning(
+                "part %d of the claim %s of %s was returned to the queue, because its lease expired or the claim was "
+                "released: the batch is repeated without its messages, and later batches read these messages",
+                number,
+                claim,
+                name,
+            )
+            return
+        reason = (
+            f"part {number} of the claim {claim} of {name} is processed, and its messages are removed, but Spark "
+            "repeats the batch: its entry in the commit log of Spark is lost"
+        )
+        if number > taken.given:
+            reason = (
+                f"part {number} of the claim {claim} of {name} is unknown to the daemon: the claim was unused for "
+                "a long time, and its messages are in the queue again"
+            )
+        if self._options.fail_on_data_loss:
+            yield GoneBatch(f"{reason}; set the option failOnDataLoss to false to continue without them")
+        else:
+            _log.warning("%s", reason)
+
+    def _take(self, name: str, place: ClaimPlace) -> Taken:
+        """Take the claim, once: the term of this start of the query."""
+        key = name, place.claim
+        if key not in self._taken:
+            wish = TakeClaim(
+                name=name,
+                claim=place.claim,
+                driver=self._load,
+                started=self._started,
+                asked=time.monotonic(),
+                is_new=self._initial is not None and not place.rows,
+                epoch=place.epoch,
+            )
+            self._taken[key] = self._origin.take_claim(wish)
+        return self._taken[key]
+
+    def _keep(self, places: dict[str, ClaimPlace]) -> None:
+        """Keep the leases of the parts in these places while Spark works on them."""
+        self._heartbeats.keep(
+            KeepClaim(name=name, claim=place.claim, term=self._take(name, place).term, epoch=place.epoch)
+            for name, place in places.items()
+        )
+
+    def _after_next(self, name: str, place: ClaimPlace, limits: Limits) -> ClaimPlace:
         """The position after the next part, or the same position if the queue has no next part."""
         try:
-            return self._claimed(name, place, limits)
+            return self._ask(name, place, limits)
         except _OVER as error:
             self._lost(error)
         try:
-            anew = ClaimPlace(str(uuid4()), self._origin.queue(name).epoch, 0, place.rows)
+            epoch = self._origin.queue(name).epoch
         except QueueNotFound:
             return place
-        return self._claimed(name, anew, limits)
+        # The same name for all readers of the query.
+        claim = str(uuid5(NAMESPACE_OID, f"{place.claim} {epoch} {place.rows}"))
+        return self._ask(name, ClaimPlace(claim, epoch, 0, place.rows), limits)
 
-    def _claimed(self, name: str, place: ClaimPlace, limits: Limits) -> ClaimPlace:
-        if limits.max_messages is UNSET or not limits.max_messages:
-            self._origin.settle(name, place.claim, place.number, epoch=place.epoch)
-            return place
+    def _ask(self, name: str, place: ClaimPlace, limits: Limits) -> ClaimPlace:
+        """Ask for the next part. Also without a wish for messages, a part that another reader has is the next."""
         wish = Claim(
             name=name,
             claim=place.claim,
             after=place.number,
-            max_messages=limits.max_messages,
+            max_messages=0 if limits.max_messages is UNSET else limits.max_messages,
             max_bytes=limits.max_bytes,
             epoch=place.epoch,
+            term=self._take(name, place).term,
+            reader=self._reader,
         )
         part = self._origin.claim(wish)
-        return ClaimPlace(place.claim, place.epoch, part.number, place.rows + part.count) if part.count else place
+        if not part.count:
+            return place
+        self._claimed[name, place.claim] = part.number
+        return ClaimPlace(place.claim, place.epoch, part.number, place.rows + part.count)
 
     def _lost(self, error: WaypostError) -> None:
         if not self._options.fail_on_data_loss:
@@ -164,12 +275,11 @@ class ClaimStream(MessageStream):
         available = dict.fromkeys(places, most)
         if len(places) > 1 or self._options.rate.min_messages > 1:
             available = {name: self._count(name) for name in places}
-        least = 0 if self._has_asked else 1
-        wanted = {name: max(share, least) for name, share in shares(available, most).items()}
+        wanted = shares(available, most)
         if self._present is not None:
             for name, place in places.items():
                 end = self._ends.setdefault(name, place.rows + self._present.get(name, 0))
-                wanted[name] = max(min(wanted[name], end - place.rows), least)
+                wanted[name] = max(min(wanted[name], end - place.rows), 0)
         return wanted
 
     def _count(self, name: str) -> int:
@@ -179,9 +289,9 @@ class ClaimStream(MessageStream):
             return 0
 
     def _current(self, places: dict[str, ClaimPlace]) -> list[str]:
-        """The queues to read now. New queues get a position; queues no longer named are only settled."""
+        """The queues to read now. New queues get a position."""
         queues = self._chosen()
-        claim = next(iter(places.values())).claim if places else str(uuid4())
+        claim = next(iter(places.values())).claim if places else self._claim
         for queue in queues:
             places.setdefault(queue.format_name, ClaimPlace(claim, queue.epoch))
         if self._options.pattern is not None or not queues:
@@ -191,4 +301,7 @@ class ClaimStream(MessageStream):
     def _latest(self) -> Iterator[tuple[str, Json]]:
         for name, place in claim_places(self._last or {}).items():
             queue = self._origin.queue(name)
-            yield name, place.json() | {"count": queue.count, "held": queue.held, "held_s": queue.held_s}
+            waiting = max(queue.count - queue.held, 0)
+            size = queue.bytes * waiting // max(queue.count, 1)
+            held = {"count": queue.count, "held": queue.held, "held_s": queue.held_s}
+            yield name, place.json() | held | lag(waiting, size, queue.oldest)

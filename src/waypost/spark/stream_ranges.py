@@ -5,33 +5,32 @@ the last batch of all and when a query starts again. It does not call `commit` t
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from msgspec import UNSET, UnsetType
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
-from waypost.api.bulk import PlanRange, RemoveRange
+from waypost.api.bulk import BulkQueue, PlannedRange, PlanRanges, RemoveRange
 from waypost.errors import QueueDeleted, QueueNotFound, WaypostError
-from waypost.spark.offsets import UNKNOWN, Json, RangePlace, Stretch, json_of, range_places, shares, stretches
-from waypost.spark.options import ReadOptions
+from waypost.spark.offsets import UNKNOWN, Json, RangePlace, Stretch, json_of, lag, range_places, stretches
+from waypost.spark.option_values import MAX_NUMBER
+from waypost.spark.options import ReadOptions, Split
 from waypost.spark.ranges import (
     chosen,
-    divided,
     ends_short,
     gone,
-    known,
+    limits_of,
     packets,
-    parts_for,
+    parts_of,
     place_of,
+    planned,
     recreated,
     stable,
-    warn_if_short,
 )
 from waypost.spark.schema import Shape
-from waypost.spark.stream import Limits, MessageStream
+from waypost.spark.stream import GoneBatch, Limits, MessageStream, check_is_committed
 
 _log: Final = logging.getLogger("waypost.spark")
 
@@ -43,6 +42,8 @@ class RangeStream(MessageStream):
         self._ends: dict[str, int] | None = None
         # Reason that holds each queue back, as last logged.
         self._held: dict[str, str] = {}
+        # The last offset that was planned, and the parts of its batch.
+        self._planned: tuple[Json, list[Stretch]] = {}, []
         # Positions up to which drain has removed all messages.
         self._removed: dict[str, RangePlace] = {}
 
@@ -53,9 +54,7 @@ class RangeStream(MessageStream):
             places = {}
             self._named = chosen(self._origin, self._options)
             for queue in self._named:
-                place = place_of(self._origin, queue, self._options.start, "startingOffsets")
-                seq = stable(queue, self._options.endpoint) if place is None else place
-                places[queue.format_name] = RangePlace(seq, queue.epoch, first=seq, kept=seq)
+                places[queue.format_name] = self._beginning(queue)
             self._initial = json_of(places)
         return self._initial
 
@@ -63,9 +62,11 @@ class RangeStream(MessageStream):
         queues = chosen(self._origin, self._options)
         self._ends = {queue.format_name: stable(queue, self._options.endpoint) for queue in queues}
         for queue in queues:
-            warn_if_short(self._origin, queue, self._ends[queue.format_name])
+            if queue.held_by:
+                _log.warning("%s", ends_short(queue.format_name, queue.stable, queue))
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802, the name is Spark's
+        self._begin()
         self._settle(start)
         self._last = self._last or start
         places = range_places(start)
@@ -73,15 +74,17 @@ class RangeStream(MessageStream):
         found = self._next(places, names, self._limits(limit))
         if not found or (self._ends is None and self._is_too_early(self._available(places, names, found))):
             return start
-        for part in found:
-            place = places[part.queue]
+        for name, parts in found.items():
+            place = places[name]
             if self._options.mode == "drain":
                 place = replace(place, kept=place.seq)
-            places[part.queue] = place.advanced(part.up_to, part.count)
-        return self._handed_out(json_of(places))
+            places[name] = place.advanced(parts[-1].up_to, _count(parts))
+        end = json_of(places)
+        self._planned = end, [part for parts in found.values() for part in parts]
+        return self._handed_out(end)
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802, the name is Spark's
-        """The current ends of the queues, and the messages held back there. An error does not fail the query."""
+        """The current ends of the queues, the lag, and the messages held back. An error does not fail the query."""
         try:
             return None if self._last is None else dict(self._latest(range_places(self._last)))
         except WaypostError:
@@ -93,24 +96,34 @@ class RangeStream(MessageStream):
     # --- Reading
 
     def partitions(self, start: Json, end: Json) -> list[InputPartition]:
-        planned = stretches(range_places(start), range_places(end))
-        total = sum(known(part.count) for part in planned)
-        return [part for whole in planned for part in self._divided(whole, total)]
+        known, parts = self._planned
+        # A plan is good for one attempt, and another run has not made it.
+        self._planned = {}, []
+        if known == end:
+            return list(parts)
+        wholes = stretches(range_places(start), range_places(end))
+        found = planned(self._origin, wholes, limits_of(self._options.split))
+        return [part for whole, plan in found for part in self._divided(whole, plan)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
+        if isinstance(partition, GoneBatch):
+            check_is_committed(self._options, partition)
         if not isinstance(partition, Stretch):
             return iter(())
         return self._shape.batches(packets(self._options, partition))
 
-    def _divided(self, whole: Stretch, total: int) -> list[Stretch]:
-        try:
-            found = divided(self._origin, whole, parts_for(whole.count, total, self._options.split))
-        except (QueueDeleted, QueueNotFound):
+    def _divided(self, whole: Stretch, plan: PlannedRange) -> Sequence[InputPartition]:
+        if plan.is_gone:
             self._lost(recreated(whole.queue))
             return []
-        count = sum(part.count for part in found)
+        found = parts_of(whole, plan)
+        count = _count(found)
         if UNKNOWN not in (whole.count, count) and count < whole.count:
-            self._lost(gone(whole, count))
+            error = gone(whole, count)
+            if self._options.mode == "drain" and self._options.fail_on_data_loss:
+                # The batch may be committed, and its entry in the log of Spark lost.
+                return [GoneBatch(str(error))]
+            self._lost(error)
         return found
 
     # --- Queues and their messages
@@ -119,74 +132,75 @@ class RangeStream(MessageStream):
         """The queues to read now. New queues get a position; queues no longer named keep theirs."""
         queues = self._chosen()
         for queue in queues:
-            places.setdefault(queue.format_name, RangePlace(0, queue.epoch))
+            if queue.format_name not in places:
+                # A queue that a pattern finds later is new, and read from its beginning.
+                is_new = self._options.pattern is not None
+                places[queue.format_name] = RangePlace(0, queue.epoch) if is_new else self._beginning(queue)
         if self._options.pattern is not None or not queues:
             return list(places)
         return [queue.format_name for queue in queues]
 
-    def _next(self, places: dict[str, RangePlace], names: list[str], limits: Limits) -> list[Stretch]:
-        """The first messages of each queue after its position. A queue that was created again gets a new position."""
-        found = [part for name in names if (part := self._planned(places, name, limits)) is not None]
-        if len(found) < 2 or limits == Limits():
-            return found
-        each = UNSET if limits.max_bytes is UNSET else max(limits.max_bytes // len(found), 1)
-        counts = {part.queue: part.count for part in found}
-        if limits.max_messages is not UNSET:
-            counts = shares(counts, limits.max_messages)
-        again = (self._planned(places, name, Limits(share, each)) for name, share in counts.items() if share)
-        return [part for part in again if part is not None]
+    def _beginning(self, queue: BulkQueue) -> RangePlace:
+        """The position in a queue that the query has not read before, by startingOffsets."""
+        place = place_of(self._origin, queue, self._options.start, "startingOffsets")
+        seq = stable(queue, self._options.endpoint) if place is None else place
+        return RangePlace(seq, queue.epoch, first=seq, kept=seq)
 
-    def _available(self, places: dict[str, RangePlace], names: list[str], found: list[Stretch]) -> int:
-        """Number of messages after the positions, beyond `found` if a limit of bytes may have cut it short."""
-        least = self._options.rate.min_messages
-        if any(part.count == UNKNOWN for part in found):
-            return least
-        count = sum(part.count for part in found)
-        if count < least and self._options.rate.max_bytes is not None:
-            count = sum(part.count for part in self._next(places, names, Limits()))
-        return count
+    def _next(self, places: dict[str, RangePlace], names: list[str], limits: Limits) -> dict[str, list[Stretch]]:
+        """The parts of each queue with messages after its position. A queue that was created again begins again."""
+        wanted = limits_of(self._options.split, limits.max_messages, limits.max_bytes)
+        found = {}
+        for stretch, plan in planned(self._origin, list(self._waiting(places, names)), wanted):
+            name = stretch.queue
+            if plan.is_gone:
+                parts = self._again(places, name, wanted)
+            else:
+                parts = parts_of(stretch, plan)
+                self._note_held(name, plan)
+            if parts:
+                found[name] = parts
+        return found
 
-    def _planned(self, places: dict[str, RangePlace], name: str, limits: Limits) -> Stretch | None:
-        up_to = UNSET if self._ends is None else self._ends.get(name, 0)
-        try:
-            return self._plan(name, places[name], up_to, limits)
-        except (QueueDeleted, QueueNotFound):
-            self._lost(recreated(name))
+    def _waiting(self, places: Mapping[str, RangePlace], names: Iterable[str]) -> Iterator[Stretch]:
+        """The messages after the positions, up to the ends of the query or of the queues."""
+        for name in names:
+            place = places[name]
+            end = MAX_NUMBER if self._ends is None else self._ends.get(name, 0)
+            if end > place.seq:
+                yield Stretch(name, place.epoch, place.seq, end, UNKNOWN)
+
+    def _again(self, places: dict[str, RangePlace], name: str, wanted: PlanRanges) -> list[Stretch]:
+        """The first messages of a queue that was created again."""
+        self._lost(recreated(name))
         try:
             queue = self._origin.queue(name)
         except QueueNotFound:
-            return None
+            return []
         places[name] = replace(places[name], seq=0, epoch=queue.epoch, first=0, kept=0)
-        return self._plan(name, places[name], up_to, limits)
+        found = planned(self._origin, list(self._waiting(places, [name])), wanted)
+        return [part for stretch, plan in found if not plan.is_gone for part in parts_of(stretch, plan)]
 
-    def _plan(self, name: str, place: RangePlace, up_to: int | UnsetType, limits: Limits) -> Stretch | None:
-        if up_to is not UNSET and up_to <= place.seq:
-            return None
-        wanted = PlanRange(
-            name=name,
-            after=place.seq,
-            up_to=up_to,
-            max_messages=limits.max_messages,
-            max_bytes=limits.max_bytes,
-            epoch=place.epoch,
-        )
-        plan = self._origin.plan(wanted)
+    def _available(self, places: dict[str, RangePlace], names: list[str], found: dict[str, list[Stretch]]) -> int:
+        """Number of messages after the positions, beyond `found` if a limit of bytes may have cut it short."""
+        count = sum(map(_count, found.values()))
+        if count < self._options.rate.min_messages and self._options.rate.max_bytes is not None:
+            count = sum(map(_count, self._next(places, names, Limits()).values()))
+        return count
+
+    def _note_held(self, name: str, plan: PlannedRange) -> None:
         if plan.held_by != self._held.get(name, ""):
             self._held[name] = plan.held_by
             if plan.held_by:
-                _log.warning("%s", ends_short(name, plan))
-        if not plan.counts:
-            return None
-        count = UNKNOWN if UNKNOWN in plan.counts else sum(plan.counts)
-        return Stretch(name, place.epoch, place.seq, plan.bounds[-1], count)
+                _log.warning("%s", ends_short(name, plan.bounds[-1], plan))
 
     def _latest(self, places: Mapping[str, RangePlace]) -> Iterator[tuple[str, Json]]:
-        for name, place in places.items():
-            queue = self._origin.queue(name)
-            behind = self._plan(name, place, UNSET, Limits())
-            end = place if behind is None else place.advanced(behind.up_to, behind.count)
-            held = {"held": queue.held, "held_s": queue.held_s, "held_by": queue.held_by, "behind": queue.behind}
-            yield name, end.json() | held
+        wanted = [Stretch(name, place.epoch, place.seq, MAX_NUMBER, UNKNOWN) for name, place in places.items()]
+        for stretch, plan in planned(self._origin, wanted, limits_of(Split())):
+            place = places[stretch.queue]
+            count = sum(plan.counts)
+            end = place.advanced(plan.bounds[-1], count) if count else place
+            held = {"held": plan.held, "held_s": plan.held_s, "held_by": plan.held_by, "behind": plan.behind}
+            yield stretch.queue, end.json() | held | lag(count, sum(plan.sizes), plan.oldest)
 
     # --- Removal and loss
 
@@ -202,9 +216,13 @@ class RangeStream(MessageStream):
                 self._removed[name] = place
             except (QueueDeleted, QueueNotFound):
                 # The rest of the call raises an error if failOnDataLoss is set.
-                _log.warning("%s was deleted before its messages, which were read, could be removed", name)
+                _log.warning("the queue %s was deleted before its read messages were removed", name)
 
     def _lost(self, error: WaypostError) -> None:
         if self._options.fail_on_data_loss:
             raise error
         _log.warning("%s", error)
+
+
+def _count(parts: Iterable[Stretch]) -> int:
+    return sum(part.count for part in parts)

@@ -33,7 +33,7 @@ def _sequence(key: bytes) -> str:
     _demand(len(key) >= len(keys.outgoing_sequence_key(0)))
     queue, source = keys.sequence_of(key)
     if keys.is_sequence_address(key):
-        return f"the record of the senders at {key[9:].hex()} to queue {queue}"
+        return f"the record of the senders at {key[9:].hex()} for queue {queue}"
     if source is None:
         _demand(key == keys.outgoing_sequence_key(queue))
         return f"the outgoing sequence of queue {queue}"
@@ -66,6 +66,10 @@ def _bulk(key: bytes) -> str:
         return f"the claim {claim[1]} on queue {claim[0]}"
     if (stage := keys.stage_of(key)) is not None:
         return f"the stage {guid_text(stage)}"
+    if (frame := keys.frame_of(key)) is not None:
+        return f"frame {frame[1]} of the stage {guid_text(frame[0])}"
+    if keys.is_done(key):
+        return f"the committed batches {key[1:].hex()} of a query"
     query = keys.query_of(key) or keys.committing_query_of(key)
     _demand(query is not None)
     return f"the committed batches of the query {query}"

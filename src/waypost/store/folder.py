@@ -45,7 +45,7 @@ _MARK_SIZE: Final = _MARK.size + 8
 def require_store(folder: Path) -> None:
     """Raises NotAStore, and OSError if nobody can say."""
     if not (folder / DATA).is_file():
-        raise NotAStore(f"{folder} holds no store")
+        raise NotAStore(f"{folder} does not contain a store")
 
 
 def lock_folder(folder: Path, *, finishes: bool = False) -> int:
@@ -59,7 +59,7 @@ def lock_folder(folder: Path, *, finishes: bool = False) -> int:
         if not finishes:
             _require_finished(folder)
         if DATA not in names and names - _HARMLESS:
-            raise NotAStore(f"{folder} holds other files and no store; name an empty folder for a new one")
+            raise NotAStore(f"{folder} contains other files, but no store; name an empty folder for a new store")
     except (FileExistsError, NotADirectoryError):
         raise NotAStore(f"{folder} is not a folder") from None
     return _taken(folder, os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600))
@@ -102,7 +102,7 @@ def _taken(folder: Path, lock: int) -> int:
     if holder is not None:
         os.close(lock)
         advice = (
-            ", which is this process; use the object that has it open, or close it"
+            ", which is this process; use the object that has the folder open, or close that object"
             if holder == str(os.getpid())
             else ""
         )

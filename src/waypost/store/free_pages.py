@@ -85,7 +85,7 @@ class _Pages:
     def read(self, number: int, size: int) -> bytes:
         data = self._read(number * self.page_size, size) if number < self.count else b""
         if len(data) < size:
-            raise PageDamaged(number, "lies after the end of the file")
+            raise PageDamaged(number, "is after the end of the file")
         return data
 
 

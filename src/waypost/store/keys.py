@@ -24,9 +24,10 @@ _RENUMBERING: Final = b"renumbering:"
 _DESTINATION, _KEPT_ACK, _ADMITTED = b"destination:", b"kept_ack:", b"admitted:"
 _KEPT_ACK_KEY: Final = Struct(">QII")
 _BYTES: Final = b"\1"
-_CLAIM, _STAGE, _BATCHES, _COMMITS = 0, 1, 2, 3
-# Bytes of the digest of a destination.
+_CLAIM, _STAGE, _BATCHES, _COMMITS, _FRAME, _DONE = 0, 1, 2, 3, 4, 5
+# Bytes of the digest of a destination or a query.
 _PLACE: Final = 16
+_FRAME_KEY: Final = Struct(">B16sI")
 
 
 class Counter(Enum):
@@ -236,10 +237,49 @@ def batches_key(query: str) -> bytes:
     return bytes([_BATCHES]) + encode_text(query)
 
 
+def frame_key(stage: bytes, number: int) -> bytes:
+    """The frames of a stage stand together, in their order."""
+    return _FRAME_KEY.pack(_FRAME, stage, number)
+
+
+def frame_range(stage: bytes) -> tuple[bytes, bytes]:
+    """All frames of a stage."""
+    start = bytes([_FRAME]) + stage
+    return start, start + b"\xff" * 5
+
+
 def commits_key(query: str, destination: str | None) -> bytes:
     """A destination may be longer than a key has room for, so that its digest stands for it; zeros stand for all."""
-    place = bytes(_PLACE) if destination is None else blake2b(encode_text(destination), digest_size=_PLACE).digest()
+    place = bytes(_PLACE) if destination is None else _digest(destination)
     return bytes([_COMMITS]) + place + encode_text(query)
+
+
+def done_key(query: str, destination: str | None) -> bytes:
+    """The commits of a query stand together, by their destinations, for which digests stand as in `commits_key`."""
+    place = bytes(_PLACE) if destination is None else _digest(destination)
+    return bytes([_DONE]) + _digest(query) + place
+
+
+def done_range(query: str | None = None) -> tuple[bytes, bytes]:
+    """The commits of a query, or of all."""
+    if query is None:
+        return bytes([_DONE]), bytes([_DONE + 1])
+    start = bytes([_DONE]) + _digest(query)
+    return start, start + b"\xff" * (_PLACE + 1)
+
+
+def held_range() -> tuple[bytes, bytes]:
+    """All claims and stages."""
+    return bytes([_CLAIM]), bytes([_STAGE + 1])
+
+
+def old_commits_range() -> tuple[bytes, bytes]:
+    """All commits of the two old forms."""
+    return bytes([_BATCHES]), bytes([_COMMITS + 1])
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(encode_text(text), digest_size=_PLACE).digest()
 
 
 def claim_of(key: bytes) -> tuple[int, str] | None:
@@ -260,3 +300,13 @@ def query_of(key: bytes) -> str | None:
 def committing_query_of(key: bytes) -> str | None:
     """The query in the key of its commits for a destination; None for another key of BULK."""
     return decode_text(key[1 + _PLACE :], "commits") if key[0] == _COMMITS else None
+
+
+def frame_of(key: bytes) -> tuple[bytes, int] | None:
+    """The GUID of the stage and the number in the key of a frame; None for another key of BULK."""
+    return (key[1:17], int.from_bytes(key[17:], "big")) if key[0] == _FRAME else None
+
+
+def is_done(key: bytes) -> bool:
+    """Whether it is the key of the commits of a query for a destination, in the present form."""
+    return key[0] == _DONE

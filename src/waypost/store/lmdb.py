@@ -197,7 +197,9 @@ class LmdbStore(LmdbReader, Store):
         self.submit(batch, token)
         self._serve(lambda: self._next_trouble or len(self._tokens) == self._unreported)
         if self._next_trouble is not None:
-            raise OutcomeUnknown(f"{self._next_trouble}; it is kept in memory, and written if there is room in time")
+            raise OutcomeUnknown(
+                f"{self._next_trouble}; the change is kept in memory, and is written if there is room in time"
+            )
         return self.poll()
 
     def forget_lost_readers(self) -> None:

@@ -5,7 +5,7 @@ shows, so the file grows for as long as one is open. Writes to the snapshot are 
 """
 
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from shutil import disk_usage
 from struct import Struct
@@ -144,7 +144,7 @@ class StoreSnapshot(LmdbReader):
             # The store may grow before the snapshot is taken, and a map that is too small could not show it then.
             size = (self._folder / DATA).stat().st_size
             if not size:
-                raise NotAStore(f"{folder} holds no store: its file {DATA} is empty")
+                raise NotAStore(f"{folder} does not contain a store: its file {DATA} is empty")
             room = 4 * size + _SPARE
             self._env = lmdb.open(str(folder), room, readonly=True, create=False, max_dbs=len(Table) + 1)
         except (OSError, lmdb.Error) as error:
@@ -168,6 +168,13 @@ class StoreSnapshot(LmdbReader):
     def close(self) -> None:
         self._snapshot.abort()
         self._env.close()
+
+    def walk(self, table: Table, start: bytes, stop: bytes) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """All records of a range, as waypost.store.sealed_tables.walk. Several walks may go on at once."""
+        try:
+            yield from sealed_tables.walk(self._snapshot.cursor(self._tables[table]), table, start, stop)
+        except lmdb.Error as error:
+            raise self._error(error) from error
 
     @property
     def bytes_in_use(self) -> int:
@@ -222,21 +229,25 @@ def format_of(found: bytes | None, folder: Path) -> int:
     Format 1 has no checksums and no table DAMAGED.
     """
     if found is None or len(found) != _FORMAT.size:
-        raise StoreDamaged(f"{folder} does not state its format")
+        raise StoreDamaged(f"{folder} does not contain its format number")
     version: int = _FORMAT.unpack(found)[0]
     if version > FORMAT_VERSION:
-        raise StoreTooNew(f"{folder} has format {version}, and this Waypost knows formats up to {FORMAT_VERSION}")
+        raise StoreTooNew(
+            f"{folder} has format {version}, but this version of Waypost supports only formats up to {FORMAT_VERSION}"
+        )
     if not version:
-        raise StoreDamaged(f"{folder} has format 0, which no Waypost has written")
+        raise StoreDamaged(f"{folder} has format 0, which no version of Waypost writes")
     return version
 
 
 def too_old(folder: Path) -> StoreTooOld:
-    return StoreTooOld(f"{folder} was written by an older Waypost; start its queue manager once with this release")
+    return StoreTooOld(
+        f"{folder} was written by an older version of Waypost; start its queue manager once with this version"
+    )
 
 
 def not_a_store(folder: Path) -> NotAStore:
-    return NotAStore(f"{folder} holds an LMDB database that is not a store of Waypost")
+    return NotAStore(f"{folder} contains an LMDB database that is not a store of Waypost")
 
 
 def store_error(error: Exception, folder: Path) -> StoreError:
@@ -252,7 +263,7 @@ def store_error(error: Exception, folder: Path) -> StoreError:
     if code in _READ_ONLY or isinstance(error, lmdb.ReadonlyError):
         return StoreReadOnly(f"cannot write to {folder}: {reason}")
     if isinstance(error, lmdb.VersionMismatchError):
-        return StoreTooNew(f"{folder} was written by another release of LMDB: {error}")
+        return StoreTooNew(f"{folder} was written by another version of LMDB: {error}")
     # After a page that it cannot use LMDB lets nothing more be read from that moment.
     if isinstance(error, (*_DAMAGE, lmdb.BadTxnError)):
         return StoreDamaged(f"{folder} is damaged: {reason}")

@@ -54,13 +54,13 @@ class PageFile:
     def read(self, number: int, size: int) -> bytes:
         start = number * self.page_size
         if start + size > self.size:
-            raise PageDamaged(number, "lies after the end of the file")
+            raise PageDamaged(number, "is after the end of the file")
         try:
             data = self._pread(size, start)
         except OSError as error:
             raise PageDamaged(number, f"is unreadable: {error.strerror}") from error
         if len(data) < size:
-            raise PageDamaged(number, "lies after the end of the file")
+            raise PageDamaged(number, "is after the end of the file")
         return data
 
     def _pread(self, size: int, start: int) -> bytes:

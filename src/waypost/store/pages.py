@@ -188,12 +188,12 @@ def _node_offsets(number: int, page: bytes, flags: int) -> tuple[tuple[int, ...]
     if stored != number:
         raise PageDamaged(number, f"has the number {stored}")
     if found != flags:
-        raise PageDamaged(number, f"has the type {found:#06x} where {flags:#06x} belongs")
+        raise PageDamaged(number, f"has the type {found:#06x}, but must have the type {flags:#06x}")
     if lower & 1 or not HEADER_SIZE <= lower <= upper <= len(page):
-        raise PageDamaged(number, f"has its nodes behind {lower} and from {upper} on")
+        raise PageDamaged(number, f"has invalid bounds of free space: {lower} and {upper}")
     offsets: tuple[int, ...] = _offsets((lower - HEADER_SIZE) >> 1).unpack_from(page, HEADER_SIZE)
     if offsets and not (upper <= min(offsets) and max(offsets) <= len(page) - NODE_SIZE):
-        raise PageDamaged(number, "has a node outside of its bounds")
+        raise PageDamaged(number, "has a node outside its bounds")
     return offsets, len(page) - upper
 
 
@@ -219,7 +219,7 @@ def leaf_nodes(number: int, page: bytes) -> list[Node]:
         room -= taken + (taken & 1)
         nodes.append(new((key, flags, at, size)))
     if room:
-        raise PageDamaged(number, "has entries that do not fill their room")
+        raise PageDamaged(number, "has entries that do not fill their space")
     return nodes
 
 
@@ -227,7 +227,7 @@ def branch_children(number: int, page: bytes) -> list[Child]:
     """The entries of a branch, in its order. The first key is given as empty: it stands for all before the second."""
     offsets, room = _node_offsets(number, page, BRANCH)
     if len(offsets) < 2:
-        raise PageDamaged(number, "is a branch with less than two children")
+        raise PageDamaged(number, "is a branch with fewer than two children")
     children: list[Child] = []
     for offset in offsets:
         low, high, top, key_size = _NODE.unpack_from(page, offset)
@@ -238,7 +238,7 @@ def branch_children(number: int, page: bytes) -> list[Child]:
         room -= NODE_SIZE + key_size + (key_size & 1)
         children.append(Child(key, low | high << 16 | top << 32))
     if room:
-        raise PageDamaged(number, "has entries that do not fill their room")
+        raise PageDamaged(number, "has entries that do not fill their space")
     return children
 
 

@@ -175,8 +175,8 @@ class Room:
     @property
     def sentence(self) -> str:
         return (
-            f"{self.where} is nearly full: {megabytes(self.left)} are left, and {megabytes(self.reserve)} of it are "
-            "kept for receiving messages (store.reserve_mb)"
+            f"{self.where} is nearly full: {megabytes(self.left)} are left, of which {megabytes(self.reserve)} are "
+            "reserved for receiving messages (store.reserve_mb)"
         )
 
     def refusal(self, pending: int = 0, size: int = 0, largest: int = 0) -> StoreFull:
@@ -185,9 +185,9 @@ class Room:
         if self.is_low or left < _LITTLE:
             return StoreFull(f"{self.sentence}; nothing was stored")
         return StoreFull(
-            f"{self.where} has no room for it: it needs {megabytes(_COST * size)}, and {megabytes(left)} are left "
-            f"beside the {megabytes(self.reserve)} that are kept for receiving messages (store.reserve_mb); nothing "
-            "was stored"
+            f"{self.where} has no room for the message: it needs {megabytes(_COST * size)}, and {megabytes(left)} "
+            f"are left besides the {megabytes(self.reserve)} that are reserved for receiving messages "
+            "(store.reserve_mb); nothing was stored"
         )
 
 
@@ -195,8 +195,8 @@ def megabytes(size: int) -> str:
     return f"{size / _MEGABYTE:.1f} MB"
 
 
-LOW: Final = "New messages are refused; receives, purges and acknowledgments go on."
-LOW_HINT: Final = "receive or purge messages, or make room on the disk"
+LOW: Final = "New messages are refused. Receives, purges and acknowledgments continue."
+LOW_HINT: Final = "receive or purge messages, or free space on the disk"
 
 # Of a store that has no end.
 PLENTY: Final = Room("the store", 1 << 62, 1 << 62, 0)

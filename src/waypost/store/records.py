@@ -109,7 +109,9 @@ def decode_text(data: bytes, what: str) -> str:
 
 def bad(value: bytes, what: str, newest: int = VERSION) -> StoreError:
     if value and value[0] > newest:
-        return StoreTooNew(f"a {what} record has format {value[0]}, and this Waypost knows formats up to {newest}")
+        return StoreTooNew(
+            f"a {what} record has format {value[0]}, but this version of Waypost supports only formats up to {newest}"
+        )
     return damaged(what)
 
 

@@ -28,6 +28,9 @@ _key: Final = itemgetter(0)
 # Those of an operation.
 _strings: Final = itemgetter(2, 3)
 
+# Number of records of a walk that are read together.
+_STRIDE: Final = 128
+
 # Number of values to read before a check of their sizes: the largest have megabytes.
 _RUN: Final = 16
 
@@ -136,6 +139,25 @@ def scan(cursor: Cursor, table: Table, start: bytes, stop: bytes | None, limit: 
     if not cursor.set_range(start):
         return []
     return _whole(table, _page(cursor, cursor.next, lambda key: stop is None or key < stop, limit))
+
+
+def walk(cursor: Cursor, table: Table, start: bytes, stop: bytes) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    """All keys in [start, stop) and their values, some at a time. A damaged record ends a part with its key alone.
+
+    The cursor belongs to the walk until its end.
+    """
+    more = cursor.iternext() if cursor.set_range(start) else iter(())
+    while items := list(islice(more, _STRIDE)):
+        if items[-1][0] >= stop:
+            items = [item for item in items if item[0] < stop]
+            more = iter(())
+        at = 0
+        while at < len(items):
+            found = unseal(table, items[at:])
+            end = at + len(found)
+            # One more key than values says that a record is damaged.
+            yield [key for key, _ in items[at : end + 1]], found
+            at = end + 1
 
 
 def scan_back(cursor: Cursor, table: Table, start: bytes, stop: bytes | None, limit: int) -> list[Item]:

@@ -114,7 +114,10 @@ def _place(value: bytes, at: int, line_count: int) -> tuple[PlaceRecord, int]:
 
 def _bad(value: bytes) -> StoreError:
     if value and value[0] > _FORMAT:
-        return StoreTooNew(f"an {_WHAT} record has format {value[0]}, and this Waypost knows formats up to {_FORMAT}")
+        return StoreTooNew(
+            f"an {_WHAT} record has format {value[0]}, but this version of Waypost supports only formats up to "
+            f"{_FORMAT}"
+        )
     return damaged(_WHAT)
 
 

@@ -122,7 +122,7 @@ class Space:
         is_low = left < reserve // (_PART_THAT_ENDS if self.room.is_low else _PART_THAT_BEGINS)
         where = f"the disk of {self._folder}"
         if behind == most:
-            where = f"the store in {self._folder}, which may have {megabytes(self._max_size)} (store.max_size_gb),"
+            where = f"the store in {self._folder}, limited to {megabytes(self._max_size)} (store.max_size_gb),"
         self.room = Room(where, left, behind - reserve // 2, reserve, is_low, runs)
         return self.room
 

@@ -57,8 +57,8 @@ def damaged(folder: Path, found: list[Damage]) -> StoreDamaged:
     sentence = "; ".join(map(str, found[:_NAMED]))
     more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return StoreDamaged(
-        f"{folder / DATA} is damaged: {sentence}{more}; `waypost store salvage {folder} NEW` brings what is whole into "
-        "the new folder NEW"
+        f"{folder / DATA} is damaged: {sentence}{more}; `waypost store salvage {folder} NEW` recovers the intact "
+        "records into the new folder NEW"
     )
 
 

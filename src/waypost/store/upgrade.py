@@ -89,8 +89,8 @@ def _check_room(transaction: "lmdb.Transaction[bytes]", tables: "Iterable[_Datab
     free = disk_usage(folder).free
     if free < needed:
         raise StoreFull(
-            f"{folder} has format 1 and is copied to format {FORMAT_VERSION} when it is opened: that takes {needed:,} "
-            f"bytes on its disk, and {free:,} are free"
+            f"the upgrade of {folder} from format 1 to format {FORMAT_VERSION} needs {needed:,} bytes on its disk, "
+            f"but only {free:,} are free"
         )
 
 
@@ -113,8 +113,8 @@ def _copy(
                 progress(done + copied, total)
             if copied != counts[table]:
                 raise StoreDamaged(
-                    f"{path.parent} is damaged: its table {table.name.lower()} counts {counts[table]} records, and "
-                    f"{copied} could be copied"
+                    f"{path.parent} is damaged: its table {table.name.lower()} counts {counts[table]} records, but "
+                    f"only {copied} could be copied"
                 )
             done += copied
         env.sync(True)

@@ -159,7 +159,7 @@ class Walker:
         missing = meta.last_page + 1 - self._source.count - len(self._behind)
         if missing > 0:
             result.damage.append(
-                Damage("", self._source.count, f"and {missing - 1} more lie after the end of the file")
+                Damage("", self._source.count, f"and {missing - 1} more are after the end of the file")
             )
         result.unused = self._pages.count(UNKNOWN, 0, self._end)
         self._progress(self._total, self._total)
@@ -178,14 +178,19 @@ class Walker:
             if database.entries or database.depth:
                 self._damaged(tree, PageDamaged(self._meta.main.root, "describes a table without a root"))
         elif not 0 < database.depth <= MAX_DEPTH:
-            self._hole(tree, PageDamaged(database.root, f"is the root of a tree {database.depth} deep"), None, None)
+            self._hole(
+                tree,
+                PageDamaged(database.root, f"is the root of a tree with an invalid depth of {database.depth}"),
+                None,
+                None,
+            )
         else:
             self._descend(tree, database.root, database.depth, None, None)
         self._result.entries[tree.name] = tree.entries
         counted = (tree.entries, tree.branches, tree.leaves, tree.overflow)
         stated = (database.entries, database.branch_pages, database.leaf_pages, database.overflow_pages)
         if counted != stated and not tree.is_damaged:
-            reason = f"is the root of {_amounts(counted)}, and the table counts {_amounts(stated)}"
+            reason = f"is the root of {_amounts(counted)}, but the table counts {_amounts(stated)}"
             self._damaged(tree, PageDamaged(database.root, reason))
 
     def _descend(self, tree: _Tree, number: int, level: int, low: Any, high: Any) -> None:
@@ -231,10 +236,10 @@ class Walker:
         try:
             needed = run_length(node.size, self._source.page_size)
             if node.at + needed > self._end:
-                raise PageDamaged(node.at, "lies after the last page")
+                raise PageDamaged(node.at, "is after the last page")
             pages = run_pages(node.at, self._source.read(node.at, HEADER_SIZE), needed)
             if node.at + pages > self._end:
-                raise PageDamaged(node.at, "begins more overflow pages than the file has")
+                raise PageDamaged(node.at, "is the start of more overflow pages than the file has")
             for number in range(node.at, node.at + pages):
                 self._use(tree, number)
             tree.overflow += pages
@@ -243,7 +248,7 @@ class Walker:
 
     def _use(self, tree: _Tree, number: int) -> None:
         if not FIRST_PAGE <= number < self._end:
-            raise PageDamaged(number, "lies after the last page")
+            raise PageDamaged(number, "is after the last page")
         was, self._pages[number] = self._pages[number], USED
         if was == USED:
             raise PageDamaged(number, "is used twice")
@@ -270,7 +275,7 @@ class Walker:
 
     def _set_free(self, number: int, listed: int) -> None:
         if not FIRST_PAGE <= number <= self._meta.last_page:
-            raise PageDamaged(listed, f"lists page {number} as free, which lies after the last page")
+            raise PageDamaged(listed, f"lists page {number} as free, which is after the last page")
         if number >= self._source.count:
             self._behind.add(number)
             return
@@ -301,7 +306,7 @@ def _ordered(tree: _Tree, number: int, keys: list[Any], low: Any, high: Any) -> 
         if None in keys:
             raise PageDamaged(number, "has an invalid key")
     if not all(map(lt, keys, keys[1:])):
-        raise PageDamaged(number, "has keys that do not ascend")
+        raise PageDamaged(number, "has keys that are not in ascending order")
     if (low is not None and keys[0] < low) or (high is not None and keys[-1] >= high):
         raise PageDamaged(number, "has keys outside the range that its parent gives")
     return keys
@@ -336,7 +341,9 @@ def check_metas(source: PageSource, metas: dict[int, Meta], damaged: Iterable[Pa
         return found
     first, second = metas[0].transaction, metas[1].transaction
     if abs(first - second) != 1 and (first or second):
-        found.append(Damage("", 0, f"and page 1 are of the transactions {first} and {second}, which do not follow"))
+        found.append(
+            Damage("", 0, f"and page 1 have the transaction numbers {first} and {second}, which are not consecutive")
+        )
     for meta in metas.values():
         try:
             newest = newest_free(source, meta)
@@ -346,7 +353,9 @@ def check_metas(source: PageSource, metas: dict[int, Meta], damaged: Iterable[Pa
         if newest != meta.transaction and max(newest, meta.transaction) > 1:
             found.append(
                 Damage(
-                    "", meta.number, f"is of transaction {meta.transaction}, and its last free pages are of {newest}"
+                    "",
+                    meta.number,
+                    f"has the transaction number {meta.transaction}, but its last free pages have {newest}",
                 )
             )
     return found

@@ -72,8 +72,10 @@ class Verdict:
 
 
 APPLY: Final = Verdict(Decision.APPLY)
-_UNSENT: Final = Verdict(Decision.KEEP, "is for a message that was not sent again since the start", is_likely=True)
-_UNDIALLED: Final = "is for a destination that was not dialled yet"
+_UNSENT: Final = Verdict(
+    Decision.KEEP, "is for a message that was not sent again since the start of the queue manager", is_likely=True
+)
+_UNDIALLED: Final = "is for a destination that was not connected yet"
 _UNKNOWN: Final = Verdict(Decision.KEEP, _UNDIALLED, is_by_address=True)
 _UNKNOWN_THERE: Final = Verdict(Decision.KEEP, _UNDIALLED, is_by_address=True, is_likely=True)
 _NOT_WRITTEN: Final = Verdict(Decision.REFUSE, "is for a message that was never sent")
@@ -110,6 +112,6 @@ def _judge_sender(way: Way, source: bytes, bringer: Bringer, *, may_be_of_any_ho
         if address not in way.relay_addresses:
             return Verdict(Decision.KEEP, f"came from {guid} at {address}, which is not among routing.relays")
     elif not is_admitted and address not in addresses and address not in way.relay_addresses:
-        reason = f"came from {address}, which is not known as an address of {guid}"
+        reason = f"came from {address}, which is not a known address of {guid}"
         return Verdict(Decision.KEEP, reason, is_by_address=True)
     return APPLY

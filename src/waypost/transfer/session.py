@@ -255,7 +255,7 @@ class Session:
         """
         counts = self.counts
         assert self.state is _OPEN, f"a message must not be sent in the state {self.state.name}"
-        assert counts.message_sent_count < LAST_NUMBER, "the numbers of the session are used up"
+        assert counts.message_sent_count < LAST_NUMBER, "all message numbers of the session are used"
         counts.message_sent_count = sent.sequence_number = counts.message_sent_count + 1
         if is_recoverable:
             counts.recoverable_message_sent_count += 1
@@ -475,7 +475,7 @@ class Session:
         """Handle an expired timer of this session."""
         match timer:
             case SessionTimer.INITIALIZATION:
-                self.close("the session was not set up in time")
+                self.close("the session did not open in time")
             case SessionTimer.CLEANUP:
                 self._cleanup_expired(now)
             case SessionTimer.ACK_WAIT:

@@ -115,9 +115,9 @@ class SessionCounts:
             or header.recoverable_msg_seq_number != self.recoverable_message_received_count & ON_THE_WIRE
         ):
             raise ProtocolError(
-                f"by its own count the other side sent {header.user_msg_sequence_number} messages, "
-                f"{header.recoverable_msg_seq_number} of them recoverable, but "
-                f"{self.message_received_count} came, {self.recoverable_message_received_count} of them recoverable"
+                f"the other side claims {header.user_msg_sequence_number} sent messages, "
+                f"{header.recoverable_msg_seq_number} of them recoverable, but {self.message_received_count} "
+                f"arrived, {self.recoverable_message_received_count} of them recoverable"
             )
 
 

@@ -49,7 +49,7 @@ class TaAddress:
         except ValueError:
             raise DecodeError(SECTION, "AddressType", at + 2, f"0x{number:04X} is not an address type") from None
         if length != ADDRESS_LENGTH[address_type]:
-            raise DecodeError(SECTION, "AddressLength", at, f"it is {length}, wrong for type {address_type.name}")
+            raise DecodeError(SECTION, "AddressLength", at, f"{length} is wrong for type {address_type.name}")
         if len(buf) < start + length:
             raise cut_short(SECTION, "Address", start, len(buf))
         return cls(address_type, buf[start : start + length]), start + length

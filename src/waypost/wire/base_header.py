@@ -52,10 +52,10 @@ class BaseHeader:
 
     def _error(self, at: int) -> DecodeError:
         if self.version_number != VERSION:
-            return DecodeError(SECTION, "VersionNumber", at, f"it is 0x{self.version_number:02X} and must be 0x10")
+            return DecodeError(SECTION, "VersionNumber", at, f"must be 0x10, not 0x{self.version_number:02X}")
         if self.signature != SIGNATURE:
-            return DecodeError(SECTION, "Signature", at + 4, f"it is 0x{self.signature:08X} and must be 0x524F494C")
-        return DecodeError(SECTION, "PacketSize", at + 8, f"it is {self.packet_size}, outside 16 to {MAX_PACKET_SIZE}")
+            return DecodeError(SECTION, "Signature", at + 4, f"must be 0x524F494C, not 0x{self.signature:08X}")
+        return DecodeError(SECTION, "PacketSize", at + 8, f"must be 16 to {MAX_PACKET_SIZE}, not {self.packet_size}")
 
     @encodes(SECTION, "BaseHeader")
     def encode(self) -> bytes:

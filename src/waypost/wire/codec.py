@@ -55,13 +55,13 @@ def encodes(section: str, field: str) -> Callable[[Callable[[Record], bytes]], C
 def exactly(size: int, value: bytes, section: str, field: str) -> bytes:
     """The value, which has this many bytes: `struct` would cut or fill it without a word."""
     if len(value) != size:
-        raise EncodeError(section, field, f"it has {len(value)} bytes and must have {size}")
+        raise EncodeError(section, field, f"must have {size} bytes, not {len(value)}")
     return value
 
 
 def cut_short(section: str, field: str, offset: int, have: int) -> DecodeError:
     """The buffer ends inside `field`, which starts at `offset`; `have` is the length of the buffer."""
-    return DecodeError(section, field, offset, f"the data ends {max(have - offset, 0)} bytes into it")
+    return DecodeError(section, field, offset, f"the data ends after {max(have - offset, 0)} bytes of this field")
 
 
 def decode_text(data: bytes, section: str, field: str, offset: int) -> str:
@@ -79,7 +79,7 @@ def decode_text(data: bytes, section: str, field: str, offset: int) -> str:
 def encode_text(text: str, section: str, field: str) -> bytes:
     """UTF-16LE with a terminating null."""
     if "\0" in text:
-        raise EncodeError(section, field, "it has a null before its end")
+        raise EncodeError(section, field, "contains a null before the end")
     return utf_16_le_encode(text + "\0", "surrogatepass")[0]
 
 
@@ -91,5 +91,5 @@ def padding_for(length: int, kept: bytes) -> bytes:
 
 def bad_text(text: str, section: str, field: str, offset: int) -> DecodeError:
     if text.endswith("\0"):
-        return DecodeError(section, field, offset, "it has a null before its end")
-    return DecodeError(section, field, offset, "it is not UTF-16 text with a terminating null")
+        return DecodeError(section, field, offset, "contains a null before the end")
+    return DecodeError(section, field, offset, "must be UTF-16 text with a terminating null")

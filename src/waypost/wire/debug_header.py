@@ -32,7 +32,7 @@ class DebugHeader:
         header = cls(*LAYOUT.unpack_from(buf, at))
         queue_type = header.flags & QT
         if queue_type > PUBLIC_QUEUE:
-            raise DecodeError(SECTION, "Flags", at, f"QT is {queue_type} and must be 0 or 1")
+            raise DecodeError(SECTION, "Flags", at, f"QT must be 0 or 1, not {queue_type}")
         at += FIXED_SIZE
         if queue_type == PUBLIC_QUEUE:
             if len(buf) - at < 16:

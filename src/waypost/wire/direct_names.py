@@ -59,13 +59,13 @@ def cut_address(protocol: Protocol, text: str, at: int) -> str:
         return _cut_http_address(text, at)
     address, backslash, _ = text.partition("\\")
     if not backslash:
-        raise IllegalFormatName(SECTION, ADDRESS, at, "a backslash and a queue name must follow it")
+        raise IllegalFormatName(SECTION, ADDRESS, at, "must be followed by a backslash and a queue name")
     if protocol is Protocol.IPX:
         _check_ipx_address(address, at)
         return address
     check_computer_name(address, at)
     if "," in address:
-        raise IllegalFormatName(SECTION, ADDRESS, at + address.index(","), "',' is not allowed in it")
+        raise IllegalFormatName(SECTION, ADDRESS, at + address.index(","), "must not contain ','")
     if protocol is Protocol.TCP:
         _check_ip_address(ip_address, address, at)
     return address
@@ -81,7 +81,9 @@ def http_host_and_port(protocol: Protocol, address: str) -> tuple[str, int]:
 def _cut_http_address(text: str, at: int) -> str:
     match = _HTTP_ADDRESS.match(text)
     if match is None or text[match.end() : match.end() + 1] not in ("/", "\\"):
-        raise IllegalFormatName(SECTION, ADDRESS, at, "it must be //host[:port]/msmq, then a slash and a queue name")
+        raise IllegalFormatName(
+            SECTION, ADDRESS, at, "must be //host[:port]/msmq, followed by a slash and a queue name"
+        )
     host = match["host"]
     check_computer_name(host, at + match.start("host"))
     if host.startswith("["):
@@ -93,9 +95,7 @@ def _cut_http_address(text: str, at: int) -> str:
 
 def _check_ipx_address(address: str, at: int) -> None:
     if _IPX_ADDRESS.fullmatch(address) is None:
-        reason = (
-            f"{address[:60]!r} is not a network number and a host number of hexadecimal digits with a colon between"
-        )
+        reason = f"{address[:60]!r} is not a network number, a colon and a host number, in hexadecimal digits"
         raise IllegalFormatName(SECTION, ADDRESS, at, reason)
 
 

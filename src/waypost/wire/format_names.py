@@ -123,7 +123,7 @@ class FormatName(ABC):
 
     def destination(self) -> Destination:
         """MS-MQQB 3.1.7.4 Get Destination Info, for the kinds that need no directory."""
-        raise UnsupportedFormatName(f"the name {self} alone does not identify its destination (MS-MQQB 3.1.7.4)")
+        raise UnsupportedFormatName(f"the name {self} does not identify one destination (MS-MQQB 3.1.7.4)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,7 +174,7 @@ class DirectFormatName(FormatName):
 
     def destination(self) -> Destination:
         if self.protocol is Protocol.IPX:
-            raise UnsupportedFormatName(f"{self} names a host over IPX, which Waypost does not speak")
+            raise UnsupportedFormatName(f"{self} names a host over IPX, which Waypost does not support")
         return Destination(self.address, NULL_GUID)
 
 
@@ -269,7 +269,7 @@ def _suffix_text(suffix: Suffix) -> str:
 
 def _check_length(text: str) -> None:
     if len(text) > MAX_FORMAT_NAME_TEXT:
-        reason = f"it has {len(text)} characters, more than {MAX_FORMAT_NAME_TEXT}"
+        reason = f"must have at most {MAX_FORMAT_NAME_TEXT} characters, not {len(text)}"
         raise IllegalFormatName("MS-MQMQ 2.1", "FormatName", MAX_FORMAT_NAME_TEXT, reason)
 
 
@@ -317,7 +317,7 @@ def _parse_distribution_list(text: str, at: int) -> DistributionListFormatName:
     guid, at_sign, domain = text.partition("@")
     list_guid = _guid(guid, LIST_SECTION, "DistributionListGuid", at)
     if at_sign and not _DOMAIN.fullmatch(domain):
-        reason = f"it is not 1 to {MAX_DOMAIN_NAME} visible ASCII characters"
+        reason = f"must be 1 to {MAX_DOMAIN_NAME} visible ASCII characters"
         raise IllegalFormatName(LIST_SECTION, "DomainName", at + len(guid) + 1, reason)
     return DistributionListFormatName(list_guid, domain)
 

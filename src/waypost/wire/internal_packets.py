@@ -208,7 +208,7 @@ def decode_internal(buf: bytes) -> InternalPacket:
     kind = _KINDS.get(internal.packet_type)
     if kind is None:
         raise DecodeError(
-            "MS-MQQB 2.2.1", "Flags", INTERNAL_AT + 2, f"PT is {internal.packet_type} and must be 1, 2 or 3"
+            "MS-MQQB 2.2.1", "Flags", INTERNAL_AT + 2, f"PT must be 1, 2 or 3, not {internal.packet_type}"
         )
     return kind.decode(buf)
 
@@ -221,7 +221,7 @@ def _decode_headers(buf: bytes, size: int, section: str) -> tuple[BaseHeader, In
         reason = "DH or TR is set in a packet that is not a UserMessage Packet"
         raise DecodeError(base_header.SECTION, "Flags", 2, reason)
     if base.packet_size != size:
-        raise DecodeError(section, "PacketSize", 8, f"it is {base.packet_size} and must be {size}")
+        raise DecodeError(section, "PacketSize", 8, f"must be {size}, not {base.packet_size}")
     if len(buf) != size:
-        raise DecodeError(section, "PacketSize", 8, f"it is {size}, but {len(buf)} bytes are there")
+        raise DecodeError(section, "PacketSize", 8, f"it is {size}, but the packet has {len(buf)} bytes")
     return base, internal

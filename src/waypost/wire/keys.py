@@ -81,17 +81,17 @@ class PublicKeyBlob:
             raise cut_short(PUBLIC_KEY_BLOB_SECTION, "PUBLICKEYBLOB", at, len(buf))
         blob_header, algorithm, magic, bit_len, pub_exp = PUBLIC_KEY_BLOB.unpack_from(buf, at)
         if blob_header != PUBLIC_KEY_BLOB_HEADER:
-            raise DecodeError(PUBLIC_KEY_BLOB_SECTION, "BLOBHEADER", at, "it does not start with 06 02 00 00")
+            raise DecodeError(PUBLIC_KEY_BLOB_SECTION, "BLOBHEADER", at, "must start with 06 02 00 00")
         try:
             key_type = KeyType(algorithm)
         except ValueError:
             reason = f"0x{algorithm:08X} is not an RSA key"
             raise DecodeError(PUBLIC_KEY_BLOB_SECTION, "aiKeyAlg", at + 4, reason) from None
         if magic != RSA1:
-            raise DecodeError(PUBLIC_KEY_BLOB_SECTION, "RSAPUBKEY", at + 8, "it does not start with RSA1")
+            raise DecodeError(PUBLIC_KEY_BLOB_SECTION, "RSAPUBKEY", at + 8, "must start with RSA1")
         length, odd_bits = divmod(bit_len, 8)
         if odd_bits or not 1 <= length <= MAX_RSA_MODULUS:
-            reason = f"{bit_len} is not 1 to {MAX_RSA_MODULUS} whole bytes"
+            reason = f"must be whole bytes, 1 to {MAX_RSA_MODULUS}, not {bit_len} bits"
             raise DecodeError(PUBLIC_KEY_BLOB_SECTION, "bitLen", at + 12, reason)
         end = start + length
         if len(buf) < end:
@@ -103,7 +103,7 @@ class PublicKeyBlob:
             reason = f"{len(self.modulus)} is not 1 to {MAX_RSA_MODULUS} bytes"
             raise EncodeError(PUBLIC_KEY_BLOB_SECTION, "modulus", reason)
         if self.pub_exp >> 32:
-            raise EncodeError(PUBLIC_KEY_BLOB_SECTION, "pubExp", "it is longer than 32 bits")
+            raise EncodeError(PUBLIC_KEY_BLOB_SECTION, "pubExp", "must have at most 32 bits")
         bit_len = 8 * len(self.modulus)
         fixed = PUBLIC_KEY_BLOB.pack(PUBLIC_KEY_BLOB_HEADER, self.key_type, RSA1, bit_len, self.pub_exp)
         return fixed + self.modulus
@@ -135,14 +135,14 @@ class SimpleBlob:
             raise cut_short(SIMPLE_BLOB_SECTION, "SIMPLEBLOB", 0, len(data))
         blob_header, number, key_algorithm = SIMPLE_BLOB.unpack_from(data)
         if blob_header != SIMPLE_BLOB_HEADER:
-            raise DecodeError(SIMPLE_BLOB_SECTION, "BLOBHEADER", 0, "it does not start with 01 02 00 00")
+            raise DecodeError(SIMPLE_BLOB_SECTION, "BLOBHEADER", 0, "must start with 01 02 00 00")
         try:
             session_key_algorithm = SessionKeyAlgorithm(number)
         except ValueError:
             reason = f"0x{number:08X} is not an algorithm"
             raise DecodeError(SIMPLE_BLOB_SECTION, "sessionKeyAlgorithm", 4, reason) from None
         if key_algorithm != KeyType.CALG_RSA_KEYX:
-            reason = f"the key is encrypted with 0x{key_algorithm:08X} and must be with 0x0000A400"
+            reason = f"the key must be encrypted with 0x0000A400, not with 0x{key_algorithm:08X}"
             raise DecodeError(SIMPLE_BLOB_SECTION, "SIMPLEBLOB", 8, reason)
         length = len(data) - SIMPLE_BLOB.size
         if not 1 <= length <= MAX_RSA_MODULUS:
@@ -184,14 +184,16 @@ class MqDsPublicKey:
         provider_name = decode_text(buf[name_at:key_at], PUBLIC_KEY_SECTION, "sProviderName", name_at)
         key, after = PublicKeyBlob.decode(buf, key_at)
         if after != end:
-            raise DecodeError(PUBLIC_KEY_SECTION, "ulKeyLen", at, f"it is {key_len} for {after - key_at} bytes of key")
+            raise DecodeError(
+                PUBLIC_KEY_SECTION, "ulKeyLen", at, f"it is {key_len}, but the key has {after - key_at} bytes"
+            )
         if key.key_type is not KeyType.CALG_RSA_KEYX:
-            raise DecodeError(PUBLIC_KEY_SECTION, "aiKeyAlg", key_at + 4, "the key is not one for encryption")
+            raise DecodeError(PUBLIC_KEY_SECTION, "aiKeyAlg", key_at + 4, "the key is not an encryption key")
         return cls(provider_type, provider_name, key), end
 
     def encode(self) -> bytes:
         if self.a_buf.key_type is not KeyType.CALG_RSA_KEYX:
-            raise EncodeError(PUBLIC_KEY_SECTION, "aiKeyAlg", "the key is not one for encryption")
+            raise EncodeError(PUBLIC_KEY_SECTION, "aiKeyAlg", "the key is not an encryption key")
         name = encode_text(self.s_provider_name, PUBLIC_KEY_SECTION, "sProviderName")
         key = self.a_buf.encode()
         return PUBLIC_KEY.pack(len(key), len(name), self.ul_provider_type) + name + key
@@ -209,7 +211,7 @@ class MqDsPublicKeys:
             raise cut_short(PUBLIC_KEYS_SECTION, "MQDSPUBLICKEYS", at, len(buf))
         length, count = PUBLIC_KEYS.unpack_from(buf, at)
         if not PUBLIC_KEYS.size <= length <= len(buf) - at:
-            reason = f"it is {length}, outside {PUBLIC_KEYS.size} to {len(buf) - at}"
+            reason = f"must be {PUBLIC_KEYS.size} to {len(buf) - at}, not {length}"
             raise DecodeError(PUBLIC_KEYS_SECTION, "ulLen", at, reason)
         if count * SMALLEST_PUBLIC_KEY > length - PUBLIC_KEYS.size:
             raise DecodeError(PUBLIC_KEYS_SECTION, "cNumofKeys", at + 4, f"{count} keys do not fit into {length} bytes")
@@ -220,7 +222,9 @@ class MqDsPublicKeys:
             key, key_at = MqDsPublicKey.decode(buf, key_at)
             keys.append(key)
         if key_at != end:
-            raise DecodeError(PUBLIC_KEYS_SECTION, "ulLen", at, f"it is {length} and its keys end at {key_at - at}")
+            raise DecodeError(
+                PUBLIC_KEYS_SECTION, "ulLen", at, f"must be {key_at - at}, the end of the keys, not {length}"
+            )
         return cls(tuple(keys)), end
 
     def encode(self) -> bytes:

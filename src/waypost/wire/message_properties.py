@@ -76,14 +76,14 @@ class MessagePropertiesHeader:
         except struct.error:
             raise cut_short(SECTION, "MessagePropertiesHeader", at, len(buf)) from None
         if label_length > MAX_LABEL_LENGTH:
-            raise DecodeError(SECTION, "LabelLength", at + 1, f"it is {label_length} and at most 250 are allowed")
+            raise DecodeError(SECTION, "LabelLength", at + 1, f"must be at most 250, not {label_length}")
         label_at = at + FIXED_SIZE
         extension_at = label_at + label_length * 2
         body_at = extension_at + extension_size
         end = body_end = body_at + message_size
         if allocation_body_size != message_size:
             if allocation_body_size < message_size:
-                reason = f"{allocation_body_size} bytes cannot hold the {message_size} of the body"
+                reason = f"{allocation_body_size} bytes are not enough for the {message_size} bytes of the body"
                 raise DecodeError(SECTION, "AllocationBodySize", at + 36, reason)
             end = body_at + allocation_body_size
         after = end + (at - end & 3)
@@ -125,11 +125,11 @@ class MessagePropertiesHeader:
         if self.label is not None:
             # encode_text, in line: most messages have a label.
             if "\0" in self.label:
-                raise EncodeError(SECTION, "Label", "it has a null before its end")
+                raise EncodeError(SECTION, "Label", "contains a null before the end")
             label = utf_16_le_encode(self.label + "\0", "surrogatepass")[0]
             if len(label) > _MAX_LABEL_SIZE:
                 units = len(label) // 2 - 1
-                raise EncodeError(SECTION, "Label", f"{units} UTF-16 units are too many, at most 249 are allowed")
+                raise EncodeError(SECTION, "Label", f"must have at most 249 UTF-16 units, not {units}")
         extension = self.extension_data
         body = self.message_body
         remainder = self.allocation_remainder

@@ -66,7 +66,7 @@ class MqfDirectQueueFormatName:
         while null != -1 and null - at & 1:  # the high byte of one character and the low byte of the next
             null = buf.find(b"\0\0", null + 1)
         if null == -1:
-            raise DecodeError(DIRECT_SECTION, "DirectFormatName", at, "it has no terminating null")
+            raise DecodeError(DIRECT_SECTION, "DirectFormatName", at, "has no terminating null")
         end = null + 2
         return cls(decode_text(buf[at:end], DIRECT_SECTION, "DirectFormatName", at)), end
 
@@ -116,7 +116,7 @@ class MqfFormatNameElement:
         (format_type,) = FORMAT_TYPE.unpack_from(buf, at)
         kind = NAME_KINDS.get(format_type)
         if kind is None:
-            raise DecodeError(ELEMENT_SECTION, "FormatType", at, f"it is 0x{format_type:04X} and must be 1, 2, 3 or 6")
+            raise DecodeError(ELEMENT_SECTION, "FormatType", at, f"must be 1, 2, 3 or 6, not 0x{format_type:04X}")
         at += FORMAT_TYPE.size
         # 2.2.18.1.7.1 does not say that the name of a public queue is aligned; readings MQMQ 4: it is, as other GUIDs.
         name_at = at if kind is MqfDirectQueueFormatName else at + (start - at & 3)
@@ -152,13 +152,13 @@ class MqfAddressHeader:
             raise cut_short(HEADER_SECTION, "MQFAddressHeader", at, len(buf))
         header_size, found_id, reserved, element_count = ADDRESS_LAYOUT.unpack_from(buf, at)
         if found_id != header_id:
-            reason = f"it is 0x{found_id:04X} and must be 0x{header_id:04X}"
+            reason = f"must be 0x{header_id:04X}, not 0x{found_id:04X}"
             raise DecodeError(HEADER_SECTION, "HeaderID", at + 4, reason)
         if not ADDRESS_LAYOUT.size <= header_size <= len(buf) - at:
-            raise DecodeError(HEADER_SECTION, "HeaderSize", at, f"it is {header_size}, outside 12 to {len(buf) - at}")
+            raise DecodeError(HEADER_SECTION, "HeaderSize", at, f"must be 12 to {len(buf) - at}, not {header_size}")
         most = min((header_size - ADDRESS_LAYOUT.size) // SMALLEST_ELEMENT, MAX_MQF_ELEMENTS)
         if element_count > most:
-            reason = f"it is {element_count}, and {header_size} bytes hold at most {most} elements"
+            reason = f"must be at most {most} for {header_size} bytes, not {element_count}"
             raise DecodeError(HEADER_SECTION, "ElementCount", at + 8, reason)
         elements = []
         used = at + ADDRESS_LAYOUT.size
@@ -167,7 +167,9 @@ class MqfAddressHeader:
             elements.append(element)
         end = used + (at - used & 3)
         if at + header_size not in (used, end):
-            raise DecodeError(HEADER_SECTION, "HeaderSize", at, f"it is {header_size}, the elements take {used - at}")
+            raise DecodeError(
+                HEADER_SECTION, "HeaderSize", at, f"must be {used - at}, the size of the elements, not {header_size}"
+            )
         if end > len(buf):
             raise cut_short(HEADER_SECTION, "FormatNameList", used, len(buf))
         return cls(header_size, reserved, elements, buf[used:end]), end
@@ -198,7 +200,7 @@ class MqfSignatureHeader:
             raise cut_short(SIGNATURE_SECTION, "MQFSignatureHeader", at, len(buf))
         found_id, reserved, size = SIGNATURE_LAYOUT.unpack_from(buf, at)
         if found_id != MqfHeaderId.SIGNATURE:
-            raise DecodeError(SIGNATURE_SECTION, "ID", at, f"it is 0x{found_id:04X} and must be 0x015E")
+            raise DecodeError(SIGNATURE_SECTION, "ID", at, f"must be 0x015E, not 0x{found_id:04X}")
         start = at + SIGNATURE_LAYOUT.size
         end = start + size
         after = end + (-size & 3)

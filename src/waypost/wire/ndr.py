@@ -146,7 +146,7 @@ class NdrWriter(_Stream):
     def guid(self, value: bytes, field: str) -> None:
         """A GUID in place: a structure of a long, two shorts and eight octets."""
         if len(value) != GUID_SIZE:
-            raise EncodeError(OCTETS, field, f"it has {len(value)} bytes and a GUID has 16")
+            raise EncodeError(OCTETS, field, f"must have 16 bytes, not {len(value)}")
         self.align(GUID_ALIGNMENT)
         self._out += value
 
@@ -199,7 +199,7 @@ class NdrReader(_Stream):
         self.flush()
         left = len(self._data) - self._at
         if left:
-            raise DecodeError(STREAM, "stream", self._at, f"{left} bytes follow its end")
+            raise DecodeError(STREAM, "stream", self._at, f"{left} extra bytes follow")
 
     def align(self, alignment: int) -> None:
         self._skip(-self._at % alignment, ALIGNMENT, "gap")
@@ -242,7 +242,7 @@ class NdrReader(_Stream):
         found = self.integer(self.syntax.width, field)
         at = self._at - self.syntax
         if found != count:
-            raise DecodeError(CONFORMANT_ARRAY, field, at, f"it has {found} elements and its size says {count}")
+            raise DecodeError(CONFORMANT_ARRAY, field, at, f"must have {count} elements, not {found}")
         if count * element_size > len(self._data) - self._at:
             raise DecodeError(CONFORMANT_ARRAY, field, at, f"the data ends before {count} elements")
 
@@ -250,7 +250,7 @@ class NdrReader(_Stream):
         """MS-RPCE 3.1.1.5.3.2.1.10, .12: the offset is 0, and the maximum is not below what is there."""
         maximum, first, actual = (self.integer(self.syntax.width, field) for _ in range(3))
         if first != 0 or actual > maximum:
-            reason = f"its counts are {maximum}, {first} and {actual}"
+            reason = f"the counts {maximum}, {first} and {actual} do not match"
             raise DecodeError(STRING, field, self._at - 3 * self.syntax, reason)
         at = self._skip(2 * actual, STRING, field)
         return decode_text(self._data[at : self._at], STRING, field, at)
@@ -260,7 +260,9 @@ class NdrReader(_Stream):
         self.align64(alignment)
         tag = self.integer(layout, "tag")
         if tag != switch:
-            raise DecodeError(UNION, "tag", self._at - layout.size, f"it is {tag} and the union's switch is {switch}")
+            raise DecodeError(
+                UNION, "tag", self._at - layout.size, f"must be {switch}, the switch of the union, not {tag}"
+            )
         self.align64(alignment)
 
     def pointer(self, field: str, read: Callable[[], None]) -> bool:

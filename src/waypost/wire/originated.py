@@ -27,10 +27,10 @@ def check_originated(message: UserMessage) -> None:
     """Raise EncodeError for the first rule that the message breaks."""
     user, properties = message.user, message.properties
     if not len(user.source_queue_manager) == len(user.queue_manager_address) == 16:
-        reason = "SourceQueueManager and QueueManagerAddress have 16 bytes"
+        reason = "SourceQueueManager and QueueManagerAddress must have 16 bytes"
         raise EncodeError(user_header.SECTION, "UserHeader", reason)
     if len(properties.correlation_id) != 20:
-        raise EncodeError(message_properties.SECTION, "CorrelationID", "it has 20 bytes")
+        raise EncodeError(message_properties.SECTION, "CorrelationID", "must have 20 bytes")
     _check_base(message)
     _check_user(message)
     if properties.flags & ~_ACKS:
@@ -48,7 +48,7 @@ def _check_base(message: UserMessage) -> None:
     if flags & ~_BASE_DEFINED:
         raise _base_flags("IN or a reserved bit is set")
     if flags & base_header.PR and message.transaction is not None:
-        raise _base_flags("PR is not 0 although the message is transactional")
+        raise _base_flags("PR must be 0, because the message is transactional")
     if flags & base_header.TR and message.debug is None:
         raise _base_flags("TR is set, but the DebugHeader is missing")
 
@@ -59,18 +59,18 @@ def _check_user(message: UserMessage) -> None:
     if flags & _USER_RESERVED:
         raise _user_flags("a reserved bit is set")
     if flags & user_header.AH or message.srmp_envelope is not None or message.compound_message is not None:
-        raise _user_flags("AH is for messages that are handed to a remote reader")
+        raise _user_flags("AH is only for messages to a remote reader")
     if user.hop_count > MAX_HOP_COUNT:
-        raise _user_flags("RC is above 29")
+        raise _user_flags("RC must be at most 29")
     if user.delivery > user_header.RECOVERABLE:
-        raise _user_flags("DM is not 0 or 1")
+        raise _user_flags("DM must be 0 or 1")
     if user.delivery != user_header.RECOVERABLE and message.transaction is not None:
         raise _user_flags("a transactional message must be recoverable, not express")
     if not _address_fits(user):
-        reason = "it is the GUID of the destination for a public or private queue and null for a direct name"
+        reason = "must be the GUID of the destination for a public or private queue, and null for a direct name"
         raise EncodeError(user_header.SECTION, "QueueManagerAddress", reason)
     if (user.admin_queue is None) != (message.properties.flags & _ACKS == 0):
-        reason = "it is given exactly when MessagePropertiesHeader.Flags asks for an acknowledgment"
+        reason = "must be present if MessagePropertiesHeader.Flags requests an acknowledgment, and only then"
         raise EncodeError(user_header.SECTION, "AdminQueue", reason)
 
 
@@ -91,7 +91,7 @@ def _check_transaction(transaction: TransactionHeader) -> None:
         1 <= transaction.tx_sequence_number <= 0xFFFF_FFFF
         and 0 <= transaction.previous_tx_sequence_number <= 0xFFFF_FFFE
     ):
-        reason = "it starts at 1, and the number before it is at most 0xFFFFFFFE"
+        reason = "must be at least 1, and the previous number at most 0xFFFFFFFE"
         raise EncodeError(transaction_header.SECTION, "TxSequenceNumber", reason)
 
 
@@ -107,9 +107,9 @@ def _check_security(security: SecurityHeader) -> None:
     ):
         raise EncodeError(security_header.SECTION, "SecurityData", "all five items are empty")
     if not _sender_fits(security):
-        raise EncodeError(security_header.SECTION, "SecurityID", "it is not what ST says")
+        raise EncodeError(security_header.SECTION, "SecurityID", "does not match ST")
     if not _provider_fits(security):
-        reason = "a signature names one provider, in DE or here, and without a signature there is none to name"
+        reason = "a signature requires one provider, in DE or ProviderInfo; without a signature, no provider is allowed"
         raise EncodeError(security_header.SECTION, "ProviderInfo", reason)
 
 

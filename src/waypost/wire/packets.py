@@ -42,7 +42,7 @@ def decode_packet(data: bytes) -> Packet:
             return decode_internal(data)
         size -= session_header.SIZE
     if size != base.packet_size:
-        reason = f"it asks for {base.total_size} bytes in all, but {len(data)} are there"
+        reason = f"the packet announces {base.total_size} bytes in total, but has {len(data)}"
         raise DecodeError(base_header.SECTION, "PacketSize", 8, reason)
     message = _decode_message(base, data, at)
     header = message.transaction
@@ -119,4 +119,4 @@ def _explain(header: bytes) -> DecodeError:
         BaseHeader.decode(header, 0)
     except DecodeError as error:
         return error
-    raise AssertionError("the splitter and BaseHeader.decode disagree")
+    raise AssertionError("the splitter and BaseHeader.decode have different results")

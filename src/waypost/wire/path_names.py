@@ -62,7 +62,7 @@ def check_queue_name(text: str, offset: int, version: MsmqVersion = MsmqVersion.
     """The same for a QueueName without its subqueue. A bare type marker is not a name: HOST\\private$ names nothing."""
     _check(text, offset, _QUEUE_OF_MSMQ_1 if version is MsmqVersion.V1 else _QUEUE)
     if text.lower() in (PRIVATE_MARKER, SYSTEM_MARKER):
-        raise IllegalPathName(SECTION, "QueueName", offset, f"{text} is a type marker and not a name")
+        raise IllegalPathName(SECTION, "QueueName", offset, f"{text} is a type marker, not a name")
 
 
 def check_subqueue_name(text: str, offset: int) -> None:
@@ -72,14 +72,14 @@ def check_subqueue_name(text: str, offset: int) -> None:
 
 def _check(text: str, offset: int, rule: _Rule) -> None:
     if not text:
-        raise IllegalPathName(SECTION, rule.field, offset, "it is empty")
+        raise IllegalPathName(SECTION, rule.field, offset, "must not be empty")
     if len(text) > rule.max_length:
         raise IllegalPathName(
-            SECTION, rule.field, offset, f"it has {len(text)} characters, more than {rule.max_length}"
+            SECTION, rule.field, offset, f"must have at most {rule.max_length} characters, not {len(text)}"
         )
     illegal = rule.illegal.search(text)
     if illegal:
-        raise IllegalPathName(SECTION, rule.field, offset + illegal.start(), f"{illegal[0]!r} is not allowed in it")
+        raise IllegalPathName(SECTION, rule.field, offset + illegal.start(), f"must not contain {illegal[0]!r}")
 
 
 def cut_kind(text: str, separators: tuple[str, ...] = ("\\",)) -> tuple[QueueKind, int]:

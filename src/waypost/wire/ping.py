@@ -35,10 +35,10 @@ class Ping:
     @classmethod
     def decode(cls, buf: bytes) -> "Ping":
         if len(buf) != SIZE:
-            raise DecodeError(SECTION, "Ping Packet", 0, f"it has {len(buf)} bytes and must have 24")
+            raise DecodeError(SECTION, "Ping Packet", 0, f"must have 24 bytes, not {len(buf)}")
         ping = cls(*LAYOUT.unpack(buf))
         if ping.signature != SIGNATURE:
-            raise DecodeError(SECTION, "Signature", 2, f"it is 0x{ping.signature:04X} and must be 0x5548")
+            raise DecodeError(SECTION, "Signature", 2, f"must be 0x5548, not 0x{ping.signature:04X}")
         return ping
 
     @encodes(SECTION, "Ping Packet")

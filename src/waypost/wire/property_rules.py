@@ -265,7 +265,9 @@ def check_value(kind: ObjectKind, propid: int, value: PropVariant) -> Treatment:
     prop = find_property(kind, propid)
     rule = rule_of(kind, prop)
     if value.vt != prop.vt:
-        raise IllegalPropertyType(f"{prop.name} has variant type {type_name(prop.vt)} and not {type_name(value.vt)}")
+        raise IllegalPropertyType(
+            f"{prop.name} must have the variant type {type_name(prop.vt)}, not {type_name(value.vt)}"
+        )
     if rule.treatment is not Treatment.IGNORE and not _is_legal(prop, rule, value):
         legal = f"; must be {rule.check.lowest} to {rule.check.highest}" if isinstance(rule.check, Between) else ""
         raise IllegalPropertyValue(f"invalid {prop.name} {value.value!r:.200}{legal} (MS-MQMQ {prop.section})")
@@ -309,9 +311,9 @@ def check_properties(
 ) -> list[Treatment]:
     """The same for the two parallel arrays of one call."""
     if len(propids) > MAX_PROPERTIES:
-        raise TooManyProperties(f"{len(propids)} properties in one call are more than {MAX_PROPERTIES}")
+        raise TooManyProperties(f"a call may name at most {MAX_PROPERTIES} properties, not {len(propids)}")
     if len(propids) != len(values):
-        raise InvalidParameter(f"{len(propids)} property identifiers came with {len(values)} values")
+        raise InvalidParameter(f"the call has {len(propids)} property identifiers, but {len(values)} values")
     return [check_property(kind, propid, value, operation) for propid, value in zip(propids, values, strict=True)]
 
 
@@ -319,7 +321,7 @@ def check_message_label(label: str) -> None:
     """MS-MQMQ 2.4: the label of a message, whose terminating null counts, has at most MQ_MAX_MSG_LABEL_LEN units."""
     units = utf16_units(label) + 1
     if units > MAX_LABEL_LENGTH:
-        raise LabelTooLong(f"the label has {units} UTF-16 units with its null, more than {MAX_LABEL_LENGTH}")
+        raise LabelTooLong(f"the label must have at most {MAX_LABEL_LENGTH} UTF-16 units with its null, not {units}")
 
 
 def quota_bytes(kilobytes: int) -> int | None:

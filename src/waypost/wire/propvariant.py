@@ -143,7 +143,7 @@ class PropVariant:
         count = reader.u32("cElems")
         self.value = b"" if self.vt in (VT_BLOB, BYTE_VECTOR) else []
         if not reader.pointer("pElems", partial(self._read_elements, reader, count, depth)) and count:
-            raise DecodeError(COUNTED_ARRAY, "pElems", reader.offset, f"it is NULL and cElems is {count}")
+            raise DecodeError(COUNTED_ARRAY, "pElems", reader.offset, f"must not be NULL if cElems is {count}")
 
     def _read_elements(self, reader: NdrReader, count: int, depth: int) -> None:
         reader.max_count(count, ELEMENT_SIZES[self.vt], "pElems")
@@ -158,7 +158,7 @@ class PropVariant:
         elif depth < MAX_PROPVARIANT_DEPTH:
             self.value = [PropVariant.read(reader, depth + 1) for _ in range(count)]
         else:
-            raise DecodeError(COUNTED_ARRAY, "pElems", reader.offset, f"it is nested deeper than {depth} levels")
+            raise DecodeError(COUNTED_ARRAY, "pElems", reader.offset, f"must not be nested deeper than {depth} levels")
 
     def _write_arm(self, writer: NdrWriter, depth: int) -> None:
         match self.value:
@@ -185,7 +185,7 @@ class PropVariant:
 
     def _write_elements(self, writer: NdrWriter, elements: Sequence[Element], depth: int) -> None:
         if depth == MAX_PROPVARIANT_DEPTH and self.vt == VARIANT_VECTOR:
-            raise EncodeError(COUNTED_ARRAY, "pElems", f"it is nested deeper than {depth} levels")
+            raise EncodeError(COUNTED_ARRAY, "pElems", f"must not be nested deeper than {depth} levels")
         writer.max_count(len(elements), "pElems")
         for element in elements:
             match element:
@@ -206,7 +206,7 @@ class PropVariant:
 def _read_bool(reader: NdrReader) -> bool:
     value = reader.u16("boolVal")
     if value not in (VARIANT_TRUE, VARIANT_FALSE):
-        reason = f"it is 0x{value:04X}, neither 0xFFFF nor 0x0000"
+        reason = f"must be 0xFFFF or 0x0000, not 0x{value:04X}"
         raise DecodeError("MS-MQMQ 2.2.14", "boolVal", reader.offset - 2, reason)
     return value == VARIANT_TRUE
 

@@ -104,7 +104,7 @@ class QueueFormat:
         with reader.structure(alignment):
             qft = reader.u8("m_qft")
             if qft not in _TYPES:
-                raise DecodeError(SECTION, "m_qft", reader.offset - 1, f"it is {qft}, outside 0 to 8")
+                raise DecodeError(SECTION, "m_qft", reader.offset - 1, f"must be 0 to 8, not {qft}")
             record = cls(QueueFormatType(qft), reader.u8("m_SuffixAndFlags"), reader.u16("m_reserved"))
             reader.union_tag(U8, qft, alignment)
             record._read_arm(reader)

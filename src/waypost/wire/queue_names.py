@@ -77,11 +77,11 @@ class DirectQueueFormatName:
         # encode_text, in line: every message has a destination.
         name = self.direct_format_name
         if "\0" in name:
-            raise EncodeError(_DIRECT, "DirectFormatName", "it has a null before its end")
+            raise EncodeError(_DIRECT, "DirectFormatName", "contains a null before the end")
         text = utf_16_le_encode(name + "\0", "surrogatepass")[0]
         count = len(text)
         if count > 0xFFFF:
-            raise EncodeError(_DIRECT, "Count", f"a name of {count} bytes does not fit 16 bits")
+            raise EncodeError(_DIRECT, "Count", f"the length of the name, {count} bytes, does not fit into 16 bits")
         parts.append(_U16.pack(count))
         parts.append(text)
         size = 2 + count

@@ -81,7 +81,9 @@ class RemotePacket:
             return packet
         packet.extension, at = ExtensionHeader.decode(buf, at)
         if packet.extension.remaining_headers_size != len(buf) - at:
-            reason = f"it is {packet.extension.remaining_headers_size}, but {len(buf) - at} bytes remain"
+            reason = (
+                f"must be {len(buf) - at}, the number of remaining bytes, not {packet.extension.remaining_headers_size}"
+            )
             raise DecodeError(EXTENSION_SECTION, "RemainingHeadersSize", at - 8, reason)
         flags = packet.extension.flags
         if flags & SQ:
@@ -91,7 +93,7 @@ class RemotePacket:
         if flags & EA:
             packet.extended_address, at = ExtendedAddressHeader.decode(buf, at)
         if at != len(buf):
-            reason = f"{len(buf) - at} bytes follow the headers that Flags announce"
+            reason = f"{len(buf) - at} extra bytes follow the headers that Flags announces"
             raise DecodeError(EXTENSION_SECTION, "RemainingHeadersSize", at, reason)
         return packet
 

@@ -121,13 +121,13 @@ class DeadLetterHeader:
             raise cut_short(DEAD_LETTER_SECTION, "HeaderSize", at, len(buf))
         (header_size,) = DEAD_LETTER_SIZE.unpack_from(buf, at)
         if header_size & 3 or not start < at + header_size <= len(buf):
-            reason = f"it is {header_size}, not a multiple of 4 from 8 to {len(buf) - at}"
+            reason = f"must be a multiple of 4 from 8 to {len(buf) - at}, not {header_size}"
             raise DecodeError(DEAD_LETTER_SECTION, "HeaderSize", at, reason)
         end = at + header_size
         name, padding = _cut_at_null(buf[start:end])
         used = len(encode_text(name, DEAD_LETTER_SECTION, "DeadLetterPathName"))
         if used + len(padding) != end - start or len(padding) > 2:
-            raise DecodeError(DEAD_LETTER_SECTION, "DeadLetterPathName", start, "its null is not at the end")
+            raise DecodeError(DEAD_LETTER_SECTION, "DeadLetterPathName", start, "the null must be at the end")
         return cls(name, padding), end
 
     def encode(self) -> bytes:
@@ -228,14 +228,14 @@ class ExtendedAddressHeader:
 
 def _check_size(found: int, size: int, section: str, at: int) -> None:
     if found != size:
-        raise DecodeError(section, "HeaderSize", at, f"it is {found} and must be {size}")
+        raise DecodeError(section, "HeaderSize", at, f"must be {size}, not {found}")
 
 
 def _address_type(number: int, section: str, at: int) -> HostAddressType:
     try:
         return HostAddressType(number)
     except ValueError:
-        raise DecodeError(section, "AddressType", at, f"it is 0x{number:04X} and must be 0, 1 or 6") from None
+        raise DecodeError(section, "AddressType", at, f"must be 0, 1 or 6, not 0x{number:04X}") from None
 
 
 def _cut_at_null(data: bytes) -> tuple[str, bytes]:
@@ -253,5 +253,5 @@ def _name_field(name: str, tail: bytes, field: str) -> bytes:
     # readings MQRR 3.27: a name of 32 units, which MS-MQMQ 2.1.1 allows, fills the field and leaves no room for a null.
     data = encode_text(name, SUBQUEUE_SECTION, field)
     if len(data) > NAME_SIZE + 2:
-        raise EncodeError(SUBQUEUE_SECTION, field, f"{len(data) // 2 - 1} UTF-16 units are too many, 32 fit")
+        raise EncodeError(SUBQUEUE_SECTION, field, f"must have at most 32 UTF-16 units, not {len(data) // 2 - 1}")
     return data + tail if len(data) + len(tail) == NAME_SIZE else data[:NAME_SIZE].ljust(NAME_SIZE, b"\0")

@@ -69,7 +69,7 @@ class SectionBuffer:
                 raise DecodeError("MS-MQRR 2.2.7", "SectionBufferType", at, f"{number} is not a SectionType")
             record = cls(SectionType(number), reader.u32("SectionSizeAlloc"), reader.u32("SectionSize"), b"")
             if not reader.pointer("pSectionBuffer", partial(record._read_data, reader)):
-                raise DecodeError(SECTION, "pSectionBuffer", reader.offset - reader.syntax, "it is NULL")
+                raise DecodeError(SECTION, "pSectionBuffer", reader.offset - reader.syntax, "must not be NULL")
         return record
 
     def write(self, writer: NdrWriter) -> None:
@@ -101,12 +101,12 @@ def read_sections(reader: NdrReader) -> list[SectionBuffer]:
     """The reverse of write_sections."""
     count = reader.u32("pdwNumberOfSections")
     if count > MAX_SECTIONS:
-        reason = f"it is {count}, more than {MAX_SECTIONS}"
+        reason = f"must be at most {MAX_SECTIONS}, not {count}"
         raise DecodeError(SECTION, "pdwNumberOfSections", reader.offset - 4, reason)
     sections: list[SectionBuffer] = []
     at = reader.offset
     if not reader.pointer("ppPacketSections", partial(_read_array, reader, count, sections)) and count:
-        raise DecodeError(SECTION, "ppPacketSections", at, f"it is NULL for {count} sections")
+        raise DecodeError(SECTION, "ppPacketSections", at, f"must not be NULL for {count} sections")
     reader.flush()
     if sections and (fault := _fault_of(sections)):
         raise DecodeError(SECTION, "ppPacketSections", at, fault)
@@ -138,7 +138,7 @@ def _fault_of(sections: Sequence[SectionBuffer]) -> str:
         return f"a packet has no sections {[section_type.name for section_type in types]}"
     for section in sections:
         if section.section_size != len(section.data):
-            return f"SectionSize is {section.section_size} for {len(section.data)} bytes"
+            return f"SectionSize is {section.section_size}, but the section has {len(section.data)} bytes"
         is_cut = section.section_buffer_type in FIRST_SECTIONS
         if section.left_out < 0 or (section.left_out and not is_cut):
             return f"SectionSizeAlloc {section.section_size_alloc} does not fit SectionSize {section.section_size}"

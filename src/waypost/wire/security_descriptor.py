@@ -91,7 +91,7 @@ def _decode_sid(buf: bytes, at: int, end: int) -> tuple[Sid, int]:
 def _encode_ace(ace_type: int, ace_flags: int, body: bytes) -> bytes:
     size = ACE_HEADER.size + len(body)
     if size > 0xFFFF:
-        raise EncodeError(ACE_SECTION, "AceSize", f"it is {size}, above 65535")
+        raise EncodeError(ACE_SECTION, "AceSize", f"must be at most 65535, not {size}")
     return ACE_HEADER.pack(ace_type, ace_flags, size) + body
 
 
@@ -199,7 +199,7 @@ def _decode_ace(buf: bytes, at: int, acl_end: int) -> tuple[Ace, int]:
         raise cut_short(ACE_SECTION, "ACE_HEADER", at, acl_end)
     ace_type, _, ace_size = ACE_HEADER.unpack_from(buf, at)
     if not ACE_HEADER.size <= ace_size <= acl_end - at:
-        reason = f"it is {ace_size}, outside {ACE_HEADER.size} to {acl_end - at}"
+        reason = f"must be {ACE_HEADER.size} to {acl_end - at}, not {ace_size}"
         raise DecodeError(ACE_SECTION, "AceSize", at + 2, reason)
     end = at + ace_size
     return ACE_RECORDS.get(ace_type, OpaqueAce).decode(buf, at, end), end
@@ -225,9 +225,9 @@ class Acl:
             raise cut_short(ACL_SECTION, "ACL", at, len(buf))
         revision, sbz1, acl_size, ace_count, sbz2 = ACL.unpack_from(buf, at)
         if revision not in (ACL_REVISION, ACL_REVISION_DS):
-            raise DecodeError(ACL_SECTION, "AclRevision", at, f"it is {revision} and must be 2 or 4")
+            raise DecodeError(ACL_SECTION, "AclRevision", at, f"must be 2 or 4, not {revision}")
         if not ACL.size <= acl_size <= len(buf) - at:
-            reason = f"it is {acl_size}, outside {ACL.size} to {len(buf) - at}"
+            reason = f"must be {ACL.size} to {len(buf) - at}, not {acl_size}"
             raise DecodeError(ACL_SECTION, "AclSize", at + 2, reason)
         if ace_count * ACE_HEADER.size > acl_size - ACL.size:
             raise DecodeError(ACL_SECTION, "AceCount", at + 4, f"{ace_count} ACEs do not fit into {acl_size} bytes")
@@ -239,16 +239,16 @@ class Acl:
             aces.append(ace)
         acl = cls(revision, sbz1, sbz2, tuple(aces), buf[ace_at:end])
         if acl.needs_other_revision:
-            raise DecodeError(ACL_SECTION, "AclRevision", at, f"it is {revision} and an object ACE needs 4")
+            raise DecodeError(ACL_SECTION, "AclRevision", at, f"must be 4 for an object ACE, not {revision}")
         return acl, end
 
     def encode(self) -> bytes:
         if self.needs_other_revision:
-            raise EncodeError(ACL_SECTION, "AclRevision", f"it is {self.acl_revision} and an object ACE needs 4")
+            raise EncodeError(ACL_SECTION, "AclRevision", f"must be 4 for an object ACE, not {self.acl_revision}")
         body = b"".join(ace.encode() for ace in self.aces) + self.unused
         size = ACL.size + len(body)
         if size > 0xFFFF:
-            raise EncodeError(ACL_SECTION, "AclSize", f"it is {size}, above 65535")
+            raise EncodeError(ACL_SECTION, "AclSize", f"must be at most 65535, not {size}")
         return ACL.pack(self.acl_revision, self.sbz1, size, len(self.aces), self.sbz2) + body
 
 
@@ -284,7 +284,7 @@ class SecurityDescriptor:
             raise cut_short(DESCRIPTOR_SECTION, "SECURITY_DESCRIPTOR", 0, len(data))
         revision, sbz1, control, owner, group, sacl, dacl = DESCRIPTOR.unpack_from(data)
         if revision != DESCRIPTOR_REVISION:
-            raise DecodeError(DESCRIPTOR_SECTION, "Revision", 0, f"it is {revision} and must be 1")
+            raise DecodeError(DESCRIPTOR_SECTION, "Revision", 0, f"must be 1, not {revision}")
         if not control & SE_SELF_RELATIVE:
             raise DecodeError(DESCRIPTOR_SECTION, "Control", 2, "the descriptor is not self-relative")
         # An offset to a list that Control calls absent is not looked at.

@@ -140,19 +140,17 @@ def _check(header: SecurityHeader, at: int) -> None:
     sender_type = header.flags & ST
     id_size = len(header.security_id)
     if sender_type > SENDER_QUEUE_MANAGER:
-        raise DecodeError(SECTION, "Flags", at, f"ST is {sender_type} and must be 0, 1 or 2")
+        raise DecodeError(SECTION, "Flags", at, f"ST must be 0, 1 or 2, not {sender_type}")
     if sender_type == NO_SENDER and id_size:
         raise DecodeError(
-            SECTION, "SenderIdSize", at + 2, f"it is {id_size} although ST says that SecurityID is missing"
+            SECTION, "SenderIdSize", at + 2, f"must be 0, because ST says that SecurityID is missing, not {id_size}"
         )
     if sender_type == SENDER_QUEUE_MANAGER and id_size != 16:
         raise DecodeError(
-            SECTION, "SenderIdSize", at + 2, f"it is {id_size} although a queue manager GUID has 16 bytes"
+            SECTION, "SenderIdSize", at + 2, f"must be 16, the size of a queue manager GUID, not {id_size}"
         )
     if len(header.sender_cert) > MAX_SENDER_CERT_SIZE:
-        raise DecodeError(
-            SECTION, "SenderCertSize", at + 8, f"it is {len(header.sender_cert)} and at most 65535 are allowed"
-        )
+        raise DecodeError(SECTION, "SenderCertSize", at + 8, f"must be at most 65535, not {len(header.sender_cert)}")
     if header.provider_info:
         _check_provider_info(header, at)
     elif not (id_size or header.encryption_key or header.signature or header.sender_cert):
@@ -161,7 +159,7 @@ def _check(header: SecurityHeader, at: int) -> None:
 
 def _check_provider_info(header: SecurityHeader, at: int) -> None:
     if header.flags & DE:
-        raise DecodeError(SECTION, "ProviderInfoSize", at + 12, "it is not 0 although DE names the default provider")
+        raise DecodeError(SECTION, "ProviderInfoSize", at + 12, "must be 0, because DE names the default provider")
     before = (header.security_id, header.encryption_key, header.signature, header.sender_cert)
     start = at + FIXED_SIZE + sum(len(item) + 3 & ~3 for item in before)
     try:

@@ -36,9 +36,11 @@ class Sid:
             raise cut_short(PACKET, "SID", at, len(buf))
         revision, count, high, low = HEADER.unpack_from(buf, at)
         if revision != REVISION:
-            raise DecodeError(PACKET, "Revision", at, f"it is {revision} and must be 1")
+            raise DecodeError(PACKET, "Revision", at, f"must be 1, not {revision}")
         if count > MAX_SUB_AUTHORITIES:
-            raise DecodeError(PACKET, "SubAuthorityCount", at + 1, f"it is {count}, above {MAX_SUB_AUTHORITIES}")
+            raise DecodeError(
+                PACKET, "SubAuthorityCount", at + 1, f"must be at most {MAX_SUB_AUTHORITIES}, not {count}"
+            )
         end = start + 4 * count
         if len(buf) < end:
             raise cut_short(PACKET, "SubAuthority", start, len(buf))
@@ -47,7 +49,7 @@ class Sid:
     def encode(self) -> bytes:
         count = len(self.sub_authority)
         if count > MAX_SUB_AUTHORITIES:
-            raise EncodeError(PACKET, "SubAuthorityCount", f"it is {count}, above {MAX_SUB_AUTHORITIES}")
+            raise EncodeError(PACKET, "SubAuthorityCount", f"must be at most {MAX_SUB_AUTHORITIES}, not {count}")
         high, low = divmod(self.identifier_authority, 1 << 32)
         return HEADER.pack(REVISION, count, high, low) + pack(f"<{count}I", *self.sub_authority)
 

@@ -5,8 +5,8 @@ over HTTP (SRMP); they stand in a packet together, when UserHeader.Flags.AH is s
 
 Each part is an identifier, reserved bits, a length and data, and ends on a 4-byte boundary. The texts do not say so;
 tests/vectors/srmp-user-message.bin shows it. There the envelope's text starts at 0xEC, DataLength 0x21B counts UTF-16
-units with the null and takes it to 0x522, and the CompoundMessageHeader starts at 0x524. Its Data ends at 0x940, where
-an ExtensionHeader (MS-MQRR 2.2.5.2) closes the packet.
+units, including the null and takes it to 0x522, and the CompoundMessageHeader starts at 0x524. Its Data ends at 0x940,
+where an ExtensionHeader (MS-MQRR 2.2.5.2) closes the packet.
 """
 
 from dataclasses import dataclass, field
@@ -46,11 +46,11 @@ class SoapHeader:
     def decode(cls, buf: bytes, at: int) -> "tuple[SoapHeader, int]":
         header, body_at = _TextPart.decode(buf, at, SOAP_SECTION, "Header")
         if header.identifier != HEADER_SECTION_ID:
-            reason = f"it is 0x{header.identifier:04X} and must be 0x0320"
+            reason = f"must be 0x0320, not 0x{header.identifier:04X}"
             raise DecodeError(SOAP_SECTION, "HeaderSectionID", at, reason)
         body, end = _TextPart.decode(buf, body_at, SOAP_SECTION, "Body")
         if body.identifier != BODY_SECTION_ID:
-            reason = f"it is 0x{body.identifier:04X} and must be 0x0384"
+            reason = f"must be 0x0384, not 0x{body.identifier:04X}"
             raise DecodeError(SOAP_SECTION, "BodySectionID", body_at, reason)
         return cls(header.reserved, header.text, header.padding, body.reserved, body.text, body.padding), end
 
@@ -73,7 +73,9 @@ class SrmpEnvelopeHeader:
     def decode(cls, buf: bytes, at: int) -> "tuple[SrmpEnvelopeHeader, int]":
         part, end = _TextPart.decode(buf, at, ENVELOPE_SECTION, "Data")
         if part.text is None:
-            raise DecodeError(ENVELOPE_SECTION, "DataLength", at + 4, "it is 0 and Data has at least a null")
+            raise DecodeError(
+                ENVELOPE_SECTION, "DataLength", at + 4, "must be at least 1, because Data ends with a null"
+            )
         return cls(part.identifier, part.reserved, part.text, part.padding), end
 
     def encode(self) -> bytes:

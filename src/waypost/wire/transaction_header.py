@@ -66,9 +66,9 @@ class TransactionHeader:
     def check_numbers(self, at: int) -> None:
         """IllegalSequenceNumber if the header, which stands at `at`, has a number outside its range."""
         if self.tx_sequence_number < FIRST_NUMBER:
-            raise IllegalSequenceNumber(SECTION, "TxSequenceNumber", at + 12, "it is 0, and the first message has 1")
+            raise IllegalSequenceNumber(SECTION, "TxSequenceNumber", at + 12, "must be at least 1, not 0")
         if self.previous_tx_sequence_number > LAST_PREVIOUS_NUMBER:
-            reason = "it is 0xFFFFFFFF, and no message can follow that number"
+            reason = "must be at most 0xFFFFFFFE, not 0xFFFFFFFF"
             raise IllegalSequenceNumber(SECTION, "PreviousTxSequenceNumber", at + 16, reason)
 
     @encodes(SECTION, "TransactionHeader")

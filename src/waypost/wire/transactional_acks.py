@@ -135,7 +135,7 @@ def identify(message: UserMessage) -> UserMessage | OrderAck | FinalAck:
     body = properties.message_body
     if len(body) != BODY_SIZE:
         section = "MS-MQQB 2.2.4" if is_order_ack else "MS-MQQB 2.2.5"
-        raise DecodeError(section, "MessageSize", _message_size_at(message), f"it is {len(body)} and must be 36")
+        raise DecodeError(section, "MessageSize", _message_size_at(message), f"must be 36, not {len(body)}")
     if is_order_ack:
         return OrderAck(message, OrderAckBody(*ORDER_LAYOUT.unpack(body)))
     return FinalAck(message, FinalAckBody(*FINAL_LAYOUT.unpack(body)))

@@ -103,7 +103,7 @@ class _UndefinedCode(Exception):
 
 
 def _refuse(bits: str, code: int, _buf: bytes, _at: int) -> tuple[None, int]:
-    raise _UndefinedCode(f"{bits} is {code}, which no kind of queue name has")
+    raise _UndefinedCode(f"{bits} is {code}, which is not a type of queue name")
 
 
 def _decoders(bits: str, kinds: tuple[_Kind, ...]) -> tuple[Callable[[bytes, int], tuple[QueueName | None, int]], ...]:
@@ -172,7 +172,7 @@ class UserHeader:
         """Append the header with these flags, adjusted in DQ, AQ, RQ and CQ, and return its size."""
         destination = self.destination_queue
         if type(destination) is not DESTINATION_KINDS[flags >> DQ_SHIFT & 7]:
-            flags = flags & ~DQ | _code(destination, DESTINATION_KINDS) << DQ_SHIFT
+            flags = flags & ~DQ | _code(destination, DESTINATION_KINDS, "DestinationQueue") << DQ_SHIFT
         optional = b""
         if (
             flags & _OPTIONAL
@@ -203,9 +203,9 @@ class UserHeader:
         """The fields after DestinationQueue, and the flags that announce them."""
         data = b""
         if type(self.admin_queue) is not ADMIN_KINDS[flags >> AQ_SHIFT & 7]:
-            flags = flags & ~AQ | _code(self.admin_queue, ADMIN_KINDS) << AQ_SHIFT
+            flags = flags & ~AQ | _code(self.admin_queue, ADMIN_KINDS, "AdminQueue") << AQ_SHIFT
         if type(self.response_queue) is not RESPONSE_KINDS[flags >> RQ_SHIFT & 7]:
-            flags = flags & ~RQ | _code(self.response_queue, RESPONSE_KINDS) << RQ_SHIFT
+            flags = flags & ~RQ | _code(self.response_queue, RESPONSE_KINDS, "ResponseQueue") << RQ_SHIFT
         if self.admin_queue is not None:
             data = self.admin_queue.encode()
         if self.response_queue is not None:
@@ -229,9 +229,9 @@ class UserHeader:
         return self.flags & TH != 0
 
 
-def _code(name: QueueName | None, kinds: tuple[_Kind, ...]) -> int:
+def _code(name: QueueName | None, kinds: tuple[_Kind, ...], field: str) -> int:
     """The first code that allows the name."""
     kind = type(name)
     if kind not in kinds:
-        raise EncodeError(SECTION, "Flags", f"a {kind.__name__} is not allowed there")
+        raise EncodeError(SECTION, "Flags", f"{field} must not be a {kind.__name__}")
     return kinds.index(kind)

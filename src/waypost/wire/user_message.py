@@ -76,7 +76,7 @@ class UserMessage:
         base, at = BaseHeader.decode(buf, 0)
         message = cls.decode_behind(base, buf, at)
         if len(buf) != base.total_size:
-            reason = f"{len(buf) - base.total_size} bytes follow its end"
+            reason = f"{len(buf) - base.total_size} extra bytes follow"
             raise DecodeError(SECTION, "UserMessage Packet", base.total_size, reason)
         return message
 
@@ -135,7 +135,7 @@ class UserMessage:
                     raise EncodeError(
                         SECTION,
                         "CompoundMessageHeader",
-                        "it and SRMPEnvelopeHeader must both be present or both be missing",
+                        "must be present if SRMPEnvelopeHeader is present, and only then",
                     )
                 user_flags |= user_header.AH
                 after += self.srmp_envelope.encode() + self.compound_message.encode()
@@ -155,7 +155,7 @@ class UserMessage:
             if after:
                 parts.append(after)
             if size > MAX_PACKET_SIZE:
-                reason = f"the packet has {size} bytes and at most {MAX_PACKET_SIZE} are allowed"
+                reason = f"the packet must have at most {MAX_PACKET_SIZE} bytes, not {size}"
                 raise EncodeError(SECTION, "PacketSize", reason)
             if self.session is not None:
                 base_flags |= base_header.SH
@@ -177,7 +177,7 @@ def _check_flags(base_flags: int, user_flags: int) -> None:
         )
     delivery = (user_flags & user_header.DM) >> user_header.DM_SHIFT
     if delivery > user_header.RECOVERABLE:
-        raise DecodeError(user_header.SECTION, "Flags", 60, f"DM is {delivery} and must be 0 or 1")
+        raise DecodeError(user_header.SECTION, "Flags", 60, f"DM must be 0 or 1, not {delivery}")
     if delivery == user_header.EXPRESS and user_flags & user_header.TH:
         raise DecodeError(user_header.SECTION, "Flags", 60, "TH is set in an express message")
 
@@ -189,16 +189,21 @@ def _decode_extension(buf: bytes, at: int, packet_size: int) -> tuple[bytes, int
     """
     left = packet_size - at
     if left < 0:
-        raise DecodeError(base_header.SECTION, "PacketSize", 8, f"it is {packet_size}, but the headers take {at} bytes")
+        raise DecodeError(base_header.SECTION, "PacketSize", 8, f"it is {packet_size}, but the headers have {at} bytes")
     if len(buf) < packet_size:
         raise cut_short(SECTION, "UserMessage Packet", 0, len(buf))
     if left < 12:
-        raise DecodeError(SECTION, "UserMessage Packet", at, f"{left} bytes that belong to no header end the packet")
+        raise DecodeError(
+            SECTION, "UserMessage Packet", at, f"the packet ends with {left} bytes that belong to no header"
+        )
     header_size, remaining = _EXTENSION.unpack_from(buf, at)
     if header_size != 12:
-        raise DecodeError("MS-MQRR 2.2.5.2", "HeaderSize", at, f"it is {header_size} and must be 12")
+        raise DecodeError("MS-MQRR 2.2.5.2", "HeaderSize", at, f"must be 12, not {header_size}")
     if remaining != left - 12:
         raise DecodeError(
-            "MS-MQRR 2.2.5.2", "RemainingHeadersSize", at + 4, f"it is {remaining}, but {left - 12} bytes remain"
+            "MS-MQRR 2.2.5.2",
+            "RemainingHeadersSize",
+            at + 4,
+            f"must be {left - 12}, the number of remaining bytes, not {remaining}",
         )
     return buf[at:packet_size], packet_size

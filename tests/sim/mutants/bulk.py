@@ -5,25 +5,28 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace as changed
 
 from tests.sim.mutants.planting import Mutant, instead, nothing
-from waypost.api.bulk import Claim, Claimed, PlanRange
+from waypost.api.bulk import Claim, Claimed, MessagesToRemove
 from waypost.clock import Now
 from waypost.core.lasting_transactions import LastingTransactions
-from waypost.core.positions import SEQUENCE_MASK
+from waypost.core.message import Message
+from waypost.core.positions import SEQUENCE_MASK, PositionState
 from waypost.core.queues import Queue
 from waypost.core.ranges import Arrivals
-from waypost.core.transaction_records import OperationType, Run
-from waypost.node import bulk, claims, stages
+from waypost.node import bulk, claims, committed_batches, removals, stages
 from waypost.node.bulk import BulkReadingCalls
 from waypost.node.claims import Claims
 from waypost.node.committed_batches import CommittedBatches, Key
 from waypost.node.kernel import Kernel
+from waypost.node.removals import Removals
+from waypost.node.staged_delivery import StagedDelivery
 from waypost.node.stages import Stages
 from waypost.node.stored_messages import StoredMessages
 from waypost.store import keys
+from waypost.store.bulk_records import ClaimRecord, StageRecord
 from waypost.store.port import Batch, Table
 
 
@@ -34,9 +37,7 @@ def _remembered_apart(seal: Any) -> Callable[[StoredMessages], tuple[Batch, int]
     def torn(messages: StoredMessages) -> tuple[Batch, int]:
         operations = messages.batch.operations
         due = [operation for owner, operation in late if owner is messages]
-        late[:] = [
-            (messages, each) for each in operations if each[1] is Table.BULK and keys.committing_query_of(each[2])
-        ]
+        late[:] = [(messages, each) for each in operations if each[1] is Table.BULK and keys.is_done(each[2])]
         operations[:] = [*due, *(each for each in operations if (messages, each) not in late)]
         sealed: tuple[Batch, int] = seal(messages)
         return sealed
@@ -57,27 +58,24 @@ def _settle_leaves_one(settle: Any) -> Callable[..., None]:
     return forgetful
 
 
-def _staged_seen_after_restart(restore: Any) -> Callable[[LastingTransactions, bytes, list[Run]], None]:
-    def careless(lasting: LastingTransactions, identifier: bytes, runs: list[Run]) -> None:
-        if any(run.operation_type is OperationType.ENQUEUE for run in runs):
-            lasting.collection[identifier] = runs
-        else:
-            restore(lasting, identifier, runs)
-
-    return careless
-
-
 def _stable_is_the_last(_up_to: Any) -> Callable[..., int]:
-    def hasty(reading: BulkReadingCalls, queue: Queue, wanted: PlanRange, *_: object) -> int:
-        return reading._node.manager.positions.sequential_id if wanted.up_to is UNSET else wanted.up_to
+    def hasty(reading: BulkReadingCalls, queue: Queue, up_to: int | UnsetType, *_: object, **__: object) -> int:
+        return reading._node.manager.positions.sequential_id if up_to is UNSET else up_to
 
     return hasty
 
 
 def _stable_ignores_uncommitted(up_to: Any) -> Callable[..., int]:
-    def hasty(reading: BulkReadingCalls, queue: Queue, wanted: PlanRange, uncommitted: Sequence[range]) -> int:
-        if wanted.up_to is not UNSET or wanted.locked == "skip":
-            end: int = up_to(reading, queue, wanted, uncommitted)
+    def hasty(
+        reading: BulkReadingCalls,
+        queue: Queue,
+        wanted: int | UnsetType,
+        uncommitted: Sequence[range],
+        *,
+        skips_locked: bool,
+    ) -> int:
+        if wanted is not UNSET or skips_locked:
+            end: int = up_to(reading, queue, wanted, uncommitted, skips_locked=skips_locked)
             return end
         sent = reading._node.manager.transactions.sends_to(queue)
         locked = [each & SEQUENCE_MASK for each in queue.positions.held if not any(each in span for span in sent)]
@@ -109,6 +107,13 @@ def _removed_counted(count: Any) -> Callable[[Arrivals, int, int], int]:
     return careless
 
 
+def _sizes_alike(_fitting: Any) -> Callable[..., int]:
+    def careless(arrivals: Arrivals, after: int, up_to: int, max_bytes: int, typical: int) -> int:
+        return arrivals.nth(after, up_to, max(min(max_bytes // typical, arrivals.count(after, up_to)), 1))
+
+    return careless
+
+
 def _repetition_is_progress(claim: Any) -> Callable[[Claims, Queue, Claim, Now], Claimed]:
     def forgetful(claims: Claims, queue: Queue, wish: Claim, now: Now) -> Claimed:
         known = claims._claims.get((queue.number, wish.claim))
@@ -120,22 +125,55 @@ def _repetition_is_progress(claim: Any) -> Callable[[Claims, Queue, Claim, Now],
     return forgetful
 
 
-def _first_stage_only(commit: Any) -> Callable[[Stages, Sequence[bytes], Now], int]:
-    def hasty(stages: Stages, identifiers: Sequence[bytes], now: Now) -> int:
-        count: int = commit(stages, identifiers[:1], now)
-        return count
+def _first_stage_only(commit: Any) -> Callable[..., Any]:
+    def hasty(of: Stages, key: Key, identifiers: Sequence[bytes], now: Now) -> Any:
+        return commit(of, key, identifiers[:1], now)
 
     return hasty
 
 
-def _deleted_left_out(commit: Any) -> Callable[[LastingTransactions, Sequence[bytes], float], None]:
-    def careless(lasting: LastingTransactions, identifiers: Sequence[bytes], wall: float) -> None:
-        for identifier in identifiers:
-            runs = lasting.collection[identifier]
-            lasting.collection[identifier] = [run for run in runs if not run.queue.is_deleted]
-        commit(lasting, identifiers, wall)
+def _in_the_order_of_staging(commit: Any) -> Callable[..., Any]:
+    def unsorted(delivery: StagedDelivery, key: Key, stages: Sequence[tuple[bytes, StageRecord]], now: Now) -> Any:
+        return commit(delivery, key, sorted(stages, key=lambda each: each[1].number), now)
+
+    return unsorted
+
+
+def _full_queues_take_all(_has_room: Any) -> Callable[..., bool]:
+    return lambda *_: True
+
+
+def _all_fit(_fitting: Any) -> Callable[..., list[Any]]:
+    return lambda _delivery, _queue, messages: messages
+
+
+def _writes_not_counted(_ordinal: Any) -> Callable[..., int]:
+    return lambda *_: 0
+
+
+def _removes_only(_commit: Any) -> Callable[..., Any]:
+    def careless(stages: Stages, key: Key, identifiers: Sequence[bytes], now: Now) -> Any:
+        count = sum(stages._stages[identifier].count for identifier in identifiers)
+        stages.drop(identifiers)
+        return count, stages.delivery.commit(key, [], now)
 
     return careless
+
+
+def _what_is_left(_of_queue: Any) -> Callable[[Removals, MessagesToRemove], tuple[Queue, list[Message]]]:
+    def lenient(taken: Removals, given: MessagesToRemove) -> tuple[Queue, list[Message]]:
+        queue = bulk.find_target(taken.node, given.queue, given.epoch)
+        there = [each for each in given.lookup_ids if queue.positions.state(each) is PositionState.AVAILABLE]
+        return queue, taken.node.manager.positions.find_all(queue, there)
+
+    return lenient
+
+
+def _removes_nothing(_find: Any) -> Callable[[Removals], list[tuple[Queue, list[Message]]]]:
+    def forgetful(_removals: Removals) -> list[tuple[Queue, list[Message]]]:
+        return []
+
+    return forgetful
 
 
 def _key_without_destination(key: Any) -> Callable[[Stages, stages.Batch], Key]:
@@ -150,15 +188,30 @@ def _nothing_held(_held_back: Any) -> Callable[..., tuple[str, int]]:
     return lambda *_: ("", 0)
 
 
-def _drop_leaves_messages(_drop: Any) -> Callable[[LastingTransactions, bytes], None]:
-    def careless(lasting: LastingTransactions, identifier: bytes) -> None:
-        lasting.collection.pop(identifier)
+def _epoch_of_the_name(_epoch_of: Any) -> Callable[[Queue], bytes]:
+    return lambda queue: blake2b(f"{queue.pathname} {queue.is_journal}".encode(), digest_size=16).digest()
+
+
+def _old_terms_accepted(_check_term: Any) -> Callable[[str, ClaimRecord, int], None]:
+    return lambda *_: None
+
+
+def _given_back_though_committed(_lease_ended: Any) -> Callable[[Claims, tuple[int, str], Now], None]:
+    def careless(claims: Claims, key: tuple[int, str], now: Now) -> None:
+        claims._give_back(key, now)
 
     return careless
 
 
-def _epoch_of_the_name(_epoch_of: Any) -> Callable[[Queue], bytes]:
-    return lambda queue: blake2b(f"{queue.pathname} {queue.is_journal}".encode(), digest_size=16).digest()
+def _everybody_leads(claim: Any) -> Callable[[Claims, Queue, Claim, Now], Claimed]:
+    def greedy(claims: Claims, queue: Queue, wish: Claim, now: Now) -> Claimed:
+        known = claims._claims.get((queue.number, wish.claim))
+        if known is not None and known.leader:
+            known.leader = wish.reader
+        claimed: Claimed = claim(claims, queue, wish, now)
+        return claimed
+
+    return greedy
 
 
 BULK_MUTANTS: Final = (
@@ -168,6 +221,21 @@ BULK_MUTANTS: Final = (
         "writes that a batch is committed after its messages",
         instead(StoredMessages, "seal", _remembered_apart),
     ),
+    Mutant(
+        "old-terms-accepted",
+        "lets an earlier start of a reader go on beside a later one",
+        instead(claims, "_check_term", _old_terms_accepted),
+    ),
+    Mutant(
+        "given-back-though-committed",
+        "gives messages back whose batch is committed",
+        instead(Claims, "_lease_ended", _given_back_though_committed),
+    ),
+    Mutant(
+        "lost-runs-write", "writes what a run commits that has lost its claim", instead(Claims, "check_writer", nothing)
+    ),
+    Mutant("every-reader-leads", "gives messages to any reader of a start", instead(Claims, "claim", _everybody_leads)),
+    Mutant("heartbeats-ignored", "lets a lease end that is kept", instead(Claims, "keep", nothing)),
     Mutant("claim-not-written", "forgets in a restart what is claimed", instead(Claims, "_write", nothing)),
     Mutant(
         "claim-aborts-not-raised",
@@ -197,9 +265,34 @@ BULK_MUTANTS: Final = (
         is_slow=True,
     ),
     Mutant(
-        "staged-seen-after-restart",
-        "shows after a restart what is not committed",
-        instead(LastingTransactions, "restore", _staged_seen_after_restart),
+        "delivery-ends-with-the-process",
+        "forgets in a restart what it has not delivered of a commit",
+        instead(StagedDelivery, "restore", nothing),
+    ),
+    Mutant(
+        "delivery-in-the-order-of-staging",
+        "does not put partitions in their order",
+        instead(StagedDelivery, "commit", _in_the_order_of_staging),
+    ),
+    Mutant(
+        "delivery-into-a-full-queue",
+        "puts committed messages into a queue that has no room",
+        (*instead(StagedDelivery, "_has_room", _full_queues_take_all), *instead(StagedDelivery, "_fitting", _all_fit)),
+    ),
+    Mutant(
+        "delivery-that-waits-on",
+        "does not go on with a delivery when there is room",
+        instead(StagedDelivery, "look_for_room", nothing),
+    ),
+    Mutant(
+        "writes-not-counted",
+        "takes the second write of a batch for the first one",
+        instead(committed_batches, "_ordinal", _writes_not_counted),
+    ),
+    Mutant(
+        "repeated-write-not-counted",
+        "takes the second write that a run repeats for the first one",
+        instead(CommittedBatches, "pass_by", nothing),
     ),
     Mutant(
         "commit-of-the-first-stage",
@@ -207,12 +300,24 @@ BULK_MUTANTS: Final = (
         instead(Stages, "_commit", _first_stage_only),
     ),
     Mutant(
+        "commit-removes-only",
+        "removes messages with a commit that does not show the staged ones",
+        instead(Stages, "_commit", _removes_only),
+    ),
+    Mutant(
+        "commit-removes-nothing",
+        "commits stages and leaves the messages that they replace",
+        instead(Removals, "find", _removes_nothing),
+    ),
+    Mutant(
+        "commit-removes-what-is-left",
+        "commits stages though another has taken messages that they replace",
+        (*instead(Removals, "_of_queue", _what_is_left), *instead(removals, "_check_once", nothing)),
+    ),
+    Mutant(
         "commit-into-a-recreated-queue",
         "commits what is left of stages when a queue was deleted or created again",
-        (
-            *instead(Stages, "_check_whole", nothing),
-            *instead(LastingTransactions, "commit", _deleted_left_out),
-        ),
+        instead(Stages, "_check_whole", nothing),
     ),
     Mutant(
         "orphan-stage-stays",
@@ -232,7 +337,7 @@ BULK_MUTANTS: Final = (
     Mutant(
         "dropped-stage-stays",
         "leaves the messages of a stage that is dropped",
-        instead(LastingTransactions, "drop", _drop_leaves_messages),
+        instead(StagedDelivery, "forget", nothing),
     ),
     Mutant(
         "stable-is-the-last",
@@ -259,6 +364,7 @@ BULK_MUTANTS: Final = (
         "does not say what holds messages back from readers",
         instead(BulkReadingCalls, "_held_back", _nothing_held),
     ),
+    Mutant("sizes-alike", "bounds plans by the average size", instead(Arrivals, "fitting", _sizes_alike)),
     Mutant("removed-in-plans", "counts messages that are gone", instead(Arrivals, "count", _removed_counted)),
     Mutant(
         "bulk-answers-early",

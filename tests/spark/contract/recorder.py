@@ -97,6 +97,7 @@ class Recorder(DataSource):
             upper=options.get("PLACE"),
             flag=options.get("flag"),
             number=options.get("number"),
+            path=options.get("path"),
         )
 
     def schema(self) -> str:
@@ -286,4 +287,5 @@ def task() -> Event:
         "group": context.getLocalProperty("spark.jobGroup.id"),
         "part": context.partitionId(),
         "attempt": context.attemptNumber(),
+        "properties": sorted(context._localProperties or ()),
     }

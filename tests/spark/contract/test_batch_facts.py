@@ -10,6 +10,8 @@ import pytest
 from tests.late import late
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark import errors
     from pyspark.sql import DataFrame, SparkSession, functions
 
@@ -20,6 +22,13 @@ else:
 
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+@pytest.fixture
+def _takes_filters(spark: SparkSession) -> Iterator[None]:
+    spark.conf.set(PUSHDOWN, "true")
+    yield
+    spark.conf.unset(PUSHDOWN)
 
 
 def load(spark: SparkSession, record: Record, **options: str) -> DataFrame:
@@ -74,6 +83,7 @@ def test_columns_that_a_query_does_not_use_are_read_all_the_same(spark: SparkSes
     assert {event["columns"] for event in record.events("reader")} == {"struct<n:bigint,part:int>"}
 
 
+@pytest.mark.usefixtures("_takes_filters")
 def test_filters_arrive_typed_and_spark_trusts_the_reader_to_apply_them(spark: SparkSession, record: Record) -> None:
     frame = load(spark, record, filtering="yes").filter((functions.col("n") > 1) & functions.col("part").isNotNull())
     assert frame.count() == 3, "a filter that the reader takes is not checked again"
@@ -82,10 +92,11 @@ def test_filters_arrive_typed_and_spark_trusts_the_reader_to_apply_them(spark: S
     assert ("IsNotNull", "NoneType", None) in seen
 
 
+@pytest.mark.usefixtures("_takes_filters")
 def test_a_query_without_a_filter_gets_the_plan_that_another_filter_made_for_the_same_frame(
     spark: SparkSession, record: Record
 ) -> None:
-    """So its rows are missing where readers plan by filters, and the option pushdown is off unless it is asked for."""
+    """So its rows are missing where readers plan by filters, and format("msmq") takes no filters over."""
     frame = load(spark, record, filtering="yes")
     frame.filter("n > 1").count()
     frame.count()
@@ -96,21 +107,47 @@ def test_a_query_without_a_filter_gets_the_plan_that_another_filter_made_for_the
     assert len(record.events("partitions")) == 3, "and so is another frame"
 
 
+@pytest.mark.usefixtures("_takes_filters")
 def test_or_is_never_pushed(spark: SparkSession, record: Record) -> None:
     frame = load(spark, record, filtering="yes").filter((functions.col("n") == 1) | (functions.col("n") == 2))
     assert frame.count() == 2
     assert {event["filter"] for event in record.events("filter")} <= {"In", "IsNotNull"}
 
 
-def test_a_reader_that_takes_filters_is_refused_while_the_setting_is_off(spark: SparkSession, record: Record) -> None:
-    assert spark.conf.get(PUSHDOWN) == "true", "waypost.spark.session sets it"
-    spark.conf.set(PUSHDOWN, "false")
+def test_options_of_a_table_are_dropped_and_those_of_a_query_arrive(spark: SparkSession, record: Record) -> None:
+    """So format("msmq") needs WITH (...) in a query of a table. A failure here means that it can do without."""
+    spark.sql(f"CREATE TABLE contract_table USING recorder OPTIONS (place '{record.place}')")
     try:
-        with pytest.raises(errors.PySparkException, match="DATA_SOURCE_PUSHDOWN_DISABLED"):
-            load(spark, record, filtering="yes").filter("n > 1").count()
-        assert load(spark, record).filter("n > 1").count() == 1, "another reader works without it"
+        for statement in (
+            "SELECT * FROM contract_table",
+            "INSERT INTO contract_table VALUES (1, 2)",
+            f"CREATE TABLE contract_made USING recorder OPTIONS (place '{record.place}') AS SELECT 1L AS n",
+        ):
+            with pytest.raises(errors.PySparkException, match="KeyError: 'place'"):
+                spark.sql(statement).collect()
+        assert record.events("write") == []
+        assert spark.sql(f"SELECT n FROM contract_table WITH (place = '{record.place}')").count() == 3
+        spark.sql(f"INSERT INTO contract_table WITH (place = '{record.place}') (n) VALUES (7)")
+        (write,) = record.events("write")
+        assert write["numbers"] == [7]
+        assert record.events("writer")[-1]["columns"] == "struct<n:bigint,part:int>", "a missing column is null"
     finally:
-        spark.conf.set(PUSHDOWN, "true")
+        spark.sql("DROP TABLE contract_table")
+
+
+def test_options_of_a_temporary_view_reach_reads_and_writes(spark: SparkSession, record: Record) -> None:
+    spark.sql(f"CREATE TEMPORARY VIEW contract_view USING recorder OPTIONS (place '{record.place}')")
+    try:
+        assert spark.sql("SELECT * FROM contract_view").count() == 3
+        spark.sql("INSERT INTO contract_view (n) VALUES (7)")
+        assert [event["numbers"] for event in record.events("write")] == [[7]]
+    finally:
+        spark.catalog.dropTempView("contract_view")
+
+
+def test_the_argument_of_load_is_the_option_path(spark: SparkSession, record: Record) -> None:
+    spark.read.format("recorder").option("place", str(record.place)).load("some/place")
+    assert record.events("options")[0]["path"] == "some/place"
 
 
 @pytest.mark.parametrize("arrow", ["int32", "uint64", "float64"])

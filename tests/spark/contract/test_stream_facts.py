@@ -10,22 +10,26 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from tests.crash.daemons import patience
 from tests.late import late
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    import pyspark
     from pyspark import errors
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from tests.spark.contract import recorder
     from tests.spark.contract.recorder import Event, Record
 else:
     errors = late("pyspark.errors")
+    pyspark = late("pyspark")
     recorder = late("tests.spark.contract.recorder")
 
 
@@ -258,8 +262,85 @@ def test_a_stream_that_goes_on_commits_each_batch_with_the_next_and_sees_new_mes
         query.stop()
 
 
+def test_a_stream_that_is_joined_with_itself_has_two_readers_of_one_source_that_are_asked_in_turn(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Claims rely on this: one object for each load, all readers made before one is asked, and always one order."""
+    record = recorder.Record(tmp_path)
+    record.tell("available", 4)
+    stream = spark.readStream.format("recorder").options(place=str(tmp_path), limit="rows=2").load()
+    joined = stream.alias("one").join(stream.alias("two"), "n").select("n")
+    writer = joined.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    assert writer.trigger(availableNow=True).start().awaitTermination(SECONDS)
+    assert len(record.events("options")) == 1
+    first = next(number for number, event in enumerate(record.events()) if event["call"] == "initialOffset")
+    planners = {event["process"] for event in record.events("latestOffset")}
+    made = [event["process"] for event in record.events()[:first] if event["call"] == "streamReader"]
+    assert planners <= set(made)
+    asked = [event["process"] for event in record.events("latestOffset")]
+    assert len(planners) == 2
+    assert asked == asked[:2] * (len(asked) // 2)
+    starts = [event["start"]["n"] for event in record.events("latestOffset")]
+    assert starts == sorted(starts), "both are asked from one place before either is asked from the next"
+
+
+def test_asynchronous_progress_of_a_sink_shows_in_nothing_that_a_source_or_a_task_can_see(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """If this fails, the modes claim and drain can refuse it, instead of a warning at each start."""
+    record = recorder.Record(tmp_path)
+    record.tell("available", 2)
+    stream = spark.readStream.format("recorder").option("place", str(tmp_path)).load()
+    options = {"checkpointLocation": str(tmp_path / "checkpoint"), "asyncProgressTrackingEnabled": "true"}
+    query = stream.writeStream.format("noop").options(**options).start()
+    try:
+        await_start(record, 2)
+    finally:
+        query.stop()
+    seen = [event.get("properties", ()) for event in record.events("read")]
+    assert seen
+    assert not [name for names in seen for name in names if "async" in name.lower()]
+    assert "asyncprogress" not in str(record.events("options")).lower()
+
+
 def await_start(record: Record, number: int) -> None:
     with patience(SECONDS, f"latestOffset was not asked for with the start {number}") as turns:
         for _ in turns:
             if {"n": number} in [event["start"] for event in record.events("latestOffset")]:
                 return
+
+
+def _properties(batches: Iterable[Any]) -> Iterator[Any]:
+    """A task knows its query, batch, group and execution."""
+    context = pyspark.TaskContext.get()
+    assert context is not None
+    names = ("sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id", "spark.sql.execution.id")
+    for _ in batches:
+        yield pa.RecordBatch.from_pylist([{name: context.getLocalProperty(name) for name in names}])
+
+
+def test_tasks_inside_foreach_batch_know_query_batch_and_run_and_each_action_is_an_execution(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    found: list[dict[str, str]] = []
+    columns = "`sql.streaming.queryId` string, `streaming.sql.batchId` string, `spark.jobGroup.id` string, "
+
+    def each(frame: DataFrame, _batch: int) -> None:
+        for _ in range(2):
+            told = frame.coalesce(1).limit(1).mapInArrow(_properties, columns + "`spark.sql.execution.id` string")
+            found.append(told.collect()[0].asDict())
+
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    query = rows.writeStream.foreachBatch(each).option("checkpointLocation", str(tmp_path)).start()
+    try:
+        with patience(SECONDS, "no batch came") as turns:
+            for _ in turns:
+                if len(found) >= 2:
+                    break
+    finally:
+        query.stop()
+    first, second = found[:2]
+    for told in (first, second):
+        assert (told["sql.streaming.queryId"], told["streaming.sql.batchId"]) == (query.id, "0")
+        assert told["spark.jobGroup.id"] == query.runId
+    assert first["spark.sql.execution.id"] != second["spark.sql.execution.id"]

@@ -81,7 +81,7 @@ def interrupted(place: Path, daemon: Daemon) -> None:
             with BulkClient(daemon.url) as client, patience(_SECONDS, "nothing was staged") as turns:
                 for _ in turns:
                     queue = client.queue("go-staged")
-                    if queue.count == 15 and queue.held == 5:
+                    if queue.count == 10 and queue.staged == 5:
                         break
             os.killpg(driver.pid, signal.SIGKILL)
     for name in ("1", ".1.crc"):

@@ -7,7 +7,7 @@ BodyType is a variant type in most messages, 0 if the sender names no type (such
   `binary`: no type, and not text
 - `string`: VT_BSTR, VT_LPSTR, VT_LPWSTR
 - `integer`, `float`, `currency`, `date`, `boolean`, `guid`: one value of that type
-- `bytes`: an array of bytes; `object`: a COM object, streamed or stored
+- `bytes`: an array of bytes; `json` if they are a JSON object or array; `object`: a COM object, streamed or stored
 - `net-binary:NAME`: a body of the BinaryMessageFormatter, with the class of its root; `net-binary` if the class
   is unknown. The body stays opaque: nothing here makes an object of it
 - `type-N`: any other type
@@ -17,6 +17,6 @@ Time and memory are linear in the size of any bodies.
 """
 
 from waypost.api.framework_headers import headers_of
-from waypost.arrow.bodies.decode import decode_bodies, extension_headers
+from waypost.arrow.bodies.decode import decode_bodies, extension_headers, header_lists
 
-__all__ = ["decode_bodies", "extension_headers", "headers_of"]
+__all__ = ["decode_bodies", "extension_headers", "header_lists", "headers_of"]

@@ -8,13 +8,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from waypost.api.bodies import BYTES, Reading
-from waypost.api.framework_headers import headers_of
+from waypost.api.bodies import BYTES, Reading, json_text
+from waypost.api.framework_headers import envelope_headers, headers_of
 from waypost.arrow.bodies.columns import Columns, nulls
 from waypost.arrow.bodies.net_binary import root_type
 from waypost.arrow.bodies.strings import STRINGS, read_strings
 from waypost.arrow.bodies.untyped import read_untyped
 from waypost.arrow.bodies.values import INTEGERS, VALUES, read_integers, read_values
+from waypost.arrow.schema import HEADERS
 from waypost.errors import DecodeError
 from waypost.wire.variant_types import VarType
 
@@ -24,6 +25,10 @@ VT_STORED_OBJECT: Final = 69
 NET_BINARY: Final = 0x300
 
 _JSON: Final = "application/json"
+# RE2 sees bytes as Latin-1: a byte order mark, blanks, and the first byte of what is looked for.
+_JSON_START: Final = r"^(?:\xef\xbb\xbf)?[ \t\r\n]*[{\[]"
+_HEADERS_START: Final = r"^(?:\xef\xbb\xbf)?[ \t\r\n]*[{<]"
+_ENVELOPE: Final = r'(?s)^(?:\xef\xbb\xbf)?[ \t\r\n]*\{.*"messageType"'
 _HEADERS: Final = pa.map_(pa.string(), pa.string())
 
 
@@ -64,7 +69,15 @@ def _untyped(body: pa.BinaryArray, _: int) -> Columns:
 
 
 def _bytes(body: pa.BinaryArray, _: int) -> Columns:
-    return Columns.of("bytes", nulls(len(body)))
+    """Arrays of bytes. Many senders write JSON in them."""
+    may_be_json = pc.match_substring_regex(body, _JSON_START)
+    rows = np.flatnonzero(may_be_json.to_numpy(zero_copy_only=False))
+    texts = {row: text for row in rows.tolist() if (text := json_text(body[row].as_py())) is not None}
+    if not texts:
+        return Columns.of("bytes", nulls(len(body)))
+    found = [texts.get(row) for row in range(len(body))]
+    kinds = ["bytes" if text is None else "json" for text in found]
+    return Columns(pa.array(found, pa.string()), pa.array(kinds, pa.string()), nulls(len(body)))
 
 
 def _object(body: pa.BinaryArray, _: int) -> Columns:
@@ -98,3 +111,25 @@ def extension_headers(extension: pa.Array) -> pa.Array:
     """The headers of NServiceBus and Rebus in each extension field, null where it has none."""
     found = map(headers_of, extension.to_pylist())
     return pa.array((None if headers is None else list(headers.items()) for headers in found), _HEADERS)
+
+
+def header_lists(extension: pa.Array, body: pa.Array) -> pa.Array:
+    """The headers of NServiceBus, Rebus and MassTransit as lists of key and value, null where there are none."""
+    found: list[dict[str, str] | None] = [None] * len(extension)
+    for row in _rows_with(extension, _HEADERS_START):
+        found[row] = headers_of(extension[row].as_py())
+    for row in _rows_with(body, _ENVELOPE):
+        if found[row] is None:
+            found[row] = envelope_headers(body[row].as_py())
+    lists = [
+        None if headers is None else [{"key": key, "value": value} for key, value in headers.items()]
+        for headers in found
+    ]
+    return pa.array(lists, HEADERS.type)
+
+
+def _rows_with(array: pa.Array, expression: str) -> list[int]:
+    """The rows whose bytes match. Most rows need no other look."""
+    found = pc.fill_null(pc.match_substring_regex(array, expression), False)
+    rows: list[int] = np.flatnonzero(found.to_numpy(zero_copy_only=False)).tolist()
+    return rows

@@ -46,14 +46,15 @@ def decode(
         ),
     ] = None,
     brief: Annotated[bool, typer.Option("--brief", help="Show one line for each packet, without its fields.")] = False,
-    body: Annotated[bool, typer.Option("--body", help="Show bodies and other long values whole.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON array, with all values whole.")] = False,
+    body: Annotated[bool, typer.Option("--body", help="Show bodies and other long values in full.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON array, with all values in full.")] = False,
 ) -> None:
-    """Show every field of MSMQ packets, with its meaning and its section, and say what is malformed and why.
+    """Show every field of MSMQ packets with its meaning, and explain why a packet is malformed.
 
-    FILE is a pcap or pcapng capture (TCP streams are put together again, pings are found), a file of one or more raw
-    packets, or hexadecimal text: plain digits, or a dump of xxd, hexdump -C, od -A x -t x1, Format-Hex or Wireshark.
-    The name - is standard input. The exit code is 0 when everything was decoded and 1 when something was not.
+    FILE is a pcap or pcapng capture, a file of one or more raw packets, or hexadecimal text. Hexadecimal text is plain
+    digits, or a dump of xxd, hexdump -C, od -A x -t x1, Format-Hex or Wireshark. In captures, the command reassembles
+    TCP streams and finds pings. The name - means standard input. The exit code is 0 if everything was decoded,
+    otherwise 1.
     """
     if brief and body:
         raise typer.BadParameter("mutually exclusive with --body", param_hint="--brief")

@@ -96,7 +96,7 @@ def _packet_entry(found: FoundPacket | FoundPing, number: int) -> Entry:
     trouble = None
     if have != found.size:
         whole = f"at least {base_header.SIZE}" if found.size is None else found.size
-        trouble = Trouble(Problem.INCOMPLETE, f"{have} of {whole} bytes are here")
+        trouble = Trouble(Problem.INCOMPLETE, f"only {have} of {whole} bytes are present")
     elif error is not None:
         trouble = Trouble(Problem.MALFORMED, error.reason, error.section, error.field, error.offset)
     return Entry(

@@ -16,7 +16,7 @@ def open_source(name: str, advanced: Callable[[int], None]) -> Iterator[Source]:
             yield source
         return
     if sys.stdin is None:
-        raise InputError("Standard input is closed.", "pipe a file into it, or name the file.")
+        raise InputError("Standard input is closed.", "pipe a file into the command, or name the file.")
     yield Source("standard input", sys.stdin.buffer, advanced)
 
 

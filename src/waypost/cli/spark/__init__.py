@@ -11,13 +11,15 @@ VERBS: Final = {
     "archive": Verb("waypost.cli.spark.archive:archive", "Archive the messages of queues into files."),
     "deadletters": Verb(
         "waypost.cli.spark.deadletters:deadletters",
-        "Show why messages became dead-letter messages; resend or drop them.",
+        "Show why messages became dead-letter messages, and resend or drop them.",
     ),
     "audit": Verb("waypost.cli.spark.audit:audit", "Find messages that are lost, late or duplicated."),
     "trace": Verb("waypost.cli.spark.trace:trace", "Draw the routes of traced messages."),
     "decode": Verb("waypost.cli.spark.decode:decode", "Turn captures and raw packets into columns."),
     "replay": Verb("waypost.cli.spark.replay:replay", "Send archived messages again."),
-    "inventory": Verb("waypost.cli.spark.inventory:inventory", "Report what is in queues: sizes, ages, rates, kinds."),
+    "inventory": Verb(
+        "waypost.cli.spark.inventory:inventory", "Report the sizes, ages, rates and kinds of messages in queues."
+    ),
 }
 
 

@@ -28,10 +28,14 @@ def archive(
     queues: Annotated[list[str] | None, typer.Argument(metavar="[QUEUE]", hidden=True)] = None,
     *,
     pattern: Annotated[
-        str, typer.Option(metavar="PATTERN", help="Archive all queues whose name matches; * matches any characters.")
+        str,
+        typer.Option(
+            metavar="PATTERN", help="Archive all queues with a name that matches the pattern. * matches any characters."
+        ),
     ] = "",
     queue_type: Annotated[
-        Type | None, typer.Option("--type", help="Kind of queues; `journal` means the journals of queues.")
+        Type | None,
+        typer.Option("--type", help="Kind of the queues to archive. `journal` means the journals of queues."),
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the messages in their queues.")] = False,
     kind: Annotated[
@@ -40,13 +44,13 @@ def archive(
     ] = None,
     batch: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help=f"Largest number of messages in one batch (default: {BATCH:,})."),
+        typer.Option(metavar="N", min=1, help=f"Maximum number of messages in one batch (default: {BATCH:,})."),
     ] = None,
     checkpoint: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Folder for the progress (default: in the archive).")
+        str, typer.Option(metavar="FOLDER", help="Folder for the progress data (default: a folder in the archive).")
     ] = "",
     verify: Annotated[
-        bool, typer.Option("--verify", help="Archive nothing: read all files and compare them with the manifests.")
+        bool, typer.Option("--verify", help="Do not archive. Read all files and compare them with the manifests.")
     ] = False,
     report: ReportFolder = None,
     master: Master = None,
@@ -54,11 +58,11 @@ def archive(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Archive messages, each once, and remove them from their queues when the files are stored.
+    """Archive each message once, and remove it from its queue when the files are stored.
 
-    Without a QUEUE, it archives the journal of the queue manager. The next run of the same command archives the
-    messages that arrived since; after an interruption it continues where it stopped. No other program should receive
-    from these queues meanwhile.
+    Without a QUEUE, the command archives the journal of the queue manager. The next run of the same command archives
+    the messages that arrived since the last run. After an interruption, it continues where it stopped. During a run, no
+    other program should receive from these queues.
 
     \b
     waypost spark archive ./archive 'orders;journal' 'invoices;journal'
@@ -89,7 +93,7 @@ def archive(
             found, is_sound = _archived(work, path, options, kind or "parquet", noted), True
     tell(found, report, "archive", as_json=as_json)
     if not is_sound:
-        raise Failure(found.summary, "the report names them; restore them from a copy.")
+        raise Failure(found.summary, "the report lists the damaged files. Restore them from a copy.")
 
 
 def place(folder: str) -> str:

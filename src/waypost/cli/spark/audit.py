@@ -6,7 +6,19 @@ from typing import Annotated
 
 import typer
 
-from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, Sources, seconds, tell, working
+from waypost.cli.spark.common import (
+    Conf,
+    Engine,
+    Json,
+    Master,
+    Means,
+    Quiet,
+    ReportFolder,
+    Sources,
+    reading,
+    seconds,
+    tell,
+)
 
 
 def audit(
@@ -21,30 +33,34 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    late: Annotated[float, seconds("A message that took longer is late.")] = 60,
-    lost: Annotated[float, seconds("A message without an acknowledgment for this long is lost.")] = 600,
+    late: Annotated[float, seconds("Delivery time after which a message counts as late, in seconds.")] = 60,
+    lost: Annotated[
+        float, seconds("Time without an acknowledgment after which a message counts as lost, in seconds.")
+    ] = 600,
     report: ReportFolder = None,
+    engine: Engine = "auto",
     master: Master = None,
     conf: Conf = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Find messages that are lost, refused, late or duplicated, and measure how long the others took.
+    """Find messages that are lost, refused, late or duplicated, and measure the delivery time of the others.
 
-    SOURCE holds the acknowledgments: an administration queue, the folder of an archive like ./archive, or *.parquet.
-    The messages must request acknowledgments, and their sender must keep a journal of sent messages.
+    SOURCE contains the acknowledgments: an administration queue, an archive folder such as ./archive, or *.parquet. The
+    messages must request acknowledgments, and their sender must keep a journal of sent messages.
 
     \b
     waypost spark audit admin
     waypost spark audit ./archive/admin --sent ./archive/journal --late 5 --report audit
     """
-    with working(context, "audit", master=master, conf=conf, quiet=quiet) as work:
+    columns = ("message_id", "source_qm", "dest_queue", "label", "sent_time", "acknowledge")
+    journal = {"sources": sent or (), "columns": columns, "options": {} if sent else {"queueType": "journal"}}
+    facts = ("correlation_id", "message_class", "sent_time")
+    words = {"sources": acknowledgments, "columns": facts, "options": {}}
+    with reading(context, "audit", Means(engine, master, conf, quiet), journal, words) as read:
         rules = import_module("waypost.spark.pipelines.audit").Rules(
             late_after=timedelta(seconds=late), lost_after=timedelta(seconds=lost)
         )
-        columns = ("message_id", "source_qm", "dest_queue", "label", "sent_time", "acknowledge")
-        messages = work.read(sent, columns) if sent else work.read((), columns, queueType="journal")
-        words = work.read(acknowledgments, ("correlation_id", "message_class", "sent_time"))
         origin = f"{', '.join(sent or ['the journal'])} and {', '.join(acknowledgments)}"
-        found = import_module("waypost.spark.pipelines.audit_report").report(messages, words, rules, origin)
+        found = import_module("waypost.spark.pipelines.audit_report").report(*read.messages, rules, origin)
     tell(found, report, "audit", as_json=as_json)

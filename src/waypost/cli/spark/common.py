@@ -6,12 +6,12 @@ Nothing of Spark is imported here: the help works without it.
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -20,14 +20,30 @@ from waypost.cli.program import Failure, Output, printable
 from waypost.cli.program_options import Target, target_of, warn_of_secret
 from waypost.cli.spark.failures import failure_of, not_available
 from waypost.cli.tables import write_json, write_table
-from waypost.errors import WaypostError
+from waypost.errors import InvalidParameter, WaypostError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from waypost.spark.pipelines.report import Report
 
-__all__ = ["Conf", "Json", "Master", "Quiet", "ReportFolder", "Sources", "Work", "seconds", "tell", "working"]
+__all__ = [
+    "Conf",
+    "Engine",
+    "Found",
+    "Json",
+    "Master",
+    "Means",
+    "Quiet",
+    "ReportFolder",
+    "Sources",
+    "Work",
+    "reading",
+    "require",
+    "seconds",
+    "tell",
+    "working",
+]
 
 # A century: today's date without a far longer time would be before all dates.
 LONGEST: Final = 3_155_760_000
@@ -44,6 +60,12 @@ ReportFolder = Annotated[
     Path | None,
     typer.Option("--report", metavar="FOLDER", help="Write the report into this folder (default: waypost-VERB)."),
 ]
+Engine = Annotated[
+    Literal["auto", "arrow", "spark"],
+    typer.Option(
+        help="arrow works in memory and starts no Java; auto takes it for up to 200,000 messages and 512 MiB."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress on standard error.")]
 
 # The help of a verb says what it is: a list would show it in the words of Python.
@@ -53,6 +75,80 @@ Sources = Annotated[list[str], typer.Argument(metavar="SOURCE", hidden=True)]
 def seconds(text: str) -> Any:
     """An option for a time; `text` is its help."""
     return typer.Option(metavar="SECONDS", min=0, max=LONGEST, help=text)
+
+
+# Largest number of messages, and of their bytes, that the engine auto works on in memory.
+SMALL_MESSAGES: Final = 200_000
+SMALL_BYTES: Final = 512 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """The options of a verb that can work without Spark."""
+
+    engine: str
+    master: str | None
+    conf: Sequence[str] | None
+    quiet: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The messages of each source, as DataFrames of Spark or as tables in memory, and the daemon of the command."""
+
+    messages: Sequence[Any]
+    target: Target
+    is_in_memory: bool
+
+
+@contextmanager
+def reading(context: typer.Context, name: str, means: Means, *wanted: Mapping[str, Any]) -> Iterator[Found]:
+    """The messages for the verb `name`, read by the engine that the options or their size choose.
+
+    `wanted` are the fields of waypost.spark.pipelines.reading.Wanted; the server is added to their options.
+    """
+    if means.engine == "arrow":
+        for option, value in (("--master", means.master), ("--conf", means.conf)):
+            if value:
+                raise typer.BadParameter("mutually exclusive with --engine arrow", param_hint=option)
+    require()
+    target = target_of(context)
+    module = import_module("waypost.spark.pipelines.reading")
+    asked = [
+        module.Wanted(each["sources"], each["columns"], {"server": target.url, **each["options"]}) for each in wanted
+    ]
+    if means.engine == "arrow" or (means.engine == "auto" and not means.master and not means.conf):
+        _use_certificate(target)
+        try:
+            reason = _reason_for_spark(module, asked, target, means)
+            if reason is None:
+                yield Found([module.read_table(each, target.token) for each in asked], target, is_in_memory=True)
+                return
+        except WaypostError as error:
+            raise failure_of(error, None) from None
+        _say(means, f"engine: spark, because {reason}")
+    with working(context, name, master=means.master, conf=means.conf, quiet=means.quiet) as work:
+        yield Found([each.data_frame(work.spark) for each in asked], target, is_in_memory=False)
+
+
+def _reason_for_spark(module: Any, asked: Sequence[Any], target: Target, means: Means) -> str | None:
+    """The reason why the messages are not read into memory; None if they are."""
+    sizes = [module.size_of(each, target.token) for each in asked]
+    if None in sizes:
+        if means.engine == "arrow":
+            raise InvalidParameter("--engine arrow reads files of this computer only; use --engine spark")
+        return "the files are on other storage"
+    messages, size = sum(each.messages for each in sizes), sum(each.bytes for each in sizes)
+    told = f"there are {messages:,} messages of {size / (1 << 20):,.1f} MiB"
+    if means.engine == "auto" and (messages > SMALL_MESSAGES or size > SMALL_BYTES):
+        return f"{told}; --engine arrow reads them into memory"
+    _say(means, f"engine: arrow, because {told}" if means.engine == "auto" else f"engine: arrow; {told}")
+    return None
+
+
+def _say(means: Means, text: str) -> None:
+    if not means.quiet:
+        typer.echo(text, err=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +176,20 @@ def working(
     settings = _settings(conf or ())
     if target.token is not None:
         settings["spark.msmq.token"] = target.token
-    if target.cacert is not None:
-        # OpenSSL reads it, here and in the processes that Spark starts.
-        os.environ["SSL_CERT_FILE"] = str(target.cacert.absolute())
-    _require()
+    _use_certificate(target)
+    require()
     with _log_file() as log, _watching(name, quiet=quiet) as watch:
         try:
             with _session(name, master, settings, log) as spark, watch.following(spark):
                 yield Work(spark, target)
         except _errors() as error:
             raise failure_of(error, log.keep()) from None
+
+
+def _use_certificate(target: Target) -> None:
+    if target.cacert is not None:
+        # OpenSSL reads it, here and in the processes that Spark starts.
+        os.environ["SSL_CERT_FILE"] = str(target.cacert.absolute())
 
 
 def tell(report: "Report", folder: Path | None, work_name: str, *, as_json: bool) -> None:
@@ -102,7 +202,7 @@ def tell(report: "Report", folder: Path | None, work_name: str, *, as_json: bool
         raise Failure(
             f"Cannot write the report to {place}: {error.strerror or error}.", "name another folder with --report."
         ) from None
-    shown = import_module("waypost.spark.pipelines.report_values").shown
+    shown = import_module("waypost.spark.pipelines.report_parts").shown
     if as_json:
         figures = {figure.name: figure.value for figure in report.figures}
         write_json(out, {"summary": report.summary, "figures": figures, "report": str(paths.html)})
@@ -126,7 +226,8 @@ def _settings(given: Sequence[str]) -> dict[str, str]:
     return settings
 
 
-def _require() -> None:
+def require() -> None:
+    """Raise a Failure unless the extra `spark` is installed."""
     try:
         import_module("waypost.spark.session").require_packages()
     except WaypostError as error:

@@ -1,16 +1,34 @@
 """`waypost spark deadletters`: why messages died, and what becomes of them."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from waypost.cli.daemon import connect
-from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, Work, seconds, tell, working
+from waypost.cli.program_options import target_of
+from waypost.cli.spark.common import (
+    Conf,
+    Engine,
+    Found,
+    Json,
+    Master,
+    Means,
+    Quiet,
+    ReportFolder,
+    reading,
+    require,
+    seconds,
+    tell,
+)
+from waypost.cli.spark.failures import failure_of
+from waypost.errors import WaypostError
+
+if TYPE_CHECKING:
+    from waypost import Manager
 
 Action = Literal["resend", "park", "drop"]
 
@@ -23,31 +41,45 @@ def deadletters(
     *,
     reason: Annotated[
         list[str] | None,
-        typer.Option(metavar="WORD", help="Only these: reach-queue-timeout, or 0x8002; may be repeated."),
+        typer.Option(
+            metavar="WORD",
+            help="Select messages with this reason, such as reach-queue-timeout or 0x8002; may be repeated.",
+        ),
     ] = None,
     destination: Annotated[
         list[str] | None,
-        typer.Option("--dest", metavar="PATTERN", help="Only messages for a queue that matches; * matches any text."),
+        typer.Option(
+            "--dest", metavar="PATTERN", help="Select messages by destination queue. * matches any characters."
+        ),
     ] = None,
-    label: Annotated[list[str] | None, typer.Option(metavar="PATTERN", help="Only messages with such a label.")] = None,
-    older: Annotated[float, seconds("Only messages that have been there for this long.")] = 0,
+    label: Annotated[
+        list[str] | None, typer.Option(metavar="PATTERN", help="Select messages by label. * matches any characters.")
+    ] = None,
+    older: Annotated[
+        float, seconds("Select messages that became dead-letter messages at least this long ago, in seconds.")
+    ] = 0,
     to: Annotated[
         str, typer.Option(metavar="NAME", help="Queue for resent or parked messages (default for parked: `parked`).")
     ] = "",
     parked: Annotated[
-        str, typer.Option(metavar="NAME", help="Work on the messages parked in this queue, not on new ones.")
+        str,
+        typer.Option(
+            metavar="NAME", help="Process the messages parked in this queue instead of the dead-letter queues."
+        ),
     ] = "",
     do: Annotated[bool, typer.Option("--do", help="Apply the changes (default: dry run).")] = False,
     report: ReportFolder = None,
+    engine: Engine = "auto",
     master: Master = None,
     conf: Conf = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Say why messages were not delivered, and send them again, park them or drop them.
+    """Report why messages were not delivered, and resend, park or drop them.
 
-    Messages for transactional queues are sent once, even after interruptions. Those for others are sent without a
-    transaction; if the program is killed while it does that, the next run may send some of them a second time.
+    Messages for transactional queues are sent exactly once, even after interruptions or by two runs at the same time.
+    Messages for other queues are sent without a transaction. If the program is killed while it sends these messages,
+    the next run may send some of them twice.
 
     \b
     waypost spark deadletters
@@ -58,41 +90,57 @@ def deadletters(
         raise typer.BadParameter("only valid with resend and park", param_hint="--to")
     if do and action is None:
         raise typer.BadParameter("no action to apply: give resend, park or drop", param_hint="--do")
-    with working(context, "deadletters", master=master, conf=conf, quiet=quiet) as work:
-        pipeline = import_module("waypost.spark.pipelines.deadletters")
-        doing = import_module("waypost.spark.pipelines.desk")
-        before = datetime.now(UTC) - timedelta(seconds=older) if older else None
-        choice = pipeline.Choice(reason or (), destination or (), label or (), before)
-        with _desk(work) as desk:
-            # Before the letters are read: those that an interrupted run has sent must not be among them.
-            settled = len(doing.settle(desk)) if do else 0
-            queues = [parked] if parked else list(pipeline.QUEUES)
-            found = work.read(queues, pipeline.COLUMNS, onMalformed="null", decodeBody="true")
-            letters = pipeline.chosen(doing.unparked(found) if parked else found, choice)
-            tally, done = pipeline.tally(letters), None
-            if do:
-                done = _do(desk, action, letters, to) if tally.groups else doing.Done()
-                done = replace(done, settled=settled + done.settled)
-            told = import_module("waypost.spark.pipelines.deadletters_report").report(
-                tally, action=action or "", done=done
-            )
+    require()
+    pipeline = import_module("waypost.spark.pipelines.deadletters")
+    doing = import_module("waypost.spark.pipelines.deadletter_actions")
+    before = datetime.now(UTC) - timedelta(seconds=older) if older else None
+    choice = pipeline.Choice(reason or (), destination or (), label or (), before)
+    settled = _settled(context, doing) if do else 0
+    wanted = {
+        "sources": [parked] if parked else list(pipeline.QUEUES),
+        "columns": pipeline.COLUMNS,
+        "options": {"onMalformed": "null", "decodeBody": "true"},
+    }
+    with reading(context, "deadletters", Means(engine, master, conf, quiet), wanted) as read:
+        dead, tally = _chosen(read, choice, is_parked=bool(parked))
+        done = None
+        if do:
+            done = doing.Done()
+            if tally.groups:
+                slices = (doing.table_slices if read.is_in_memory else doing.slices)(dead)
+                with connect(read.target) as manager:
+                    done = _do(manager, action, slices, to)
+            done = replace(done, settled=settled)
+        told = import_module("waypost.spark.pipelines.deadletters_report").report(tally, action=action or "", done=done)
     tell(told, report, "deadletters", as_json=as_json)
 
 
-@contextmanager
-def _desk(work: Work) -> Iterator[Any]:
-    target = work.target
-    sink = import_module("waypost.spark.pipelines.sending").MsmqSink({"server": target.url})
-    bulk = import_module("waypost.client.bulk.client").BulkClient(target.url, target.token)
-    with bulk, connect(target) as manager:
-        yield import_module("waypost.spark.pipelines.desk").Desk(manager, sink, bulk)
+def _settled(context: typer.Context, doing: Any) -> int:
+    """Finish an interrupted run of an earlier version, before messages are read: those that it sent are not read."""
+    try:
+        with connect(target_of(context)) as manager:
+            count: int = doing.settle(manager)
+            return count
+    except WaypostError as error:
+        raise failure_of(error, None) from None
 
 
-def _do(desk: Any, action: Action | None, letters: Any, to: str) -> Any:
-    doing = import_module("waypost.spark.pipelines.desk")
+def _chosen(read: Found, choice: Any, *, is_parked: bool) -> tuple[Any, Any]:
+    """The chosen messages, and the counts of them."""
+    doing = import_module("waypost.spark.pipelines.deadletter_actions")
+    engine = import_module(f"waypost.spark.pipelines.{'in_memory' if read.is_in_memory else 'deadletters'}")
+    (found,) = read.messages
+    if is_parked:
+        found = (doing.unparked_table if read.is_in_memory else doing.unparked)(found)
+    dead = engine.chosen(found, choice)
+    return dead, engine.tally(dead)
+
+
+def _do(manager: "Manager", action: Action | None, slices: Iterator[Any], to: str) -> Any:
+    doing = import_module("waypost.spark.pipelines.deadletter_actions")
     match action:
         case "resend":
-            return doing.resend(letters, desk, to=to)
+            return doing.resend(slices, manager, to=to)
         case "park":
-            return doing.park(letters, desk, to=to or doing.PARKING)
-    return doing.drop(letters, desk)
+            return doing.park(slices, manager, to=to or doing.PARKING)
+    return doing.drop(slices, manager)

@@ -24,7 +24,7 @@ def decode(
         Literal["pcap", "raw", "hex", "parquet", "archive"] | None,
         typer.Option("--as", help="Kind of the files (default: detected from their first bytes)."),
     ] = None,
-    out: Annotated[str, typer.Option(metavar="FOLDER", help="Where to write the columns.")] = "",
+    out: Annotated[str, typer.Option(metavar="FOLDER", help="Folder for the columns.")] = "",
     form: Annotated[
         Literal["parquet", "csv", "json"] | None,
         typer.Option("--format", help="Format of the files to write (default: parquet)."),
@@ -38,10 +38,10 @@ def decode(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Turn packets into columns, by the million; `waypost decode` shows single packets, field by field.
+    """Decode millions of packets into columns. `waypost decode` shows single packets, field by field.
 
-    FILE is a pcap or pcapng capture, raw packets, hexadecimal text, Parquet with a column `packet`, or an archive. For
-    bytes that are not a packet, the column packet_error has the reason. The exit code is 1 if a file is not readable.
+    FILE is a pcap or pcapng capture, raw packets, hexadecimal text, Parquet with a column `packet`, or an archive. If
+    bytes are not a packet, the column packet_error gives the reason. The exit code is 1 if a file is not readable.
 
     \b
     waypost spark decode traffic.pcapng --out columns
@@ -61,7 +61,7 @@ def decode(
         told, is_whole = import_module("waypost.spark.pipelines.decode_report").report(found, origin=", ".join(files))
     tell(told, report, "decode", as_json=as_json)
     if not is_whole:
-        raise Failure(told.summary, "the report says what is wrong with each file.")
+        raise Failure(told.summary, "the report describes the problem of each file.")
 
 
 def _check_apart(files: list[str], out: str) -> None:

@@ -27,7 +27,9 @@ def failure_of(error: Exception, log: Path | None) -> Failure:
     if ours:
         return failure(_rebuilt(*ours[-1]))
     hint = (
-        f"{log} has more output of Spark." if log is not None else "--conf spark.log.level=INFO makes Spark log more."
+        f"{log} has more output of Spark."
+        if log is not None
+        else "--conf spark.log.level=INFO shows more of the Spark log."
     )
     if "JAVA_GATEWAY_EXITED" in text:
         return Failure("Spark cannot start, because Java did not start.", hint)
@@ -37,7 +39,9 @@ def failure_of(error: Exception, log: Path | None) -> Failure:
 def not_available(error: WaypostError) -> Failure:
     """Spark, or the Java below it, is not there. The second half of the sentence says what to do."""
     sentence, _, hint = str(error).partition("; ")
-    return Failure(f"{sentence[:1].upper()}{sentence[1:]}.", f"{hint or 'docs/spark.md says what Spark needs'}.")
+    return Failure(
+        f"{sentence[:1].upper()}{sentence[1:]}.", f"{hint or 'docs/spark.md lists the requirements of Spark'}."
+    )
 
 
 def _rebuilt(name: str, sentence: str) -> WaypostError:

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
-from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, tell, working
+from waypost.cli.spark.common import Conf, Engine, Json, Master, Means, Quiet, ReportFolder, reading, tell
 
 COLUMNS: Final = (
     *("queue", "seq", "arrived_time", "sent_time", "message_id", "source_qm", "body_size", "body_type", "priority"),
@@ -18,18 +18,19 @@ def inventory(
     sources: Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]", hidden=True)] = None,
     *,
     pattern: Annotated[
-        str, typer.Option(metavar="PATTERN", help="Only queues whose name matches; * matches any characters.")
+        str, typer.Option(metavar="PATTERN", help="Select queues by name. * matches any characters.")
     ] = "",
     bodies: Annotated[bool, typer.Option("--bodies", help="Inspect bodies to find their kinds.")] = False,
     report: ReportFolder = None,
+    engine: Engine = "auto",
     master: Master = None,
     conf: Conf = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Report what is in queues: number, size, age, rate, kinds and senders of messages.
+    """Report the number, size, age, rate, kinds and senders of the messages in queues.
 
-    SOURCE is a queue like orders, the folder of an archive like ./archive, or *.parquet; default: all queues.
+    SOURCE is a queue such as orders, an archive folder such as ./archive, or *.parquet (default: all queues).
     Transactional messages are checked for duplicates, order and complete transactions. No message is removed from a
     queue.
 
@@ -39,12 +40,12 @@ def inventory(
     """
     if sources and pattern:
         raise typer.BadParameter("mutually exclusive with a SOURCE", param_hint="--pattern")
-    with working(context, "inventory", master=master, conf=conf, quiet=quiet) as work:
-        columns = (*COLUMNS, "body_kind") if bodies else COLUMNS
-        options = {"onMalformed": "null"} | ({"decodeBody": "true"} if bodies else {})
-        if not sources:
-            options["queuePattern"] = pattern or "*"
-        messages = work.read(sources or (), columns, **options)
+    columns = (*COLUMNS, "body_kind") if bodies else COLUMNS
+    options = {"onMalformed": "null"} | ({"decodeBody": "true"} if bodies else {})
+    if not sources:
+        options["queuePattern"] = pattern or "*"
+    wanted = {"sources": sources or (), "columns": columns, "options": options}
+    with reading(context, "inventory", Means(engine, master, conf, quiet), wanted) as read:
         origin = ", ".join(sources or [f"the queues {pattern or '*'}"])
-        found = import_module("waypost.spark.pipelines.inventory_report").report(messages, origin=origin)
+        found = import_module("waypost.spark.pipelines.inventory_report").report(*read.messages, origin=origin)
     tell(found, report, "inventory", as_json=as_json)

@@ -29,25 +29,34 @@ def replay(
     folder: Folder,
     *,
     queue: Annotated[
-        str, typer.Option(metavar="PATTERN", help="Only messages archived from queues whose name matches.")
+        str,
+        typer.Option(
+            metavar="PATTERN",
+            help="Select messages by the queue that they were archived from. * matches any characters.",
+        ),
     ] = "*",
-    label: Annotated[str, typer.Option(metavar="PATTERN", help="Only messages with such a label.")] = "*",
+    label: Annotated[
+        str, typer.Option(metavar="PATTERN", help="Select messages by label. * matches any characters.")
+    ] = "*",
     since: Annotated[
-        str, typer.Option(metavar="TIME", help="Only messages that arrived at this time or later: 2026-03-01T12:00.")
+        str,
+        typer.Option(
+            metavar="TIME", help="Select messages that arrived at this time or later, such as 2026-03-01T12:00."
+        ),
     ] = "",
-    until: Annotated[str, typer.Option(metavar="TIME", help="Only messages that arrived before this time.")] = "",
+    until: Annotated[str, typer.Option(metavar="TIME", help="Select messages that arrived before this time.")] = "",
     to: Annotated[
         list[str] | None,
         typer.Option("--map", metavar="FROM=TO", help="Send the messages of one queue to another; may be repeated."),
     ] = None,
     map_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Pairs like those of --map, in a CSV file with two columns.")
+        Path | None, typer.Option(metavar="FILE", help="CSV file with two columns, FROM and TO, as in --map.")
     ] = None,
     relabel: Annotated[
-        str, typer.Option(metavar="TEXT", help="The new label; {label} is replaced by the old label.")
+        str, typer.Option(metavar="TEXT", help="New label of the messages. {label} is replaced by the old label.")
     ] = "{label}",
     rate: Annotated[
-        float | None, typer.Option(metavar="N", min=0.01, max=_FASTEST, help="Largest number of messages per second.")
+        float | None, typer.Option(metavar="N", min=0.01, max=_FASTEST, help="Maximum number of messages per second.")
     ] = None,
     delivery: Annotated[
         Literal["exactly-once", "at-least-once"], typer.Option(help="Use at-least-once for nontransactional queues.")
@@ -65,10 +74,10 @@ def replay(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Send archived messages again, to their original queues or to others, here or on other computers.
+    """Send archived messages again, to their original queues or to other local or remote queues.
 
-    The daemon sends them, also to other computers. To continue an interrupted replay, run the same command again; each
-    message is sent once.
+    The daemon sends the messages. To continue an interrupted replay, run the same command again. Each message is sent
+    only once.
 
     \b
     waypost spark replay ./archive --queue '*orders*' --since 2026-03-01 --do
@@ -140,8 +149,11 @@ def _rows(file: Path) -> list[tuple[str, str]]:
         with file.open(encoding="utf-8", newline="") as opened:
             rows = [[cell.strip() for cell in row] for row in csv.reader(opened) if any(map(str.strip, row))]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise Failure(f"Cannot read {file}: {error}.", "it is a CSV file, in UTF-8, with two columns.") from None
+        raise Failure(f"Cannot read {file}: {error}.", "give a CSV file in UTF-8 with two columns.") from None
     for row in rows:
         if len(row) != _PAIR_COLUMNS or not all(row):
-            raise Failure(f"{file} has the line {','.join(row)!r}.", "a line has a name, a comma and another name.")
+            raise Failure(
+                f"{file} has the invalid line {','.join(row)!r}.",
+                "write a name, a comma and another name on each line.",
+            )
     return [(row[0], row[1]) for row in rows]

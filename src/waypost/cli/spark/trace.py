@@ -4,7 +4,7 @@ from importlib import import_module
 
 import typer
 
-from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, Sources, tell, working
+from waypost.cli.spark.common import Conf, Engine, Json, Master, Means, Quiet, ReportFolder, Sources, reading, tell
 
 
 def trace(
@@ -12,6 +12,7 @@ def trace(
     reports: Sources,
     *,
     report: ReportFolder = None,
+    engine: Engine = "auto",
     master: Master = None,
     conf: Conf = None,
     quiet: Quiet = False,
@@ -19,13 +20,14 @@ def trace(
 ) -> None:
     """Draw the routes of traced messages: slow hops, loops, and messages that did not arrive.
 
-    SOURCE holds the report messages: a report queue, the folder of an archive like ./archive, or *.parquet.
+    SOURCE contains the report messages: a report queue, an archive folder such as ./archive, or *.parquet.
 
     \b
     waypost spark trace reports
     waypost spark trace ./archive/reports --report routes
     """
-    with working(context, "trace", master=master, conf=conf, quiet=quiet) as work:
-        messages = work.read(reports, ("message_class", "label", "body", "source_qm", "sent_time"))
-        found = import_module("waypost.spark.pipelines.trace_report").report(messages, ", ".join(reports))
+    columns = ("message_class", "label", "body", "source_qm", "sent_time")
+    wanted = {"sources": reports, "columns": columns, "options": {}}
+    with reading(context, "trace", Means(engine, master, conf, quiet), wanted) as read:
+        found = import_module("waypost.spark.pipelines.trace_report").report(*read.messages, ", ".join(reports))
     tell(found, report, "trace", as_json=as_json)

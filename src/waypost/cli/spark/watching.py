@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from waypost.spark.lag import Lag
 
 SECONDS: Final = 0.25
 
@@ -42,6 +46,7 @@ class Watch:
         while not is_done.wait(SECONDS):
             try:
                 found = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+                queues = [lag for query in spark.streams.active for lag in _lags(query)]
             except (Py4JError, OSError):
                 # The session has ended under our hands; who works on it hears why.
                 return
@@ -49,7 +54,17 @@ class Watch:
             total = sum(stage.numTasks for stage in stages)
             done = sum(stage.numCompletedTasks for stage in stages)
             words = f"{self._name}: {done} of {total} tasks" if total else f"{self._name}: Spark plans"
+            if queues:
+                # A stream knows how many messages it has read, and how many wait.
+                done = sum(lag.rows for lag in queues)
+                total = done + sum(lag.messages for lag in queues)
+                words = f"{self._name}: {done:,} of {total:,} messages"
             self._progress.update(self._task, description=words, total=total or None, completed=done)
+
+
+def _lags(query: "StreamingQuery") -> list["Lag"]:
+    progress = query.lastProgress
+    return [] if progress is None else list(import_module("waypost.spark.lag").lags(progress))
 
 
 @contextmanager

@@ -35,9 +35,9 @@ TRAILER_SIZE: Final = _TRAILER.size
 
 @dataclass(frozen=True, slots=True)
 class BackupInfo:
-    """The description of a backup. `bytes` is the size of the store in it, `about_bytes` the expected size.
+    """The description of a backup. `bytes` is the size of the store in the backup, `about_bytes` is the expected size.
 
-    `time` is its start in ISO 8601; everything that was acknowledged before is in it.
+    `time` is the start of the backup, in ISO 8601. Everything that was acknowledged before is in the backup.
     """
 
     name: str
@@ -102,7 +102,7 @@ class BackupReader:
         data = self._held + data
         if self.info is None:
             if not data.startswith(_BEGIN[: len(data)]):
-                raise BackupDamaged("not a backup of Waypost: it begins with other bytes")
+                raise BackupDamaged("not a backup of Waypost: the first bytes are wrong")
             if len(data) < HEADER_SIZE:
                 self._held = data
                 return b""
@@ -135,7 +135,9 @@ def _info_of(header: bytes) -> BackupInfo:
         found = json.loads(header[len(_BEGIN) :])
         number = found.pop("format")
         if number > FORMAT:
-            raise StoreTooNew(f"the backup has format {number}, and this Waypost knows formats up to {FORMAT}")
+            raise StoreTooNew(
+                f"the backup has format {number}, but this version of Waypost supports only formats up to {FORMAT}"
+            )
         return BackupInfo(**found, format=number)
     except (ValueError, TypeError, KeyError, AttributeError):
         raise BackupDamaged("the header of the backup is damaged") from None

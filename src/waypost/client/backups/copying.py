@@ -59,9 +59,10 @@ class _Watch:
         left, reserve = self._snapshot.room(self._max_size, self._reserve)
         if left < reserve and left < self._first - _UNNOTICED:
             raise BackupError(
-                f"the disk of {self._folder} is nearly full, with {megabytes(max(left, 0))} beside its reserve; "
-                "a backup keeps the store from reusing space, so it ended before the queue manager had to refuse "
-                "senders; free space on the disk, or back up to another disk at a time with less traffic"
+                f"the disk of {self._folder} is nearly full: {megabytes(max(left, 0))} are left besides the reserve; "
+                "during a backup the store does not reuse space, so the backup was cancelled before the queue "
+                "manager had to refuse messages; free space on the disk, or back up to another disk at a time with "
+                "less traffic"
             )
 
 
@@ -98,7 +99,7 @@ class _Output:
 
     def _check_time(self) -> None:
         if time.monotonic() - self._begun > self._most_seconds:
-            raise BackupError(f"the backup took longer than {self._most_seconds:g} seconds, store.backup_limit_s")
+            raise BackupError(f"the backup took longer than {self._most_seconds:g} seconds (store.backup_limit_s)")
 
 
 def main() -> int:
@@ -162,7 +163,7 @@ def _copy(snapshot: StoreSnapshot, writer: BackupWriter, output: _Output) -> Non
 def _info_of(snapshot: StoreSnapshot, folder: Path) -> BackupInfo:
     value = snapshot.get(Table.COUNTERS, QUEUE_MANAGER_KEY)
     if value is None:
-        raise StoreDamaged(f"the store in {folder} does not have the identity of its queue manager")
+        raise StoreDamaged(f"the store in {folder} does not contain the identity of its queue manager")
     record = QueueManagerRecord.decode(value)
     begun = iso_8601(datetime.now(UTC), timespec="milliseconds")
     guid, size = guid_text(record.identifier), snapshot.bytes_in_use

@@ -26,10 +26,11 @@ Backup = str | os.PathLike[str] | BinaryIO
 
 @dataclass(frozen=True, slots=True)
 class RestoreInfo:
-    """The result of a restore. `guid` is that of the new queue manager, `backup_guid` that of the one in the backup.
+    """The result of a restore. `guid` is the GUID of the new queue manager, `backup_guid` is the GUID in the backup.
 
-    With a new identity, `set_aside` messages of outgoing queues are dead-letter messages now, and `dropped` messages,
-    which were delivered or acknowledgments, are gone. `damaged` records were damaged in the store before the backup.
+    With a new identity, `set_aside` is the number of messages of outgoing queues that became dead-letter messages.
+    `dropped` is the number of delivered messages and acknowledgments that were deleted. `damaged` is the number of
+    records that were damaged in the store before the backup.
     """
 
     path: str
@@ -55,18 +56,20 @@ def restore(
     new_identity: bool = False,
     progress: Progress | None = None,
 ) -> RestoreInfo:
-    """Make the data folder `path` from a backup: the folder of a backup, its file, or an open file.
+    """Create the data folder `path` from a backup: the folder of a backup, its file, or an open file.
 
-    Choose an identity, because two queue managers with one identity lose and duplicate each other's messages:
+    You must choose an identity, because two queue managers with the same identity lose and duplicate each other's
+    messages:
 
-    same_identity  Replace the queue manager of the backup, which must never start again. Waiting messages are sent.
-    new_identity   Add another queue manager, with a new GUID and the same queues and messages. Messages that the
-                   original is about to send go to the dead-letter queues of the new one.
+    same_identity  Restore the queue manager of the backup. The original must never start again. Waiting messages are
+                   sent.
+    new_identity   Create another queue manager, with a new GUID and the same queues and messages. Messages in outgoing
+                   queues are not sent, but go to the dead-letter queues of the new queue manager.
 
-    It reads and checks the whole backup before it makes the folder. It overwrites nothing: `path` must be new or an
+    The function checks the whole backup before it creates the folder. It overwrites nothing: `path` must be new or an
     empty folder. `progress` is called with the number of bytes read so far and an estimate of the total.
 
-    Raises BackupDamaged if the backup is missing or incomplete, and BackupError if it fails to make the folder.
+    Raises BackupDamaged if the backup is missing or incomplete, and BackupError if the folder was not created.
     """
     if bool(same_identity) == bool(new_identity):
         raise InvalidParameter("exactly one of same_identity and new_identity must be True")
@@ -80,7 +83,7 @@ def restore(
                 cloned = Cloned() if identifier is None else change_identity(store, identifier)
                 mark_restored(store)
     except OSError as error:
-        raise BackupError(f"cannot make {folder}: {error.strerror or error}") from None
+        raise BackupError(f"cannot create {folder}: {error.strerror or error}") from None
     return RestoreInfo(
         str(folder),
         info.name,
@@ -104,7 +107,7 @@ def _opened(backup: Backup) -> Iterator[BinaryIO]:
         if place.is_dir():
             place /= NAME
             if not place.exists():
-                raise BackupDamaged(f"{place.parent} is not a backup: it has no file {NAME}")
+                raise BackupDamaged(f"{place.parent} is not a backup: the file {NAME} is missing")
         file = place.open("rb")
     except OSError as error:
         raise BackupDamaged(f"cannot read {place}: {error.strerror or error}") from None

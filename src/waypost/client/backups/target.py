@@ -52,7 +52,7 @@ def _pass_on(stream: Iterable[bytes], file: BinaryIO, progress: Progress | None)
             if progress is not None and reader.info is not None:
                 progress(come, reader.info.about_bytes)
     except ConnectionLost as error:
-        reason = reader.reason or f"{error}; the log of the daemon says more"
+        reason = reader.reason or f"{error}; the log of the daemon has the details"
         raise BackupError(f"the backup failed: {reason}") from None
     return reader.end()
 
@@ -106,7 +106,9 @@ def _is_missing(folder: Path) -> bool:
     except OSError as error:
         raise BackupError(f"cannot use {folder}: {error.strerror or error}") from None
     if _PART in names:
-        raise BackupError(f"{folder} holds an unfinished backup, which may be in progress; delete an interrupted one")
+        raise BackupError(
+            f"{folder} contains an unfinished backup, which may be in progress; if it was interrupted, delete it"
+        )
     if names:
         raise BackupError(f"{folder} is not empty; name a new folder")
     return False

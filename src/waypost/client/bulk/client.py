@@ -5,9 +5,11 @@ can be repeated safely, so the client sends a request again, on another connecti
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from time import monotonic
 from typing import Final, TypeVar
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from waypost.api.bulk import (
     DEFAULT_LEASE_S,
@@ -18,8 +20,11 @@ from waypost.api.bulk import (
     CommitStages,
     Committed,
     DropStages,
+    KeepClaim,
+    ListAllClaims,
     ListBatches,
     ListClaims,
+    MessagesToRemove,
     ReadClaim,
     ReadRange,
     Removed,
@@ -27,6 +32,8 @@ from waypost.api.bulk import (
     ReturnClaim,
     Stage,
     StagedMessages,
+    TakeClaim,
+    Taken,
 )
 from waypost.api.frames import Frame
 from waypost.api.operations import Operation
@@ -34,28 +41,34 @@ from waypost.client.bulk.paging import frames_ahead
 from waypost.client.bulk.reading import BulkReading
 from waypost.client.transports.http.address import DEFAULT_TIMEOUT, Address
 from waypost.client.transports.http.blocking import Http
+from waypost.errors import InsufficientResources
+
+# Time for which a commit waits without any progress for room in a full queue.
+DEFAULT_QUOTA_WAIT_S: Final = 600.0
 
 R = TypeVar("R")
 
 
 class BulkClient(BulkReading):
-    """Bulk access to the daemon at `url`: thousands of messages at once. Close it, or use it in a `with` statement.
+    """Bulk access to the daemon at `url`: thousands of messages at once. Use it in a `with` statement, or close it.
 
         with BulkClient("http://127.0.0.1:8181") as client:
             end = client.queue("orders").stable
             for frame in client.read_all(ReadRange(name="orders", up_to=end)):
                 print(frame.count, len(frame.packets))
 
-    Names of queues are those of `waypost.connect`; the format name of an outgoing queue means that queue. `token` is
-    the bearer token for the daemon, and `timeout` the number of seconds for a connection or an answer.
+    Names of queues are the same as for `waypost.connect`. The format name of an outgoing queue means the outgoing
+    queue. `token` is the bearer token for the daemon. `timeout` is the maximum time to connect and the maximum time for
+    an answer, in seconds.
 
     Raises CannotConnect if no daemon answers, and the WaypostError that the daemon reports.
     """
 
-    __slots__ = ("_transport", "url")
+    __slots__ = ("_timeout", "_transport", "url")
 
     def __init__(self, url: str, token: str | None = None, timeout: float = DEFAULT_TIMEOUT) -> None:
         self.url: Final = url
+        self._timeout: Final = timeout
         self._transport: Final = Http(Address.parse(url, token, timeout))
 
     def __repr__(self) -> str:
@@ -91,6 +104,17 @@ class BulkClient(BulkReading):
         """
         self.call(Claim(name=name, claim=claim, after=after, max_messages=0, epoch=epoch))
 
+    def take_claim(self, wish: TakeClaim) -> Taken:
+        """Take a claim at the start of a reader. The answer has the term for all further requests.
+
+        Raises ClaimTaken if the claim belongs to a query, and the reader has no checkpoint.
+        """
+        return self.call(wish)
+
+    def keep_claim(self, wish: KeepClaim) -> None:
+        """Put the end of the lease off. Raises ClaimTaken if the term of the reader has ended."""
+        self.call(wish)
+
     def read_claim(self, wanted: ReadClaim) -> Frame:
         """The messages of a part, as many as the limits allow."""
         return self.call(wanted)
@@ -103,9 +127,9 @@ class BulkClient(BulkReading):
         """Give back the messages of a claim. Returns their number."""
         return self.call(ReturnClaim(name=name, claim=claim)).count
 
-    def claims(self, name: str) -> list[ClaimObject]:
-        """The parts of the queue that readers have claimed."""
-        return self.call(ListClaims(name=name)).claims
+    def claims(self, name: str | None = None) -> list[ClaimObject]:
+        """The parts of the queue, or of all queues, that readers have claimed."""
+        return self.call(ListAllClaims() if name is None else ListClaims(name=name)).claims
 
     # Stages.
 
@@ -118,15 +142,26 @@ class BulkClient(BulkReading):
         destination: str | None = None,
         run: str = "",
         lease_s: float = DEFAULT_LEASE_S,
+        partition: int = 0,
+        serial: int = 0,
     ) -> str:
         """Write messages that readers do not see yet. Returns the id of the stage, or "" if another run has committed
-        the batch.
+        the batch. A commit puts its stages in the order of `partition`, then of `serial`, then of staging.
 
         A request with a lost answer leaves an unknown stage, which ends with the commit of the batch or with its lease.
         Raises TransactionSequence if this run has committed the batch, or has no name.
         """
         to = UNSET if destination is None else destination
-        wish = Stage(query=query, batch=batch, destination=to, run=run, groups=list(groups), lease_s=lease_s)
+        wish = Stage(
+            query=query,
+            batch=batch,
+            destination=to,
+            run=run,
+            groups=list(groups),
+            lease_s=lease_s,
+            partition=partition,
+            serial=serial,
+        )
         return self.call(wish).stage
 
     def drop(self, stages: Sequence[str], batch: BatchOfQuery | None = None) -> None:
@@ -134,15 +169,57 @@ class BulkClient(BulkReading):
         self.call(DropStages(stages=list(stages), batch=UNSET if batch is None else batch))
 
     def commit(
-        self, query: str, batch: int, stages: Sequence[str], *, destination: str | None = None, run: str = ""
+        self,
+        query: str,
+        batch: int,
+        stages: Sequence[str],
+        *,
+        destination: str | None = None,
+        run: str = "",
+        removes: Sequence[MessagesToRemove] = (),
+        is_whole: bool = False,
+        quota_wait_s: float = DEFAULT_QUOTA_WAIT_S,
     ) -> Committed:
-        """Make staged messages visible in one step, unless the batch was committed before; drop its other stages.
+        """Commit stages, unless the batch was committed before; drop its other stages.
 
-        Raises QueueDeleted if messages went with their queue, and TransactionSequence for a second write of the batch.
+        The messages in `removes` leave their queues in the same step. `is_whole` says that the batch has no other
+        commit, so that a claim of the query counts as processed. Returns when all messages are in their queues. Raises
+        QueueDeleted if messages went with their queue, TransactionSequence for a second write of the batch,
+        MessageNotFound if a message to remove is gone, and SharingViolation if another reader holds it; then nothing is
+        committed or removed. Raises InsufficientResources as `commit_all` does.
         """
         to = UNSET if destination is None else destination
-        named = list(filter(None, stages))
-        return self.call(CommitStages(query=query, batch=batch, destination=to, run=run, stages=named))
+        wish = CommitStages(
+            query=query,
+            batch=batch,
+            destination=to,
+            run=run,
+            stages=list(filter(None, stages)),
+            removes=list(removes),
+            is_whole=is_whole,
+        )
+        return self.commit_all(wish, quota_wait_s)
+
+    def commit_all(self, wish: CommitStages, quota_wait_s: float = DEFAULT_QUOTA_WAIT_S) -> Committed:
+        """Commit, and wait until all messages are in their queues, as readers make room.
+
+        Raises InsufficientResources if none enters its queue for `quota_wait_s` seconds. The batch is committed all the
+        same: the rest enters the queue when it has room, and a repetition writes nothing again.
+        """
+        wish = replace(wish, wait_s=min(wish.wait_s, quota_wait_s, self._timeout / 2))
+        first = answer = self.call(wish)
+        left, since = answer.left, monotonic()
+        while answer.left:
+            if answer.left < left:
+                left, since = answer.left, monotonic()
+            elif monotonic() - since >= quota_wait_s:
+                raise InsufficientResources(
+                    f"batch {wish.batch} of the query {wish.query} is committed, and {answer.left} of its messages "
+                    f"wait for room in their queue: none found any for {quota_wait_s:g} seconds; they enter the queue "
+                    "when readers or a larger quota make room, and writing the batch again writes nothing twice"
+                )
+            answer = self.call(wish)
+        return replace(first, left=0)
 
     def batches(self, query: str) -> list[int]:
         """The last committed batches of the query, in ascending order."""

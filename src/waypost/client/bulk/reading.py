@@ -12,6 +12,7 @@ from waypost.api.bulk import (
     ListBulkQueues,
     PlannedRange,
     PlanRange,
+    PlanRanges,
     ReadRange,
     ShowBulkQueue,
 )
@@ -50,8 +51,12 @@ class BulkReading(ABC):
         return self.call(ShowBulkQueue(name=name))
 
     def plan(self, wanted: PlanRange) -> PlannedRange:
-        """Divide the messages after a number into ranges of about the same count."""
+        """Divide the messages after a given arrival number into ranges of about the same size in bytes."""
         return self.call(wanted)
+
+    def plan_all(self, wanted: PlanRanges) -> list[PlannedRange]:
+        """Plan ranges of several queues together, in one request."""
+        return self.call(wanted).plans
 
     def read(self, wanted: ReadRange) -> Frame:
         """The messages of a range, as many as its limits allow."""

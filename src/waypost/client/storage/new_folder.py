@@ -33,7 +33,8 @@ def being_made(place: str | os.PathLike[str], work: Work, error: type[WaypostErr
         unfinished.mkdir(mode=0o700)
     except FileExistsError:
         raise error(
-            f"{unfinished} exists already: another {work} is running, or was interrupted; delete the folder then"
+            f"{unfinished} already exists: another {work} is running or was interrupted; if it was interrupted, "
+            "delete the folder"
         ) from None
     try:
         (unfinished / UNFINISHED).touch(mode=0o600)
@@ -52,7 +53,7 @@ def being_made(place: str | os.PathLike[str], work: Work, error: type[WaypostErr
 
 def _check(folder: Path, error: type[WaypostError]) -> None:
     if os.path.ismount(folder):
-        raise error(f"{folder} is a mount point, which a new folder does not replace; name a folder in it")
+        raise error(f"{folder} is a mount point, which a new folder cannot replace; name a folder inside it")
     try:
         is_empty = not os.listdir(folder)
     except FileNotFoundError:

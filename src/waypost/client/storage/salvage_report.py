@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, field
 class SalvagedQueue:
     """The messages of one queue.
 
-    `counted` is their number by the records of the old folder, None if that is lost. `missing` is the number of these
-    that were not recovered. `uncertain` of the recovered ones may have been received already.
+    `counted` is the number of messages in the record of the old folder, or None if the record is lost. `missing` is the
+    number of counted messages that were not recovered. `uncertain` is the number of recovered messages that may have
+    been received before.
     """
 
     queue: str
@@ -23,10 +24,11 @@ class SalvagedQueue:
 
 @dataclass(frozen=True, slots=True)
 class SalvageReport:
-    """The result of a salvage: the content of the new folder, and the losses.
+    """The result of a salvage: the content of the new folder, and the lost data.
 
-    `records` has the number of recovered records of each table. `lost` names damaged records, and `damage` damaged
-    pages: the first thousand of each, with the number of all.
+    `records` has the number of recovered records of each table. `lost` lists the first thousand damaged records, and
+    `lost_count` is the number of all. `damage` lists the first thousand damaged pages, and `damage_count` is the number
+    of all.
     """
 
     path: str
@@ -50,9 +52,9 @@ class SalvageReport:
 
     @property
     def missing(self) -> int:
-        """Number of messages that the old folder counts and the new one does not have."""
+        """Number of messages that the old folder counted and the new folder does not have."""
         return sum(queue.missing for queue in self.queues)
 
     def to_dict(self) -> dict[str, object]:
-        """The keys and values of the JSON of the command line."""
+        """Return the report as a dict, with the keys of the JSON output of the command line."""
         return {**asdict(self), "brought_back": self.brought_back, "missing": self.missing}

@@ -36,13 +36,14 @@ _FROM_OLDER: Final = {Table.QUEUES, Table.COUNTERS}
 def salvage(
     folder: str | Path, new_folder: str | Path, *, progress: Progress = unheard
 ) -> SalvageReport:  # fmt: skip
-    """Copy all whole records of a damaged folder into a new one. The folder must not be in use, and does not change.
+    """Copy all intact records of a damaged folder into a new folder. The damaged folder must not be in use.
 
-    The new folder is the same queue manager: use one of the two from then on, never both. Its outgoing sequences begin
-    again, as after a restore. `progress` is called with the number of pages searched and the number of all pages.
+    The damaged folder does not change. The new folder contains the same queue manager: from then on, use only one of
+    the two folders. The outgoing sequences start again, as after a restore. `progress` is called with the number of
+    pages searched and the number of all pages.
 
-    Raises StoreInUse, StoreFull, NotAStore if the folder has no whole record, and InvalidParameter if the new folder is
-    not empty.
+    Raises StoreInUse, StoreFull, NotAStore if the folder has no intact record, and InvalidParameter if the new folder
+    is not empty.
     """
     old, new = Path(folder), Path(new_folder)
     with _held(old) as file:
@@ -112,7 +113,7 @@ def _salvage(file: PageFile, new: Path, place: Path, progress: Progress) -> Salv
             for found in search.older(_FROM_OLDER):
                 recovered.take_older(found)
         if recovered.is_empty:
-            raise NotAStore(f"{file.path.parent} has nothing to salvage: it holds no whole record of a store")
+            raise NotAStore(f"{file.path.parent} has nothing to salvage: it contains no intact record of a store")
         recovered.mend(search.losses)
         for table, records in recovered.tables.items():
             for key, value in sorted(records.items()):

@@ -41,9 +41,10 @@ _TABLES: Final = {table.name.lower(): table for table in Table}
 
 
 def verify(folder: str | Path, *, progress: Progress = unheard) -> StoreReport:
-    """Verify the whole store in a folder, which may be in use. `progress` is called with numbers of pages: done, all.
+    """Verify the whole store in a folder, which may be in use.
 
-    Raises NotAStore, StoreTooNew and other StoreErrors if the folder has no store to verify.
+    `progress` is called with the number of pages verified and the number of all pages. Raises NotAStore, StoreTooNew
+    and other StoreErrors if the folder has no store to verify.
     """
     path = Path(folder)
     try:
@@ -74,7 +75,7 @@ def _moment(folder: Path) -> Iterator[tuple[PageFile, Meta | None]]:
                 if found:
                     yield file, found[0]
                     return
-        raise StoreError(f"{folder} changes too fast for a verification; try again at a time with less traffic")
+        raise StoreError(f"{folder} changes too fast to verify it; try again at a time with less traffic")
 
 
 class _Verification:
@@ -108,7 +109,9 @@ class _Verification:
             damage += walked.damage
             if walked.unused and not walked.damage:
                 damage.append(
-                    Damage("", meta.last_page, f"ends a file with {walked.unused} pages that belong to no table")
+                    Damage(
+                        "", meta.last_page, f"is the end of a file with {walked.unused} pages that belong to no table"
+                    )
                 )
         for each in damage:
             self._found(StoreDamage(each.table, str(each), each.page))
@@ -136,7 +139,7 @@ class _Verification:
             self._found(StoreDamage(STORE_TABLE, "the store has format 0, which no version of Waypost writes"))
         walked = Walker(self._file, meta, visit=self._visit, progress=self._progress).walk()
         if STORE_TABLE not in walked.tables and MAIN not in walked.holes:
-            raise NotAStore(f"{self._folder} holds an LMDB database that is not a store of Waypost")
+            raise NotAStore(f"{self._folder} contains an LMDB database that is not a store of Waypost")
         self._unread.update(_TABLES[name] for name in walked.holes if name in _TABLES)
         for table in Table:
             if MAIN in walked.holes and table.name.lower() not in walked.tables:
@@ -278,6 +281,7 @@ def format_of(file: PageFile, meta: Meta) -> int:
     version = int.from_bytes(found[0], "little") if found else FORMAT_VERSION
     if version > FORMAT_VERSION:
         raise StoreTooNew(
-            f"{file.path.parent} has format {version}, and this Waypost knows formats up to {FORMAT_VERSION}"
+            f"{file.path.parent} has format {version}, but this version of Waypost supports only formats up to "
+            f"{FORMAT_VERSION}"
         )
     return version

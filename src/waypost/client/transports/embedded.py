@@ -66,7 +66,7 @@ class _Embedded:
             node = self.driver.node
             found = tuple(look_at(node, now.wall, queues_to_look_at(node)))
             return Checks((*examine_node(node, self.path, now), *queue_checks(node, found)))
-        raise InvalidParameter(f"only a daemon can {operation.row.words}; use verify_store here")
+        raise InvalidParameter(f"only a daemon can {operation.row.words}; use verify_store instead")
 
     def named(self, name: Name) -> FormatName:
         return format_name(name, self.computer)

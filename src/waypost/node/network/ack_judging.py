@@ -266,7 +266,7 @@ class AckJudging:
         if ack.is_order_ack:
             return True
         self._turn_away(ack.bringer)
-        session.close(f"it brings an acknowledgment that is not believed, which {verdict.reason}, and {refusal}")
+        session.close(f"it contains an acknowledgment that is not trusted, because it {verdict.reason}, and {refusal}")
         return False
 
     def _turn_away(self, bringer: Bringer) -> None:

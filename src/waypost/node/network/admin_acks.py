@@ -56,13 +56,13 @@ class AdminAcks:
 
     def refused(self, name: FormatName, message: Message, reason: str) -> None:
         self._statistics.acks_refused += 1
-        self.last_refusal = f"that of a message from {_peer(message)} to {name}: {reason}"
+        self.last_refusal = f"for a message from {_peer(message)} to {name}: {reason}"
         self._kernel.notice("acknowledgment refused", queue=str(name), peer=_peer(message), reason=reason)
 
     def left_out(self, names: Sequence[FormatName], message: Message) -> None:
         """Write one line of the log for all of them: a message of a stranger can name thousands."""
         self._statistics.acks_refused += len(names) - 1
-        self.refused(names[0], message, f"a message gets acknowledgments in at most {MAX_ANSWER_QUEUES} queues")
+        self.refused(names[0], message, f"a message may have at most {MAX_ANSWER_QUEUES} administration queues")
 
     def restore(self, queue: OutgoingQueue, message: Message) -> None:
         """Restore the peer that caused a queue, from its first message."""
@@ -85,7 +85,7 @@ class AdminAcks:
 
     def _refusal(self, name: FormatName, message: Message) -> str | None:
         if is_http(name):
-            return "acknowledgments do not go over HTTP"
+            return "acknowledgments over HTTP are not supported"
         if peer_of(name) is not None:
             # They would take the room of those that are owed to that queue manager.
             return "this queue is reserved for the system"

@@ -187,11 +187,12 @@ class Admission:
             self._statistics.sequence_ends_forgotten += 1
             self._kernel.notice(
                 "sequence end forgotten",
-                peer=address or "an address that was not kept",
+                peer=address or "an unknown address",
                 source=guid_text(key[0][: len(NULL_GUID)]),
                 queue=str(self._manager.collection.by_number[key[1]]),
                 time_stamp=found.time_stamp,
-                reason=f"the last {MAX_ENDED_SEQUENCES} of an address are kept, and this one is older",
+                reason=f"only the last {MAX_ENDED_SEQUENCES} ended sequences of an address are kept, and this "
+                "sequence is older",
             )
         self._incoming.unguarded.clear()
 

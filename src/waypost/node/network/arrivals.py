@@ -60,9 +60,9 @@ _OUTCOMES: Final = frozenset(each for each in _Class if is_negative_ack(each) or
 
 # Sentences where the meaning of the class is written for the sender.
 _SENTENCES: Final = {
-    Reason.NO_QUEUE: "this computer has no such queue for messages of others",
-    Reason.NO_WAY: "it is for another computer, and this one does not forward messages there",
-    Reason.QUEUE_QUOTA: "its queue is full",
+    Reason.NO_QUEUE: "this computer has no such queue for messages from other computers",
+    Reason.NO_WAY: "the message is for another computer, and this computer does not forward messages to it",
+    Reason.QUEUE_QUOTA: "the queue is full",
 }
 
 
@@ -235,7 +235,7 @@ class Arrivals:
             return True
         if packet.transaction is not None and not packet.transaction.has_legal_numbers:
             self._statistics.packets_malformed += 1
-            reason = "its sequence number is invalid"
+            reason = "the sequence number is invalid"
             self._discard(Arrival(session, packet, now), Reason.MALFORMED, reason)
             return True
         if packet.transaction is None:
@@ -244,7 +244,7 @@ class Arrivals:
                 return True
             if not self._known.has_place_for(session, now):
                 # If it came twice it would be stored twice: its sender tries again when there is room.
-                reason = "messages from too many addresses are remembered now, and this address is new"
+                reason = "the limit of known addresses is reached, and this address is new"
                 self._refusals.tell("message not taken", Arrival(session, packet, now), Reason.ADDRESSES, reason)
                 session.close(reason)
                 return False
@@ -253,7 +253,7 @@ class Arrivals:
             message = received_message(packet, data)
         except DecodeError as error:
             self._statistics.packets_malformed += 1
-            reason = f"it does not decode: {error}"
+            reason = f"the message is malformed: {error}"
             self._refusals.tell("message not taken", Arrival(session, packet, now), Reason.MALFORMED, reason)
             session.close(f"the other side sent a malformed packet: {error}")
             return False
@@ -280,8 +280,8 @@ class Arrivals:
         positions = self._manager.positions
         sources = positions.sources
         if sources.fits(sources.current, positions.quota * KILOBYTE, size):
-            return "its messages do not fit into the quota"
-        return f"messages from {sources.current} use the whole share of one address (quotas.source_share)"
+            return "the messages do not fit into the quota"
+        return f"messages from {sources.current} use the full share of one address (quotas.source_share)"
 
     def _is_for_us(self, packet: UserMessage) -> bool:
         return packet.user.queue_manager_address in self._local
@@ -290,7 +290,7 @@ class Arrivals:
         """MS-MQQB 3.1.5.8.2 to 3.1.5.8.8. False without room for the message."""
         name = message.destination_queue_format_name
         if name is None:
-            self._discard(Arrival(session, packet, now), Reason.NO_QUEUE, "it does not name a queue")
+            self._discard(Arrival(session, packet, now), Reason.NO_QUEUE, "the message does not name a queue")
             return True
         if isinstance(name, UnknownFormatName):
             self._reject(session, packet, message, _Class.MQMSG_CLASS_NACK_BAD_DST_Q, now)

@@ -194,7 +194,7 @@ class Connecting:
             link.go(LinkEvent.HOPS_FOUND)
             self._connect(link, now, was_pinged=True)
         else:
-            self._fail(link, _Status.PING_FAILURE, "the host does not answer a ping, or would refuse a session", now)
+            self._fail(link, _Status.PING_FAILURE, "the host does not answer the ping, or refuses sessions", now)
 
     def establishing(self, session: Session, now: Now) -> None:
         """MS-MQQB 3.1.5.2.3: the EstablishConnection Packet is sent."""
@@ -218,7 +218,7 @@ class Connecting:
                 self._ack_hosts.met(link.next_hop.host_name, link.next_hop.address, now)
             self._attach(link, session, now)
         elif session.role is Role.INITIATOR:
-            self._sessions.close(session, "it has no messages to send", now)
+            self._sessions.close(session, "no messages are left to send", now)
             return
         self._attach_acks(session, now)
         for silent in self._finder.superseded_by(session, now):

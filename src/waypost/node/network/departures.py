@@ -207,7 +207,7 @@ class Departures:
         An express message goes at once, a recoverable one when it is durable.
         """
         if session.wants_recycling and not session.in_flight():
-            self._sessions.close(session, "the sequence numbers of the session are used up", now)
+            self._sessions.close(session, "all sequence numbers of the session are used", now)
             return
         ready = self._ready.get(session)
         if ready is None:

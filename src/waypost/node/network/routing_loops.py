@@ -71,11 +71,11 @@ class Loops:
     def refusal(self, session: Session, packet: UserMessage) -> str | None:
         """The reason not to believe that a message which names this queue manager as its source comes back, or None."""
         if not self._finder.is_next_hop(session.remote_qm_guid, session.remote_qm_address):
-            return "it claims to be from here"
+            return "the message claims to be from this computer"
         if not 0 < packet.user.message_id <= self._manager.last_ordinal:
-            return "it claims to be from here, but no message had its number"
+            return "the message claims to be from this computer, but no message had its number"
         if self._has_ended(packet):
-            return "it was sent from here, and its delivery is complete"
+            return "the message was sent from this computer, and its delivery is complete"
         return None
 
     def _has_ended(self, packet: UserMessage) -> bool:

@@ -73,7 +73,7 @@ class RemoteReadDesc:
             record.ack_nack = reader.enum("eAckNack")
             at = reader.offset
             if not reader.pointer("lpBuffer", partial(record._read_buffer, reader, size)) and size:
-                raise DecodeError(SECTION, "lpBuffer", at, f"it is NULL and dwSize is {size}")
+                raise DecodeError(SECTION, "lpBuffer", at, f"must not be NULL if dwSize is {size}")
         return record
 
     def write(self, writer: NdrWriter) -> None:
@@ -96,7 +96,7 @@ class RemoteReadDesc:
         at = reader.offset
         counts = [reader.integer(reader.syntax.width, "lpBuffer") for _ in range(3)]
         if counts != [size, 0, size]:
-            raise DecodeError(SECTION, "lpBuffer", at, f"its counts are {counts} and dwSize is {size}")
+            raise DecodeError(SECTION, "lpBuffer", at, f"the counts are {counts}, but dwSize is {size}")
         self.buffer = reader.octets(size, "lpBuffer")
 
 

@@ -60,7 +60,9 @@ class CreateRemoteCursorRequest:
     def read(cls, reader: StubReader) -> "CreateRemoteCursorRequest":
         ignored = reader.left - QUEUE.layout.size
         if ignored < 0 or ignored % 4:
-            raise DecodeError("MS-MQMP 3.1.4.4", "ptb1", 0, f"a DWORD must follow it, but {reader.left} bytes are left")
+            raise DecodeError(
+                "MS-MQMP 3.1.4.4", "ptb1", 0, f"must be followed by a DWORD, but {reader.left} bytes are left"
+            )
         reader.octets(ignored, "ptb1")
         return cls(QUEUE.read(reader))
 

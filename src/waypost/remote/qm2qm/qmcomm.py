@@ -119,7 +119,7 @@ class QmcommServer:
 
     def _check(self, call: Call) -> None:
         if is_refused(call.caller, self._host):
-            raise AccessDenied("the host requires authentication, or a higher level of it")
+            raise AccessDenied("the host requires authentication, or a higher authentication level")
 
     def _run_down(self, remote: OpenedQueue, _now: Now) -> None:
         self._queues.close_unread(remote)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
-from waypost.api.bulk import BatchOfQuery, CommitStages, Stage, StagedMessages
+from waypost.api.bulk import BatchOfQuery, CommitStages, MessagesToRemove, Stage, StagedMessages
 from waypost.api.properties import NewMessage
 from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.sim.local.arguments import Draft, drafts_of, key_of, name_of
@@ -20,20 +20,51 @@ class PlannedBatch:
     number: int
     to: str | None = None
     run: bytes = NULL_GUID
+    # The name of one of several writes: its number among them, a colon, and more.
+    write: str = ""
 
     @classmethod
     def of(cls, given: BatchOfQuery) -> "PlannedBatch":
         to = None if given.destination is UNSET else key_of(given.destination)
-        return cls(given.query, given.batch, to, parse_guid(given.run) if given.run else NULL_GUID)
+        return cls(given.query, given.batch, to, parse_guid(given.run) if given.run else NULL_GUID, given.write)
 
-    def stage(self, groups: list[StagedMessages], lease_s: float) -> Stage:
-        query, batch, to, run = self._given
-        return Stage(query=query, batch=batch, destination=to, run=run, groups=groups, lease_s=lease_s)
+    @property
+    def writer(self) -> tuple[bytes, str]:
+        return self.run, self.write
 
-    def commit(self, identifiers: Sequence[str]) -> CommitStages:
-        """The operation that commits these stages of the batch."""
+    @property
+    def number_of_write(self) -> str:
+        return self.write.partition(":")[0]
+
+    def stage(self, groups: list[StagedMessages], lease_s: float, partition: int = 0) -> Stage:
         query, batch, to, run = self._given
-        return CommitStages(query=query, batch=batch, destination=to, run=run, stages=list(identifiers))
+        return Stage(
+            query=query,
+            batch=batch,
+            destination=to,
+            run=run,
+            write=self.write,
+            groups=groups,
+            lease_s=lease_s,
+            partition=partition,
+        )
+
+    def commit(self, identifiers: Sequence[str], removes: Sequence[MessagesToRemove] = ()) -> CommitStages:
+        """The operation that commits these stages of the batch, and removes these messages.
+
+        Its answer does not wait for the delivery.
+        """
+        query, batch, to, run = self._given
+        return CommitStages(
+            query=query,
+            batch=batch,
+            destination=to,
+            run=run,
+            write=self.write,
+            stages=list(identifiers),
+            removes=list(removes),
+            wait_s=0.0,
+        )
 
     @property
     def _given(self) -> tuple[str, int, str | UnsetType, str]:

@@ -1,15 +1,16 @@
 """The bulk interface in the store and in memory, compared with the model."""
-# ruff: noqa: SLF001, memory is what is checked
 
-from collections.abc import Mapping
+# ruff: noqa: SLF001, memory is what is checked
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Final
 
 from waypost.node.node import Node
 from waypost.sim.bulk.arguments import PlannedBatch
-from waypost.sim.model.disk import BulkKey, Done, SavedBulk, SavedClaim, SavedStage
+from waypost.sim.model.disk import BulkKey, Done, Holder, SavedBulk, SavedClaim, SavedDone, SavedStage
 from waypost.sim.violation import Violation
 from waypost.store import keys
-from waypost.store.bulk_records import ClaimRecord, CommitsRecord, StageRecord
+from waypost.store.bulk_records import ClaimRecord, DoneRecord, FrameRecord, StageRecord
 from waypost.store.memory import MemoryStore
 from waypost.store.port import Table
 
@@ -21,10 +22,29 @@ _ALL: Final = 1_000_000
 
 def check_bulk_table(store: MemoryStore, due: Mapping[BulkKey, SavedBulk]) -> None:
     """When nothing is pending: claims, stages and batches that are done are on the disk, and no others."""
-    found = dict(_saved(key, value) for key, value in store.scan(Table.BULK, limit=_ALL))
+    records = store.scan(Table.BULK, limit=_ALL)
+    _check_frames(records)
+    found = dict(_saved(key, value) for key, value in records if keys.frame_of(key) is None)
     for key in sorted(due.keys() | found.keys(), key=str):
-        if found.get(key) != due.get(key):
+        if found.get(key) != _without_write(due.get(key)):
             raise Violation(f"the store has {found.get(key)} under {key}, and {due.get(key)} is durable")
+
+
+def _check_frames(records: Sequence[tuple[bytes, bytes]]) -> None:
+    """Every stage has its frames, with the messages that are left, and no frame is left over."""
+    frames: dict[bytes, list[int]] = {}
+    for key, value in records:
+        if (frame := keys.frame_of(key)) is not None:
+            count = sum(len(run.packets) for run in FrameRecord.decode(value).runs)
+            frames.setdefault(frame[0], []).append(count)
+    for key, value in records:
+        if (identifier := keys.stage_of(key)) is not None:
+            stage = StageRecord.decode(value)
+            counts = frames.pop(identifier, [])
+            if sum(counts) - stage.messages_done != stage.left or len(counts) != stage.frames - stage.frames_done:
+                raise Violation(f"the stage {identifier.hex()} has frames of {counts}, and {stage} was written")
+    if frames:
+        raise Violation(f"the store has frames of stages that are gone: {frames}")
 
 
 def check_bulk(node: Node, model: "Model") -> None:
@@ -36,13 +56,15 @@ def check_bulk(node: Node, model: "Model") -> None:
         if claim.lookup_ids
     }
     stages = model.bulk.stages.stages
-    due |= {identifier: [message.lookup_id for message in stage.messages] for identifier, stage in stages.items()}
     found = {
         identifier: [lookup_id for run in runs if not run.queue.is_deleted for lookup_id in run.lookup_ids()]
         for identifier, runs in node.manager.lasting.collection.items()
     }
     if found != due:
-        raise Violation(f"claims and stages hold {found}, and {due} was due")
+        raise Violation(f"claims hold {found}, and {due} was due")
+    staged = node.manager.positions.staged_bytes
+    if staged != model.state.staged_bytes:
+        raise Violation(f"{staged} bytes are staged, and {model.state.staged_bytes} were due")
     if list(node.claims._claims) != list(claims) or node.stages._stages.keys() != stages.keys():
         raise Violation("other claims and stages are known than those that are due")
 
@@ -52,20 +74,26 @@ def _saved(key: bytes, value: bytes) -> tuple[BulkKey, SavedBulk]:
         record = ClaimRecord.decode(value)
         lookup_ids = tuple(lookup_id for span in record.spans for lookup_id in span)
         counts = record.settled, record.given, record.size
-        return BulkKey(*claim), SavedClaim(record.lease_s, record.max_aborts, *counts, lookup_ids)
+        holder = Holder(**{each.name: getattr(record, each.name) for each in fields(Holder)})
+        return BulkKey(*claim), SavedClaim(record.lease_s, record.max_aborts, *counts, lookup_ids, holder)
     if (identifier := keys.stage_of(key)) is not None:
         stage = StageRecord.decode(value)
-        places = [(run.queue_id, lookup_id) for run in stage.runs for span in run.spans for lookup_id in span]
         batch = PlannedBatch(stage.query, stage.batch, _key_of(stage.destination), stage.run)
-        return BulkKey(0, identifier), SavedStage(stage.lease_s, batch, tuple(places))
-    query = keys.committing_query_of(key)
-    assert query is not None
-    commits = CommitsRecord.decode(value)
-    found = [commit for batch in commits.batches if (commit := commits.find(batch)) is not None]
-    done = tuple(Done(each.batch, each.run, each.digest, each.count) for each in found)
-    return BulkKey(0, (query, _key_of(commits.destination))), done
+        return BulkKey(0, identifier), SavedStage(stage.lease_s, batch, stage.left, stage.size, bool(stage.commit))
+    assert keys.is_done(key)
+    done = DoneRecord.decode(value)
+    commits = [Done(each.batch, each.run, each.digest, each.count, each.ordinal, each.write) for each in done.commits]
+    passed = tuple((each.batch, each.run, each.write) for each in done.passed)
+    return BulkKey(0, (done.query, _key_of(done.destination))), SavedDone(tuple(commits), passed)
 
 
 def _key_of(destination: str | None) -> str | None:
     """The key of the queue that has this path."""
     return destination and destination.rpartition("\\")[2]
+
+
+def _without_write(saved: SavedBulk | None) -> SavedBulk | None:
+    """The store has only a digest of the name of a write."""
+    if isinstance(saved, SavedStage):
+        return replace(saved, batch=replace(saved.batch, write=""))
+    return saved

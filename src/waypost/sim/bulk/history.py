@@ -26,6 +26,8 @@ from waypost.api.bulk import (
     ShowBulkQueue,
     Stage,
     Staged,
+    TakeClaim,
+    Taken,
 )
 from waypost.api.frames import Frame
 from waypost.guid import guid_text
@@ -62,7 +64,7 @@ class BulkHistory:
     def __init__(self, promises: "History") -> None:
         self._promises: Final = promises
         self._parts: Final[dict[tuple[str, int], Part]] = {}
-        self._batches: Final[dict[tuple[str, int, str | None], Writing]] = {}
+        self._batches: Final[dict[tuple[str, int, str | None, str], Writing]] = {}
         # By epochs: the greatest stable number in an answer, and what was read up to one: (after, up_to], numbers.
         self._stable: Final[dict[str, int]] = {}
         self._complete: Final[dict[str, list[tuple[int, int, frozenset[int]]]]] = {}
@@ -77,6 +79,12 @@ class BulkHistory:
                 self._read(wanted, frame)
             case RemoveRange(), Removed() as removed:
                 self._promises.lost(removed.count)
+            case Claim(reader="second") as wish, Claimed() as claimed:
+                # The first reader settles the parts, unless the claim was forgotten meanwhile.
+                self._perhaps_settled(wish)
+                self._given(wish, claimed.number, claimed.count)
+            case TakeClaim() as take, Taken(is_held=False) as taken:
+                self._given_back(take.claim, taken.settled)
             case Claim() as wish, Claimed() as claimed:
                 self._claimed(wish, claimed.number, claimed.count)
             case ReadClaim() as wanted, Frame() as frame:
@@ -90,6 +98,9 @@ class BulkHistory:
                     self._committed(self._writing(stage), (), is_repeated=True)
             case CommitStages() as commit, Committed() as committed:
                 stages = tuple(commit.stages)
+                self._perhaps_removed(commit)
+                if not committed.is_repeated:
+                    self._promises.lost(_removed(commit))
                 self._committed(self._writing(commit), stages, is_repeated=committed.is_repeated)
 
     def unanswered(self, ask: Ask) -> None:
@@ -97,16 +108,15 @@ class BulkHistory:
         match ask.operation:
             case RemoveRange() as wanted:
                 self._promises.lost(wanted.max_messages)
-            case Claim() as wish if (wish.claim, wish.after) in self._parts:
-                part = self._parts[wish.claim, wish.after]
-                for uid in part.uids:
-                    self._promises.ending(uid)
-                self._promises.lost(part.count - len(part.read))
+            case Claim() as wish:
+                self._perhaps_settled(wish)
             case Stage() as stage:
                 self._hide([draft for _, draft in drafts_in(stage)])
             case CommitStages() as commit:
+                self._perhaps_removed(commit)
                 writing, stages = self._writing(commit), tuple(commit.stages)
                 if not writing.is_done:
+                    self._promises.lost(_removed(commit))
                     writing.unanswered.append(stages)
                     for _, draft in _drafts(writing, stages):
                         self._promises.ending(draft.uid)
@@ -143,8 +153,32 @@ class BulkHistory:
             # Perhaps the claim was forgotten, or its queue deleted, and it begins again: earlier parts do not count.
             for key in [key for key in self._parts if key[0] == wish.claim and key[1] >= number]:
                 del self._parts[key]
+        self._given(wish, number, count)
+
+    def _given(self, wish: Claim, number: int, count: int) -> None:
         if count and self._parts.setdefault((wish.claim, number), Part(count)).count != count:
             raise Violation(f"part {number} of the claim {wish.claim} is not the same as before")
+
+    def _given_back(self, claim: str, settled: int) -> None:
+        """Forget the parts that a lost claim had: their messages come again."""
+        for key in [key for key in self._parts if key[0] == claim and key[1] > settled]:
+            del self._parts[key]
+
+    def _perhaps_settled(self, wish: Claim) -> None:
+        part = self._parts.get((wish.claim, wish.after))
+        if part is not None:
+            self._perhaps_ended(part)
+
+    def _perhaps_removed(self, commit: CommitStages) -> None:
+        """The end of a lease removes messages of a query that has committed their batch. Its claim has its name."""
+        if commit.is_whole:
+            for part in [part for key, part in self._parts.items() if key[0] == commit.query]:
+                self._perhaps_ended(part)
+
+    def _perhaps_ended(self, part: Part) -> None:
+        for uid in part.uids:
+            self._promises.ending(uid)
+        self._promises.lost(part.count - len(part.read))
 
     def _read_part(self, part: Part, key: str, frame: Frame) -> None:
         self._check_complete(frame)
@@ -159,7 +193,8 @@ class BulkHistory:
     def _writing(self, given: BatchOfQuery) -> Writing:
         """The batch, which is the same for all runs."""
         batch = PlannedBatch.of(given)
-        return self._batches.setdefault((batch.query, batch.number, batch.to), Writing())
+        key = batch.query, batch.number, batch.to, batch.number_of_write
+        return self._batches.setdefault(key, Writing())
 
     def _hide(self, drafts: Sequence[Draft]) -> None:
         for draft in drafts:
@@ -181,6 +216,10 @@ class BulkHistory:
             for key, draft in _drafts(writing, candidates[0]):
                 self._promises.seen(draft, key)
         writing.is_done = True
+
+
+def _removed(commit: CommitStages) -> int:
+    return sum(len(each.lookup_ids) for each in commit.removes)
 
 
 def _drafts(writing: Writing, stages: Sequence[str]) -> list[tuple[str, Draft]]:

@@ -17,8 +17,12 @@ from waypost.api.bulk import (
     Committed,
     DropStages,
     FindSeq,
+    KeepClaim,
+    ListAllClaims,
     ListBatches,
     ListClaims,
+    Locked,
+    MessagesToRemove,
     PlannedRange,
     PlanRange,
     ReadClaim,
@@ -28,13 +32,15 @@ from waypost.api.bulk import (
     ShowBulkQueue,
     Staged,
     StagedMessages,
+    TakeClaim,
+    Taken,
 )
 from waypost.api.frames import Frame
 from waypost.api.operations import DeleteQueue
-from waypost.guid import NULL_GUID, guid_text
+from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.hresult import HResult
 from waypost.sim.bulk.arguments import PlannedBatch, group_of
-from waypost.sim.bulk.checkpoints import Claiming, Query, Stream
+from waypost.sim.bulk.checkpoints import Claiming, Query, Reading, Stream
 from waypost.sim.client import Ask, Client, Pause, Result, Script
 from waypost.sim.local.arguments import Draft, name_of
 from waypost.sim.local.host import LocalHost
@@ -43,6 +49,8 @@ from waypost.sim.model.records import SEQUENCE
 
 _LEASES: Final = (0.2, 1.0, 3600.0)
 _SIZES: Final = (1, 500, 1000, 1 << 20)
+_WAIT: Final[Locked] = "wait"
+_SKIP: Final[Locked] = "skip"
 
 # The claim or its queue has changed.
 _LOST: Final = (
@@ -52,8 +60,18 @@ _LOST: Final = (
 )
 
 OnQueue = (
-    ShowBulkQueue | PlanRange | ReadRange | FindSeq | RemoveRange | Claim | ReadClaim | ReturnClaim | ListClaims
-)  # fmt: skip
+    ShowBulkQueue
+    | PlanRange
+    | ReadRange
+    | FindSeq
+    | RemoveRange
+    | Claim
+    | TakeClaim
+    | KeepClaim
+    | ReadClaim
+    | ReturnClaim
+    | ListClaims
+)
 
 Asked = Generator[Ask | Pause, Result, None]
 
@@ -76,6 +94,7 @@ def streamer(client: Client[LocalHost]) -> Script:
             max_messages=rng.choice((UNSET, 1, 3)),
             max_bytes=rng.choice((UNSET, UNSET, *_SIZES)),
             parts=rng.randint(1, 3),
+            part_bytes=rng.choice((UNSET, UNSET, *_SIZES)),
             locked="skip" if skips else "wait",
             epoch=note.epoch,
         )
@@ -172,6 +191,98 @@ def _process(client: Client[LocalHost], note: Claiming, claimed: Claimed, wish: 
         yield Pause(rng.choice((0.3, 1.2)))
 
 
+def query(client: Client[LocalHost]) -> Script:
+    """Read a claim as a query with a checkpoint does, which another program may have too, and commit its batches."""
+    rng, name = client.host.rng, f"query{client.host.rng.randint(0, 1)}"
+    note = client.host.simulation.checkpoints.claimants.setdefault(name, Reading(name, _some_key(client)))
+    for _ in range(rng.randint(2, 4)):
+        # A start of the program: the clock says which readers belong together.
+        clock = client.host.now.monotonic
+        take = TakeClaim(
+            name=note.key,
+            claim=note.query,
+            driver=rng.choice((client.name, "anybody")),
+            started=clock,
+            asked=clock + 0.001,
+            is_new=not note.after and rng.random() < 0.5,
+            epoch=note.epoch,
+        )
+        result = yield _ask(take)
+        taken = result.value
+        if not isinstance(taken, Taken):
+            if result.status in _LOST or rng.random() < 0.3:
+                note.begin_again(_some_key(client))
+            yield Pause(0.05)
+            continue
+        if rng.random() < 0.3:
+            # A second reader of this start.
+            yield _ask(changed(take, started=clock - 1.0, is_new=False))
+        yield from _run(client, note, taken.term)
+        yield Pause(rng.choice((0.0, 0.3, 1.2)))
+
+
+def _run(client: Client[LocalHost], note: Reading, term: int) -> Asked:
+    """A run of a query, until its claim is lost, or it has had enough."""
+    rng = client.host.rng
+    run = guid_text(rng.randbytes(16))
+    for _ in range(rng.randint(2, 6)):
+        wish = Claim(
+            name=note.key,
+            claim=note.query,
+            after=note.after,
+            max_messages=rng.choice((0, 1, 2, 3)),
+            lease_s=rng.choice((0.2, 0.2, 1.0)),
+            max_aborts=0,
+            epoch=note.epoch,
+            term=term,
+            reader="first",
+        )
+        result = yield _ask(wish)
+        claimed = result.value
+        if not isinstance(claimed, Claimed):
+            if result.status in _LOST:
+                note.begin_again(_some_key(client))
+            else:
+                # A run that does not know yet that it has lost its claim.
+                yield Ask(PlannedBatch(note.query, note.batch, "", parse_guid(run)).commit(()))
+            return
+        note.epoch = claimed.epoch
+        if rng.random() < 0.3:
+            yield _ask(changed(wish, reader="second", max_messages=3))
+        if not claimed.count:
+            yield Pause(rng.choice((0.02, 0.2)))
+            continue
+        part = ReadClaim(
+            name=note.key,
+            claim=note.query,
+            number=claimed.number,
+            start=0,
+            stop=claimed.count,
+            epoch=note.epoch,
+            term=term,
+            query=note.query if rng.random() < 0.95 else "another",
+            batch=note.batch,
+            run=run,
+        )
+        read = yield _ask(part)
+        if not isinstance(read.value, Frame):
+            return
+        batch = PlannedBatch(note.query, note.batch, "", parse_guid(run))
+        for _ in range(rng.choice((0, 0, 1, 2))):
+            yield Ask(changed(batch.commit(()), is_whole=rng.random() < 0.5))
+        for _ in range(rng.choice((0, 0, 3))):
+            yield Pause(0.15)
+            yield _ask(KeepClaim(name=note.key, claim=note.query, term=term, epoch=note.epoch))
+        if rng.random() < 0.5:
+            yield Pause(rng.choice((0.1, 0.3, 1.2)))
+        if rng.random() < 0.2:
+            # It dies before its batch is recorded.
+            return
+        if note.after < claimed.number:
+            note.after = claimed.number
+            note.batch += 1
+
+
 def stager(client: Client[LocalHost]) -> Script:
     """Write batches, each until its commit is confirmed."""
     host, rng = client.host, client.host.rng
@@ -180,11 +291,14 @@ def stager(client: Client[LocalHost]) -> Script:
         yield Pause(60.0)
         return
     to = rng.choice((None, "", *keys))
-    note = host.simulation.checkpoints.queries.setdefault(client.name, Query(to, rng.randbytes(16)))
+    first = Query(to, rng.randbytes(16), writes=1 if to is None else rng.choice((1, 1, 2, 3)))
+    note = host.simulation.checkpoints.queries.setdefault(client.name, first)
     if rng.random() < 0.5:
         note.begin_again(rng.randbytes(16))
     for _ in range(rng.randint(2, 5)):
-        batch = PlannedBatch(client.name, note.batch, note.to, note.run)
+        if note.writes > 1 and not note.write:
+            note.write = f"{note.at}:{rng.randbytes(4).hex()}"
+        batch = PlannedBatch(client.name, note.batch, note.to, note.run, note.write)
         if not note.stages or rng.random() < 0.4:
             note.stages = yield from _write(client, batch, keys)
         if rng.random() < 0.3:
@@ -198,20 +312,40 @@ def stager(client: Client[LocalHost]) -> Script:
             yield Ask(DeleteQueue(name=plan.key))
             if rng.random() < 0.7:
                 yield Ask(plan.creation)
-        committed = yield Ask(batch.commit(note.stages))
+        removes = yield from _removes(client)
+        committed = yield Ask(batch.commit(note.stages, removes))
         if committed.is_ok:
-            if rng.random() < 0.3:
+            if note.writes == 1 and rng.random() < 0.3:
                 yield from _repeat(client, batch, keys, note.stages)
-            if note.to is not None and rng.random() < 0.2:
+            if note.writes == 1 and note.to is not None and rng.random() < 0.2:
                 yield from _copy(client, batch, keys)
-            note.batch += 1
+            note.end_write()
         elif committed.status is HResult.MQ_ERROR_INSUFFICIENT_RESOURCES and rng.random() < 0.5:
             yield Pause(0.1)
             continue
         else:
-            note.begin_again(NULL_GUID if rng.random() < 0.1 else rng.randbytes(16))
+            is_unknown = note.writes == 1 and rng.random() < 0.1
+            note.begin_again(NULL_GUID if is_unknown else rng.randbytes(16))
         note.stages = []
         yield Pause(rng.choice((0.0, 0.02, 0.2)))
+
+
+def _removes(client: Client[LocalHost]) -> Generator[Ask | Pause, Result, list[MessagesToRemove]]:
+    """Messages of a queue for the commit to remove: all are there when they are read, and perhaps not afterwards."""
+    rng = client.host.rng
+    if rng.random() < 0.5:
+        return []
+    key, locked = _some_key(client), rng.choice((_WAIT, _SKIP))
+    read = yield _ask(ReadRange(name=key, up_to=SEQUENCE, max_messages=rng.choice((1, 2, 3)), locked=locked))
+    if not isinstance(read.value, Frame) or not read.value.count:
+        return []
+    lookup_ids = read.value.numbers()
+    if rng.random() < 0.2:
+        yield Pause(rng.choice((0.02, 0.2)))
+    if rng.random() < 0.3:
+        # A message that was never there.
+        lookup_ids[-1] += 1000
+    return [MessagesToRemove(queue=name_of(key), lookup_ids=lookup_ids, epoch=guid_text(read.value.epoch))]
 
 
 def _write(
@@ -221,7 +355,7 @@ def _write(
     rng = client.host.rng
     stages: list[str] = []
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
-        staged = yield Ask(batch.stage(_groups(client, keys), rng.choice(_LEASES)))
+        staged = yield Ask(batch.stage(_groups(client, keys), rng.choice(_LEASES), rng.choice((0, 0, 1, 2))))
         if isinstance(staged.value, Staged) and staged.value.stage:
             stages.append(staged.value.stage)
     if stages and rng.random() < 0.2:
@@ -277,6 +411,7 @@ def watcher(client: Client[LocalHost]) -> Script:
         key = _some_key(client)
         shown = yield _ask(ShowBulkQueue(name=key))
         yield _ask(ListClaims(name=key))
+        yield Ask(ListAllClaims())
         yield _ask(FindSeq(name=key, time=rng.choice((0.0, client.host.now.wall - 0.5, float("inf")))))
         stable = shown.value.stable if isinstance(shown.value, BulkQueue) else 0
         up_to, skips = rng.choice((stable, SEQUENCE)), rng.random() < 0.3
@@ -285,7 +420,7 @@ def watcher(client: Client[LocalHost]) -> Script:
 
 
 BULK_SCRIPTS: Final[dict[str, Callable[[Client[LocalHost]], Script]]] = {
-    script.__name__: script for script in (streamer, claimer, stager, watcher)
+    script.__name__: script for script in (streamer, claimer, query, stager, watcher)
 }
 
 
@@ -298,12 +433,13 @@ def end_bulk(client: Client[LocalHost]) -> Asked:
     for number, name in list(bulk.claims.claims):
         key = state.by_number[number].key
         claim = bulk.claims.claims[number, name]
-        if claim.lookup_ids and rng.random() < 0.3:
+        if claim.lookup_ids and not claim.holder.term and rng.random() < 0.3:
             yield _ask(Claim(name=key, claim=name, after=claim.given, max_messages=0))
         else:
             yield _ask(ReturnClaim(name=key, claim=name))
     for query, note in host.simulation.checkpoints.queries.items():
-        yield Ask(PlannedBatch(query, note.batch, note.to, note.run).commit(note.stages))
+        write = note.write or (f"{note.at}:healed" if note.writes > 1 else "")
+        yield Ask(PlannedBatch(query, note.batch, note.to, note.run, write).commit(note.stages))
     yield Ask(DropStages(stages=list(map(guid_text, bulk.stages.stages))))
     for key in [queue.key for queue in state.queues.values() if not queue.key.endswith("$")]:
         yield _ask(PlanRange(name=key))

@@ -6,6 +6,7 @@ waypost.sim.model.stages.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
@@ -20,6 +21,8 @@ from waypost.api.bulk import (
     CommitStages,
     DropStages,
     FindSeq,
+    KeepClaim,
+    ListAllClaims,
     ListBatches,
     ListClaims,
     Locked,
@@ -34,13 +37,16 @@ from waypost.api.bulk import (
     SeqAt,
     ShowBulkQueue,
     Stage,
+    TakeClaim,
 )
 from waypost.api.frames import Frame
 from waypost.clock import Now
 from waypost.core.queues import AccessType, ShareMode
 from waypost.guid import guid_text, parse_guid
 from waypost.hresult import HResult
+from waypost.node.committed_batches import digest_of
 from waypost.node.kernel import Call
+from waypost.node.removals import digest_of_removals
 from waypost.sim.bulk.arguments import PlannedBatch
 from waypost.sim.local.arguments import format_name, key_of
 from waypost.sim.model.claims import ModelClaims
@@ -52,6 +58,7 @@ from waypost.sim.model.state import ModelState
 from waypost.sim.model.transactions import ModelTransactions
 from waypost.sim.swarm import BulkLimits
 from waypost.sim.violation import Violation
+from waypost.wire.message_class import MessageClass
 
 if TYPE_CHECKING:
     from waypost.sim.operations import Asked
@@ -60,12 +67,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Openings:
     """The functions of the model that bulk operations use: find a queue to open, check that the disk can write, and
-    that it has room for new messages. All raise Refused.
+    that it has room for new messages. These raise Refused. The last handles a message that does not enter its queue.
     """
 
     queue: Callable[[str, AccessType], ModelQueue]
     check_store: Callable[[], None]
     check_room: Callable[[], None]
+    rejected: Callable[[ModelMessage, MessageClass], None]
 
 
 @dataclass(slots=True)
@@ -90,7 +98,7 @@ class Bulk:
         self._openings: Final = openings
         self._known: Final = known
         self.claims: Final = ModelClaims(state, transactions, known.limits.claims)
-        self.stages: Final = ModelStages(state, transactions, known.limits, openings.queue)
+        self.stages: Final = ModelStages(state, known.limits, openings.queue, openings.rejected)
 
         self.handlers: Final[dict[type[Asked], Callable[[Call, Any], None]]] = {
             ShowBulkQueue: self._show_bulk_queue,
@@ -99,9 +107,12 @@ class Bulk:
             FindSeq: self._find_seq,
             RemoveRange: self._remove_range,
             Claim: self._claim,
+            TakeClaim: self._take_claim,
+            KeepClaim: self._keep_claim,
             ReadClaim: self._read_claim,
             ReturnClaim: self._return_claim,
             ListClaims: self._list_claims,
+            ListAllClaims: self._list_all_claims,
             Stage: self._stage,
             DropStages: self._drop_stages,
             CommitStages: self._commit_stages,
@@ -117,6 +128,7 @@ class Bulk:
                 self.stages.restore(key, saved)
             else:
                 self.stages.restore_batches(key, saved)
+        self.stages.restored()
 
     def tick(self, now: Now) -> None:
         self.claims.tick(now)
@@ -164,13 +176,15 @@ class Bulk:
         limits = [len(numbers)]
         if wanted.max_messages is not UNSET:
             limits.append(wanted.max_messages)
-        if wanted.max_bytes is not UNSET and queue.total_bytes:
-            limits.append(max(wanted.max_bytes * len(queue.order) // queue.total_bytes, 1))
+        sizes = {each.lookup_id & SEQUENCE: each.size for each in queue.present()}
+        if wanted.max_bytes is not UNSET:
+            ends = accumulate(sizes[number] for number in numbers)
+            limits.append(max(sum(end <= wanted.max_bytes for end in ends), 1))
         planned = numbers[: min(limits)]
 
         def check(plan: PlannedRange) -> None:
             self._known.check_epoch(queue.number, plan.epoch)
-            _check_plan(plan, wanted.after, planned, wanted.parts)
+            _check_plan(plan, wanted, [(number, sizes[number]) for number in planned])
 
         self._answer(call, check, planned[-1] if planned else 0)
 
@@ -236,7 +250,18 @@ class Bulk:
 
         self._answer(call, check)
 
+    def _take_claim(self, call: Call, wish: TakeClaim) -> None:
+        self._openings.check_store()
+        self._state.keep(self._openings.queue(key_of(wish.name), AccessType.PEEK))
+        self._expect(call, self.claims.take(self._queue(wish.name, wish.epoch), wish, call.now))
+
+    def _keep_claim(self, call: Call, wish: KeepClaim) -> None:
+        self.claims.keep(self._queue(wish.name, wish.epoch), wish, call.now)
+        self._expect(call, None)
+
     def _read_claim(self, call: Call, wanted: ReadClaim) -> None:
+        if wanted.query:
+            self._openings.check_store()
         queue = self._queue(wanted.name, wanted.epoch)
         rows = self.claims.rows(queue, wanted, call.now)[wanted.start : wanted.stop]
 
@@ -253,13 +278,18 @@ class Bulk:
         self._expect(call, Returned(self.claims.give_back((self._queue(wanted.name).number, wanted.claim))))
 
     def _list_claims(self, call: Call, wanted: ListClaims) -> None:
-        due = self.claims.held(self._queue(wanted.name), call.now)
+        due = self.claims.held(call.now, self._queue(wanted.name))
+        self._answer(call, lambda found: _check_held(found.claims, due))
+
+    def _list_all_claims(self, call: Call, _: ListAllClaims) -> None:
+        due = self.claims.held(call.now)
         self._answer(call, lambda found: _check_held(found.claims, due))
 
     # Stages.
 
     def _stage(self, call: Call, wanted: Stage) -> None:
         self._openings.check_room()
+        self.claims.check_writer(wanted.query, PlannedBatch.of(wanted).run)
         self._expect(call, self.stages.stage(self._known.last_guid, wanted, call.now))
 
     def _drop_stages(self, call: Call, wanted: DropStages) -> None:
@@ -269,7 +299,33 @@ class Bulk:
 
     def _commit_stages(self, call: Call, wanted: CommitStages) -> None:
         self._openings.check_store()
-        self._expect(call, self.stages.commit(PlannedBatch.of(wanted), [parse_guid(each) for each in wanted.stages]))
+        identifiers = [parse_guid(each) for each in wanted.stages]
+        digest = digest_of((*identifiers, *digest_of_removals(wanted.removes)))
+        batch = PlannedBatch.of(wanted)
+        self.claims.check_writer(batch.query, batch.run)
+        due = self.stages.commit(batch, identifiers, digest, lambda: self._taken(wanted))
+        self.claims.committed(batch, is_whole=wanted.is_whole)
+        self._expect(call, due)
+
+    def _taken(self, wanted: CommitStages) -> list[ModelMessage]:
+        """The messages that a commit removes. Raises Refused if one of them is gone or held."""
+        if sum(len(each.lookup_ids) for each in wanted.removes) > self._known.limits.removed:
+            raise Refused(HResult.MQ_ERROR_INVALID_PARAMETER)
+        found: list[ModelMessage] = []
+        for each in wanted.removes:
+            queue = self._queue(each.queue, each.epoch)
+            if any(handle.share is ShareMode.DENY_RECEIVE for handle in queue.handles.values()):
+                raise Refused(HResult.MQ_ERROR_SHARING_VIOLATION)
+            there = {message.lookup_id: message for message in queue.present()}
+            for lookup_id in each.lookup_ids:
+                if lookup_id not in there:
+                    self._state.marks.sometimes("a commit that would remove what is gone")
+                    raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
+                if there[lookup_id].state is not State.AVAILABLE:
+                    self._state.marks.sometimes("a commit that would remove what is held")
+                    raise Refused(HResult.MQ_ERROR_SHARING_VIOLATION)
+                found.append(there[lookup_id])
+        return found
 
     def _list_batches(self, call: Call, wanted: ListBatches) -> None:
         self._expect(call, Batches(self.stages.batches_of(wanted.query)))
@@ -319,21 +375,31 @@ def _numbers(messages: "Sequence[ModelMessage] | Any") -> list[int]:
     return sorted(message.lookup_id & SEQUENCE for message in messages)
 
 
-def _check_plan(plan: PlannedRange, after: int, planned: list[int], parts: int) -> None:
-    """Check that each planned message is in one part, and that the parts have about the same size."""
+def _check_plan(plan: PlannedRange, wanted: PlanRange, planned: list[tuple[int, int]]) -> None:
+    """Check that each planned message, a number and a size, is in one part, and that the parts keep their limits."""
     counts = plan.counts
-    if sum(counts) != len(planned) or len(counts) != min(parts, len(planned)) or len(plan.bounds) != len(counts) + 1:
-        raise Violation(f"the plan has parts of {counts} messages, and {len(planned)} in {parts} parts were due")
-    if counts and max(counts) - min(counts) > 1:
-        raise Violation(f"the parts of the plan have unequal counts: {counts}")
-    ends = [planned[sum(counts[: part + 1]) - 1] for part in range(len(counts))]
-    if plan.bounds != [after, *ends]:
+    least = min(wanted.parts, len(planned))
+    if sum(counts) != len(planned) or len(counts) < least or len(plan.bounds) != len(counts) + 1 or 0 in counts:
+        raise Violation(f"the plan has parts of {counts} messages, and {len(planned)} in {least} parts were due")
+    parts = [planned[sum(counts[:at]) : sum(counts[: at + 1])] for at in range(len(counts))]
+    ends = [part[-1][0] for part in parts]
+    if plan.bounds != [wanted.after, *ends]:
         raise Violation(f"the parts of the plan end at {plan.bounds[1:]}, and their messages at {ends}")
+    sizes = [sum(size for _, size in part) for part in parts]
+    if plan.sizes != sizes:
+        raise Violation(f"the parts of the plan have {plan.sizes} bytes, and their messages {sizes}")
+    if wanted.part_bytes is UNSET:
+        if len(counts) > least:
+            raise Violation(f"the plan has {len(counts)} parts, and {least} were due")
+    elif any(size > wanted.part_bytes and count > 1 for size, count in zip(sizes, counts, strict=True)):
+        raise Violation(f"the parts of the plan have {sizes} bytes, and at most {wanted.part_bytes} were due")
 
 
 def _check_held(found: list[ClaimObject], due: list[ClaimObject]) -> None:
-    names = [(each.claim, each.number, each.count) for each in found]
-    if names != [(each.claim, each.number, each.count) for each in due]:
+    names = [replace(each, lease_left_s=0.0, queue="", held_by="") for each in found]
+    if names != [replace(each, lease_left_s=0.0, queue="", held_by="") for each in due]:
         raise Violation(f"claims hold {names}, and {due} was due")
+    if [bool(each.held_by) for each in found] != [bool(each.held_by) for each in due]:
+        raise Violation(f"claims are said to be {found}, and {due} was due")
     if any(abs(one.lease_left_s - other.lease_left_s) > 1e-5 for one, other in zip(found, due, strict=True)):
         raise Violation(f"the leases of claims are {found}, and {due} was due")

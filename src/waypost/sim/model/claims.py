@@ -1,16 +1,20 @@
 """Claims of the model: messages that are held for one reader, part by part."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Final
 
 from msgspec import UNSET
 
 from waypost.api import bulk
-from waypost.api.bulk import Claimed, ClaimObject
+from waypost.api.bulk import DEFAULT_CLAIM_LEASE_S, Claimed, ClaimObject, KeepClaim, TakeClaim, Taken
 from waypost.clock import Now
 from waypost.core.queues import ShareMode
+from waypost.guid import NULL_GUID, parse_guid
 from waypost.hresult import HResult
-from waypost.sim.model.disk import BulkKey, SavedClaim, StepKind
+from waypost.sim.bulk.arguments import PlannedBatch
+from waypost.sim.marks import Marks
+from waypost.sim.model.disk import BulkKey, Holder, SavedClaim, StepKind
 from waypost.sim.model.records import SEQUENCE, ModelMessage, ModelQueue, Refused, State
 from waypost.sim.model.rows import Row, row_of
 from waypost.sim.model.state import PURGED, ModelState
@@ -33,9 +37,31 @@ class Claim:
     deadline: float = 0.0
     lookup_ids: tuple[int, ...] = ()
     steps: list[Step] = field(default_factory=list)
+    holder: Holder = field(default_factory=Holder)
+    heard: float = float("-inf")
+    # Its lease has ended, and it waits for its query.
+    is_overdue: bool = False
 
     def saved(self) -> SavedClaim:
-        return SavedClaim(self.lease_s, self.max_aborts, self.settled, self.given, self.size, self.lookup_ids)
+        counts = self.lease_s, self.max_aborts, self.settled, self.given, self.size
+        return SavedClaim(*counts, self.lookup_ids, self.holder)
+
+    @property
+    def is_leased(self) -> bool:
+        return bool(self.lookup_ids) and not self.is_overdue
+
+    def use(self, now: Now) -> None:
+        self.heard = now.monotonic
+        self.deadline = now.monotonic + self.lease_s
+        self.is_overdue = False
+
+    def check_term(self, term: int, marks: Marks) -> None:
+        if term != self.holder.term:
+            marks.sometimes("a reader whose claim a later start has taken")
+            raise Refused(HResult.MQ_ERROR_STALE_HANDLE)
+        if self.holder.is_lost:
+            marks.sometimes("a reader that comes back after its lease")
+            raise Refused(HResult.MQ_ERROR_STALE_HANDLE)
 
 
 class ModelClaims:
@@ -50,7 +76,7 @@ class ModelClaims:
 
     def restore(self, key: BulkKey, saved: SavedClaim) -> None:
         queue = self._state.by_number[key.queue]
-        claim = Claim(saved.lease_s, saved.max_aborts, saved.settled, saved.given, saved.size)
+        claim = Claim(saved.lease_s, saved.max_aborts, saved.settled, saved.given, saved.size, holder=saved.holder)
         claim.lookup_ids = saved.lookup_ids
         claim.deadline = self._state.now.monotonic + claim.lease_s
         for lookup_id in saved.lookup_ids:
@@ -64,40 +90,105 @@ class ModelClaims:
 
     def claim(self, queue: ModelQueue, wish: bulk.Claim, now: Now) -> Claimed:
         key = queue.number, wish.claim
+        is_known = key in self.claims
         claim = self.claims.pop(key, None) or self._begun(wish)
         self.claims[key] = claim
-        if wish.after != claim.settled and not (claim.lookup_ids and wish.after == claim.given):
+        claim.check_term(wish.term, self._state.marks)
+        goes_on = wish.after == claim.given and (claim.lookup_ids or wish.term)
+        if wish.after != claim.settled and not goes_on:
             self._state.marks.sometimes("a claim that has gone on without its reader")
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         before = claim.saved()
+        if wish.term and not claim.holder.leader:
+            claim.holder = replace(claim.holder, leader=wish.reader)
+        is_leader = not wish.term or claim.holder.leader == wish.reader
+        if not is_leader:
+            self._state.marks.sometimes("a second reader of a claim")
         if wish.max_messages:
             claim.lease_s, claim.max_aborts = wish.lease_s, wish.max_aborts
-        if claim.lookup_ids and wish.after == claim.given:
+        if is_leader and claim.lookup_ids and wish.after == claim.given:
             self._settle(claim)
+        elif is_leader and wish.after == claim.given > claim.settled:
+            self._state.marks.sometimes("a reader that goes on behind what it has lost")
+            claim.settled = claim.given
         elif claim.lookup_ids:
             self._state.marks.sometimes("a part that is claimed again")
-        wants_more = wish.max_messages > 0 and not claim.lookup_ids
+        wants_more = wish.max_messages > 0 and not claim.lookup_ids and is_leader
         is_denied = any(handle.share is ShareMode.DENY_RECEIVE for handle in queue.handles.values())
         if wants_more and not is_denied:
             self._take(claim, queue, wish)
-        if not claim.given:
+        if not claim.given and not wish.term:
             del self.claims[key]
-        elif claim.saved() != before:
+        elif claim.saved() != before or not is_known:
             self._save(key, claim)
         if wants_more and is_denied:
             self._state.marks.sometimes("a claim on a queue that somebody has for himself")
             raise Refused(HResult.MQ_ERROR_SHARING_VIOLATION)
-        if not claim.lookup_ids:
-            return Claimed(number=claim.settled, count=0, bytes=0, epoch=wish.epoch)
-        claim.deadline = now.monotonic + claim.lease_s
+        claim.use(now)
+        if not claim.lookup_ids or wish.after == claim.given:
+            return Claimed(number=wish.after, count=0, bytes=0, epoch=wish.epoch)
         return Claimed(number=claim.given, count=len(claim.lookup_ids), bytes=claim.size, epoch=wish.epoch)
 
     def rows(self, queue: ModelQueue, part: bulk.ReadClaim, now: Now) -> list[Row]:
-        claim = self.claims.get((queue.number, part.claim))
-        if claim is None or not claim.lookup_ids or part.number != claim.given:
+        key = queue.number, part.claim
+        claim = self.claims.get(key)
+        if claim is None:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
-        claim.deadline = now.monotonic + claim.lease_s
+        claim.check_term(part.term, self._state.marks)
+        if not claim.lookup_ids or part.number != claim.given:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        holder = claim.holder
+        if part.query:
+            run = parse_guid(part.run) if part.run else NULL_GUID
+            is_other = run != NULL_GUID and run != holder.run and (holder.run != NULL_GUID or run in holder.past)
+            if holder.query not in ("", part.query) or (part.term and is_other):
+                self._state.marks.sometimes("a claim that another query or run wants to read")
+                raise Refused(HResult.MQ_ERROR_STALE_HANDLE)
+            batch = holder.batch if part.batch is UNSET else part.batch
+            run = run if part.term and run != NULL_GUID else holder.run
+            claim.holder = replace(holder, query=part.query, batch=batch, run=run)
+            if claim.holder != holder:
+                self._save(key, claim)
+        claim.use(now)
         return [row_of(step.message) for step in claim.steps]
+
+    def take(self, queue: ModelQueue, wish: TakeClaim, now: Now) -> Taken:
+        key = queue.number, wish.claim
+        claim = self.claims.get(key) or self._new(DEFAULT_CLAIM_LEASE_S)
+        holder = claim.holder
+        is_same = holder.term and not holder.is_lost and holder.driver == wish.driver and wish.started < holder.asked
+        if not is_same:
+            is_heard = claim.lookup_ids or now.monotonic - claim.heard < claim.lease_s
+            if wish.is_new and holder.query and (claim.settled or is_heard):
+                self._state.marks.sometimes("a new reader that wants the claim of a query")
+                raise Refused(HResult.MQ_ERROR_STALE_HANDLE)
+            began = replace(holder.without_run(), is_lost=False, leader="", driver=wish.driver, asked=wish.asked)
+            claim.holder = replace(began, term=holder.term + 1)
+            self.claims[key] = claim
+            self._save(key, claim)
+        claim.use(now)
+        return Taken(term=claim.holder.term, settled=claim.settled, given=claim.given, is_held=bool(claim.lookup_ids))
+
+    def keep(self, queue: ModelQueue, wish: KeepClaim, now: Now) -> None:
+        claim = self.claims.get((queue.number, wish.claim))
+        if claim is None:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        claim.check_term(wish.term, self._state.marks)
+        claim.use(now)
+
+    def check_writer(self, query: str, run: bytes) -> None:
+        if any(claim.holder.query == query and run in claim.holder.past for claim in self.claims.values()):
+            self._state.marks.sometimes("a write of a run that has lost its claim")
+            raise Refused(HResult.MQ_ERROR_STALE_HANDLE)
+
+    def committed(self, batch: PlannedBatch, *, is_whole: bool) -> None:
+        written = 2 if is_whole else 1
+        for key, claim in self.claims.items():
+            holder = claim.holder
+            if claim.lookup_ids and (holder.query, holder.batch) == (batch.query, batch.number):
+                claim.holder = replace(holder, written=max(holder.written, written))
+                if claim.holder != holder:
+                    self._save(key, claim)
 
     def give_back(self, key: Key) -> int:
         claim = self.claims.get(key)
@@ -121,19 +212,27 @@ class ModelClaims:
         for message in kept if target is None else [message for message in kept if message not in poison]:
             self._transactions.release(message, PURGED)
         self._end(claim)
+        if claim.holder.term:
+            claim.holder = replace(claim.holder.without_run(), is_lost=True)
         self._save(key, claim)
         return len(messages)
 
-    def held(self, queue: ModelQueue, now: Now) -> list[ClaimObject]:
+    def held(self, now: Now, queue: ModelQueue | None = None) -> list[ClaimObject]:
         return [
             ClaimObject(
                 claim=name,
                 number=claim.given,
                 count=len(claim.lookup_ids),
-                lease_left_s=claim.deadline - now.monotonic,
+                lease_left_s=0.0 if claim.is_overdue else claim.deadline - now.monotonic,
+                queue="",
+                bytes=claim.size,
+                term=claim.holder.term,
+                query=claim.holder.query,
+                batch=claim.holder.batch,
+                held_by="its query" if claim.is_overdue else "",
             )
             for (number, name), claim in self.claims.items()
-            if number == queue.number and claim.lookup_ids
+            if claim.lookup_ids and (queue is None or number == queue.number)
         ]
 
     def forget(self, queue: ModelQueue) -> None:
@@ -142,15 +241,28 @@ class ModelClaims:
             self._forget(key)
 
     def tick(self, now: Now) -> None:
-        due = [(claim.deadline, key) for key, claim in self.claims.items() if claim.lookup_ids]
+        due = [(claim.deadline, key) for key, claim in self.claims.items() if claim.is_leased]
         for deadline, key in sorted(due):
             if deadline <= now.monotonic:
+                self._lease_ended(key)
+
+    def _lease_ended(self, key: Key) -> None:
+        claim = self.claims[key]
+        match claim.holder.written:
+            case 0:
                 self._state.marks.sometimes("a claim whose lease ends")
                 self.give_back(key)
+            case 1:
+                self._state.marks.sometimes("a claim that waits for its query beyond its lease")
+                claim.is_overdue = True
+            case _:
+                self._state.marks.sometimes("a claim whose batch is committed when its lease ends")
+                self._settle(claim)
+                self._save(key, claim)
 
     @property
     def next_deadline(self) -> float | None:
-        return min((claim.deadline for claim in self.claims.values() if claim.lookup_ids), default=None)
+        return min((claim.deadline for claim in self.claims.values() if claim.is_leased), default=None)
 
     def _holds(self, message: ModelMessage) -> bool:
         return any(step.message is message for claim in self.claims.values() for step in claim.steps)
@@ -158,20 +270,25 @@ class ModelClaims:
     def _begun(self, wish: bulk.Claim) -> Claim:
         if wish.after:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        claim = self._new(wish.lease_s)
+        claim.holder = Holder(term=wish.term)
+        return claim
+
+    def _new(self, lease_s: float) -> Claim:
         if len(self.claims) >= self._limit:
             idle = next((key for key, claim in self.claims.items() if not claim.lookup_ids), None)
             if idle is None:
                 raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
             self._state.marks.sometimes("an idle claim that is forgotten for another one")
             self._forget(idle)
-        return Claim(wish.lease_s)
+        return Claim(lease_s)
 
     def _take(self, claim: Claim, queue: ModelQueue, wish: bulk.Claim) -> None:
-        count = wish.max_messages
-        if wish.max_bytes is not UNSET and queue.total_bytes:
-            count = min(count, max(wish.max_bytes * len(queue.order) // queue.total_bytes, 1))
         free = [message for message in queue.messages.values() if message.state is State.AVAILABLE]
-        messages = sorted(free, key=lambda message: message.lookup_id & SEQUENCE)[:count]
+        messages = sorted(free, key=lambda message: message.lookup_id & SEQUENCE)[: wish.max_messages]
+        if wish.max_bytes is not UNSET:
+            ends = accumulate(message.size for message in messages)
+            messages = messages[: max(sum(end <= wish.max_bytes for end in ends), 1)]
         for message in messages:
             self._state.lock(message)
         if messages:
@@ -179,6 +296,7 @@ class ModelClaims:
             claim.size = sum(message.size for message in messages)
             claim.lookup_ids = tuple(message.lookup_id for message in messages)
             claim.steps = [Step(StepKind.RECEIVE, message, queue) for message in messages]
+            claim.holder = replace(claim.holder, batch=None, written=0)
 
     def _settle(self, claim: Claim) -> None:
         self._state.marks.sometimes("a part that is processed")

@@ -12,6 +12,10 @@ from waypost.sim.model.state import EXPIRED, RECEIVED, ModelState
 from waypost.wire.message_class import MessageClass
 
 ARRIVED: Final = MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
+_NOT_ARRIVED: Final = (
+    MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q,
+    MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT,
+)
 
 
 class ModelDelivery:
@@ -33,6 +37,15 @@ class ModelDelivery:
                 if not queue.is_system and not queue.is_journal:
                     self._acknowledge(message, ARRIVED if reason is None else reason)
                     self._keep(message, ARRIVED if reason is None else reason)
+
+    def rejected(self, message: ModelMessage, message_class: MessageClass) -> None:
+        """Handle a message that does not enter its queue.
+
+        MS-MQQB 3.1.7.15: without SendInsecureNacks, nobody acknowledges a message for a missing queue.
+        """
+        if message_class is not MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q:
+            self._acknowledge(message, message_class)
+        self._keep(message, message_class)
 
     def _acknowledge(self, message: ModelMessage, message_class: MessageClass) -> None:
         draft = message.draft
@@ -89,4 +102,6 @@ class ModelDelivery:
 def _wanted(message_class: MessageClass) -> Acknowledgements:
     if message_class is ARRIVED:
         return Acknowledgements.ACK_POS_ARRIVAL
+    if message_class in _NOT_ARRIVED:
+        return Acknowledgements.ACK_NEG_ARRIVAL
     return Acknowledgements.ACK_POS_RECEIVE if message_class is RECEIVED else Acknowledgements.ACK_NEG_RECEIVE

@@ -1,11 +1,14 @@
 """The disk of the model: its own batches beside those of the engine, and the records that have to be durable."""
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Final
 
+from waypost.guid import NULL_GUID
+from waypost.limits import MAX_PAST_RUNS
 from waypost.sim.bulk.arguments import PlannedBatch
+from waypost.sim.local.arguments import Draft
 from waypost.sim.model.records import ModelMessage
 from waypost.sim.plans import Plan
 from waypost.wire.message_class import MessageClass
@@ -43,6 +46,27 @@ class SavedStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Holder:
+    """The reader of a claim: its term, the query with its runs, and what the query has written of its batch."""
+
+    term: int = 0
+    driver: str = ""
+    asked: float = 0.0
+    leader: str = ""
+    is_lost: bool = False
+    query: str = ""
+    batch: int | None = None
+    written: int = 0
+    run: bytes = NULL_GUID
+    past: tuple[bytes, ...] = ()
+
+    def without_run(self) -> "Holder":
+        """The same after its run has ended."""
+        past = self.past if self.run == NULL_GUID else (*self.past, self.run)[-MAX_PAST_RUNS:]
+        return replace(self, run=NULL_GUID, past=past)
+
+
+@dataclass(frozen=True, slots=True)
 class SavedClaim:
     """The last processed part of a claim, and the last part that was given out, with its messages."""
 
@@ -52,25 +76,55 @@ class SavedClaim:
     given: int
     size: int
     lookup_ids: tuple[int, ...]
+    holder: Holder
+
+
+@dataclass(slots=True)
+class StagedMessage:
+    """A message of a stage, for the queue with this number. A loud one asks for attention or expires."""
+
+    queue: int
+    draft: Draft
+    size: int
+    expiry: int | None
+    is_loud: bool
+    is_first: bool = False
+    is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SavedStage:
-    """The stage of a batch of a query: the places of its messages."""
+    """The stage of a batch of a query: the number of messages that are left, and their bytes.
+
+    `stage` is the ModelStage to go on with.
+    """
 
     lease_s: float
     batch: PlannedBatch
-    places: tuple[tuple[int, int], ...]
+    left: int
+    size: int
+    is_committed: bool
+    stage: object = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A committed batch: its run, its stages, and its number of messages."""
+    """A committed write of a batch: its run, its stages, its number of messages, and its place among the writes."""
 
     number: int
     run: bytes
     digest: bytes
     count: int
+    ordinal: int = 0
+    write: bytes = NULL_GUID
+
+
+@dataclass(frozen=True, slots=True)
+class SavedDone:
+    """The commits of a query to a destination, and the writes that its last run has repeated."""
+
+    commits: tuple[Done, ...]
+    passed: tuple[tuple[int, bytes, bytes], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +138,7 @@ class BulkKey:
 # The key shows the kind: the number of a queue, the place of a message (queue, LookupIdentifier), the GUID of a
 # transaction, or a key of the bulk interface.
 Key = int | tuple[int, int] | bytes | BulkKey
-SavedBulk = SavedClaim | SavedStage | tuple[Done, ...]
+SavedBulk = SavedClaim | SavedStage | SavedDone
 Saved = SavedQueue | SavedMessage | tuple[SavedStep, ...] | SavedBulk
 Change = tuple[Key, Saved | None]
 

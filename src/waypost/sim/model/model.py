@@ -105,7 +105,7 @@ class Model:
         self.transactions = ModelTransactions(self.state)
         self.readers = Readers(self.state, self.transactions)
         self.opened = ModelOpenedQueues(self.readers, self._find, self._next_turn)
-        openings = Openings(self._openable, self._check_store, self._check_room)
+        openings = Openings(self._openable, self._check_store, self._check_room, self._post.rejected)
         self.bulk = Bulk(self.state, self.transactions, openings, self.known)
         patience = self._patience
         self.remote = ModelRemote(self.state, 0.0 if patience is None else patience.bind_s)
@@ -154,6 +154,7 @@ class Model:
 
     def end(self) -> None:
         self._post.deliver()
+        self.bulk.stages.look_for_room()
         self.state.end()
 
     def tick(self, now: Now, *, works: bool) -> None:

@@ -133,6 +133,9 @@ class ModelQueue:
     def has_room(self, size: int) -> bool:
         return self.plan.quota == UNLIMITED or self.total_bytes + size <= self.plan.quota * KILOBYTE
 
+    def can_ever_fit(self, size: int) -> bool:
+        return self.plan.quota == UNLIMITED or size <= self.plan.quota * KILOBYTE
+
     def put(self, message: ModelMessage) -> None:
         insort(self.order, message.lookup_id)
         self.messages[message.lookup_id] = message

@@ -64,13 +64,15 @@ class ModelState:
         self.queues: dict[str, ModelQueue] = {}
         self.by_number: dict[int, ModelQueue] = {}
         self.total_bytes = 0
+        # Bytes of messages that are in no queue yet.
+        self.staged_bytes = 0
         self.volatile = 0
         self.touched: dict[int, ModelQueue] = {}
         self.events: list[Departure | Callable[[], None]] = []
         self.purges: deque[Purge] = deque()
         self.late: deque[ModelMessage] = deque()
         # Work done in parts, in the order of turns.
-        self._parts: dict[str, Callable[[], None]] = {}
+        self.works: dict[str, Callable[[], None]] = {}
         self._timers: list[Timer] = []
         self.expected.clear()
         self._ready.clear()
@@ -165,7 +167,8 @@ class ModelState:
         self.disk.write(queue.number, None)
 
     def has_room(self, size: int) -> bool:
-        return self.limits.quota == UNLIMITED or self.total_bytes + size <= self.limits.quota * KILOBYTE
+        taken = self.total_bytes + self.staged_bytes
+        return self.limits.quota == UNLIMITED or taken + size <= self.limits.quota * KILOBYTE
 
     def identify(self, message: ModelMessage) -> None:
         self.sequential_id += 1
@@ -308,7 +311,7 @@ class ModelState:
                 self.marks.sometimes("a message that expires in its queue")
                 message.state = State.LATE
                 self.late.append(message)
-                self._parts["late"] = self._take_late
+                self.works["late"] = self._take_late
                 assert message.queue is not None
                 self.touched[message.queue.number] = message.queue
             else:
@@ -317,11 +320,11 @@ class ModelState:
 
     @property
     def has_parts(self) -> bool:
-        return bool(self._parts)
+        return bool(self.works)
 
     def do_parts(self) -> None:
         """Do one part of each purge, and of the late messages."""
-        parts, self._parts = self._parts, {}
+        parts, self.works = self.works, {}
         for part in parts.values():
             part()
 
@@ -332,7 +335,7 @@ class ModelState:
             if message.queue is not None and message.state is State.LATE:
                 self.deleted(message, EXPIRED)
         if self.late:
-            self._parts["late"] = self._take_late
+            self.works["late"] = self._take_late
             self.marks.sometimes("expired messages that are taken away in parts")
 
     @property
@@ -365,7 +368,7 @@ class ModelState:
             self.purges.popleft()
             purge.then()
         if self.purges:
-            self._parts["purge"] = self._continue_purge
+            self.works["purge"] = self._continue_purge
 
     def _purge(self, message: ModelMessage, reason: MessageClass) -> None:
         assert message.queue is not None

@@ -1,11 +1,11 @@
 """A Waypost daemon as an origin, through its bulk interface."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
-from waypost.api.bulk import Claim, Claimed, ReadClaim, RemoveRange
+from waypost.api.bulk import Claim, Claimed, KeepClaim, ReadClaim, RemoveRange, TakeClaim, Taken
 from waypost.arrow.packets import Packets
 from waypost.client.bulk.client import BulkClient
 from waypost.spark.options import Endpoint
@@ -31,10 +31,15 @@ class DaemonOrigin(RangeReading[BulkClient]):
     def claim(self, wish: Claim) -> Claimed:
         return self._client.claim(replace(wish, lease_s=self._endpoint.lease_s, max_aborts=self._endpoint.max_aborts))
 
-    def settle(self, name: str, claim: str, after: int, *, epoch: str) -> None:
-        if after:
-            self._client.settle(name, claim, after, epoch=epoch)
+    def take_claim(self, wish: TakeClaim) -> Taken:
+        return self._client.take_claim(wish)
+
+    def keep_claim(self, wish: KeepClaim) -> None:
+        self._client.keep_claim(wish)
 
     def read_claim(self, wanted: ReadClaim) -> Iterator[Packets]:
         for frame in self._client.read_claim_all(wanted):
             yield Packets.of_frame(frame, wanted.name)
+
+    def batches(self, query: str) -> Sequence[int]:
+        return self._client.batches(query)

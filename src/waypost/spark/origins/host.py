@@ -10,21 +10,27 @@ unnoticed.
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
-from itertools import accumulate, pairwise, takewhile
+from itertools import accumulate, takewhile
 from typing import Final
 
 import numpy as np
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from waypost.api.bulk import (
     BulkQueue,
     Claim,
     Claimed,
+    KeepClaim,
+    PlanLimits,
     PlannedRange,
-    PlanRange,
+    PlanRanges,
+    RangeOfQueue,
     ReadClaim,
     ReadRange,
     RemoveRange,
+    TakeClaim,
+    Taken,
 )
 from waypost.arrow.packets import ATTRIBUTES, Packets
 from waypost.client.host import Host
@@ -66,18 +72,32 @@ class HostOrigin:
             held_s=0.0,
         )
 
-    def plan(self, wanted: PlanRange) -> PlannedRange:
+    def plan(self, wanted: PlanRanges) -> list[PlannedRange]:
+        """Plan one queue after the other: the first ones use up the limits."""
+        messages, size = wanted.max_messages, wanted.max_bytes
+        plans: list[PlannedRange] = []
+        for each in wanted.ranges:
+            plan = self._plan(each, replace(wanted, max_messages=messages, max_bytes=size), is_first=not plans)
+            plans.append(plan)
+            messages = messages if messages is UNSET else max(messages - sum(plan.counts), 0)
+            size = size if size is UNSET else max(size - sum(plan.sizes), 0)
+        return plans
+
+    def _plan(self, wanted: RangeOfQueue, limits: PlanLimits, *, is_first: bool) -> PlannedRange:
         after, end = wanted.after, SEQUENCE_MASK if wanted.up_to is UNSET else wanted.up_to
         found = sorted((_seq(message), message.size) for message in self._messages(wanted.name, after, end))
-        if wanted.max_messages is not UNSET:
-            found = found[: wanted.max_messages]
-        if wanted.max_bytes is not UNSET:
+        if limits.max_messages is not UNSET:
+            found = found[: limits.max_messages]
+        if limits.max_bytes is not UNSET:
             sizes = accumulate(size for _, size in found)
-            found = found[: max(len(list(takewhile(wanted.max_bytes.__ge__, sizes))), 1)]
-        parts = min(wanted.parts, len(found))
-        ranks = [len(found) * part // parts for part in range(parts + 1)] if parts else [0]
-        bounds = [after, *(found[rank - 1][0] for rank in ranks[1:])]
-        return PlannedRange(epoch="", bounds=bounds, counts=[stop - start for start, stop in pairwise(ranks)])
+            found = found[: max(len(list(takewhile(limits.max_bytes.__ge__, sizes))), int(is_first))]
+        parts = list(_divided(found, limits))
+        return PlannedRange(
+            epoch="",
+            bounds=[after, *(part[-1][0] for part in parts)],
+            counts=list(map(len, parts)),
+            sizes=[sum(size for _, size in part) for part in parts],
+        )
 
     def seq_at(self, name: str, time: datetime) -> int:
         return max((_seq(message) for message in self._messages(name) if message.arrived_time < time), default=0)
@@ -108,11 +128,17 @@ class HostOrigin:
     def claim(self, wish: Claim) -> Claimed:
         raise _no_claims()
 
-    def settle(self, name: str, claim: str, after: int, *, epoch: str) -> None:
+    def take_claim(self, wish: TakeClaim) -> Taken:
+        raise _no_claims()
+
+    def keep_claim(self, wish: KeepClaim) -> None:
         raise _no_claims()
 
     def read_claim(self, wanted: ReadClaim) -> Iterator[Packets]:
         raise _no_claims()
+
+    def batches(self, query: str) -> Sequence[int]:
+        return ()
 
     def close(self) -> None:
         self._host.close()
@@ -120,6 +146,23 @@ class HostOrigin:
     def _messages(self, name: str, after: int = 0, up_to: int = SEQUENCE_MASK) -> Iterator[Message]:
         """Messages of a range, by priority and then in the order of arrival."""
         return (message for message in self._host.queue(name).browse() if after < _seq(message) <= up_to)
+
+
+def _divided(found: list[tuple[int, int]], limits: PlanLimits) -> Iterator[list[tuple[int, int]]]:
+    """Numbers and sizes in parts of about the same count, and smaller ones if the limits of a part need them."""
+    parts = max(min(limits.parts, len(found)), 1)
+    edges = {len(found) * part // parts for part in range(1, parts)}
+    part: list[tuple[int, int]] = []
+    size = 0
+    for at, each in enumerate(found):
+        is_full = limits.part_bytes is not UNSET and size + each[1] > limits.part_bytes
+        if part and (at in edges or is_full or len(part) == limits.part_messages):
+            yield part
+            part, size = [], 0
+        part.append(each)
+        size += each[1]
+    if part:
+        yield part
 
 
 def _packets(name: str, messages: Sequence[Message]) -> Packets:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from waypost.api.bulk import BulkQueue, Locked, PlannedRange, PlanRange, ReadRange
+from waypost.api.bulk import BulkQueue, Locked, PlannedRange, PlanRanges, ReadRange
 from waypost.arrow.packets import Packets
 
 # Imported only for types: waypost.spark.origins loads the one that is needed.
@@ -30,8 +30,8 @@ class RangeReading(Generic[C]):
     def queue(self, name: str) -> BulkQueue:
         return self._client.queue(name)
 
-    def plan(self, wanted: PlanRange) -> PlannedRange:
-        return self._client.plan(replace(wanted, locked=self._locked))
+    def plan(self, wanted: PlanRanges) -> list[PlannedRange]:
+        return self._client.plan_all(replace(wanted, locked=self._locked))
 
     def seq_at(self, name: str, time: datetime) -> int:
         return self._client.seq_at(name, time)

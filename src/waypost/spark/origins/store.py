@@ -1,10 +1,20 @@
 """The store folder of a queue manager as a read-only origin, on the same host, with or without a running daemon."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
 
-from waypost.api.bulk import Claim, Claimed, PlannedRange, PlanRange, ReadClaim, RemoveRange
+from waypost.api.bulk import (
+    Claim,
+    Claimed,
+    KeepClaim,
+    PlannedRange,
+    PlanRanges,
+    ReadClaim,
+    RemoveRange,
+    TakeClaim,
+    Taken,
+)
 from waypost.arrow.packets import Packets
 from waypost.client.bulk.folder import FolderReader
 from waypost.errors import StoreReadOnly
@@ -14,8 +24,8 @@ from waypost.spark.origins.reading import RangeReading
 class StoreOrigin(RangeReading[FolderReader]):
     """The Origin of a store folder. It never changes the folder."""
 
-    def plan(self, wanted: PlanRange) -> PlannedRange:
-        if wanted.up_to is UNSET:
+    def plan(self, wanted: PlanRanges) -> list[PlannedRange]:
+        if any(each.up_to is UNSET for each in wanted.ranges):
             # A plan without an end needs the current end of the queue.
             self._client.renew()
         return super().plan(wanted)
@@ -26,11 +36,17 @@ class StoreOrigin(RangeReading[FolderReader]):
     def claim(self, wish: Claim) -> Claimed:
         raise _read_only()
 
-    def settle(self, name: str, claim: str, after: int, *, epoch: str) -> None:
+    def take_claim(self, wish: TakeClaim) -> Taken:
+        raise _read_only()
+
+    def keep_claim(self, wish: KeepClaim) -> None:
         raise _read_only()
 
     def read_claim(self, wanted: ReadClaim) -> Iterator[Packets]:
         raise _read_only()
+
+    def batches(self, query: str) -> Sequence[int]:
+        return ()
 
 
 def _read_only() -> StoreReadOnly:

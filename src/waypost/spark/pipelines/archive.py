@@ -7,7 +7,8 @@
 steps of a batch, and the action of the next run if this one ends there:
 
     1. Spark notes the queues and ranges of the batch.           The same batch begins again.
-    2. Files are written, and forced to disk.                    They are replaced: same batch, same folder.
+    2. Tasks write files with hidden names, and force them to    They are removed and written again: same batch, same
+       disk; the driver renames them.                            folder.
     3. The table of Delta or Iceberg takes the files over.       It reports that it has the batch, and the files stay.
     4. The manifest of the batch is written, and forced to disk. The batch is skipped: it is archived.
     5. Spark notes that the batch is done.
@@ -30,6 +31,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from waypost.errors import InvalidParameter
+from waypost.spark.pipelines.archive_writer import IN_FOLDERS, write_files
 from waypost.spark.pipelines.manifest import (
     MESSAGE,
     Batch,
@@ -38,6 +40,8 @@ from waypost.spark.pipelines.manifest import (
     entries_of,
     flush,
     has_manifest,
+    is_on_disk,
+    local_path,
     noted,
     write_manifest,
 )
@@ -49,8 +53,11 @@ CHECKPOINTS: Final = "_checkpoints"
 class Table(Protocol):
     """The table that the files of a batch belong to, and their places below the path."""
 
-    def write(self, messages: DataFrame, batch: Batch) -> None:
-        """Write the files of a batch, in place of those that it already has."""
+    def write(self, messages: DataFrame, batch: Batch) -> list[Entry] | None:
+        """Write the files of a batch, in place of those that it already has.
+
+        Returns their entries, or None on storage where Spark writes them: then the files have to be read for entries.
+        """
 
     def files(self, batch: Batch) -> str:
         """The files of a batch, as a glob."""
@@ -68,9 +75,12 @@ class ParquetTree:
 
     path: str
 
-    def write(self, messages: DataFrame, batch: Batch) -> None:
+    def write(self, messages: DataFrame, batch: Batch) -> list[Entry] | None:
+        if is_on_disk(self.path):
+            return write_files(messages, local_path(self.path), batch, is_tree=True)
         writer = _named(messages, batch).write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
-        writer.option("compression", "zstd").partitionBy("queue", "date", "batch").parquet(self.path)
+        writer.option("compression", "zstd").partitionBy(*IN_FOLDERS).parquet(self.path)
+        return None
 
     def files(self, batch: Batch) -> str:
         return f"{self.path}/queue=*/date=*/batch={batch}"
@@ -88,8 +98,11 @@ class FlatFiles:
 
     path: str
 
-    def write(self, messages: DataFrame, batch: Batch) -> None:
+    def write(self, messages: DataFrame, batch: Batch) -> list[Entry] | None:
+        if is_on_disk(self.path):
+            return write_files(messages, local_path(self.path), batch, is_tree=False)
         _named(messages, batch).write.mode("overwrite").option("compression", "zstd").parquet(self.files(batch))
+        return None
 
     def files(self, batch: Batch) -> str:
         return f"{self.path}/data/{batch}"
@@ -138,9 +151,9 @@ def archive_batch(messages: DataFrame, path: str, table: Table, batch: Batch) ->
     spark = messages.sparkSession
     if has_manifest(spark, path, batch):
         return
-    if not table.has(batch):
-        table.write(messages, batch)
-    entries = entries_of(spark, path, table.files(batch))
+    entries = None if table.has(batch) else table.write(messages, batch)
+    if entries is None:
+        entries = entries_of(spark, path, table.files(batch))
     flush(path, {entry.path for entry in entries})
     if entries and not table.has(batch):
         table.commit(batch, entries)

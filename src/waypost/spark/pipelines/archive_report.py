@@ -8,7 +8,7 @@ from pyspark.sql import Row
 from waypost.spark.pipelines import plots
 from waypost.spark.pipelines.archive import Outcome
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table, Tone
-from waypost.spark.pipelines.report_values import shown
+from waypost.spark.pipelines.report_parts import shown
 
 DRAWN: Final = 12
 _DAYS: Final = (

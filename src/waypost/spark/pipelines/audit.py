@@ -4,14 +4,17 @@ The correlation id of an acknowledgment is the id of the acknowledged message (M
 seconds, and each computer by its own clock: a latency may be a second off, and below 0 if clocks differ.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from itertools import pairwise
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from waypost.spark.pipelines.expressions import is_negative, moment, percentiles, seconds_between
+from waypost.spark.pipelines.expressions import is_negative, moment, percentile, percentiles, seconds_between
+from waypost.spark.pipelines.report_parts import Kind, shown
 from waypost.wire.message_class import MessageClass
 from waypost.wire.message_properties import PA, PR
 
@@ -25,6 +28,11 @@ OUTCOMES: Final = (RECEIVED, REACHED, REFUSED, LOST, WAITING, UNASKED)
 
 ROUTE: Final = ("source_qm", "dest_queue")
 SHARES: Final = (0.5, 0.95, 0.99)
+# Largest number of messages in a list.
+LISTED: Final = 1000
+
+# Upper ends of the classes of latencies in the histogram, in seconds.
+_CLASSES: Final = (0, 1, 2, 5, 10, 30, 60, 300, 3600)
 
 # Ids of one queue manager begin alike, and Spark sorts by the first bytes: a number before the ids makes sorting quick.
 _KEY: Final = ["key", "message_id"]
@@ -40,6 +48,81 @@ class Rules:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     # Largest difference between the clocks of two computers. Only a stream needs it.
     skew: timedelta = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The results of an audit, which Spark or waypost.spark.pipelines.in_memory makes.
+
+    `latency` has the times to reach the queues of all routes together: percentiles, and the number of messages in each
+    of `latency_classes`. Lists of messages have the first LISTED of them.
+    """
+
+    routes: Sequence[dict[str, Any]]
+    latency: dict[str, Any]
+    lost: Sequence[dict[str, Any]]
+    refused: Sequence[dict[str, Any]]
+    refusals: Sequence[dict[str, Any]]
+    duplicated: Sequence[dict[str, Any]]
+    unmatched: Sequence[dict[str, Any]]
+    unmatched_count: int
+
+
+def examine(sent: DataFrame, acknowledgments: DataFrame, rules: Rules) -> Findings:
+    """Run the audit once, and collect all that a report shows."""
+    both = matched(sent, acknowledgments).persist()
+    try:
+        audited = outcomes(both.where("is_sent"), rules)
+        unknown = both.where("is_sent is null")
+        found = _records(routes(audited))
+
+        def listed(condition: Column, name: str) -> list[dict[str, Any]]:
+            """These messages, which are read only if there are any."""
+            if not any(route[name] for route in found):
+                return []
+            return _records(audited.where(condition).orderBy("sent_time", "message_id").limit(LISTED))
+
+        refused = listed(sf.col("outcome") == REFUSED, REFUSED)
+        return Findings(
+            routes=found,
+            latency=_latency(audited),
+            lost=listed(sf.col("outcome") == LOST, LOST),
+            refused=refused,
+            refusals=_records(refusals(audited)) if refused else [],
+            duplicated=listed(sf.col("duplicated"), "duplicated"),
+            unmatched=_records(unknown.orderBy("message_id").limit(LISTED)),
+            unmatched_count=unknown.count(),
+        )
+    finally:
+        both.unpersist()
+
+
+def latency_classes() -> Iterator[tuple[str, float | None, float | None]]:
+    """The classes of latencies: title, and the seconds that they are above and up to."""
+    for above, up_to in pairwise((None, *_CLASSES, None)):
+        limit = f"≤ {shown(up_to, Kind.SECONDS)}" if up_to is not None else f"> {shown(above, Kind.SECONDS)}"
+        yield limit, above, up_to
+
+
+def _latency(audited: DataFrame) -> dict[str, Any]:
+    """Only acknowledgments of arrival show when a message reached its queue: it may wait there before a receipt."""
+    seconds = sf.col("reach_seconds")
+    counts = []
+    for title, above, up_to in latency_classes():
+        is_in = seconds.isNotNull()
+        if above is not None:
+            is_in &= seconds > above
+        if up_to is not None:
+            is_in &= seconds <= up_to
+        counts.append(sf.count_if(is_in).alias(title))
+    shares = [percentile(seconds, share).alias(name) for name, share in (("p50", 0.5), ("p99", 0.99))]
+    found = audited.agg(*shares, *counts).first()
+    assert found is not None
+    return found.asDict()
+
+
+def _records(rows: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict() for row in rows.collect()]
 
 
 def audit(sent: DataFrame, acknowledgments: DataFrame, rules: Rules | None = None) -> DataFrame:

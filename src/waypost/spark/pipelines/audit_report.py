@@ -1,25 +1,19 @@
 """The report of a delivery audit."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
-from pyspark.sql import Column as Expression
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as sf
+import pyarrow as pa
+from pyspark.sql import DataFrame
 
-from waypost.spark.pipelines import plots
-from waypost.spark.pipelines.audit import LOST, OUTCOMES, REFUSED, Rules, matched, outcomes, refusals, routes
-from waypost.spark.pipelines.expressions import class_meaning, message_id_text, percentile
+from waypost.spark.pipelines import in_memory, plots
+from waypost.spark.pipelines.audit import LOST, OUTCOMES, REFUSED, Findings, Rules, examine, latency_classes
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table, Tone
-from waypost.spark.pipelines.report_values import shown
+from waypost.spark.pipelines.report_parts import id_text, shown
+from waypost.wire.message_class import meaning
 
-# Largest number of messages in a list.
-LISTED: Final = 1000
 # Largest number of routes in a drawing.
 DRAWN: Final = 12
-
-# Upper ends of the classes of latencies in the histogram, in seconds.
-_CLASSES: Final = (0, 1, 2, 5, 10, 30, 60, 300, 3600)
 
 _ROUTE: Final = (Column("source_qm", "Source", Kind.GUID), Column("dest_queue", "Destination", Kind.CODE))
 _ROUTES: Final = (
@@ -46,30 +40,30 @@ _TONES: Final = dict(
 )
 
 
-def report(sent: DataFrame, acknowledgments: DataFrame, rules: Rules | None = None, origin: str = "") -> Report:
-    """Run the audit once, and report its findings."""
+def report(
+    sent: DataFrame | pa.Table, acknowledgments: DataFrame | pa.Table, rules: Rules | None = None, origin: str = ""
+) -> Report:
+    """Run the audit once, and report its findings. Both sources are DataFrames, or tables in memory without Spark."""
     rules = rules or Rules()
-    both = matched(sent, acknowledgments).persist()
-    try:
-        audited = outcomes(both.where("is_sent"), rules)
-        found = _Findings(audited, both.where("is_sent is null"))
-        return Report("Delivery audit", found.summary, found.figures(rules), found.sections(rules), origin, rules.now)
-    finally:
-        both.unpersist()
+    if isinstance(sent, pa.Table):
+        findings = in_memory.examine(sent, acknowledgments, rules)
+    else:
+        assert not isinstance(acknowledgments, pa.Table), "messages and acknowledgments come from one engine"
+        findings = examine(sent, acknowledgments, rules)
+    found = _Findings(findings)
+    return Report("Delivery audit", found.summary, found.figures(rules), found.sections(rules), origin, rules.now)
 
 
 class _Findings:
-    """The data for the report. Each list is read only if it is not empty."""
+    """The findings in the words of the report."""
 
-    def __init__(self, audited: DataFrame, unmatched: DataFrame) -> None:
-        self.audited = audited
-        self.unmatched = unmatched
-        self.routes = routes(audited).collect()
-        self.unmatched_count = unmatched.count()
+    def __init__(self, found: Findings) -> None:
+        self.found = found
+        self.routes = found.routes
+        self.latency = found.latency
         self.counts = {
             name: sum(route[name] for route in self.routes) for name in ("sent", *OUTCOMES, "late", "duplicated")
         }
-        self.latency = _latency(audited)
 
     @property
     def summary(self) -> str:
@@ -111,13 +105,13 @@ class _Findings:
             Section(
                 "Routes",
                 "A route is the sending queue manager and the destination queue.",
-                [*self._drawn(), Table.of("routes", "Outcomes", self._columns(), _records(self.routes))],
+                [*self._drawn(), Table.of("routes", "Outcomes", self._columns(), self.routes)],
             ),
             Section(
                 "Latency",
                 "From sending until the message reached its queue, and until an application received it. Time is "
                 "counted in whole seconds, by the clocks of both computers.",
-                [*self._histogram(), Table.of("latencies", "By route", _LATENCIES, _records(self.routes))],
+                [*self._histogram(), Table.of("latencies", "By route", _LATENCIES, self.routes)],
             ),
             *self._lost(rules),
             *self._refused(),
@@ -141,7 +135,7 @@ class _Findings:
         ]
 
     def _histogram(self) -> list[Part]:
-        values = {title: self.latency[title] for title in _class_titles()}
+        values = {title: self.latency[title] for title, *_ in latency_classes()}
         if not any(values.values()):
             return []
         return [plots.histogram("reach", "Time to reach the queue", values, text="Messages by latency.")]
@@ -151,16 +145,16 @@ class _Findings:
         if not count:
             return []
         text = f"Their senders asked for an acknowledgment; none came within {shown(rules.lost_after, Kind.SECONDS)}."
-        return [Section("Lost", text, [self._list("lost", sf.col("outcome") == LOST, _MESSAGE, count)])]
+        return [Section("Lost", text, [_list("lost", self.found.lost, _MESSAGE, count)])]
 
     def _refused(self) -> list[Section]:
         count = self.counts[REFUSED]
         if not count:
             return []
-        reasons = refusals(self.audited).withColumn("reason", class_meaning(sf.col("refusal"))).collect()
+        reasons = [row | {"reason": meaning(row["refusal"])} for row in self.found.refusals]
         columns = (_MESSAGE[2], Column("reason", "Why"), Column("messages", "Messages", Kind.COUNT))
-        listed = self._list("refused", sf.col("outcome") == REFUSED, (*_MESSAGE, Column("reason", "Why")), count)
-        return [Section("Refused", "", [Table.of("refusals", "Reasons", columns, _records(reasons)), listed])]
+        listed = _list("refused", self.found.refused, (*_MESSAGE, Column("reason", "Why")), count)
+        return [Section("Refused", "", [Table.of("refusals", "Reasons", columns, reasons), listed])]
 
     def _duplicated(self) -> list[Section]:
         count = self.counts["duplicated"]
@@ -170,59 +164,33 @@ class _Findings:
             Column(f"{name}_count", f"{name.capitalize()} acknowledgments", Kind.COUNT) for name in ("reach", "receive")
         ]
         text = "Each of these messages has several acknowledgments of the same kind: it was delivered more than once."
-        return [
-            Section("Duplicated", text, [self._list("duplicated", sf.col("duplicated"), (*_MESSAGE, *times), count)])
-        ]
+        return [Section("Duplicated", text, [_list("duplicated", self.found.duplicated, (*_MESSAGE, *times), count)])]
 
     def _unmatched(self) -> list[Section]:
-        if not self.unmatched_count:
+        count = self.found.unmatched_count
+        if not count:
             return []
         columns = (
             Column("id", "Message", Kind.CODE),
             *(Column(f"{name}_time", name.capitalize(), Kind.TIME) for name in ("reached", "received", "refused")),
         )
-        some = (
-            self.unmatched.withColumn("id", message_id_text(sf.col("message_id"))).orderBy("message_id").limit(LISTED)
-        )
         note = Note("They were sent before the journal begins, or their senders keep no journal.", Tone.WARNING)
-        table = Table.of(
-            "unmatched", "Acknowledged messages", columns, _records(some.collect()), total=self.unmatched_count
-        )
+        table = _list("unmatched", self.found.unmatched, columns, count, title="Acknowledged messages")
         return [Section("Acknowledgments of unknown messages", "", [note, table])]
 
-    def _list(self, name: str, which: Expression, columns: Sequence[Column], total: int) -> Table:
-        some = self.audited.where(which).orderBy("sent_time", "message_id").limit(LISTED)
-        told = some.withColumns(
-            {"id": message_id_text(sf.col("message_id")), "reason": class_meaning(sf.col("refusal"))}
-        )
-        return Table.of(name, "Messages", columns, _records(told.collect()), total=total)
 
-
-def _latency(audited: DataFrame) -> Row:
-    """Latencies of all routes together: percentiles, and the number of messages in each class."""
-    seconds = sf.coalesce("reach_seconds", "receive_seconds")
-    lower = (None, *_CLASSES)
-    counts = []
-    for title, above, up_to in zip(_class_titles(), lower, (*_CLASSES, None), strict=True):
-        is_in = seconds.isNotNull()
-        if above is not None:
-            is_in &= seconds > above
-        if up_to is not None:
-            is_in &= seconds <= up_to
-        counts.append(sf.count_if(is_in).alias(title))
-    shares = [percentile(seconds, share).alias(name) for name, share in (("p50", 0.5), ("p99", 0.99))]
-    found = audited.agg(*shares, *counts).first()
-    assert found is not None
-    return found
-
-
-def _class_titles() -> list[str]:
-    titles = [f"≤ {shown(end, Kind.SECONDS)}" for end in _CLASSES]
-    return [*titles, f"> {shown(_CLASSES[-1], Kind.SECONDS)}"]
-
-
-def _records(rows: Sequence[Row]) -> list[dict[str, object]]:
-    return [row.asDict() for row in rows]
+def _list(
+    name: str, rows: Sequence[dict[str, Any]], columns: Sequence[Column], total: int, *, title: str = "Messages"
+) -> Table:
+    told = [
+        row
+        | {
+            "id": id_text(row["message_id"]),
+            "reason": None if row["refusal"] is None else meaning(row["refusal"]),
+        }
+        for row in rows
+    ]
+    return Table.of(name, title, columns, told, total=total)
 
 
 def _warning(count: int) -> Tone:

@@ -3,16 +3,16 @@
     dead = spark.read.format("msmq").option("queues", "system$;deadletter,system$;deadxact").load()
     triage(chosen(dead, Choice(reasons=("reach-queue-timeout",)))).show()
 
-waypost.spark.pipelines.desk sends them again, parks or drops them.
+waypost.spark.pipelines.deadletter_actions sends them again, parks or drops them.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from waypost.arrow import schema
@@ -49,9 +49,9 @@ class Choice:
     before: datetime | None = None
 
 
-def chosen(letters: DataFrame, choice: Choice) -> DataFrame:
+def chosen(messages: DataFrame, choice: Choice) -> DataFrame:
     """The dead-letter messages of a choice. Raises InvalidParameter for an unknown reason."""
-    found = letters
+    found = messages
     if choice.reasons:
         found = found.where(sf.col("message_class").isin([class_of(reason) for reason in choice.reasons]))
     if choice.destinations:
@@ -87,20 +87,20 @@ def reason() -> Column:
     return sf.when(sf.col("message_class").isNull(), "malformed").otherwise(word)
 
 
-def triage(letters: DataFrame) -> DataFrame:
+def triage(messages: DataFrame) -> DataFrame:
     """Count dead-letter messages by reason, destination, form of label and kind of body, largest groups first.
 
     The form of a label has # for numbers and GUIDs. `oldest` and `newest` are times of the group; `sample` and
     `sample_id` are the label and the id of its first message.
     """
-    kind = sf.col("body_kind") if "body_kind" in letters.columns else sf.format_string("0x%04X", "body_type")
+    kind = sf.col("body_kind") if "body_kind" in messages.columns else sf.format_string("0x%04X", "body_type")
     form = sf.regexp_replace(sf.regexp_replace("label", GUID_PATTERN, "#"), _NUMBER, "#")
     return (
-        letters.groupBy(
+        messages.groupBy(
             reason().alias("reason"), "message_class", "dest_queue", form.alias("label_form"), kind.alias("body_kind")
         )
         .agg(
-            sf.count("*").alias("letters"),
+            sf.count("*").alias("messages"),
             sf.coalesce(sf.sum("body_size"), sf.lit(0)).alias("bytes"),
             sf.count_if("transactional").alias("transactional"),
             sf.min("arrived_time").alias("oldest"),
@@ -108,27 +108,28 @@ def triage(letters: DataFrame) -> DataFrame:
             sf.min_by("label", "seq").alias("sample"),
             message_id_text(sf.min_by("message_id", "seq")).alias("sample_id"),
         )
-        .orderBy(sf.desc("letters"), "reason", "dest_queue", "label_form", "body_kind")
+        .orderBy(sf.desc("messages"), "reason", "dest_queue", "label_form", "body_kind")
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Counts for a report: the largest groups of `triage`, and all dead-letter messages by reason, largest first.
+    """Counts for a report, which Spark or waypost.spark.pipelines.in_memory makes.
 
+    They are the largest groups of `triage`, and all dead-letter messages by reason, largest first.
     A row of `reasons` has the number of messages, the `oldest` and the number of `groups` of a reason.
     """
 
-    groups: Sequence[Row]
-    reasons: Sequence[Row]
+    groups: Sequence[dict[str, Any]]
+    reasons: Sequence[dict[str, Any]]
 
 
-def tally(letters: DataFrame) -> Tally:
+def tally(messages: DataFrame) -> Tally:
     """Count the dead-letter messages. They are read once, so that groups and reasons agree."""
-    groups = triage(letters).persist()
+    groups = triage(messages).persist()
     try:
-        counts = (sf.sum("letters").alias("letters"), sf.count("*").alias("groups"), sf.min("oldest").alias("oldest"))
-        reasons = groups.groupBy("reason", "message_class").agg(*counts).orderBy(sf.desc("letters"), "reason")
-        return Tally(groups.limit(GROUPS).collect(), reasons.collect())
+        counts = (sf.sum("messages").alias("messages"), sf.count("*").alias("groups"), sf.min("oldest").alias("oldest"))
+        reasons = groups.groupBy("reason", "message_class").agg(*counts).orderBy(sf.desc("messages"), "reason")
+        return Tally(*([row.asDict() for row in each.collect()] for each in (groups.limit(GROUPS), reasons)))
     finally:
         groups.unpersist()

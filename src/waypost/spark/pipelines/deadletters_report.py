@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final
-
-from pyspark.sql import Row
+from typing import Any, Final
 
 from waypost.spark.pipelines import plots
+from waypost.spark.pipelines.deadletter_actions import Done
 from waypost.spark.pipelines.deadletters import Tally
-from waypost.spark.pipelines.desk import Done
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table
-from waypost.spark.pipelines.report_values import in_utc
+from waypost.spark.pipelines.report_parts import in_utc
 from waypost.wire.message_class import meaning
 
 FIGURES: Final = 5
@@ -18,7 +16,7 @@ _WRONG_KIND: Final = ("not-transactional-q", "not-transactional-msg")
 _REASONS: Final = (
     Column("reason", "Reason"),
     Column("meaning", "Meaning"),
-    Column("letters", "Messages", Kind.COUNT),
+    Column("messages", "Messages", Kind.COUNT),
     Column("oldest", "Oldest", Kind.TIME),
 )
 _GROUPS: Final = (
@@ -26,7 +24,7 @@ _GROUPS: Final = (
     Column("dest_queue", "Destination", Kind.CODE),
     Column("label_form", "Labels"),
     Column("body_kind", "Body"),
-    Column("letters", "Messages", Kind.COUNT),
+    Column("messages", "Messages", Kind.COUNT),
     Column("bytes", "Bytes", Kind.BYTES),
     Column("age", "Oldest", Kind.SECONDS),
     Column("newest_age", "Newest", Kind.SECONDS),
@@ -41,27 +39,27 @@ def report(tally: Tally, *, action: str = "", done: Done | None = None, now: dat
     Without `done`, the report is of a dry run of `action`.
     """
     now = now or datetime.now(UTC)
-    total = sum(row["letters"] for row in tally.reasons)
+    total = sum(row["messages"] for row in tally.reasons)
     sections = [Section("Reasons", "", _reason_parts(tally.reasons)), _groups(tally, now)] if total else []
     ages = [age for row in tally.reasons if (age := _age(row["oldest"], now)) is not None]
-    figures = [Figure("Letters", total)]
+    figures = [Figure("Messages", total)]
     if ages:
         figures.append(Figure("Oldest", max(ages), Kind.SECONDS))
-    figures += [Figure(row["reason"], row["letters"], note=_meaning(row)) for row in tally.reasons[:FIGURES]]
+    figures += [Figure(row["reason"], row["messages"], note=_meaning(row)) for row in tally.reasons[:FIGURES]]
     figures += _done_figures(done)
     return Report("Dead-letter messages", _summary(total, action, done), figures, sections, made=now)
 
 
 def _summary(total: int, action: str, done: Done | None) -> str:
-    letters = f"{total:,} dead-letter message{'' if total == 1 else 's'}"
+    counted = f"{total:,} dead-letter message{'' if total == 1 else 's'}"
     verb = {"resend": "sent again", "park": "parked", "drop": "dropped"}.get(action)
     if verb is None:
-        return f"There {'is' if total == 1 else 'are'} {letters}." if total else "There are 0 dead-letter messages."
+        return f"There {'is' if total == 1 else 'are'} {counted}." if total else "There are 0 dead-letter messages."
     if done is None:
-        return f"{letters} would be {verb}; nothing was done."
+        return f"{counted} would be {verb}; nothing was done."
     if not total:
         return f"No dead-letter message was {verb}.{_settled(done.settled)}"
-    return f"{done.removed:,} of {letters} {'was' if done.removed == 1 else 'were'} {verb}.{_settled(done.settled)}"
+    return f"{done.removed:,} of {counted} {'was' if done.removed == 1 else 'were'} {verb}.{_settled(done.settled)}"
 
 
 def _settled(count: int) -> str:
@@ -79,20 +77,22 @@ def _done_figures(done: Done | None) -> list[Figure]:
         found.append(Figure("Sent once", done.sent_once, note="in a transaction"))
     if done.sent_at_least_once:
         found.append(Figure("Sent", done.sent_at_least_once, note="without a transaction, to nontransactional queues"))
+    if done.gone:
+        found.append(Figure("Gone", done.gone, note="removed by another program meanwhile"))
     if done.settled:
         found.append(Figure("Settled", done.settled, note="sent by an earlier, interrupted run"))
     return found
 
 
-def _meaning(row: Row) -> str:
+def _meaning(row: dict[str, Any]) -> str:
     return "the packet is malformed" if row["message_class"] is None else meaning(row["message_class"])
 
 
-def _reason_parts(reasons: Sequence[Row]) -> list[Part]:
-    records = [row.asDict() | {"meaning": _meaning(row)} for row in reasons]
+def _reason_parts(reasons: Sequence[dict[str, Any]]) -> list[Part]:
+    records = [row | {"meaning": _meaning(row)} for row in reasons]
     parts: list[Part] = [Table.of("reasons", "Reasons", _REASONS, records)]
     if len(reasons) > 1:
-        values = {row["reason"]: row["letters"] for row in reasons}
+        values = {row["reason"]: row["messages"] for row in reasons}
         parts.insert(0, plots.bars("reasons", "Messages by reason", values, text="Dead-letter messages by reason."))
     if any(row["reason"] in _WRONG_KIND for row in reasons):
         parts.append(Note("Resend sends messages of the wrong kind for their queue as the other kind."))
@@ -100,12 +100,10 @@ def _reason_parts(reasons: Sequence[Row]) -> list[Part]:
 
 
 def _groups(tally: Tally, now: datetime) -> Section:
-    records = [
-        row.asDict() | {"age": _age(row["oldest"], now), "newest_age": _age(row["newest"], now)} for row in tally.groups
-    ]
+    records = [row | {"age": _age(row["oldest"], now), "newest_age": _age(row["newest"], now)} for row in tally.groups]
     total = sum(row["groups"] for row in tally.reasons)
     text = "In the form of a label, # stands for numbers and GUIDs."
-    return Section("Groups", text, [Table.of("letters", "Groups", _GROUPS, records, total=total)])
+    return Section("Groups", text, [Table.of("groups", "Groups", _GROUPS, records, total=total)])
 
 
 def _age(moment: datetime | None, now: datetime) -> float | None:

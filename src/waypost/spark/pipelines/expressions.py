@@ -7,40 +7,31 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-from waypost.wire.message_class import NEGATIVE, MessageClass, meaning
+from waypost.spark.functions import GUID_BYTES, ORDINAL_BYTES
+from waypost.wire.message_class import NEGATIVE
 
-# Bytes of a GUID in the order of its text, counted from 1; each is 2 hexadecimal digits (waypost.guid).
-_GUID: Final = ((4, 3, 2, 1), (6, 5), (8, 7), (9, 10), (11, 12, 13, 14, 15, 16))
 _ACCURACY: Final = 10_000
-_ORDINAL: Final = (20, 19, 18, 17)
 
 
 def message_id_text(message_id: Column) -> Column:
     """`{guid}\\number`, as people write the 20 bytes of a message id."""
     digits = sf.lower(sf.hex(message_id))
-    guid = sf.concat_ws("-", *(_digits(digits, part) for part in _GUID))
-    number = sf.conv(_digits(digits, _ORDINAL), 16, 10)
+    guid = sf.concat_ws("-", *(_digits(digits, part) for part in GUID_BYTES))
+    number = sf.conv(_digits(digits, ORDINAL_BYTES), 16, 10)
     return sf.concat(sf.lit("{"), guid, sf.lit("}\\"), number)
 
 
 def message_id_bytes(guid: Column, number: Column) -> Column:
     """The 20 bytes of a message id, from a GUID as 8-4-4-4-12 and a number as 8 hexadecimal digits."""
     digits = sf.regexp_replace(guid, "-", "")
-    places = [place for part in _GUID for place in part]
+    places = [place for part in GUID_BYTES for place in part]
     ordered = [sf.substring(digits, 2 * places.index(byte) + 1, 2) for byte in range(1, 17)]
     return sf.unhex(sf.concat(*ordered, *(sf.substring(number, at, 2) for at in (7, 5, 3, 1))))
 
 
 def ordinal(message_id: Column) -> Column:
     """The number of a message at its queue manager."""
-    return sf.conv(_digits(sf.hex(message_id), _ORDINAL), 16, 10).cast("long")
-
-
-def class_meaning(message_class: Column) -> Column:
-    """The meaning of a class, in a few words."""
-    known = sf.create_map(*(sf.lit(part) for each in MessageClass for part in (each.value, meaning(each))))
-    other = sf.concat(sf.lit("a class of the application, 0x"), sf.lpad(sf.hex(message_class), 4, "0"))
-    return sf.coalesce(sf.try_element_at(known, message_class), other)
+    return sf.conv(_digits(sf.hex(message_id), ORDINAL_BYTES), 16, 10).cast("long")
 
 
 def is_negative(message_class: Column) -> Column:

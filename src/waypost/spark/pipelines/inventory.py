@@ -3,14 +3,20 @@
 Ages and rates count from the arrival of a message; if that is unknown, as in a capture, from the time it was sent.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from waypost.spark.pipelines.expressions import moment, ordinal, percentile, seconds_between
+from waypost.spark.pipelines.report_parts import in_utc
+
+# Largest number of bars in a drawing, and of rows in a list.
+DRAWN: Final = 12
+LISTED: Final = 1000
 
 # Spans of time for a picture, in seconds. It has few columns, so that a long time needs long spans.
 BUCKETS: Final = (60, 300, 900, 3_600, 10_800, 43_200, 86_400, 604_800, 2_592_000)
@@ -32,6 +38,75 @@ _BODY_TYPES: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The first rows of a list, and the number of all rows."""
+
+    rows: Sequence[dict[str, Any]]
+    total: int
+
+    @classmethod
+    def of(cls, rows: Sequence[dict[str, Any]]) -> "Listed":
+        return cls(rows[:LISTED], len(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """The results of an inventory, which Spark or waypost.spark.pipelines.in_memory makes.
+
+    `arrivals` are counted in spans of `bucket_s`, which is 0 if no time is known.
+    """
+
+    queues: Sequence[dict[str, Any]]
+    streams: Sequence[dict[str, Any]]
+    bucket_s: int
+    arrivals: Sequence[dict[str, Any]]
+    by_kind: Sequence[dict[str, Any]]
+    kinds: Listed
+    talkers: Listed
+    priorities: Listed
+
+
+def take_stock(messages: DataFrame, now: datetime) -> Stock:
+    """Count all that a report shows. The messages are read once, and their bodies are not kept."""
+    kept = messages.drop("body", "packet", "extension", "body_text").persist()
+    try:
+        queues = _records(inventory(kept, now))
+        bucket = bucket_of(queues)
+        bodies = kinds(kept)
+        by_kind = bodies.groupBy("kind").agg(sf.sum("messages").alias("messages"))
+        return Stock(
+            queues=queues,
+            streams=_records(streams(kept)) if any(queue["transactional"] for queue in queues) else [],
+            bucket_s=bucket,
+            arrivals=_records(arrivals(kept, bucket)) if bucket else [],
+            by_kind=_records(by_kind.orderBy(sf.desc("messages"), "kind").limit(DRAWN)),
+            kinds=_listed(bodies),
+            talkers=_listed(talkers(kept)),
+            priorities=_listed(priorities(kept)),
+        )
+    finally:
+        kept.unpersist()
+
+
+def bucket_of(queues: Sequence[dict[str, Any]]) -> int:
+    """The span of time for a picture of the arrivals in these queues; 0 if no time is known."""
+    known = [row for row in queues if row["oldest"] is not None]
+    if not known:
+        return 0
+    span = max(in_utc(row["newest"]) for row in known) - min(in_utc(row["oldest"]) for row in known)
+    return bucket_for(span.total_seconds())
+
+
+def _records(rows: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict() for row in rows.collect()]
+
+
+def _listed(found: DataFrame) -> Listed:
+    rows = _records(found.limit(LISTED))
+    return Listed(rows, len(rows) if len(rows) < LISTED else found.count())
+
+
 def inventory(messages: DataFrame, now: datetime | None = None) -> DataFrame:
     """A row for each queue: counts, sizes in bytes, ages in seconds, messages an hour, senders."""
     time, size = _time(), sf.col("body_size")
@@ -51,7 +126,7 @@ def inventory(messages: DataFrame, now: datetime | None = None) -> DataFrame:
             sf.max(age).alias("age_max"),
             # A burst within one second has no rate.
             sf.when(span > 0, sf.count("*") * 3_600 / span).alias("per_hour"),
-            sf.approx_count_distinct("source_qm").alias("senders"),
+            sf.count_distinct("source_qm").alias("senders"),
             sf.count_if("transactional").alias("transactional"),
             sf.count_if(sf.col("delivery") == 0).alias("express"),
             sf.count_if(sf.col("message_id").isNull()).alias("malformed"),
@@ -130,6 +205,11 @@ def body_type_name(body_type: Column) -> Column:
     return sf.coalesce(
         sf.try_element_at(known, body_type.cast("int")), sf.concat(sf.lit("type-"), body_type.cast("string"))
     )
+
+
+def body_type_word(body_type: int | None) -> str | None:
+    """Like `body_type_name`, for one value."""
+    return None if body_type is None else dict(_body_types()).get(body_type, f"type-{body_type}")
 
 
 def _body_types() -> Iterator[tuple[int, str]]:

@@ -3,18 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as sf
+import pyarrow as pa
+from pyspark.sql import DataFrame
 
-from waypost.spark.pipelines import plots
-from waypost.spark.pipelines.inventory import arrivals, bucket_for, inventory, kinds, priorities, streams, talkers
+from waypost.spark.pipelines import in_memory, plots
+from waypost.spark.pipelines.inventory import DRAWN, Listed, Stock, take_stock
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table, Tone
-from waypost.spark.pipelines.report_values import in_utc, shown
-
-DRAWN: Final = 12
-LISTED: Final = 1000
+from waypost.spark.pipelines.report_parts import in_utc, shown
 
 _QUEUE: Final = Column("queue", "Queue", Kind.CODE)
 _PRIORITY: Final = Column("priority", "Priority", Kind.COUNT)
@@ -50,25 +47,21 @@ _STREAMS: Final = (
 )
 
 
-def report(messages: DataFrame, now: datetime | None = None, origin: str = "") -> Report:
-    """Report on the messages. They are read once, and their bodies are not kept."""
+def report(messages: DataFrame | pa.Table, now: datetime | None = None, origin: str = "") -> Report:
+    """Report on the messages of a DataFrame, or of a table in memory, which needs no Spark."""
     now = now or datetime.now(UTC)
-    kept = messages.drop("body", "packet", "extension", "body_text").persist()
-    try:
-        queues = inventory(kept, now).collect()
-        checked = streams(kept).collect() if any(queue["transactional"] for queue in queues) else []
-        sections = [
-            Section("Queues", "", [*_sizes(queues), _table("queues", "Amounts", _QUEUES, queues)]),
-            Section("Time", "From the arrival of a message.", _times(kept, queues)),
-            Section("Contents", "", _contents(kept)),
-            *_checks(checked),
-        ]
-        return Report("Inventory of queues", _summary(queues), _figures(queues, checked), sections, origin, now)
-    finally:
-        kept.unpersist()
+    stock = in_memory.take_stock(messages, now) if isinstance(messages, pa.Table) else take_stock(messages, now)
+    sections = [
+        Section("Queues", "", [*_sizes(stock.queues), Table.of("queues", "Amounts", _QUEUES, stock.queues)]),
+        Section("Time", "From the arrival of a message.", _times(stock)),
+        Section("Contents", "", _contents(stock)),
+        *_checks(stock.streams),
+    ]
+    figures = _figures(stock.queues, stock.streams)
+    return Report("Inventory of queues", _summary(stock.queues), figures, sections, origin, now)
 
 
-def _summary(queues: Sequence[Row]) -> str:
+def _summary(queues: Sequence[dict[str, Any]]) -> str:
     count, size = (sum(queue[name] for queue in queues) for name in ("messages", "bytes"))
     if not count:
         return "No messages were found."
@@ -77,8 +70,8 @@ def _summary(queues: Sequence[Row]) -> str:
     return f"{told}." if oldest is None else f"{told}; the oldest is {shown(oldest, Kind.SECONDS)} old."
 
 
-def _figures(queues: Sequence[Row], checked: Sequence[Row]) -> list[Figure]:
-    def total(name: str, rows: Sequence[Row] = queues) -> int:
+def _figures(queues: Sequence[dict[str, Any]], checked: Sequence[dict[str, Any]]) -> list[Figure]:
+    def total(name: str, rows: Sequence[dict[str, Any]] = queues) -> int:
         return sum(row[name] for row in rows)
 
     found = [
@@ -101,7 +94,7 @@ def _queues(count: int) -> str:
     return f"{count:,} queue" if count == 1 else f"{count:,} queues"
 
 
-def _sizes(queues: Sequence[Row]) -> list[Part]:
+def _sizes(queues: Sequence[dict[str, Any]]) -> list[Part]:
     most = queues[:DRAWN]
     if len(most) < 2:
         return []
@@ -110,37 +103,32 @@ def _sizes(queues: Sequence[Row]) -> list[Part]:
     return [plots.bars("messages", "Messages by queue", values, text=text)]
 
 
-def _times(messages: DataFrame, queues: Sequence[Row]) -> list[Part]:
-    known = [row for row in queues if row["oldest"] is not None]
-    parts: list[Part] = [_table("ages", "Ages", _AGES, queues)]
-    if not known:
+def _times(stock: Stock) -> list[Part]:
+    parts: list[Part] = [Table.of("ages", "Ages", _AGES, stock.queues)]
+    if not stock.bucket_s:
         return parts
-    span = max(in_utc(row["newest"]) for row in known) - min(in_utc(row["oldest"]) for row in known)
-    bucket = bucket_for(span.total_seconds())
-    found = arrivals(messages, bucket).collect()
-    text = f"Messages that arrived in each {shown(bucket, Kind.SECONDS)}."
-    starts, counts = [in_utc(row["start"]) for row in found], [row["messages"] for row in found]
+    span = shown(stock.bucket_s, Kind.SECONDS)
+    starts, counts = [in_utc(row["start"]) for row in stock.arrivals], [row["messages"] for row in stock.arrivals]
+    text = f"Messages that arrived in each {span}."
     columns = (Column("start", "From", Kind.TIME), *_AMOUNT)
     return [
-        plots.columns("arrivals", "Arrivals", starts, counts, width_s=bucket, text=text),
+        plots.columns("arrivals", "Arrivals", starts, counts, width_s=stock.bucket_s, text=text),
         *parts,
-        replace(_table("arrivals", f"Arrivals in each {shown(bucket, Kind.SECONDS)}", columns, found), most=10),
+        replace(Table.of("arrivals", f"Arrivals in each {span}", columns, stock.arrivals), most=10),
     ]
 
 
-def _contents(messages: DataFrame) -> list[Part]:
-    bodies = kinds(messages)
-    by_kind = bodies.groupBy("kind").agg(sf.sum("messages").alias("messages")).orderBy(sf.desc("messages"), "kind")
-    most = {row["kind"] or "?": row["messages"] for row in by_kind.limit(DRAWN).collect()}
+def _contents(stock: Stock) -> list[Part]:
+    most = {row["kind"] or "?": row["messages"] for row in stock.by_kind}
     return [
         plots.bars("kinds", "Kinds of bodies", most, text="Messages by kind of body."),
-        _cut("kinds", "Bodies by queue", (_QUEUE, Column("kind", "Kind"), *_AMOUNT), bodies),
-        _cut("talkers", "Senders", (Column("source_qm", "Source", Kind.GUID), _QUEUE, *_AMOUNT), talkers(messages)),
-        _cut("priorities", "Priorities", (_QUEUE, _PRIORITY, *_AMOUNT), priorities(messages)),
+        _cut("kinds", "Bodies by queue", (_QUEUE, Column("kind", "Kind"), *_AMOUNT), stock.kinds),
+        _cut("talkers", "Senders", (Column("source_qm", "Source", Kind.GUID), _QUEUE, *_AMOUNT), stock.talkers),
+        _cut("priorities", "Priorities", (_QUEUE, _PRIORITY, *_AMOUNT), stock.priorities),
     ]
 
 
-def _checks(checked: Sequence[Row]) -> list[Section]:
+def _checks(checked: Sequence[dict[str, Any]]) -> list[Section]:
     if not checked:
         return []
     notes: list[Part] = []
@@ -154,15 +142,9 @@ def _checks(checked: Sequence[Row]) -> list[Section]:
             )
         )
     text = "Transactional messages arrive once and in order. They are checked by queue and source."
-    return [Section("Transactional streams", text, [*notes, _table("streams", "Checks", _STREAMS, checked)])]
+    return [Section("Transactional streams", text, [*notes, Table.of("streams", "Checks", _STREAMS, checked)])]
 
 
-def _table(name: str, title: str, columns: Sequence[Column], rows: Sequence[Row]) -> Table:
-    return Table.of(name, title, columns, [row.asDict() for row in rows])
-
-
-def _cut(name: str, title: str, columns: Sequence[Column], found: DataFrame) -> Table:
+def _cut(name: str, title: str, columns: Sequence[Column], found: Listed) -> Table:
     """A table of the first rows, with the number of all rows."""
-    rows = found.limit(LISTED).collect()
-    total = found.count() if len(rows) == LISTED else None
-    return replace(_table(name, title, columns, rows), total=total)
+    return Table.of(name, title, columns, found.rows, total=found.total if found.total > len(found.rows) else None)

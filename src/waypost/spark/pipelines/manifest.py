@@ -24,6 +24,7 @@ from waypost.arrow import schema as columns
 from waypost.errors import InvalidParameter
 
 BATCHES: Final = "_batches"
+SHA256: Final = "sha256:"
 # All columns from the queue manager and the packet. The body is in the packet too; the separate column is for
 # searches.
 MESSAGE: Final = pa.schema([*columns.PLACE, *columns.MESSAGE, columns.PACKET, columns.PACKET_ERROR])
@@ -54,7 +55,8 @@ class Batch:
 class Entry:
     """The messages of one queue and day in one file. `path` is relative to the archive.
 
-    `bytes` is the size of the packets, and `digest` a number that depends on all packets, but not on their order.
+    `bytes` is the size of the packets. `digest` is that of the file, after SHA256, or a number that depends on all
+    packets but not on their order: Spark makes such numbers for files that it writes, as earlier versions did.
     """
 
     path: str
@@ -148,12 +150,22 @@ def is_path_missing(error: AnalysisException) -> bool:
     return error.getCondition() == "PATH_NOT_FOUND"
 
 
+def is_on_disk(path: str) -> bool:
+    """True if a path of Spark is on a disk of this computer."""
+    return urlsplit(path).scheme in ("", "file")
+
+
+def local_path(path: str) -> Path:
+    """The absolute path of a folder on a disk of this computer: workers may run in another folder."""
+    place = urlsplit(path)
+    return Path(unquote(place.path) if place.scheme else path).absolute()
+
+
 def local_folder(path: str) -> Path | None:
     """The folder of a path of Spark on a disk of this computer, or None if the path is on other storage."""
-    place = urlsplit(path)
-    if place.scheme not in ("", "file"):
+    if not is_on_disk(path):
         return None
-    folder = Path(unquote(place.path) if place.scheme else path)
+    folder = local_path(path)
     return folder if folder.is_dir() else None
 
 

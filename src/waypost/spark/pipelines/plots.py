@@ -15,9 +15,8 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from waypost.spark.pipelines.report_parts import Plot, Tone
-from waypost.spark.pipelines.report_svg import ACCENT, FAINT, GRID, INK, OF_TONE, PAPER
-from waypost.spark.pipelines.report_values import Kind, short, shown
+from waypost.spark.pipelines.report_pages import ACCENT, FAINT, GRID, INK, OF_TONE, PAPER
+from waypost.spark.pipelines.report_parts import Kind, Plot, Tone, short, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,19 +1,33 @@
 """Sources of a pipeline: queues of a daemon, archives and Parquet files, by the names that an operator gives."""
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import date
 from functools import reduce
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
+from waypost.arrow.decoder import decode
+from waypost.arrow.packets import OnMalformed, Packets
 from waypost.arrow.schema import ALL
 from waypost.errors import InvalidParameter
+from waypost.spark.options import read_options
+from waypost.spark.origins import open_origin
+from waypost.spark.pipelines.archive_writer import IN_FOLDERS
 from waypost.spark.pipelines.archived import read_archive
 from waypost.spark.pipelines.decode import DECODED, PACKET, decoded
+from waypost.spark.pipelines.manifest import ARCHIVED, BATCHES
+from waypost.spark.ranges import chosen
+from waypost.spark.source import MsmqDataSource
 
 # .\private$\orders is a queue, ./orders a folder.
 _PATH: Final = re.compile(r"/|~/|\.{1,2}(?:/|$)|\w+:/")
@@ -69,3 +83,128 @@ def _chosen(rows: DataFrame, path: str, columns: Sequence[str]) -> DataFrame:
         )
     given = [name for name in columns if name in there and name != PACKET]
     return decoded(rows.select(*given, PACKET), missing).select(*columns)
+
+
+# --- Without Spark ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Messages to read: their sources and columns, and the options of format("msmq")."""
+
+    sources: Sequence[str]
+    columns: Sequence[str]
+    options: Mapping[str, str]
+
+    @property
+    def paths(self) -> list[str]:
+        return [source for source in self.sources if is_path(source)]
+
+    @property
+    def queues(self) -> dict[str, str] | None:
+        """Options that choose the queues; None if only files are read."""
+        names = [source for source in self.sources if not is_path(source)]
+        if names:
+            return {**self.options, "queues": ",".join(names)}
+        return None if self.sources else dict(self.options)
+
+    def data_frame(self, spark: SparkSession) -> DataFrame:
+        return read_messages(spark, self.sources, self.columns, self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    messages: int
+    bytes: int
+
+    def __add__(self, other: "Size") -> "Size":
+        return Size(self.messages + other.messages, self.bytes + other.bytes)
+
+
+def size_of(wanted: Wanted, token: str | None) -> Size | None:
+    """The number and size of the messages that a read finds; None if it needs Spark: files on other storage."""
+    total = Size(0, 0)
+    for path in wanted.paths:
+        if _URL.match(path):
+            return None
+        for file, _ in _files(path):
+            metadata = _metadata(file)
+            total += Size(metadata.num_rows, file.stat().st_size)
+    if wanted.queues is not None:
+        options = read_options(wanted.queues, token)
+        with closing(open_origin(options.endpoint)) as origin:
+            for queue in chosen(origin, options):
+                total += Size(queue.count, queue.bytes)
+    return total
+
+
+def read_table(wanted: Wanted, token: str | None) -> Any:
+    """The same messages and columns as `read_messages`, in a table in memory. Files are on a disk of this computer."""
+    columns = pa.schema([ALL.field(name) for name in wanted.columns])
+    found = [_of_file(file, folders, wanted.columns) for path in wanted.paths for file, folders in _files(path)]
+    if wanted.queues is not None:
+        source = type("Source", (MsmqDataSource,), {"token": token})(wanted.queues)
+        reader = source.reader(schema_of(wanted.columns))
+        batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+        found.append(pa.Table.from_batches([each.cast(columns) for each in batches], columns))
+    return pa.concat_tables([columns.empty_table(), *(each.cast(columns) for each in found)])
+
+
+def _files(path: str) -> Iterator[tuple[Path, dict[str, Any] | None]]:
+    """The Parquet files of a source. For those of an archive, the values that the names of folders give all rows."""
+    place = Path(path).expanduser().absolute()
+    if path.endswith(".parquet"):
+        found = sorted(place.glob("*.parquet")) if place.is_dir() else [place]
+        yield from ((file, None) for file in found)
+        return
+    entries: dict[str, dict[str, Any]] = {}
+    for file in sorted((place / BATCHES).rglob("part-*.json")):
+        for line in file.read_bytes().splitlines():
+            try:
+                entry = json.loads(line)
+                entries[entry["path"]] = entry
+            except (ValueError, TypeError, KeyError):
+                # A crash of the computer has cut the line short.
+                continue
+    if not entries:
+        raise InvalidParameter(f"{path} is not an archive, or is empty: it has nothing in {BATCHES}")
+    for name in sorted(entries):
+        entry = entries[name]
+        day = entry.get("date")
+        values = {"queue": entry.get("queue"), "date": day and date.fromisoformat(day), "batch": entry["batch"]}
+        yield place / name, values if name.startswith(f"{IN_FOLDERS[0]}=") else {}
+
+
+def _metadata(file: Path) -> Any:
+    try:
+        return pq.read_metadata(file)
+    except FileNotFoundError:
+        raise InvalidParameter(f"{file} does not exist; verify the archive, or name another file") from None
+    except (OSError, pa.ArrowException) as error:
+        raise InvalidParameter(f"cannot read {file}: {error}; name files of Parquet") from None
+
+
+def _of_file(file: Path, folders: Mapping[str, Any] | None, columns: Sequence[str]) -> Any:
+    """The columns of one file. Columns that it lacks are decoded from its packets."""
+    is_archived, given = folders is not None, folders or {}
+    names = {field.name.lower(): field.name for field in _metadata(file).schema.to_arrow_schema()}
+    inside = [name for name in columns if name in names and name not in given]
+    missing = [name for name in columns if name not in names and name not in given]
+    # An archive may be from before a column.
+    empty = [name for name in missing if is_archived and name in ARCHIVED.names]
+    made = [name for name in missing if name not in empty]
+    lost = [name for name in made if name not in DECODED or PACKET not in names]
+    if lost:
+        raise InvalidParameter(
+            f"{file} has no column {lost[0]!r}, and no column packet to decode it from; name files that have it"
+        )
+    read = dict.fromkeys([*inside, *([PACKET] if made else [])])
+    table = pq.ParquetFile(file).read(columns=[names[name] for name in read])
+    found = {name: table[names[name]] for name in read}
+    for name in (*given, *empty):
+        found[name] = pa.array([given.get(name)] * table.num_rows, ARCHIVED.field(name).type)
+    if made:
+        packets = pa.concat_arrays(found[PACKET].chunks) if found[PACKET].num_chunks else pa.array([], pa.binary())
+        rows = decode(Packets.of_array(packets), made, on_malformed=OnMalformed.QUARANTINE)
+        found |= {name: rows.column(name) for name in made}
+    return pa.table({name: found[name] for name in columns})

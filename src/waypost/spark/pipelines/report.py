@@ -21,11 +21,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from waypost.spark.pipelines.report_html import html_page
-from waypost.spark.pipelines.report_markdown import markdown_page
-from waypost.spark.pipelines.report_parts import Column, Figure, Note, Part, Plot, Section, Table, Tone
-from waypost.spark.pipelines.report_svg import lone
-from waypost.spark.pipelines.report_values import Kind, csv_cell
+from waypost.spark.pipelines.report_pages import html_page, lone, markdown_page
+from waypost.spark.pipelines.report_parts import Column, Figure, Kind, Note, Part, Plot, Section, Table, Tone, csv_cell
 
 __all__ = ["Column", "Figure", "Kind", "Note", "Part", "Paths", "Plot", "Report", "Section", "Table", "Tone"]
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
@@ -49,6 +51,16 @@ def _consistent(messages: DataFrame) -> DataFrame:
     """Drop a request for acknowledgments without an administration queue, and such a queue without a request."""
     is_asked = sf.col("admin_queue").isNotNull() & (sf.col("acknowledge").bitwiseAND(sf.lit(_ASKS)) != 0)
     return messages.withColumns({name: sf.when(is_asked, sf.col(name)) for name in ("admin_queue", "acknowledge")})
+
+
+def consistent_table(messages: Any) -> Any:
+    """Like `_consistent`, for an Arrow table with the columns SENT."""
+    asks = pc.fill_null(pc.not_equal(pc.bit_wise_and(messages["acknowledge"], _ASKS), 0), fill_value=False)
+    is_asked = pc.and_(pc.is_valid(messages["admin_queue"]), asks)
+    for name in ("admin_queue", "acknowledge"):
+        kept = pc.if_else(is_asked, messages[name], pa.scalar(None, messages[name].type))
+        messages = messages.set_column(messages.schema.get_field_index(name), name, kept)
+    return messages
 
 
 def like(column: str, pattern: str) -> Column:

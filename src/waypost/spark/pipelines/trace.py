@@ -10,7 +10,9 @@ received a message reports the number of hops before or after it has counted its
 the hop of an arrival comes from the report of the same queue manager on sending the message on.
 """
 
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
@@ -19,26 +21,77 @@ from waypost.spark.pipelines.expressions import message_id_bytes, percentile, se
 from waypost.wire.message_class import MessageClass
 
 # Digits may be upper or lower case; the rest of the label does not matter.
-_LABEL: Final = r"^[0-9A-Fa-f]{4}:([0-9A-Fa-f]{8}):([0-9A-Fa-f]{2}) received by ([0-9A-Fa-f-]{36}) at "
-_NEXT_HOP: Final = "<NEXT HOP>([^<]*)</NEXT HOP>"
-_TARGET: Final = "<TARGET QUEUE>([^<]*)</TARGET QUEUE>"
+LABEL: Final = r"^[0-9A-Fa-f]{4}:([0-9A-Fa-f]{8}):([0-9A-Fa-f]{2}) received by ([0-9A-Fa-f-]{36}) at "
+NEXT_HOP: Final = "<NEXT HOP>([^<]*)</NEXT HOP>"
+TARGET: Final = "<TARGET QUEUE>([^<]*)</TARGET QUEUE>"
 # More bytes than any report has.
-_BODY_BYTES: Final = 4096
+BODY_BYTES: Final = 4096
+
+
+# Largest number of messages in a list.
+LISTED: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """The results of a trace, which Spark or waypost.spark.pipelines.in_memory makes.
+
+    `reports` is the number of messages in the report queue. `totals` has numbers of traced messages, and percentiles of
+    their durations. Lists of messages have the first LISTED rows of `journeys`.
+    """
+
+    reports: int
+    totals: dict[str, Any]
+    edges: Sequence[dict[str, Any]]
+    unfinished: Sequence[dict[str, Any]]
+    loops: Sequence[dict[str, Any]]
+    slowest: Sequence[dict[str, Any]]
+
+
+def find_routes(reports: DataFrame) -> Routes:
+    """Collect all that a report shows. The hops are computed once."""
+    hops = trace(reports).persist()
+    try:
+        travelled = journeys(hops)
+        totals = travelled.agg(
+            sf.count("*").alias("messages"),
+            sf.count_if(~sf.col("arrived")).alias("unfinished"),
+            sf.count_if("loop").alias("loops"),
+            sf.count("seconds").alias("timed"),
+            sf.max("hops").alias("hops"),
+            percentile(sf.col("seconds"), 0.5).alias("p50"),
+            percentile(sf.col("seconds"), 0.99).alias("p99"),
+        ).first()
+        assert totals is not None
+
+        def listed(which: DataFrame, *order: Column | str) -> list[dict[str, Any]]:
+            return [row.asDict() for row in which.orderBy(*order, "message_id").limit(LISTED).collect()]
+
+        return Routes(
+            reports=reports.count(),
+            totals=totals.asDict(),
+            edges=[row.asDict() for row in edges(hops).collect()],
+            unfinished=listed(travelled.where(~sf.col("arrived")), "sent_time") if totals["unfinished"] else [],
+            loops=listed(travelled.where("loop"), "sent_time") if totals["loops"] else [],
+            slowest=listed(travelled.where(sf.col("seconds").isNotNull()), sf.desc("seconds")),
+        )
+    finally:
+        hops.unpersist()
 
 
 def steps(reports: DataFrame) -> DataFrame:
     """A row for each valid report: the queue manager that sent or received a message, the message and the time."""
     label, text = sf.col("label"), _text(sf.col("body"))
-    number, hops, source = (sf.regexp_extract(label, _LABEL, group) for group in (1, 2, 3))
-    next_hop = sf.regexp_extract(text, _NEXT_HOP, 1)
+    number, hops, source = (sf.regexp_extract(label, LABEL, group) for group in (1, 2, 3))
+    next_hop = sf.regexp_extract(text, NEXT_HOP, 1)
     return reports.where(
         (sf.col("message_class") == MessageClass.MQMSG_CLASS_REPORT)
-        & label.rlike(_LABEL)
+        & label.rlike(LABEL)
         & text.contains("<MESSAGE ID>")
     ).select(
         message_id_bytes(source, number).alias("message_id"),
         sf.lower(source).alias("source_qm"),
-        sf.regexp_extract(text, _TARGET, 1).alias("dest_queue"),
+        sf.regexp_extract(text, TARGET, 1).alias("dest_queue"),
         _guid(sf.col("source_qm")).alias("reporter"),
         sf.conv(hops, 16, 10).cast("int").alias("hops"),
         sf.when(next_hop != "", next_hop).alias("next_hop"),
@@ -135,7 +188,7 @@ def _text(body: Column) -> Column:
     """UTF-16 as text. One lone surrogate fails a whole job of Spark, so a body with surrogates gives its low bytes:
     only the name of the queue may be damaged.
     """
-    cut = sf.substring(body, 1, _BODY_BYTES)
+    cut = sf.substring(body, 1, BODY_BYTES)
     whole = sf.when(sf.length(cut) % 2 == 0, cut)
     has_surrogates = sf.hex(whole).rlike("^(?:.{4})*?..D[89A-F]")
     plain = sf.regexp_replace(sf.decode(cut, "ISO-8859-1"), "\\x00", "")

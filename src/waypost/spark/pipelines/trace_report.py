@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Any, Final
 
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as sf
+import pyarrow as pa
+from pyspark.sql import DataFrame
 
-from waypost.spark.pipelines import plots
-from waypost.spark.pipelines.expressions import message_id_text, percentile
+from waypost.spark.pipelines import in_memory, plots
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table, Tone
-from waypost.spark.pipelines.trace import edges, journeys, trace
+from waypost.spark.pipelines.report_parts import id_text
+from waypost.spark.pipelines.trace import find_routes
 
-LISTED: Final = 1000
 # Largest number of ways in a readable graph.
 DRAWN: Final = 30
 # A way is slow if its median is more than this many times the median of all ways, and more than a second.
@@ -38,30 +37,12 @@ _JOURNEY: Final = (
 _PLACES: Final = (Column("name", "Name in this report", Kind.CODE), Column("place", "Identifier or address", Kind.CODE))
 
 
-def report(reports: DataFrame, origin: str = "") -> Report:
-    """Report on traced messages. The report messages are read once."""
-    hops = trace(reports).persist()
-    try:
-        return _report(reports.count(), hops, origin)
-    finally:
-        hops.unpersist()
-
-
-def _report(count: int, hops: DataFrame, origin: str) -> Report:
-    travelled = journeys(hops)
-    found = edges(hops).collect()
-    names = place_names(found)
-    ways = _ways(found, names)
-    totals = travelled.agg(
-        sf.count("*").alias("messages"),
-        sf.count_if(~sf.col("arrived")).alias("unfinished"),
-        sf.count_if("loop").alias("loops"),
-        sf.count("seconds").alias("timed"),
-        sf.max("hops").alias("hops"),
-        percentile(sf.col("seconds"), 0.5).alias("p50"),
-        percentile(sf.col("seconds"), 0.99).alias("p99"),
-    ).first()
-    assert totals is not None
+def report(reports: DataFrame | pa.Table, origin: str = "") -> Report:
+    """Report on traced messages, from report messages in a DataFrame, or in a table in memory, which needs no Spark."""
+    routes = in_memory.find_routes(reports) if isinstance(reports, pa.Table) else find_routes(reports)
+    totals = routes.totals
+    names = place_names(routes.edges)
+    ways = _ways(routes.edges, names)
     slow = sum(_is_slow(way, ways) for way in ways)
     parts: list[Part] = [
         *_graph(ways),
@@ -72,7 +53,7 @@ def _report(count: int, hops: DataFrame, origin: str) -> Report:
         Section("Routes", "A way leads from one queue manager to the next. Times are from the clocks of both.", parts)
     ]
     if totals["unfinished"]:
-        listed = _list("unfinished", travelled.where(~sf.col("arrived")), names, totals["unfinished"])
+        listed = _list("unfinished", routes.unfinished, names, totals["unfinished"])
         note = Note(
             "A report says that the message was sent, but no report says that it was received. The message may still "
             "travel, or it is lost, or only the report is lost: reports are express messages.",
@@ -80,14 +61,13 @@ def _report(count: int, hops: DataFrame, origin: str) -> Report:
         )
         sections.append(Section("Not arrived", "", [note, listed]))
     if totals["loops"]:
-        listed = _list("loops", travelled.where("loop"), names, totals["loops"])
+        listed = _list("loops", routes.loops, names, totals["loops"])
         sections.append(Section("Loops", "These messages came to the same queue manager more than once.", [listed]))
     columns = (*_JOURNEY, Column("hops", "Hops", Kind.COUNT), Column("seconds", "Took", Kind.SECONDS))
-    slowest = travelled.where(sf.col("seconds").isNotNull()).orderBy(sf.desc("seconds"), "message_id").limit(LISTED)
-    listed = Table.of("slowest", "Messages", columns, _journeys(slowest, names), total=totals["timed"])
+    listed = Table.of("slowest", "Messages", columns, _journeys(routes.slowest, names), total=totals["timed"])
     sections.append(Section("Slowest", "", [listed]))
     figures = [
-        Figure("Traced messages", totals["messages"], note=f"in {count:,} messages of the report queue"),
+        Figure("Traced messages", totals["messages"], note=f"in {routes.reports:,} messages of the report queue"),
         Figure("Queue managers", len(set(names.values()))),
         Figure("Hops, at most", totals["hops"]),
         Figure("Not arrived", totals["unfinished"], tone=Tone.WARNING if totals["unfinished"] else Tone.GOOD),
@@ -98,7 +78,7 @@ def _report(count: int, hops: DataFrame, origin: str) -> Report:
     return Report("Routes of traced messages", _summary(totals, slow), figures, sections, origin)
 
 
-def _summary(totals: Row, slow: int) -> str:
+def _summary(totals: dict[str, Any], slow: int) -> str:
     if not totals["messages"]:
         return "The queue has no report about a traced message."
     problems = [
@@ -131,7 +111,7 @@ class _Way:
     max: float | None
 
 
-def place_names(found: Sequence[Row]) -> dict[str, str]:
+def place_names(found: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Names for the queue managers, and for addresses of unknown queue managers.
 
     The address of a queue manager is that of the busiest way to it, which comes first.
@@ -147,7 +127,7 @@ def place_names(found: Sequence[Row]) -> dict[str, str]:
     return dict(sorted(named.items(), key=lambda item: item[1]))
 
 
-def _ways(found: Sequence[Row], names: Mapping[str, str]) -> list[_Way]:
+def _ways(found: Sequence[dict[str, Any]], names: Mapping[str, str]) -> list[_Way]:
     """The ways. Messages without a report of arrival count for the queue manager with the same address."""
     ways: dict[tuple[str, str], _Way] = {}
     for row in sorted(found, key=lambda row: row["p50"] is None):
@@ -190,11 +170,12 @@ def _tone(way: _Way, ways: Sequence[_Way]) -> Tone:
     return Tone.WARNING if _is_slow(way, ways) else Tone.PLAIN
 
 
-def _list(name: str, which: DataFrame, names: Mapping[str, str], total: int) -> Table:
-    some = which.orderBy("sent_time", "message_id").limit(LISTED)
-    return Table.of(name, "Messages", _JOURNEY, _journeys(some, names), total=total)
+def _list(name: str, rows: Sequence[dict[str, Any]], names: Mapping[str, str], total: int) -> Table:
+    return Table.of(name, "Messages", _JOURNEY, _journeys(rows, names), total=total)
 
 
-def _journeys(which: DataFrame, names: Mapping[str, str]) -> list[dict[str, object]]:
-    rows = which.withColumn("id", message_id_text(sf.col("message_id"))).collect()
-    return [row.asDict() | {"way": " → ".join(names.get(place, place) for place in row["path"])} for row in rows]
+def _journeys(rows: Sequence[dict[str, Any]], names: Mapping[str, str]) -> list[dict[str, object]]:
+    return [
+        row | {"id": id_text(row["message_id"]), "way": " → ".join(names.get(place, place) for place in row["path"])}
+        for row in rows
+    ]

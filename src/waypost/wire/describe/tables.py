@@ -132,7 +132,7 @@ CONNECTION_PARAMETERS: Final = Run(
 SESSION: Final = Run(
     session_header.LAYOUT,
     Column("AckSequenceNumber", constant("messages received on this session")),
-    Column("RecoverableMsgAckSeqNumber", constant("lowest recoverable message acknowledged as stored")),
+    Column("RecoverableMsgAckSeqNumber", constant("first recoverable message that is acknowledged as stored")),
     CodeColumn("RecoverableMsgAckFlags", ack_bits),
     Column("UserMsgSequenceNumber", constant("messages sent on this session")),
     Column("RecoverableMsgSeqNumber", constant("recoverable messages sent on this session")),
@@ -168,8 +168,8 @@ USER: Final = Run(
         (
             Bits("RC", user_header.RC, "routing servers passed"),
             Bits("DM", user_header.DM, {0: "express", 1: "recoverable"}),
-            flag("JN", user_header.JN, "negative source journaling: keep it if it is not delivered"),
-            flag("JP", user_header.JP, "positive source journaling: keep it when it is delivered"),
+            flag("JN", user_header.JN, "negative source journaling: keep the message if it is not delivered"),
+            flag("JP", user_header.JP, "positive source journaling: keep a copy after delivery"),
             Bits("DQ", user_header.DQ, QUEUE_KINDS),
             Bits("AQ", user_header.AQ, QUEUE_KINDS),
             Bits("RQ", user_header.RQ, QUEUE_KINDS),
@@ -191,7 +191,7 @@ TRANSACTION: Final = Run(
         as_it_is,
         (
             flag("CG", transaction_header.CG, "ConnectorQMGuid is present"),
-            flag("FA", transaction_header.FA, "a FinalAck is wanted"),
+            flag("FA", transaction_header.FA, "a FinalAck is requested"),
             flag("FM", transaction_header.FM, "first message of its transaction"),
             flag("LM", transaction_header.LM, "last message of its transaction"),
             Bits("ID", transaction_header.ID, "identifier of the transaction"),
@@ -241,7 +241,7 @@ PROPERTIES: Final = Run(
                 flag("NR", message_properties.NR, "report failure to be received"),
             ),
         ),
-        Column("LabelLength", constant("UTF-16 units with the null")),
+        Column("LabelLength", constant("UTF-16 units, including the null")),
         CodeColumn("MessageClass", message_class),
         Column("CorrelationID", correlation),
         Column("BodyType", variant),
@@ -264,19 +264,19 @@ SOAP_HEADER_PART: Final = Run(
     soap.TEXT_LAYOUT,
     CodeColumn("HeaderSectionID"),
     CodeColumn("Reserved"),
-    Column("HeaderDataLength", constant("UTF-16 units with the null")),
+    Column("HeaderDataLength", constant("UTF-16 units, including the null")),
 )
 SOAP_BODY_PART: Final = Run(
     soap.TEXT_LAYOUT,
     CodeColumn("BodySectionID"),
     CodeColumn("Reserved1"),
-    Column("BodyDataLength", constant("UTF-16 units with the null")),
+    Column("BodyDataLength", constant("UTF-16 units, including the null")),
 )
 SRMP_ENVELOPE: Final = Run(
     soap.TEXT_LAYOUT,
     CodeColumn("HeaderId"),
     CodeColumn("Reserved"),
-    Column("DataLength", constant("UTF-16 units with the null")),
+    Column("DataLength", constant("UTF-16 units, including the null")),
 )
 COMPOUND_MESSAGE: Final = Run(
     soap.COMPOUND_LAYOUT,

@@ -68,7 +68,7 @@ class Address:
         return request_bytes(exchange.method, self.prefix + exchange.target, self.headers, exchange.body)
 
     def cannot_connect(self, error: Exception) -> CannotConnect:
-        reason = "it does not answer in time" if isinstance(error, TimeoutError) else reason_of(error)
+        reason = "the daemon does not answer in time" if isinstance(error, TimeoutError) else reason_of(error)
         failed = CannotConnect(f"cannot reach the daemon at {self.url}: {reason}")
         failed.add_note("start a daemon with `waypost serve`, or give the address of a running one")
         return failed
@@ -85,8 +85,8 @@ class Address:
 
     def connection_lost(self, reason: object) -> ConnectionLost:
         return ConnectionLost(
-            f"the connection to {self.url} was lost before the answer came ({reason}): the daemon may have done the "
-            "operation or not"
+            f"the connection to {self.url} was lost before the answer arrived ({reason}): it is unknown whether the "
+            "daemon executed the operation"
         )
 
 

@@ -153,7 +153,7 @@ class Asking:
 
     def _send(self, operation: Send) -> Conversation[Sent]:
         like = operation.like
-        assert like is not UNSET, "a client sends with `like` and `bodies`"
+        assert like is not UNSET, "a client must send with `like` and `bodies`"
         message = message_like(like, computer=self.computer)
         # The daemon gets all bodies as bytes.
         message.body_type = BYTES if like.body_type is None else like.body_type
@@ -197,7 +197,7 @@ class Asking:
         except TransactionSequence as error:
             self.to_end.pop(operation.identifier, None)
             if exchange.is_repeated:
-                raise ConnectionLost(f"{error}; it may have been committed before") from None
+                raise ConnectionLost(f"{error}; the transaction may have been committed before") from None
             raise
         self.to_end.pop(operation.identifier, None)
 

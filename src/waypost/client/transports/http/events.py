@@ -61,13 +61,13 @@ class EventReader:
         if not self.is_open:
             if response is not None:
                 accepted(response)
-                raise DecodeError("HTTP", "answer", 0, f"status {response.status} does not begin a stream of events")
+                raise DecodeError("HTTP", "answer", 0, f"status {response.status} is not the start of an event stream")
             return
         *events, self._text = (self._text + self._parser.take()).split(b"\n\n")
         for event in events:
             self._take_in(event, now)
         if len(self._text) > _MAX_EVENT:
-            raise DecodeError("HTTP", "event", 0, f"it is longer than {_MAX_EVENT} bytes")
+            raise DecodeError("HTTP", "event", 0, f"the event is longer than {_MAX_EVENT} bytes")
         if response is not None and not self.messages:
             raise self.lost("the daemon has ended the stream")
 
@@ -76,8 +76,8 @@ class EventReader:
         return max(min(self._quiet_since + self._timeout_s - now, _SILENT_SECONDS), 0.0)
 
     def lost(self, reason: object) -> ConnectionLost:
-        error = ConnectionLost(f"the stream of events of {self._address.url} was lost: {reason}")
-        error.add_note("events(since=MESSAGE) continues after the last message that came")
+        error = ConnectionLost(f"the event stream of {self._address.url} was lost: {reason}")
+        error.add_note("events(since=MESSAGE) continues after the last message that arrived")
         return error
 
     def _take_in(self, event: bytes, now: float) -> None:

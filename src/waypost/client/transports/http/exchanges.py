@@ -122,5 +122,5 @@ def _error(response: Response) -> WaypostError:
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         pass
     if response.status in (401, 403):
-        return AccessDenied(f"the daemon answers {response.status}; give connect the token that it expects")
+        return AccessDenied(f"the daemon answers with HTTP status {response.status}; pass its token to connect")
     return ServiceNotAvailable(f"the daemon, or a proxy in front of it, answers with HTTP status {response.status}")

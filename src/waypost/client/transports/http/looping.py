@@ -158,7 +158,7 @@ class AioHttp(Shell["_Link"]):
             loop = None
         if loop is not self._loop:
             raise InvalidParameter(
-                "the connection to the queue manager belongs to another event loop; connect once in each event loop"
+                "the connection belongs to another event loop; use one connection for each event loop"
             )
 
     async def carry(self, conversation: Conversation[R], wait: Wait | None = None) -> R:

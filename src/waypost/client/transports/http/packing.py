@@ -49,7 +49,7 @@ def sent_ids(sent: Sequence[CoreMessage | Copies]) -> SentIds:
 def sent_messages(like: CoreMessage, bodies: Sequence[bytes], sent: SentIds) -> list[CoreMessage | Copies]:
     """The messages that were sent with these bodies. `like` must not be used afterwards."""
     if len(sent.lookup_ids) != len(bodies):
-        raise DecodeError("HTTP", "lookup_ids", 0, f"{len(sent.lookup_ids)} messages were sent, not {len(bodies)}")
+        raise DecodeError("HTTP", "lookup_ids", 0, f"only {len(sent.lookup_ids)} of {len(bodies)} messages were sent")
     like.sent_time = sent.sent_time
     like.arrival_time = sent.arrival_time
     like.time_to_reach_queue = sent.time_to_reach_queue

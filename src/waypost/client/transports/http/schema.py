@@ -56,7 +56,7 @@ class Request(Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=Tr
 class ErrorObject(Struct, omit_defaults=True, kw_only=True):
     """A WaypostError: the name of its class, its HRESULT as 0x and eight digits, and its text.
 
-    `arguments` are those of a DecodeError or EncodeError, which have more than a text.
+    `arguments` are the arguments of a DecodeError or EncodeError.
     """
 
     error: str
@@ -78,10 +78,10 @@ class Greeting(Struct, kw_only=True):
 
 
 class SentIds(Struct, omit_defaults=True, kw_only=True):
-    """The facts about sent messages that the client does not know: the id of the first is {source}\\first_ordinal.
+    """Facts about sent messages that the client does not know. The id of the first message is {source}\\first_ordinal.
 
-    The ordinals count up from there. A message that was sent to several queues has `copies`, and the lookup id 0.
-    waypost.client.transports.http.packing.sent_ids makes it.
+    The ordinals of the other messages follow. A message that was sent to several queues has `copies`, and the lookup id
+    0. waypost.client.transports.http.packing.sent_ids creates the object.
     """
 
     source: str
@@ -111,9 +111,9 @@ class Messages(Struct, omit_defaults=True, kw_only=True):
 
 
 class PacketRow(Struct, array_like=True, frozen=True):
-    """A message as a packet of MSMQ, with the facts of the queue manager that the packet does not have.
+    """A message as a packet of MSMQ, with additional facts that the queue manager knows.
 
-    waypost.client.transports.http.packing.packet_row makes it.
+    waypost.client.transports.http.packing.packet_row creates it.
     """
 
     lookup_id: int
@@ -124,7 +124,7 @@ class PacketRow(Struct, array_like=True, frozen=True):
 
 
 class Packets(Struct, omit_defaults=True, kw_only=True):
-    """Messages that the reader decodes on access. MessagePack only."""
+    """Messages as packets, which the client decodes on access. For MessagePack only."""
 
     rows: list[PacketRow]
     next: str = ""
@@ -140,7 +140,7 @@ class Receipts(Request):
 
 
 class Outcomes(Struct):
-    """The outcome of commits. `refused` are the transactions that were over already, with an unknown outcome."""
+    """The outcome of commits. `refused` are the transactions that had already ended, with an unknown outcome."""
 
     committed: list[Guid]
     refused: list[Guid] = []

@@ -90,7 +90,7 @@ class HostAddress:
             case _:
                 is_possible = False
         if not is_possible:
-            raise UnsupportedFormatName(f"a session with {self.text} does not carry messages to {found}")
+            raise UnsupportedFormatName(f"a session with {self.text} does not support messages to {found}")
         return found
 
     def source(self, name: Name) -> FormatName:
@@ -102,9 +102,7 @@ class HostAddress:
             case _:
                 is_possible = isinstance(found, PrivateFormatName | PublicFormatName | MachineFormatName)
         if not is_possible:
-            raise UnsupportedFormatName(
-                f"{self.text} supports neither reads of {found} nor messages to it over a session"
-            )
+            raise UnsupportedFormatName(f"{self.text} supports neither reading {found} nor sending to it")
         return found
 
     def failure(
@@ -115,11 +113,11 @@ class HostAddress:
         if not sent:
             outcome = "nothing was sent"
         elif count == 1:
-            outcome = "the message may have arrived or not"
+            outcome = "it is unknown whether the message arrived"
         else:
             outcome = (
-                f"of {count} messages {len(acknowledged)} are acknowledged, {len(unknown)} may have arrived, "
-                f"and {count - len(sent)} were not sent"
+                f"of {count} messages, {len(acknowledged)} are acknowledged, {len(unknown)} may have arrived, and "
+                f"{count - len(sent)} were not sent"
             )
         return kind(f"{self.text} {reason}; {outcome}", tuple(sorted(acknowledged)), tuple(unknown))
 

@@ -24,7 +24,8 @@ _STATUSES: Final[dict[int, tuple[type[WaypostError], str]]] = {
     HResult.MQ_ERROR_QUEUE_DELETED: (errors.QueueDeleted, "was deleted"),
     HResult.MQ_ERROR_SHARING_VIOLATION: (
         errors.SharingViolation,
-        "is open exclusively for another reader, or for others and this open is exclusive; try again later",
+        "is open exclusively for another reader, or is open for other readers and this open must be exclusive; try "
+        "again later",
     ),
     HResult.MQ_ERROR_IO_TIMEOUT: (errors.Timeout, "got no message in time"),
     HResult.MQ_ERROR_MESSAGE_NOT_FOUND: (errors.MessageNotFound, "does not have the message"),
@@ -38,23 +39,23 @@ _STATUSES: Final[dict[int, tuple[type[WaypostError], str]]] = {
     ),
     HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION: (
         errors.IllegalCursorAction,
-        "has a cursor that is in use, or not yet at a message; begin with peek",
+        "has a cursor that is in use, or not yet at a message; call peek first",
     ),
     HResult.MQ_ERROR_OPERATION_CANCELLED: (errors.OperationCancelled, "was closed during the read"),
     HResult.MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT: (errors.OperationCancelled, "was closed during the read"),
     HResult.MQ_ERROR_TRANSACTION_USAGE: (
         errors.TransactionUsage,
-        "has the message in a transaction, or needs a transaction for this",
+        "has locked the message in a transaction, or requires a transaction",
     ),
     HResult.MQ_ERROR_TRANSACTION_SEQUENCE: (errors.TransactionSequence, "does not know the transaction"),
     HResult.MQ_ERROR_INVALID_HANDLE: (errors.InvalidHandle, "is no longer open at the host; try again"),
     HResult.STATUS_INVALID_HANDLE: (errors.InvalidHandle, "is no longer open at the host; try again"),
     HResult.MQ_ERROR_STALE_HANDLE: (errors.InvalidHandle, "is no longer open at the host; try again"),
-    HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE: (errors.QueueNotAvailable, "does not exist any more"),
-    HResult.MQ_ERROR_INVALID_PARAMETER: (errors.InvalidParameter, "was read with a parameter that the host refuses"),
+    HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE: (errors.QueueNotAvailable, "no longer exists"),
+    HResult.MQ_ERROR_INVALID_PARAMETER: (errors.InvalidParameter, "was read with an invalid parameter"),
     HResult.STATUS_INVALID_PARAMETER: (
         errors.InvalidParameter,
-        "was used with a parameter that the host refuses; messages move only between a queue and its subqueues",
+        "was used with an invalid parameter; messages move only between a queue and its subqueues",
     ),
     HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION: (
         errors.UnsupportedFormatName,
@@ -129,7 +130,7 @@ class Failures:
             case NotAccepted():
                 return errors.SessionRefused(str(error))
             case BindRefused():
-                return errors.SessionRefused(f"{self._host} accepts no readers now: {error}; try again")
+                return errors.SessionRefused(f"{self._host} does not accept readers now: {error}; try again")
             case InterfaceRefused():
                 return errors.SessionRefused(f"{self._host} {_NOT_REGISTERED} ({error})")
             case CallTimedOut():

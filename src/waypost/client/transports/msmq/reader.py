@@ -67,7 +67,10 @@ class Reader:
     @contextmanager
     def counting(self) -> Iterator[None]:
         if self._reads >= MAX_READS_AT_ONCE:
-            raise LimitReached(f"{MAX_READS_AT_ONCE} reads of {self.address.host} are running; wait for some of them")
+            raise LimitReached(
+                f"the limit of {MAX_READS_AT_ONCE} concurrent reads of {self.address.host} is reached; wait for some "
+                "of them"
+            )
         self._reads += 1
         try:
             yield

@@ -40,7 +40,7 @@ class Sender:
             raise self._failure(type(error), str(error), delivery) from None
         except TimeoutError:
             kind = NotAcknowledged if delivery.sent else HostUnreachable
-            what = "has not acknowledged" if delivery.sent else "opened no session"
+            what = "has not acknowledged" if delivery.sent else "did not open a session"
             raise self._failure(kind, f"{what} within {self._address.timeout:g} s", delivery) from None
         finally:
             delivery.is_abandoned = True
@@ -90,7 +90,7 @@ class Sender:
                 await connection.opened
         except (TimeoutError, OSError, UnicodeError, ValueError) as error:
             is_late = isinstance(error, TimeoutError) and not error.args
-            reason = f"opened no session within {address.timeout:g} s" if is_late else reason_of(error)
+            reason = f"did not open a session within {address.timeout:g} s" if is_late else reason_of(error)
             raise HostUnreachable(reason) from None
         finally:
             if not connection.is_usable:
@@ -149,7 +149,7 @@ class Connection(asyncio.Protocol):
             await ended
 
     async def close(self) -> None:
-        self._session.lost("this side closed it")
+        self._session.lost("this computer closed the session")
         self._flush()
         await self._ended
 

@@ -157,7 +157,7 @@ class SendingSession:
                 sent = Sent(delivery, place, None, is_transactional=False)
                 session.send(delivery.packets[place], sent, now, is_recoverable=delivery.is_recoverable)
         if session.wants_recycling and not session.in_flight():
-            self.lost("has used up the numbers of the session")
+            self.lost("has used all message numbers of the session")
 
     def _end_if_closed(self) -> None:
         if self.is_closed:

@@ -68,7 +68,8 @@ class _Msmq:
     computer: Final = ""
     browses_by_cursor: Final = True
     without_transactions: Final = (
-        "waypost.msmq has no transactions, because they need a local queue manager; use waypost.open or waypost serve"
+        "waypost.msmq does not support transactions, because they require a local queue manager; use waypost.open or "
+        "waypost serve"
     )
 
     def __init__(self, address: HostAddress) -> None:

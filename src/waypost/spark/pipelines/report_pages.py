@@ -1,15 +1,86 @@
-"""A report as one HTML file that needs no other file: no script, no font, no picture."""
+"""A report as pages: one HTML file that needs no other file (no script, no font, no picture), and Markdown.
+
+Colours of drawings follow the page, which is light or dark; a drawing in a separate file is light. A drawing is made
+with the unusual colours below; each stands for a variable of the page.
+"""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from waypost import __version__
-from waypost.spark.pipelines.report_parts import Column, Figure, Note, Part, Plot, Section, Table
-from waypost.spark.pipelines.report_svg import PALETTE, themed
-from waypost.spark.pipelines.report_values import Kind, html, short, shown
+from waypost.spark.pipelines.report_parts import (
+    Column,
+    Figure,
+    Kind,
+    Note,
+    Part,
+    Plot,
+    Section,
+    Table,
+    Tone,
+    html,
+    markdown,
+    short,
+    shown,
+)
 
 if TYPE_CHECKING:
     from waypost.spark.pipelines.report import Report
+
+# --- Colours ----------------------------------------------------------------------------------------------------------
+
+INK: Final = "#01fe01"
+FAINT: Final = "#01fe02"
+GRID: Final = "#01fe03"
+ACCENT: Final = "#01fe04"
+GOOD: Final = "#01fe05"
+WARNING: Final = "#01fe06"
+BAD: Final = "#01fe07"
+PAPER: Final = "#01fe08"
+
+OF_TONE: Final = {Tone.PLAIN: ACCENT, Tone.FAINT: FAINT, Tone.GOOD: GOOD, Tone.WARNING: WARNING, Tone.BAD: BAD}
+
+VARIABLES: Final = {
+    INK: "--ink",
+    FAINT: "--faint",
+    GRID: "--line",
+    ACCENT: "--accent",
+    GOOD: "--good",
+    WARNING: "--warning",
+    BAD: "--bad",
+    PAPER: "--card",
+}
+
+# Name of the variable, its colour on a light page, and on a dark page.
+PALETTE: Final = (
+    ("--page", "#f6f7f9", "#0f1318"),
+    ("--card", "#ffffff", "#171c23"),
+    ("--ink", "#1b2430", "#e6eaf0"),
+    ("--faint", "#5f6c7b", "#95a2b3"),
+    ("--line", "#e1e6ec", "#2a323d"),
+    ("--accent", "#2f6fdb", "#6ea2f7"),
+    ("--good", "#1f8a57", "#4cc38a"),
+    ("--warning", "#b87503", "#e8ae45"),
+    ("--bad", "#cc3340", "#f2777f"),
+)
+_LIGHT: Final = {name: light for name, light, _ in PALETTE}
+
+
+def themed(svg: str) -> str:
+    """A drawing for a page that has the variables."""
+    for colour, variable in VARIABLES.items():
+        svg = svg.replace(colour, f"var({variable})")
+    return svg
+
+
+def lone(svg: str) -> str:
+    """A drawing for a separate file."""
+    for colour, variable in VARIABLES.items():
+        svg = svg.replace(colour, _LIGHT[variable])
+    return svg
+
+
+# --- HTML -------------------------------------------------------------------------------------------------------------
 
 # A browser loads and runs nothing, even if a text looks like markup.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
@@ -18,11 +89,11 @@ _CELL: Final = 72
 # A text up to this length is not broken into lines.
 _BRIEF: Final = 44
 
-_LIGHT: Final = "".join(f"{name}:{light};" for name, light, _ in PALETTE)
-_DARK: Final = "".join(f"{name}:{dark};" for name, _, dark in PALETTE)
+_LIGHT_PAGE: Final = "".join(f"{name}:{light};" for name, light, _ in PALETTE)
+_DARK_PAGE: Final = "".join(f"{name}:{dark};" for name, _, dark in PALETTE)
 _STYLE: Final = (
-    f":root{{color-scheme:light dark;{_LIGHT}}}"
-    f"@media(prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
+    f":root{{color-scheme:light dark;{_LIGHT_PAGE}}}"
+    f"@media(prefers-color-scheme:dark){{:root{{{_DARK_PAGE}}}}}"
     """
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);
@@ -157,3 +228,61 @@ def _cell(value: object, column: Column) -> str:
     whole = f' title="{html(text)}"' if brief != text else ""
     width = " brief" if len(brief) <= _BRIEF else ""
     return f'<td class="{_class(column)}{width}"{whole}>{html(brief)}</td>'
+
+
+# --- Markdown ---------------------------------------------------------------------------------------------------------
+
+_WORDS: Final = {
+    Tone.PLAIN: "Note",
+    Tone.FAINT: "Note",
+    Tone.GOOD: "Good",
+    Tone.WARNING: "Warning",
+    Tone.BAD: "Problem",
+}
+
+
+def markdown_page(report: "Report") -> str:
+    return "\n\n".join(_blocks(report)) + "\n"
+
+
+def _blocks(report: "Report") -> Iterator[str]:
+    yield f"# {markdown(report.title)}"
+    yield f"**{markdown(report.summary)}**"
+    if report.figures:
+        lines = [
+            f"| {markdown(each.name)} | {markdown(shown(each.value, each.kind))} | {markdown(each.note)} |"
+            for each in report.figures
+        ]
+        yield "\n".join(["| | | |", "| --- | ---: | --- |", *lines])
+    for section in report.sections:
+        yield f"## {markdown(section.title)}"
+        if section.text:
+            yield markdown(section.text)
+        for part in section.parts:
+            yield from _markdown_part(part)
+    origin = f" from {markdown(report.origin)}" if report.origin else ""
+    yield f"---\n\nMade by `waypost spark`{origin} on {shown(report.made)} UTC. Times are in UTC."
+
+
+def _markdown_part(part: Part) -> Iterator[str]:
+    match part:
+        case Note():
+            yield f"> **{_WORDS[part.tone]}:** {markdown(part.text)}"
+        case Plot():
+            yield f"![{markdown(part.title)}]({part.name}.svg)"
+            yield markdown(part.text)
+        case Table():
+            yield f"### {markdown(part.title)}"
+            yield _markdown_table(part) if part.rows else "No rows."
+            if part.remark:
+                yield markdown(part.remark)
+
+
+def _markdown_table(table: Table) -> str:
+    heading = " | ".join(markdown(column.title) for column in table.columns)
+    rule = " | ".join("---:" if column.kind.is_number else "---" for column in table.columns)
+    rows = (
+        " | ".join(markdown(shown(value, column.kind)) for column, value in zip(table.columns, row, strict=True))
+        for row in table.shown
+    )
+    return "\n".join(f"| {line} |" for line in (heading, rule, *rows))

@@ -1,0 +1,63 @@
+"""Functions on the columns of messages, for SQL. They are temporary functions of the session, in SQL themselves.
+
+| function | result |
+|---|---|
+| `msmq_message_id(id)` | a message id as people write it, `{guid}\\number`, from its 20 bytes |
+| `msmq_message_id_bytes(text)` | the 20 bytes of a message id, from that text |
+| `msmq_class_name(class)` | name of a message class, such as MQMSG_CLASS_NORMAL; null for a class of an application |
+| `msmq_class_meaning(class)` | meaning of a message class in a few words |
+| `msmq_is_negative(class)` | whether the class says that something failed |
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from waypost.wire.message_class import NEGATIVE, MessageClass, meaning
+
+# Bytes of a GUID in the order of its text, counted from 1 (waypost.guid).
+GUID_BYTES: Final = ((4, 3, 2, 1), (6, 5), (8, 7), (9, 10), (11, 12, 13, 14, 15, 16))
+ORDINAL_BYTES: Final = (20, 19, 18, 17)
+
+
+def register_functions(spark: SparkSession) -> None:
+    """Add the functions to a session; they replace those of an earlier call."""
+    for signature, (kind, expression) in FUNCTIONS.items():
+        spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {signature} RETURNS {kind} RETURN {expression}")
+
+
+def _digits(places: tuple[int, ...], text: str = "hex(id)") -> str:
+    return f"concat({', '.join(f'substring({text}, {2 * place - 1}, 2)' for place in places)})"
+
+
+def _text() -> str:
+    guid = ", ".join(_digits(part, "lower(hex(id))") for part in GUID_BYTES)
+    return f"concat('{{', concat_ws('-', {guid}), '}}\\\\', conv({_digits(ORDINAL_BYTES)}, 16, 10))"
+
+
+def _bytes() -> str:
+    """The digits of the text in the order of the bytes; the number is turned round."""
+    digits = "regexp_replace(split_part(text, '\\\\', 1), '[^0-9A-Fa-f]', '')"
+    number = "lpad(hex(cast(split_part(text, '\\\\', 2) AS BIGINT)), 8, '0')"
+    places = [place for part in GUID_BYTES for place in part]
+    guid = [f"substring({digits}, {2 * places.index(byte) + 1}, 2)" for byte in range(1, 17)]
+    return f"unhex(concat({', '.join([*guid, *(f'substring({number}, {at}, 2)' for at in (7, 5, 3, 1))])}))"
+
+
+def _by_class(value: Callable[[MessageClass], str], other: str) -> str:
+    cases = " ".join(f"WHEN {each.value} THEN '{value(each)}'" for each in MessageClass)
+    return f"CASE class {cases} ELSE {other} END"
+
+
+# Signature, and the type and expression of the result.
+FUNCTIONS: Final = {
+    "msmq_message_id(id BINARY)": ("STRING", _text()),
+    "msmq_message_id_bytes(text STRING)": ("BINARY", _bytes()),
+    "msmq_class_name(class INT)": ("STRING", _by_class(lambda each: each.name, "NULL")),
+    "msmq_class_meaning(class INT)": (
+        "STRING",
+        _by_class(meaning, "concat('a class of the application, 0x', lpad(hex(class), 4, '0'))"),
+    ),
+    "msmq_is_negative(class INT)": ("BOOLEAN", f"(class & {NEGATIVE}) != 0"),
+}

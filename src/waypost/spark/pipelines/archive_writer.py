@@ -1,0 +1,277 @@
+"""Write the files of a batch of an archive in the tasks that read its messages, in one pass.
+
+A task writes files with hidden names and forces them to disk; its result is one entry for every file, and for every
+queue and day in it. The driver gives the files of the tasks that count their names. So a task that failed, or that ran
+twice, leaves only hidden files, which nobody reads and the driver removes. Files are on a disk that driver and workers
+share; for other storage, Spark writes them (waypost.spark.pipelines.archive).
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from waypost.spark.pipelines.manifest import ARCHIVED, MESSAGE, SHA256, Batch, Entry
+
+# Columns in the names of the folders of a tree.
+IN_FOLDERS: Final = ("queue", "date", "batch")
+# Names that begin so are read by nobody.
+_HIDDEN: Final = "."
+# Bytes of rows to collect before they are written together.
+_ROW_GROUP_BYTES: Final = 4 << 20
+# Largest number of files that a task writes at the same time.
+_OPEN: Final = 64
+_ENTRIES: Final = pa.schema(
+    [
+        pa.field("path", pa.string()),
+        pa.field("queue", pa.string()),
+        pa.field("date", pa.date32()),
+        *(pa.field(name, pa.int64()) for name in ("messages", "malformed", "bytes", "file_bytes")),
+        pa.field("first_seq", pa.int64()),
+        pa.field("last_seq", pa.int64()),
+        pa.field("digest", pa.string()),
+    ]
+)
+# Characters that Spark escapes in the name of a folder (ExternalCatalogUtils.escapePathName).
+_ESCAPED: Final = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(1, 32)}
+_NOTHING: Final = "__HIVE_DEFAULT_PARTITION__"
+
+_Batches = Iterator[Any]
+
+
+def write_files(messages: DataFrame, root: Path, batch: Batch, *, is_tree: bool) -> list[Entry]:
+    """Write the messages of a batch below `root`, in place of files that an earlier run has left for it.
+
+    A tree has a folder for every queue, day and batch; otherwise the batch has one folder, and files have all columns.
+    """
+    remove_files(root, batch)
+    written = messages.select(*MESSAGE.names).mapInArrow(
+        _writer(str(root), str(batch), is_tree=is_tree), from_arrow_schema(_ENTRIES)
+    )
+    entries = [Entry(**row.asDict()) for row in written.collect()]
+    shown = {entry.path: _shown(entry.path) for entry in entries}
+    for hidden, name in shown.items():
+        (root / hidden).rename(root / name)
+    for folder in {(root / hidden).parent for hidden in shown}:
+        for left in folder.glob(f"{_HIDDEN}part-*"):
+            left.unlink(missing_ok=True)
+    return [Entry(**asdict(entry) | {"path": shown[entry.path]}) for entry in entries]
+
+
+def remove_files(root: Path, batch: Batch) -> None:
+    """Remove files of the batch."""
+    for folder in (*root.glob(f"queue=*/date=*/batch={batch}"), root / "data" / str(batch)):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _shown(path: str) -> str:
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/{name.removeprefix(_HIDDEN)}"
+
+
+def folder_of(queue: str | None, day: date | None, batch: str) -> str:
+    """The folder of a tree for these values, with the name that Spark gives it."""
+    values = {"queue": queue, "date": None if day is None else day.isoformat(), "batch": batch}
+    return "/".join(f"{name}={_escaped(value)}" for name, value in values.items())
+
+
+def _escaped(value: str | None) -> str:
+    if not value:
+        return _NOTHING
+    return "".join(f"%{ord(each):02X}" if each in _ESCAPED else each for each in value)
+
+
+def _writer(root: str, batch: str, *, is_tree: bool) -> Callable[[_Batches], _Batches]:
+    def write(batches: _Batches) -> _Batches:
+        files = _Files(Path(root), batch, is_tree=is_tree)
+        try:
+            for each in batches:
+                files.add(pa.Table.from_batches([each]).select(MESSAGE.names).cast(MESSAGE))
+            entries = files.finish()
+        finally:
+            files.close()
+        yield pa.RecordBatch.from_pylist([asdict(entry) for entry in entries], schema=_ENTRIES)
+
+    return write
+
+
+# The folder of a file.
+_Key = str
+
+
+class _Files:
+    """The files of one task."""
+
+    def __init__(self, root: Path, batch: str, *, is_tree: bool) -> None:
+        self._root: Final = root
+        self._batch: Final = batch
+        self._is_tree: Final = is_tree
+        self._open: Final[dict[_Key, _File]] = {}
+        self._entries: Final[list[Entry]] = []
+
+    def add(self, rows: Any) -> None:
+        days = pc.cast(pc.coalesce(rows["arrived_time"], rows["sent_time"]), pa.date32())
+        rows = rows.append_column(ARCHIVED.field("date"), days)
+        if self._is_tree:
+            for queue, day, some in _divided(rows):
+                self._file(folder_of(queue, day, self._batch)).add(some, [(queue, day, some)])
+        else:
+            names = pa.array([self._batch] * rows.num_rows, pa.string())
+            whole = rows.append_column(ARCHIVED.field("batch"), names)
+            self._file(f"data/{self._batch}").add(whole, _divided(rows))
+
+    def finish(self) -> list[Entry]:
+        """Write the rest and force it to disk. Returns the entries of all files."""
+        while self._open:
+            _, file = self._open.popitem()
+            self._entries.extend(file.finish())
+        return self._entries
+
+    def close(self) -> None:
+        for file in self._open.values():
+            file.close()
+
+    def _file(self, folder: str) -> "_File":
+        if folder not in self._open:
+            if len(self._open) >= _OPEN:
+                self.finish()
+            left_out = IN_FOLDERS if self._is_tree else ()
+            columns = pa.schema([each for each in ARCHIVED if each.name not in left_out])
+            self._open[folder] = _File(self._root, folder, columns)
+        return self._open[folder]
+
+
+def _divided(rows: Any) -> Iterable[tuple[str | None, date | None, Any]]:
+    """The rows of each queue and day."""
+    keys = rows.select(["queue", "date"]).group_by(["queue", "date"], use_threads=False).aggregate([]).to_pylist()
+    for key in keys:
+        if len(keys) == 1:
+            yield key["queue"], key["date"], rows
+            continue
+        is_it = pc.and_(_is(rows["queue"], key["queue"]), _is(rows["date"], key["date"]))
+        yield key["queue"], key["date"], rows.filter(is_it)
+
+
+def _is(column: Any, value: object) -> Any:
+    if value is None:
+        return pc.is_null(column)
+    return pc.fill_null(pc.equal(column, pa.scalar(value, column.type)), fill_value=False)
+
+
+@dataclass(slots=True)
+class _Sums:
+    """The messages of one queue and day in a file."""
+
+    messages: int = 0
+    malformed: int = 0
+    bytes: int = 0
+    seqs: list[int] = field(default_factory=list)
+
+    def add(self, rows: Any) -> None:
+        self.messages += rows.num_rows
+        self.malformed += rows.num_rows - rows["packet_error"].null_count
+        self.bytes += pc.sum(pc.binary_length(rows["packet"])).as_py() or 0
+        ends = pc.min_max(rows["seq"]).as_py()
+        self.seqs += [end for end in ends.values() if end is not None]
+
+
+class _File:
+    """A file that is being written. Rows are collected to row groups."""
+
+    def __init__(self, root: Path, folder: str, columns: Any) -> None:
+        (root / folder).mkdir(parents=True, exist_ok=True)
+        self.path: Final = f"{folder}/{_HIDDEN}part-{uuid4()}.zstd.parquet"
+        self._columns: Final = columns
+        self._raw: Final = _Hashed(root / self.path)
+        # Statistics of bodies and packets are of no use, and values differ: a dictionary would be made and thrown away.
+        plain = [each.name for each in columns if not pa.types.is_binary(each.type)]
+        self._writer: Final = pq.ParquetWriter(
+            pa.PythonFile(self._raw, "w"), columns, compression="zstd", use_dictionary=plain, write_statistics=plain
+        )
+        self._rows: list[Any] = []
+        self._size = 0
+        self._sums: Final[dict[tuple[str | None, date | None], _Sums]] = {}
+
+    def add(self, rows: Any, parts: Iterable[tuple[str | None, date | None, Any]]) -> None:
+        for queue, day, some in parts:
+            self._sums.setdefault((queue, day), _Sums()).add(some)
+        self._rows.append(rows.select(self._columns.names))
+        self._size += rows.nbytes
+        if self._size >= _ROW_GROUP_BYTES:
+            self._flush()
+
+    def finish(self) -> list[Entry]:
+        self._flush()
+        self._writer.close()
+        self._raw.force()
+        size, digest = self._raw.size, self._raw.digest
+        return [
+            Entry(
+                path=self.path,
+                queue=queue or "",
+                date=day,
+                messages=sums.messages,
+                malformed=sums.malformed,
+                bytes=sums.bytes,
+                file_bytes=size,
+                first_seq=min(sums.seqs, default=None),
+                last_seq=max(sums.seqs, default=None),
+                digest=digest,
+            )
+            for (queue, day), sums in self._sums.items()
+        ]
+
+    def close(self) -> None:
+        self._raw.close()
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._writer.write_table(pa.concat_tables(self._rows))
+            self._rows.clear()
+            self._size = 0
+
+
+class _Hashed:
+    """A file that knows the digest of the bytes that were written to it."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: Final = path.open("wb")
+        self._hash: Final = sha256()
+        self.size = 0
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        self._hash.update(data)
+        self.size += len(data)
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        return self.size
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def force(self) -> None:
+        """Write it to the disk, and close it."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.close()
+
+    def close(self) -> None:
+        """Close the file. The writer of Parquet closes it earlier, which does not count."""
+        self._file.close()
+
+    @property
+    def digest(self) -> str:
+        return f"{SHA256}{self._hash.hexdigest()}"

@@ -1,0 +1,174 @@
+"""Fail points of the chaos campaign, and the plan of a round: which process dies where.
+
+The campaign writes the plan into a folder. The processes of Spark look there at every fail point (`Plot.reach`): one
+process claims a step of the plan, writes down that the point was hit, and kills the victim.
+"""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+# Names the folder of the plan to the processes of Spark.
+VARIABLE: Final = "WAYPOST_CHAOS"
+
+
+class Point(StrEnum):
+    """Moments in the life of a batch, in their order."""
+
+    # The source has chosen the messages; the offset log does not have them.
+    OFFSET = "before the offset log"
+    OFFSET_LOG = "after the offset log"
+    READ = "in a read"
+    STAGE = "before a stage"
+    # The daemon has the stage, and the task does not know it.
+    STAGE_ANSWER = "after a stage"
+    # All messages of a task are staged, and the driver does not know it.
+    PREPARE = "after prepare"
+    SINK_COMMIT = "before the sink commit"
+    # The daemon has committed the batch, and the sink does not know it.
+    COMMIT_ANSWER = "in the sink commit"
+    # The sink has committed; neither the commit log of a stream nor the program of a batch knows it.
+    COMMIT_LOG = "before the commit log"
+    # The batch is in the commit log, and its messages are still in the source.
+    SETTLE = "after the commit log"
+    # Between the two writes of a foreachBatch.
+    BETWEEN = "between two writes"
+    # Between the write of a batch and the removal of its messages from the source.
+    PURGE = "before the purge"
+    # No place in a program: the campaign kills at some moment.
+    ANYTIME = "at any time"
+
+
+class Victim(StrEnum):
+    """The process that is killed. JVM: that of the task or of the planning process, an executor's or the driver's."""
+
+    WORKER = "worker"
+    DRIVER = "driver"
+    DAEMON = "daemon"
+    JVM = "JVM"
+    # The process of a cluster that starts executors.
+    NODE = "node"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    point: Point
+    victim: Victim
+
+    def __str__(self) -> str:
+        return f"{self.victim} {self.point}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A step that was taken, at a `time` in seconds since 1970."""
+
+    round: int
+    step: int
+    point: Point
+    victim: Victim
+    time: float
+
+
+class Plot:
+    """The folder of the plan, of the hits, and of the numbers of the processes that may be victims."""
+
+    def __init__(self, place: Path) -> None:
+        self.place: Final = place
+
+    # --- The campaign
+
+    def arm(self, number: int, steps: Sequence[Step]) -> None:
+        """From now on the steps are taken, each once."""
+        whole = {"round": number, "steps": [asdict(step) for step in steps]}
+        draft = self.place / "plan.draft"
+        draft.write_text(json.dumps(whole), encoding="utf-8")
+        draft.rename(self._plan)
+
+    def disarm(self) -> None:
+        self._plan.unlink(missing_ok=True)
+
+    def name(self, victim: Victim, process: int) -> None:
+        """Name the process that is the victim."""
+        draft = self.place / f"{victim}.draft"
+        draft.write_text(str(process), encoding="ascii")
+        draft.rename(self.place / f"{victim}.pid")
+
+    def hits(self) -> list[Hit]:
+        if not self._hits.exists():
+            return []
+        found = (json.loads(line) for line in self._hits.read_text(encoding="utf-8").splitlines())
+        return [Hit(**each | {"point": Point(each["point"]), "victim": Victim(each["victim"])}) for each in found]
+
+    # --- The victims
+
+    def reach(self, point: Point) -> Victim | None:
+        """This process is at a fail point. Returns the victim if another process was killed here, otherwise None."""
+        try:
+            plan = json.loads(self._plan.read_bytes())
+        except FileNotFoundError:
+            return None
+        for number, step in enumerate(plan["steps"]):
+            if step["point"] == point and self.claim(Hit(plan["round"], number, point, step["victim"], time.time())):
+                victim = Victim(step["victim"])
+                self._kill(victim)
+                return victim
+        return None
+
+    def claim(self, hit: Hit) -> bool:
+        """Write down that a step is taken. False if another process has taken it."""
+        try:
+            taken = self.place / f"taken-{hit.round}-{hit.step}"
+            os.close(os.open(taken, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return False
+        with self._hits.open("ab", buffering=0) as file:
+            file.write(json.dumps(asdict(hit)).encode() + b"\n")
+        return True
+
+    def _kill(self, victim: Victim) -> None:
+        """A worker dies with its driver and its JVM, so that it goes no step further."""
+        # Another step may have killed the victim.
+        with suppress(ProcessLookupError):
+            if victim is Victim.DRIVER:
+                os.killpg(self._process(Victim.DRIVER), signal.SIGKILL)
+            elif victim is Victim.JVM:
+                os.kill(_jvm_of(os.getpid()) or self._process(Victim.JVM), signal.SIGKILL)
+            elif victim in (Victim.DAEMON, Victim.NODE):
+                os.kill(self._process(victim), signal.SIGKILL)
+        if victim not in (Victim.DAEMON, Victim.NODE):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def _process(self, victim: Victim) -> int:
+        return int((self.place / f"{victim}.pid").read_text(encoding="ascii"))
+
+    @property
+    def _plan(self) -> Path:
+        return self.place / "plan.json"
+
+    @property
+    def _hits(self) -> Path:
+        return self.place / "hits.jsonl"
+
+
+def plot_here() -> Plot | None:
+    """The plot that this process takes part in."""
+    place = os.environ.get(VARIABLE)
+    return None if place is None else Plot(Path(place))
+
+
+def _jvm_of(process: int) -> int | None:
+    """The nearest Java above a process."""
+    while process > 1:
+        status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+        if status.partition("Name:")[2].split()[0] == "java":
+            return process
+        process = int(status.partition("PPid:")[2].split()[0])
+    return None

@@ -1,0 +1,123 @@
+"""Streams in the mode claim and drain on a real daemon: one claim for each load, lost commits, and lost leases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.crash.daemons import patience
+from tests.late import late
+from tests.spark.test_stream import finish, send
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark import errors
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from tests.crash.daemons import Daemon
+else:
+    errors = late("pyspark.errors")
+
+
+def load(spark: SparkSession, daemon: Daemon, **options: str) -> DataFrame:
+    stream = spark.readStream.format("msmq").options(server=daemon.url, **options)
+    return stream.schema("seq long, body binary").load()
+
+
+def to_parquet(stream: DataFrame, place: Path) -> StreamingQuery:
+    writer = stream.writeStream.format("parquet").option("checkpointLocation", str(place / "checkpoint"))
+    return writer.trigger(availableNow=True).start(str(place / "rows"))
+
+
+def to_queue(stream: DataFrame, daemon: Daemon, place: Path, queue: str) -> StreamingQuery:
+    options = {"server": daemon.url, "queue": queue, "checkpointLocation": str(place / "checkpoint")}
+    return stream.select("body").writeStream.format("msmq").options(**options).trigger(availableNow=True).start()
+
+
+def to_nowhere(stream: DataFrame, place: Path) -> StreamingQuery:
+    writer = stream.writeStream.format("noop").option("checkpointLocation", str(place / "checkpoint"))
+    return writer.trigger(availableNow=True).start()
+
+
+def forget_commit(place: Path, batch: int) -> None:
+    for name in (str(batch), f".{batch}.crc"):
+        (place / "checkpoint/commits" / name).unlink(missing_ok=True)
+
+
+def count(daemon: Daemon, queue: str) -> int:
+    with daemon.connect() as manager:
+        return manager.queue(queue).info().message_count
+
+
+def test_a_stream_that_is_joined_with_itself_gives_all_rows_and_belongs_to_one_query(
+    spark: SparkSession, daemon: Daemon, tmp_path: Path
+) -> None:
+    with daemon.connect() as manager:
+        manager.create_queue("claims-join")
+    send(daemon, "claims-join", 0, 20)
+    stream = load(spark, daemon, queue="claims-join", mode="claim")
+    finish(to_parquet(stream.alias("one").join(stream.alias("two"), "seq").select("seq"), tmp_path / "join"))
+    assert spark.read.parquet(str(tmp_path / "join/rows")).count() == 20
+    assert count(daemon, "claims-join") == 0
+    send(daemon, "claims-join", 20, 25)
+    with pytest.raises(errors.StreamingQueryException, match=r"belongs to the query .*: call load\(\) again"):
+        finish(to_parquet(stream, tmp_path / "second"))
+    assert count(daemon, "claims-join") == 5
+    finish(to_parquet(load(spark, daemon, queue="claims-join", mode="claim"), tmp_path / "third"))
+    assert spark.read.parquet(str(tmp_path / "third/rows")).count() == 5
+
+
+@pytest.mark.parametrize("mode", ["drain", "claim"])
+def test_a_lost_entry_of_the_commit_log_is_repaired_where_the_sink_is_the_daemon(
+    spark: SparkSession, daemon: Daemon, tmp_path: Path, mode: str
+) -> None:
+    source, sink = f"lost-{mode}", f"lost-{mode}-sink"
+    with daemon.connect() as manager:
+        manager.create_queue(source)
+        manager.create_queue(sink, transactional=True)
+    send(daemon, source, 0, 10)
+    finish(to_queue(load(spark, daemon, queue=source, mode=mode), daemon, tmp_path / "queue", sink))
+    assert (count(daemon, source), count(daemon, sink)) == (0, 10)
+    forget_commit(tmp_path / "queue", 0)
+    send(daemon, source, 10, 12)
+    finish(to_queue(load(spark, daemon, queue=source, mode=mode), daemon, tmp_path / "queue", sink))
+    assert (count(daemon, source), count(daemon, sink)) == (0, 12)
+    # Elsewhere it is an error, and never an empty batch.
+    send(daemon, source, 12, 14)
+    finish(to_nowhere(load(spark, daemon, queue=source, mode=mode), tmp_path / "elsewhere"))
+    forget_commit(tmp_path / "elsewhere", 0)
+    with pytest.raises(errors.StreamingQueryException, match=r"are gone|are removed"):
+        finish(to_nowhere(load(spark, daemon, queue=source, mode=mode), tmp_path / "elsewhere"))
+
+
+def test_a_query_goes_on_after_its_lease_and_its_process_ends_with_it(
+    spark: SparkSession, daemon: Daemon, tmp_path: Path
+) -> None:
+    """The sink fails in the first batch. Heartbeats keep the claim only as long as the query runs."""
+    with daemon.connect() as manager:
+        manager.create_queue("claims-lease")
+    send(daemon, "claims-lease", 0, 5)
+    options = {"queue": "claims-lease", "mode": "claim", "claimLease": "1s"}
+    broken = load(spark, daemon, **options).selectExpr("assert_true(seq < 0) AS never", "seq")
+    with pytest.raises(errors.StreamingQueryException):
+        finish(to_parquet(broken, tmp_path))
+    with daemon.connect() as manager, patience(120, "the claim is not released") as turns:
+        for _ in turns:
+            if not manager.claims("claims-lease"):
+                break
+    stream = load(spark, daemon, **options).selectExpr("CAST(NULL AS void) IS NULL AS never", "seq")
+    finish(to_parquet(stream, tmp_path))
+    assert spark.read.parquet(str(tmp_path / "rows")).count() == 5
+    assert count(daemon, "claims-lease") == 0
+
+
+def test_asynchronous_progress_is_refused_where_it_can_be_seen(
+    spark: SparkSession, daemon: Daemon, tmp_path: Path
+) -> None:
+    with daemon.connect() as manager:
+        manager.create_queue("claims-async", transactional=True)
+    with pytest.raises(Exception, match="asyncProgressTrackingEnabled is refused"):
+        finish(to_parquet(load(spark, daemon, queue="claims-async", asyncProgressTrackingEnabled="true"), tmp_path))
