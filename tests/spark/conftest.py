@@ -55,11 +55,12 @@ def spark(class_archive: Path | None, tmp_path_factory: pytest.TempPathFactory) 
             "spark.sql.streaming.checkpointLocation": str(place / "checkpoints"),
             "spark.local.dir": str(place),
         }
+        # Java keeps the variables for its Python processes.
         made = session("tests", master="local[2]", conf=settings)
-        yield made
-        made.stop()
-        # Otherwise it ends with this process, and pytest sees its pipe and its connections leak.
-        warm_up.end_java()
+    yield made
+    made.stop()
+    # Otherwise it ends with this process, and pytest sees its pipe and its connections leak.
+    warm_up.end_java()
 
 
 @pytest.fixture(scope="session")
