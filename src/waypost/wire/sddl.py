@@ -320,7 +320,7 @@ class _Reader:
         start = self.at
         found = _SID.match(self.text, self.at)
         if found is None:
-            raise self._error("sid-string", "a SID or an alias of two letters is expected")
+            raise self._error("sid-string", "a SID or an alias such as BA is expected")
         text = found[0]
         self.at = found.end()
         if text[1] != "-":
