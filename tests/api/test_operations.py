@@ -87,9 +87,11 @@ from waypost.client.transports.http.exchanges import exchange_of
 from waypost.errors import WaypostError
 from waypost.http import operation_routes, quick
 from waypost.http.app import _Router
+from waypost.http.request_guard import RequestGuard
 from waypost.http.requests import Request
 from waypost.http.routes import Route
 from waypost.http.service import Service
+from waypost.http.settings import HttpSettings
 from waypost.node.operation_handlers import Handlers
 
 # The node has a handler for the first, and its shells answer the others.
@@ -396,7 +398,9 @@ async def test_a_record_may_be_in_the_path_the_query_and_the_body_of_one_request
     async def perform(_: Service, operation: Example, _request: Request) -> None:
         got.append(operation)
 
-    app: Any = _Router([operation_routes._route(Example, perform)], api.app._service, lambda error: error)
+    service = api.app._service
+    router = _Router([operation_routes._route(Example, perform)], service, lambda error: error)
+    app: Any = RequestGuard(router, HttpSettings(), "HOST", service.node.machine)
     samples = [Example(name="a b", loud=True, size=3, note="x"), Example(name="ä;1", size=0)]
     headers = {"content-type": MESSAGEPACK}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:

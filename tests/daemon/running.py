@@ -50,7 +50,7 @@ class Stoppable:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self._app(scope, receive, send)
 
-    def quick(self, _url: bytes, _headers: list[tuple[bytes, bytes]]) -> None:
+    def quick(self, _url: bytes, _headers: list[tuple[bytes, bytes]], _origin: str) -> None:
         return None
 
     def recognizes(self, head: bytes) -> bool:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.http.server import MESSAGEPACK, Api, served
 from waypost.http.request_guard import RequestGuard
 from waypost.http.settings import HttpSettings
+from waypost.security.callers import machine_sid
 
 TOKEN = HttpSettings(token="s3cret")
 
@@ -177,7 +178,7 @@ def test_any_headers_are_let_in_or_refused(path: bytes, headers: list[tuple[byte
         sent.append(message)
 
     scope = {"type": "http", "http_version": "1.0", "method": "POST", "raw_path": path, "headers": headers}
-    asyncio.run(RequestGuard(app, HttpSettings(token=token), "HOST")(scope, receive, send))
+    asyncio.run(RequestGuard(app, HttpSettings(token=token), "HOST", machine_sid(bytes(16)))(scope, receive, send))
     names = [name for name, _ in headers]
     if any(names.count(name) > 1 for name in (b"host", b"origin", b"authorization")):
         assert sent[0]["status"] == 400

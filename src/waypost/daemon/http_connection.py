@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from waypost.api.asgi import BEHIND, EVENT
+from waypost.api.asgi import BEHIND, EVENT, ORIGIN
 from waypost.daemon.entrance import PIECE, Entrance
 from waypost.daemon.quick_request import FindHandler, QuickRequest
 from waypost.limits import MAX_HTTP_HEAD
@@ -37,6 +37,8 @@ class HttpConnection(HttpToolsProtocol):
         self._begun = 0
         # waypost.daemon.web.App.quick
         self._find: Final[FindHandler] = self.app.quick
+        # The way by which the client came.
+        self._origin = ""
         self._is_in_head = False
         self._is_in_body = False
         # The quick request that arrives, and the one in progress.
@@ -53,6 +55,7 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._used = self.loop.time()
+        self._origin = f"http {self.client[0]}" if self.client else "http"
         if self._entrance is not None and not self._entrance.arrive(self, self.client[0] if self.client else ""):
             transport.abort()
             return
@@ -174,6 +177,7 @@ class HttpConnection(HttpToolsProtocol):
             super().on_message_begin()
             self.url, self.expect_100_continue = url, expects
             self.headers.extend(headers)
+            self.scope[ORIGIN] = self._origin  # type: ignore[typeddict-unknown-key]  # an extension
             self.scope["extensions"] = {BEHIND: {EVENT: asyncio.Event()}}
             super().on_headers_complete()
             if self.pipeline:
@@ -214,7 +218,7 @@ class HttpConnection(HttpToolsProtocol):
             or (limit is not None and (len(self.connections) >= limit or len(self.tasks) >= limit))
         ):
             return None
-        handler = self._find(self.url, self.headers)
+        handler = self._find(self.url, self.headers, self._origin)
         return None if handler is None else QuickRequest(handler)
 
     async def _serve(self, request: QuickRequest) -> None:

@@ -29,8 +29,8 @@ class App(Protocol):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None: ...
 
-    def quick(self, url: bytes, headers: list[tuple[bytes, bytes]]) -> Handler | None:
-        """The handler that answers a POST to this URL without ASGI, or None."""
+    def quick(self, url: bytes, headers: list[tuple[bytes, bytes]], origin: str) -> Handler | None:
+        """The handler that answers a POST to this URL without ASGI, or None. `origin` is that of the connection."""
 
     def recognizes(self, head: bytes) -> bool:
         """Whether the head of a request has the token, or needs none."""

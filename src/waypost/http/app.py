@@ -25,6 +25,7 @@ from waypost.http.routes import Route, Routes
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
 from waypost.http.watching import name_of, watched
+from waypost.security.callers import Caller
 
 ROUTES: Final[tuple[Route, ...]] = (
     status.PAGE,
@@ -52,21 +53,20 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await watched(self._guard(scope, receive, send), self._service.shell.watch, name_of(scope))
 
-    def quick(self, url: bytes, headers: Headers) -> Handler | None:
+    def quick(self, url: bytes, headers: Headers, origin: str) -> Handler | None:
         """The handler that answers a POST of HTTP/1.1 to this URL without ASGI, or None."""
         path = url.decode("latin-1")
-        handler = self._quick.handler(path, headers)
-        is_let_in = handler is not None and self._guard.refusal("POST", path, headers, "1.1") is None
-        return handler if is_let_in else None
+        if not self._quick.takes(path, headers):
+            return None
+        caller = self._guard.admit("POST", path, headers, "1.1", origin)
+        return self._quick.handler(path, self._service.of(caller)) if isinstance(caller, Caller) else None
 
     def recognizes(self, head: bytes) -> bool:
         """Whether the head of a request has the token, or needs none."""
         return self._guard.recognizes(head)
 
     def stop(self) -> None:
-        self._service.is_stopping = True
-        self._service.remote.stop()
-        self._service.verifier.stop()
+        self._service.stop()
 
 
 def create_app(manager: Manager, settings: HttpSettings, connect: Connect = anonymous) -> Application:
@@ -84,7 +84,9 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = anon
         return error
 
     app = _Router((*ROUTES, metrics.route(metrics.Metrics(service)), *openapi.schema_routes(document)), service, refine)
-    return Application(RequestGuard(app, settings, manager.name), Quick(service, refine), service)
+    return Application(
+        RequestGuard(app, settings, manager.name, service.node.machine), Quick(settings, refine), service
+    )
 
 
 class _Router:
@@ -113,7 +115,7 @@ class _Router:
             if isinstance(found, Response):
                 return found
             route, values = found
-            return await route.answer(self._service, values, request)
+            return await route.answer(self._service.of(request.caller), values, request)
         except WaypostError as error:
             return problems.refuse(request, self._refine(error))
         except Refused as error:

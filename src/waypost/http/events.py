@@ -55,12 +55,9 @@ class _Stream:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # In the same turn of the loop as the check of the limit.
-        self._service.streams += 1
-        try:
+        with self._service.following():
             async with aclosing(_follow(self._service, self._follower, self._form, behind(scope))) as events:
                 await AsgiClient(receive).wait(_send(events, send))
-        finally:
-            self._service.streams -= 1
 
 
 async def _send(events: AsyncGenerator[bytes, None], send: Send) -> None:
@@ -81,7 +78,7 @@ async def _follow(
         silent = _KEEP_ALIVE_SECONDS
         while not (service.is_stopping or behind.is_set()):
             if service.shell.look(follower.has_more):
-                for message in follower.take(await service.shell.call(follower.wanted)):
+                for message in follower.take(await service.call(follower.wanted)):
                     yield _event(message, form)
                 # A client that waits for a time learns at once that these were all.
                 silent = _KEEP_ALIVE_SECONDS

@@ -37,7 +37,7 @@ async def open_queue(service: Service, operation: OpenQueue) -> Handle:
     seconds = service.settings.handle_s
     place = service.remote.find(operation.queue)
     remote = None if place is None else await service.remote.exclusive(place)
-    identifier = guid_text(new_guid()) if remote is not None else (await service.shell.call(operation)).id
+    identifier = guid_text(new_guid()) if remote is not None else (await service.call(operation)).id
     try:
         return Handle(service.handles.add(remote, seconds, identifier), seconds)
     except LimitReached:
@@ -60,11 +60,11 @@ async def open_cursor(service: Service, operation: OpenCursor) -> Handle:
             if remote is not None:
                 opened = OpenedCursor(remote.cursor(), operation.handle)
                 return Handle(service.cursors.add(opened, seconds), seconds)
-            found = await service.shell.call(operation)
+            found = await service.call(operation)
             try:
                 return Handle(service.cursors.add(OpenedCursor(None, operation.handle), seconds, found.id), seconds)
             except LimitReached:
-                await service.shell.call(CloseCursor(identifier=found.id))
+                await service.call(CloseCursor(identifier=found.id))
                 raise
     if not operation.outgoing and (place := service.remote.find(operation.queue)) is not None:
         opened = OpenedCursor(service.remote.cursor(place), None)
@@ -73,7 +73,7 @@ async def open_cursor(service: Service, operation: OpenCursor) -> Handle:
     name = str(service.name(operation.queue))
     service.shared.begin(name)
     try:
-        found = await service.shell.call(operation)
+        found = await service.call(operation)
     except BaseException:
         service.shared.end(name)
         raise
@@ -82,7 +82,7 @@ async def open_cursor(service: Service, operation: OpenCursor) -> Handle:
         return Handle(service.cursors.add(opened, seconds, found.id), seconds)
     except LimitReached:
         service.shared.end(name)
-        await service.shell.call(CloseCursor(identifier=found.id))
+        await service.call(CloseCursor(identifier=found.id))
         raise
 
 
@@ -103,7 +103,7 @@ async def read_at(service: Service, client: Client, operation: CursorRead) -> Re
         service.in_transaction(operation.transaction, operation.begin_s) as transaction,
     ):
         wanted = replace(operation, timeout_s=wait, transaction=transaction, begin_s=UNSET)
-        read = (opened.remote or service.shell).call(wanted)
+        read = (opened.remote or service).call(wanted)
         try:
             return await read if not wait else await client.wait(read) or Received([])
         except Timeout:
@@ -112,24 +112,24 @@ async def read_at(service: Service, client: Client, operation: CursorRead) -> Re
 
 async def begin_transaction(service: Service, operation: BeginTransaction) -> TransactionObject:
     seconds = service.settings.transaction_s if operation.timeout_s is UNSET else operation.timeout_s
-    identifier = service.transactions.begin(seconds, None if operation.id is UNSET else operation.id)
+    identifier = service.transactions.begin(seconds, service.caller, None if operation.id is UNSET else operation.id)
     expires = datetime.now(UTC) + timedelta(seconds=min(seconds, MAX_HTTP_LEASE_SECONDS))
     return TransactionObject(identifier, iso_8601(expires))
 
 
 async def commit_transaction(service: Service, operation: CommitTransaction) -> None:
-    await service.transactions.commit(operation.identifier)
+    await service.transactions.commit(operation.identifier, service.caller)
 
 
 async def abort_transaction(service: Service, operation: AbortTransaction) -> None:
-    await service.transactions.abort(operation.identifier)
+    await service.transactions.abort(operation.identifier, service.caller)
 
 
 async def _commit_transactions(service: Service, asked: Receipts, _request: Request) -> Outcomes:
     """Commit several transactions, independently of each other."""
     if len(asked.ids) > service.settings.max_batch:
         raise InvalidParameter(f"a request may commit at most {service.settings.max_batch} transactions")
-    return Outcomes(*await service.transactions.acknowledge(asked.ids))
+    return Outcomes(*await service.transactions.acknowledge(asked.ids, service.caller))
 
 
 COMMIT_TRANSACTIONS: Final = Route(

@@ -54,13 +54,13 @@ O = TypeVar("O", bound=Operation[object])  # noqa: E741, an operation
 
 
 async def _ask(service: Service, operation: Operation[object]) -> Struct | None:
-    reply = await service.shell.call(operation)
+    reply = await service.call(operation)
     assert reply is None or isinstance(reply, Struct)
     return reply
 
 
 async def _explain(service: Service, operation: Explain) -> Explanation:
-    explanation = await service.shell.call(operation)
+    explanation = await service.call(operation)
     host = service.remote.host_of(operation.queue) if operation.queue else None
     if host is None:
         return explanation
@@ -83,7 +83,7 @@ async def _list_queues(service: Service, operation: ListQueues) -> QueueList:
 async def _own(service: Service, operation: ShowQueue | SetQueue | DeleteQueue) -> QueueInfo | None:
     """Perform an operation that only queues of this computer have."""
     with service.remote.explaining(operation.name):
-        return await service.shell.call(operation)
+        return await service.call(operation)
 
 
 async def _taken(service: Service, operation: PurgeQueue | DeleteMessage) -> None:

@@ -6,31 +6,40 @@ MessagePack, which a page cannot send without a preflight request. Without a req
 its own names.
 """
 
+from functools import lru_cache, partial
 from hmac import compare_digest
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
+from waypost.api.asgi import CALLER, ORIGIN
 from waypost.errors import AccessDenied, InvalidParameter, WaypostError
 from waypost.http.problems import problem
 from waypost.http.protocol import HeadAnswered, Headers, answering, malformed
 from waypost.http.requests import JSON, MESSAGE_PACK, App, Receive, Request, Scope, Send, encoded, media_types
 from waypost.http.settings import HttpSettings
+from waypost.security.callers import Caller, anonymous, local_administrator
 from waypost.wire.ip_addresses import is_address
+from waypost.wire.sid import Sid
 
 # Requests of load balancers, with no secrets in their answers.
 OPEN: Final = frozenset({"/health/live", "/health/ready"})
 WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+# Number of origins whose callers are kept.
+_CALLERS: Final = 1000
 _ELSEWHERE: Final = frozenset({b"cross-site", b"same-site"})
 
 
 class RequestGuard:
     """An ASGI application in front of another. It leaves the path percent-encoded, because a NAME may contain a /."""
 
-    __slots__ = ("_app", "_hosts", "_last_host", "_token")
+    __slots__ = ("_administrator", "_app", "_hosts", "_last_host", "_token")
 
-    def __init__(self, app: App, settings: HttpSettings, computer: str) -> None:
+    def __init__(self, app: App, settings: HttpSettings, computer: str, machine: Sid) -> None:
+        """`machine` is the SID of the queue manager."""
         self._app: Final = app
+        # The callers of one origin are one object.
+        self._administrator: Final = lru_cache(_CALLERS)(partial(local_administrator, machine))
         self._token: Final = settings.token.encode("utf-8")
         self._hosts: Final = {"localhost", computer.lower(), *(host.lower() for host in settings.hosts)}
         # The address in the last Host header, because most requests have the same.
@@ -43,22 +52,26 @@ class RequestGuard:
         method, path = scope["method"], scope["raw_path"].partition(b"?")[0].decode("latin-1")
         # uvicorn still needs to know that it was a HEAD.
         scope = {**scope, "path": path, "method": "GET" if method == "HEAD" else method}
-        refusal = self.refusal(scope["method"], path, scope["headers"], scope["http_version"])
-        app = self._app if refusal is None else _refused(scope, receive, *refusal)
+        admitted = self.admit(scope["method"], path, scope["headers"], scope["http_version"], _origin(scope))
+        if isinstance(admitted, Caller):
+            scope[CALLER] = admitted
+            app = self._app
+        else:
+            app = _refused(scope, receive, *admitted)
         try:
             await app(scope, receive, answering(method, send))
         except HeadAnswered:
             # The application has closed everything for it by now.
             await send({"type": "http.response.body", "body": b""})
 
-    def refusal(
-        self, method: str, path: str, fields: Headers, version: str
-    ) -> tuple[HTTPStatus, WaypostError] | None:  # fmt: skip
-        """The reason to refuse a request; None to admit it."""
+    def admit(
+        self, method: str, path: str, fields: Headers, version: str, origin: str
+    ) -> Caller | tuple[HTTPStatus, WaypostError]:
+        """The caller of a request, or the reason to refuse it. `origin` is that of the connection."""
         if (sentence := malformed(version, fields)) is not None:
             return HTTPStatus.BAD_REQUEST, InvalidParameter(sentence)
         if path in OPEN:
-            return None
+            return anonymous(origin)
         headers = dict(fields)
         host = headers.get(b"host", b"").decode("latin-1")
         if not self._token and not self._is_ours(host):
@@ -73,7 +86,7 @@ class RequestGuard:
         if method in WITH_BODY and _has_body(headers) and not _is_for_us(fields):
             sentence = "Content-Type must be application/json or application/msgpack"
             return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, InvalidParameter(sentence)
-        return None
+        return self._administrator(origin)
 
     def recognizes(self, head: bytes) -> bool:
         """Whether the head of a request has the token, or needs none."""
@@ -101,6 +114,15 @@ class RequestGuard:
     def _has_token(self, authorization: bytes) -> bool:
         scheme, _, token = authorization.partition(b" ")
         return scheme.lower() == b"bearer" and compare_digest(token.strip(), self._token)
+
+
+def _origin(scope: Scope) -> str:
+    """The origin of a connection; from its address, if the server is not that of the daemon."""
+    found: str | None = scope.get(ORIGIN)
+    if found is not None:
+        return found
+    client = scope.get("client")
+    return "http" if client is None else f"http {client[0]}"
 
 
 def _is_foreign(origin: bytes | None, host: str) -> bool:

@@ -18,6 +18,7 @@ from waypost.node.damaged import DamagedMessages
 from waypost.node.effects import Commit, Effect, Failure, Notice, Reply
 from waypost.node.failures import failure
 from waypost.node.stored_messages import StoredMessages
+from waypost.security.callers import QUEUE_MANAGER, Caller
 from waypost.store.port import PLENTY, Reader, Room
 from waypost.timers import Timers
 
@@ -27,7 +28,7 @@ Later = Callable[[Now], None]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request of an application: its number, which the caller chose, and the time of arrival.
+    """One request of an application: its number, which the shell chose, the time of arrival, and the caller.
 
     A Reply or a Failure with this number answers it: at once, or when the changes are durable, or when a wait has
     ended. An impossible request raises at once, and has changed nothing unless the operation says so.
@@ -35,6 +36,7 @@ class Call:
 
     request: int
     now: Now
+    caller: Caller
 
 
 class Kernel:
@@ -47,6 +49,7 @@ class Kernel:
         "_later",
         "_settle",
         "_waits",
+        "caller",
         "damaged",
         "durable",
         "failure",
@@ -61,6 +64,8 @@ class Kernel:
 
     # The time of the current operation.
     now: Now
+    # The caller of the current operation; the queue manager itself, unless an application or a peer has asked.
+    caller: Caller
     # The last durable batch.
     durable: int
     # Number of writes in the batch when the operation began.
@@ -81,6 +86,7 @@ class Kernel:
         `settle` runs at its end, handles its events, and releases the answers.
         """
         self.now = now
+        self.caller = QUEUE_MANAGER
         self.durable = 0
         self.trouble = None
         self.room = PLENTY

@@ -49,6 +49,7 @@ from waypost.node.sending import Sending
 from waypost.node.sequences import Sequences
 from waypost.node.stages import Stages
 from waypost.node.transactional_acks import OwnQueues, TransactionalAcks
+from waypost.security.callers import local_administrator, machine_sid
 from waypost.store.port import Reader
 
 
@@ -61,6 +62,7 @@ class Node:
     __slots__ = (
         "_is_integrated",
         "_reserves",
+        "administrator",
         "claims",
         "damaged",
         "delivery",
@@ -70,6 +72,7 @@ class Node:
         "index",
         "kept_acks",
         "kernel",
+        "machine",
         "manager",
         "messages",
         "network",
@@ -107,6 +110,9 @@ class Node:
             kept=kept,
             timers=kernel.timers,
         )
+        # The SID of this queue manager, and the caller that programs in its process are.
+        self.machine: Final = machine_sid(self.manager.identity.identifier)
+        self.administrator: Final = local_administrator(self.machine, "embedded")
         # Messages that are reserved for one reader.
         self.claims: Final = Claims(kernel, self.manager, kept.claims, now)
         self.index: Final = MessageIndex(kernel, self.manager.collection.by_number.values(), self.manager.positions)

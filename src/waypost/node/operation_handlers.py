@@ -79,6 +79,7 @@ from waypost.node.queue_calls import QueueCalls
 from waypost.node.reading_calls import ReadingCalls
 from waypost.node.sequence_calls import SequenceCalls
 from waypost.node.transaction_calls import TransactionCalls
+from waypost.security.callers import QUEUE_MANAGER
 
 O = TypeVar("O", bound=Operation[object])  # noqa: E741, an operation
 
@@ -86,9 +87,10 @@ O = TypeVar("O", bound=Operation[object])  # noqa: E741, an operation
 class Handlers:
     """The handlers of one node."""
 
-    __slots__ = ("_by_type", "_transactions", "messages", "opened", "reading")
+    __slots__ = ("_by_type", "_kernel", "_transactions", "messages", "opened", "reading")
 
     def __init__(self, node: Node) -> None:
+        self._kernel: Final = node.kernel
         self.opened: Final = OpenedQueues(node)
         self._transactions: Final = TransactionCalls(node)
         self.messages: Final = MessageCalls(node, self.opened, self._transactions)
@@ -156,7 +158,11 @@ class Handlers:
 
     def start(self, call: Call, operation: Operation[object]) -> None:
         """Start an operation. Raises as its handler does."""
-        self._by_type[type(operation)](call, operation)  # type: ignore[arg-type]  # the type of its key
+        self._kernel.caller = call.caller
+        try:
+            self._by_type[type(operation)](call, operation)  # type: ignore[arg-type]  # the type of its key
+        finally:
+            self._kernel.caller = QUEUE_MANAGER
 
     def cancel(self, now: Now, request: int, operation: Operation[object]) -> None:
         """Cancel a read that waits for a message; it then fails."""

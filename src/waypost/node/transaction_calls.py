@@ -19,6 +19,7 @@ from waypost.limits import MAX_HTTP_LEASE_SECONDS
 from waypost.node.failures import failure
 from waypost.node.kernel import Call
 from waypost.node.node import Node
+from waypost.security.callers import QUEUE_MANAGER
 
 
 class TransactionCalls:
@@ -83,7 +84,7 @@ class TransactionCalls:
             identifier = next(iter(self._open.values()))
             self._forget(identifier)
             with suppress(WaypostError):
-                self._abort(Call(0, now), identifier)
+                self._abort(Call(0, now, QUEUE_MANAGER), identifier)
 
     def _abort(self, call: Call, identifier: bytes) -> None:
         with self._kernel.operation(call.now):

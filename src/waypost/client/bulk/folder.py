@@ -138,7 +138,7 @@ class FolderReader(BulkReading):
             raise StoreReadOnly(f"{self._folder} is open for reading only: use the daemon for {operation.row.words}")
         self._request += 1
         node, handlers = self._started()
-        handlers.start(Call(self._request, _now()), operation)
+        handlers.start(Call(self._request, _now(), node.administrator), operation)
         while True:
             for effect in node.kernel.take_effects():
                 match effect:

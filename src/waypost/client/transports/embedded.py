@@ -41,7 +41,7 @@ _OF_SHELL: Final = frozenset(STATUS_OPERATIONS)
 class _Embedded:
     """Common part of both transports."""
 
-    __slots__ = ("_followers", "_started", "computer", "driver", "guid", "path")
+    __slots__ = ("_caller", "_followers", "_started", "computer", "driver", "guid", "path")
 
     url: Final = None
     browses_by_cursor: Final = False
@@ -51,6 +51,8 @@ class _Embedded:
     def __init__(self, driver: Driver, path: Path) -> None:
         identity = driver.node.manager.identity
         self.driver: Final = driver
+        # The process has the folder: it is the local administrator.
+        self._caller: Final = driver.node.administrator
         self.path: Final = path
         self._started: Final = time.time()
         self._followers: Final[WeakSet[Follower]] = WeakSet()
@@ -96,24 +98,26 @@ class _Embedded:
 class Embedded(_Embedded):
     """The transport for threads."""
 
-    __slots__ = ("shell", "start")
+    __slots__ = ("shell",)
 
     def __init__(self, shell: Threads, path: Path) -> None:
         super().__init__(shell.driver, path)
         self.shell: Final = shell
-        self.start: Final = shell.start
 
     def call(self, operation: Operation[R]) -> R:
         if type(operation) in _OF_SHELL:
             return checked(operation, self.shell.look(self._looked, operation))
-        return self.shell.call(operation)
+        return self.shell.call(operation, self._caller)
+
+    def start(self, operation: Operation[object]) -> None:
+        self.shell.start(operation, self._caller)
 
     def check(self) -> None:
         self.shell.look(_nothing)
 
     def cancel(self, name: str) -> None:
         self.shell.look(self._end_followers, name)
-        self.shell.start(CancelReads(name=name))
+        self.shell.start(CancelReads(name=name), self._caller)
 
     def events(self, wanted: Events, timeout_s: float) -> Generator[Message, None, None]:
         return self._follow(self.shell.look(self._follower, wanted), timeout_s)
@@ -122,7 +126,7 @@ class Embedded(_Embedded):
         quiet_since = inf
         while True:
             if self.shell.look(follower.has_more):
-                yield from follower.take(self.shell.call(follower.wanted))
+                yield from follower.take(self.shell.call(follower.wanted, self._caller))
                 quiet_since = inf
                 continue
             quiet_since = min(quiet_since, time.monotonic())
@@ -155,17 +159,17 @@ class AioEmbedded(_Embedded):
     async def call(self, operation: Operation[R]) -> R:
         if type(operation) in _OF_SHELL:
             return checked(operation, self.shell.look(self._looked, operation))
-        return await self.shell.call(operation)
+        return await self.shell.call(operation, self._caller)
 
     async def start(self, operation: Operation[None]) -> None:
-        self.shell.start(operation)
+        self.shell.start(operation, self._caller)
 
     def check(self) -> None:
         self.shell.look(_nothing)
 
     async def cancel(self, name: str) -> None:
         self.shell.look(self._end_followers, name)
-        self.shell.start(CancelReads(name=name))
+        self.shell.start(CancelReads(name=name), self._caller)
 
     async def events(self, wanted: Events, timeout_s: float) -> AsyncGenerator[Message, None]:
         return self._follow(self.shell.look(self._follower, wanted), timeout_s)
@@ -174,7 +178,7 @@ class AioEmbedded(_Embedded):
         quiet_since = inf
         while True:
             if self.shell.look(follower.has_more):
-                for message in follower.take(await self.shell.call(follower.wanted)):
+                for message in follower.take(await self.shell.call(follower.wanted, self._caller)):
                     yield message
                 quiet_since = inf
                 continue
