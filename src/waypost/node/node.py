@@ -32,6 +32,7 @@ from waypost.core.ports import (
 from waypost.core.positions import PositionState
 from waypost.core.queues import OutgoingQueue
 from waypost.node import bulk_store, manager_store, queue_store, transaction_store
+from waypost.node.access import Access
 from waypost.node.claims import Claims
 from waypost.node.destinations import Destinations
 from waypost.node.directory import NodeDirectory
@@ -41,6 +42,7 @@ from waypost.node.kernel import Kernel
 from waypost.node.message_index import MessageIndex
 from waypost.node.network.network import Network
 from waypost.node.purging import Purges
+from waypost.node.queue_security import QueueSecurity
 from waypost.node.recovery import Settings, recover
 from waypost.node.remote_reading import RemoteReading
 from waypost.node.renumbering import Renumberings
@@ -62,6 +64,7 @@ class Node:
     __slots__ = (
         "_is_integrated",
         "_reserves",
+        "access",
         "administrator",
         "claims",
         "damaged",
@@ -80,6 +83,7 @@ class Node:
         "purges",
         "remote",
         "renumberings",
+        "security",
         "sending",
         "sequences",
         "stages",
@@ -100,6 +104,7 @@ class Node:
         self.directory: Final = NodeDirectory(kernel, reader, settings.directory, new_guid)
         self._is_integrated: Final = self.directory.is_integrated
         kept = bulk_store.read(reader)
+        self.security: Final = QueueSecurity(kernel, self.directory, is_closed=settings.closes_new_queues)
         self.manager: Final = recover(
             reader,
             self.messages,
@@ -109,10 +114,12 @@ class Node:
             directory=self.directory,
             kept=kept,
             timers=kernel.timers,
+            security=self.security,
         )
         # The SID of this queue manager, and the caller that programs in its process are.
         self.machine: Final = machine_sid(self.manager.identity.identifier)
         self.administrator: Final = local_administrator(self.machine, "embedded")
+        self.access: Final = Access(kernel, self.manager, self.directory, self.administrator, settings.machine_security)
         # Messages that are reserved for one reader.
         self.claims: Final = Claims(kernel, self.manager, kept.claims, now)
         self.index: Final = MessageIndex(kernel, self.manager.collection.by_number.values(), self.manager.positions)
@@ -153,7 +160,14 @@ class Node:
         self.sending: Final = Sending(kernel, self.manager, self.directory, self.delivery, longest)
         # Messages that are not visible yet.
         self.stages: Final = Stages(
-            kernel, self.manager, self.sending, kept, new_guid, reader=reader, rejected=self.delivery.rejected
+            kernel,
+            self.manager,
+            self.sending,
+            kept,
+            new_guid,
+            reader=reader,
+            rejected=self.delivery.rejected,
+            access=self.access,
         )
         # The remote readers that it serves; None if it serves none.
         self.remote: Final = (

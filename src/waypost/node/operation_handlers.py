@@ -62,7 +62,9 @@ from waypost.api.operations import (
     ResumeQueue,
     RevokeAddress,
     Send,
+    SetAcl,
     SetQueue,
+    ShowAcl,
     ShowQueue,
 )
 from waypost.clock import Now
@@ -75,6 +77,7 @@ from waypost.node.kernel import Call
 from waypost.node.message_calls import MessageCalls
 from waypost.node.node import Node
 from waypost.node.opened_queues import OpenedQueues
+from waypost.node.permission_calls import PermissionCalls
 from waypost.node.queue_calls import QueueCalls
 from waypost.node.reading_calls import ReadingCalls
 from waypost.node.sequence_calls import SequenceCalls
@@ -106,6 +109,9 @@ class Handlers:
         self._on(ResumeQueue, queues.resume)
         self._on(CreateQueue, queues.create)
         self._on(SetQueue, queues.set)
+        permissions = PermissionCalls(node)
+        self._on(ShowAcl, permissions.show)
+        self._on(SetAcl, permissions.set)
         self._on(PurgeQueue, messages.purge)
         self._on(Send, messages.send)
         self._on(Receive, reading.receive)

@@ -39,6 +39,8 @@ from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.opened_queues import OpenedQueues
 from waypost.node.transaction_calls import TransactionCalls
+from waypost.security.callers import QUEUE_MANAGER
+from waypost.wire.access_masks import QueueAccess
 
 
 class ReadingCalls:
@@ -64,7 +66,7 @@ class ReadingCalls:
         request = ReadRequest(milliseconds(operation.timeout_s), None, call.request, transaction)
         queue, access = self._opened.queue(operation.name), _receive_access(operation)
         if operation.handle is not UNSET:
-            handle = self._opened.exclusive(operation.handle, operation.name)
+            handle = self._opened.exclusive(call.caller, operation.handle, operation.name)
             if found is not None:
                 self.receive_found_message(call, handle, found, request)
             else:
@@ -112,7 +114,7 @@ class ReadingCalls:
         request = ReadRequest(milliseconds(operation.timeout_s), None, call.request)
         queue, access = self._opened.queue(operation.name), _peek_access(operation)
         if operation.handle is not UNSET:
-            handle = self._opened.exclusive(operation.handle, operation.name)
+            handle = self._opened.exclusive(call.caller, operation.handle, operation.name)
             if found is not None:
                 self.peek_found_message(call, handle, found)
             else:
@@ -139,6 +141,7 @@ class ReadingCalls:
         name = self._opened.name(operation.name)
         with self._kernel.operation(call.now):
             queue = find_queue(self._node, name)
+            self._node.access.check(call.caller, queue, QueueAccess.MQSEC_PEEK_MESSAGE)
             messages: list[Message] = []
             size = 0
             position = queue.positions.next_peekable(after)
@@ -156,10 +159,10 @@ class ReadingCalls:
         handle: OpenQueueDescriptor | None = None
         try:
             if isinstance(operation, CursorRead):
-                handle = self._opened.cursor(operation.identifier).handle
+                handle = self._opened.cursor(QUEUE_MANAGER, operation.identifier).handle
             elif isinstance(operation, Read):
                 if operation.handle is not UNSET:
-                    handle = self._opened.exclusive(operation.handle, operation.name)
+                    handle = self._opened.exclusive(QUEUE_MANAGER, operation.handle, operation.name)
                 else:
                     is_peek = isinstance(operation, Peek)
                     access = _peek_access(operation) if is_peek else _receive_access(operation)
@@ -217,7 +220,7 @@ class ReadingCalls:
         self.receive_message(call, *self._at(call, operation))
 
     def _at(self, call: Call, operation: CursorRead) -> tuple[OpenQueueDescriptor, ReadRequest]:
-        place = self._opened.cursor(operation.identifier)
+        place = self._opened.cursor(call.caller, operation.identifier)
         transaction = self._transactions.joined(call, operation.transaction, operation.begin_s)
         return place.handle, ReadRequest(milliseconds(operation.timeout_s), place.cursor, call.request, transaction)
 

@@ -121,6 +121,15 @@ def allows(descriptor: bytes, sender: Sender, rights: QueueAccess | MachineAcces
     return False
 
 
+@lru_cache(maxsize=256)
+def owner_of(descriptor: bytes) -> Sid | None:
+    """The owner in a security descriptor. None if it has none, or is unreadable."""
+    try:
+        return SecurityDescriptor.decode(descriptor).owner
+    except DecodeError:
+        return None
+
+
 # Queues have few descriptors among them, and to decode one takes longer than to look into it.
 @lru_cache(maxsize=256)
 def _decoded(descriptor: bytes, rights: int) -> SecurityDescriptor | None:

@@ -99,9 +99,10 @@ def words_of(mask: int) -> list[str]:
     found = set()
     shown = 0
     for word, bits in _SHOWN:
+        # The complement of an IntFlag has only the bits that it names.
         if mask & bits == bits and bits & ~shown:
             found.add(word)
-            shown |= bits
+            shown |= int(bits)
     rest = mask & ~shown
     words = [word for word in WORDS if word in found]
     return [*words, f"0x{rest:x}"] if rest else words

@@ -1,0 +1,315 @@
+"""Access checks: the only place that decides whether a caller may do something with a queue or with this computer.
+
+A queue is guarded by its security descriptor, and so are its subqueues and its journal. The dead-letter queues, the
+journal of the computer and the outgoing queues are guarded by the descriptor of the computer, which is open to
+administrators only unless `security.machine` says otherwise. Every path asks once: an operation before it uses its
+queue, a remote reader when it opens one, a stage for each of its queues, and an arrival for its sender. What the queue
+manager does itself (acknowledgments, journals, delivery of staged messages) is not asked about.
+
+Objects without a descriptor (transactions, handles, cursors, claims, stages) belong to the SID of the caller that has
+made them, and to administrators. To others they do not exist.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final, Protocol
+
+from waypost.core.queue_manager import QueueManager
+from waypost.core.queues import AccessType, OpenQueueDescriptor, OutgoingQueue, Queue
+from waypost.errors import AccessDenied, WaypostError
+from waypost.node.directory import NodeDirectory
+from waypost.node.kernel import Kernel
+from waypost.security.access import Sender, allows, owner_of
+from waypost.security.callers import QUEUE_MANAGER, Caller
+from waypost.security.default_descriptor import default_machine_descriptor
+from waypost.security.permissions import WELL_KNOWN, words_of
+from waypost.wire.access_masks import MachineAccess, QueueAccess
+from waypost.wire.format_names import DirectFormatName, FormatName, MultipleElementFormatName, Suffix
+from waypost.wire.path_names import QueueKind
+from waypost.wire.sid import Sid
+
+# Seconds between two lines in the log about one refusal, and refusals that are remembered for it.
+QUIET_SECONDS: Final = 60.0
+MAX_REFUSALS: Final = 1000
+
+# readings MQRR 2: moving a message into a queue takes no more than to look at it.
+QUEUE_RIGHTS: Final[dict[AccessType, QueueAccess]] = {
+    AccessType.SEND: QueueAccess.MQSEC_WRITE_MESSAGE,
+    AccessType.RECEIVE: QueueAccess.MQSEC_RECEIVE_MESSAGE,
+    AccessType.PEEK: QueueAccess.MQSEC_PEEK_MESSAGE,
+    AccessType.MOVE: QueueAccess.MQSEC_PEEK_MESSAGE,
+    AccessType.RECEIVE_ADMIN: QueueAccess.MQSEC_RECEIVE_MESSAGE,
+    AccessType.PEEK_ADMIN: QueueAccess.MQSEC_PEEK_MESSAGE,
+}
+
+# MS-MQMQ 2.2.23: the rights on the computer that stand for those on its queues. Outgoing queues are like its journal.
+_DEAD_LETTER_RIGHTS: Final = {
+    QueueAccess.MQSEC_RECEIVE_MESSAGE: MachineAccess.MQSEC_RECEIVE_DEADLETTER_MESSAGE,
+    QueueAccess.MQSEC_PEEK_MESSAGE: MachineAccess.MQSEC_PEEK_DEADLETTER_MESSAGE,
+}
+_JOURNAL_RIGHTS: Final = {
+    QueueAccess.MQSEC_RECEIVE_MESSAGE: MachineAccess.MQSEC_RECEIVE_JOURNAL_QUEUE_MESSAGE,
+    QueueAccess.MQSEC_PEEK_MESSAGE: MachineAccess.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE,
+}
+_OTHER_MACHINE_RIGHTS: Final = {
+    QueueAccess.MQSEC_GET_QUEUE_PROPERTIES: MachineAccess.MQSEC_GET_MACHINE_PROPERTIES,
+    QueueAccess.MQSEC_SET_QUEUE_PROPERTIES: MachineAccess.MQSEC_SET_MACHINE_PROPERTIES,
+    QueueAccess.MQSEC_DELETE_QUEUE: MachineAccess.MQSEC_SET_MACHINE_PROPERTIES,
+    QueueAccess.MQSEC_GET_QUEUE_PERMISSIONS: MachineAccess.MQSEC_GET_MACHINE_PERMISSIONS,
+    QueueAccess.MQSEC_CHANGE_QUEUE_PERMISSIONS: MachineAccess.MQSEC_CHANGE_MACHINE_PERMISSIONS,
+    QueueAccess.MQSEC_TAKE_QUEUE_OWNERSHIP: MachineAccess.MQSEC_TAKE_MACHINE_OWNERSHIP,
+}
+
+# Between the SID of a caller and the name of an object.
+_OF: Final = "/"
+
+# What somebody may not do, by the right that is missing.
+_VERBS: Final = {
+    "receive": "receive from",
+    "receive-journal": "receive from",
+    "peek": "peek at",
+    "send": "send to",
+    "set-properties": "change properties of",
+    "get-properties": "see properties of",
+    "delete": "delete",
+    "get-permissions": "see the rights on",
+    "set-permissions": "change the rights on",
+    "take-ownership": "change the owner of",
+}
+
+
+class Accounts(Protocol):
+    """The names of users and groups."""
+
+    def sid_of(self, name: str) -> Sid | None:
+        """The SID of a user or group, or None if it is unknown."""
+
+    def name_of(self, sid: Sid) -> str | None:
+        """The reverse of `sid_of`."""
+
+
+class NoAccounts:
+    """A queue manager without a user store."""
+
+    def sid_of(self, _name: str) -> Sid | None:
+        return None
+
+    def name_of(self, _sid: Sid) -> str | None:
+        return None
+
+
+class Access:
+    """The access checks of one node. The shell sets `accounts` when it has a user store."""
+
+    __slots__ = ("_directory", "_kernel", "_machine", "_manager", "_told", "accounts", "administrator", "refused")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        manager: QueueManager,
+        directory: NodeDirectory,
+        administrator: Caller,
+        machine: bytes = b"",
+    ) -> None:
+        """`machine` is the configured descriptor of the computer, if any."""
+        self._kernel: Final = kernel
+        self._manager: Final = manager
+        self._directory: Final = directory
+        self._machine: Final = machine or default_machine_descriptor()
+        self.administrator: Final = administrator
+        self.accounts: Accounts = NoAccounts()
+        # Number of refusals, by right.
+        self.refused: Final[Counter[str]] = Counter()
+        # The time of the last line in the log about each refusal.
+        self._told: Final[dict[tuple[Sid, str, str], float]] = {}
+
+    # Queues.
+
+    def check(self, caller: Caller, queue: Queue, right: QueueAccess) -> None:
+        """Raise AccessDenied unless the caller has the right on the queue."""
+        if not self.may(caller, queue, right):
+            raise self.refusal(caller, queue, right)
+
+    def may(self, caller: Caller, queue: Queue, right: QueueAccess) -> bool:
+        """Whether the caller has the right on the queue."""
+        if caller is QUEUE_MANAGER:
+            return True
+        if queue.is_internal:
+            return False
+        if isinstance(queue, OutgoingQueue):
+            if right is QueueAccess.MQSEC_WRITE_MESSAGE:
+                # It has no descriptor: the other computer decides. Anonymous callers send nothing from here.
+                return not caller.is_anonymous
+            return self._may_on_machine(caller, _JOURNAL_RIGHTS, right)
+        guard = queue.parent
+        if guard is None:
+            if queue.queue_type is QueueKind.SYSTEM:
+                is_journal = queue is self._manager.system_queues.get(Suffix.JOURNAL)
+                return self._may_on_machine(caller, _JOURNAL_RIGHTS if is_journal else _DEAD_LETTER_RIGHTS, right)
+            guard = queue
+        elif queue.is_journal and right is QueueAccess.MQSEC_RECEIVE_MESSAGE:
+            right = QueueAccess.MQSEC_RECEIVE_JOURNAL_MESSAGE
+        return allowed(self._directory.security_of(guard), caller.sids, right)
+
+    def check_open(self, caller: Caller, name: FormatName, access: AccessType) -> None:
+        """Raise AccessDenied unless the caller may open the queues of this name. Call it before they are opened.
+
+        An open for sending may create outgoing queues, and others create subqueues. Unknown queues are left to the
+        open.
+        """
+        if caller is QUEUE_MANAGER:
+            return
+        expanded = self._directory.core.expand_format_name(name)
+        elements = expanded.elements if isinstance(expanded, MultipleElementFormatName) else (expanded,)
+        for element in elements:
+            guard = self.guard(element)
+            if guard is None and access.is_for_outgoing:
+                guard = self._manager.collection.outgoing.get(element)
+            if guard is not None:
+                self.check(caller, guard, QUEUE_RIGHTS[access])
+            elif access is AccessType.SEND and caller.is_anonymous:
+                raise self._refusal(caller, str(element), QueueAccess.MQSEC_WRITE_MESSAGE)
+
+    def check_opened(self, caller: Caller, handle: OpenQueueDescriptor) -> None:
+        """Raise AccessDenied unless the caller may use a handle as it was opened, by the rights of now."""
+        if caller is QUEUE_MANAGER:
+            return
+        right = QUEUE_RIGHTS[handle.access_type]
+        for each in handle.multiple or (handle,):
+            if each.queue is not None:
+                self.check(caller, each.queue, right)
+
+    def guard(self, name: FormatName) -> Queue | None:
+        """The queue of this computer that decides who may open a name; for a missing subqueue, its parent."""
+        queue = self._manager.find_queue(name)
+        if queue is None and isinstance(name, DirectFormatName) and name.subqueue:
+            queue = self._manager.find_queue(replace(name, subqueue="", suffix=Suffix.NONE))
+        return queue
+
+    # This computer.
+
+    def check_create(self, caller: Caller, path: object) -> None:
+        """Raise AccessDenied unless the caller may create queues."""
+        if caller is not QUEUE_MANAGER and not machine_allowed(
+            self.machine_descriptor, caller.sids, MachineAccess.MQSEC_CREATE_QUEUE
+        ):
+            self._note(caller, str(path), "create-queue")
+            raise AccessDenied(f"{caller.name} may not create queues on this computer")
+
+    @property
+    def machine_descriptor(self) -> bytes:
+        return self._manager.attributes.security or self._machine
+
+    def _may_on_machine(
+        self, caller: Caller, rights: dict[QueueAccess, MachineAccess], right: QueueAccess
+    ) -> bool:  # fmt: skip
+        needed = rights.get(right) or _OTHER_MACHINE_RIGHTS.get(right)
+        if needed is None:
+            # Only sending is left, and system queues refuse messages of applications themselves.
+            return True
+        return machine_allowed(self.machine_descriptor, caller.sids, needed)
+
+    # Objects without a descriptor.
+
+    def owns(self, caller: Caller, owner: Sid) -> bool:
+        """Whether an object of this owner exists for the caller."""
+        return caller.sid == owner or caller is QUEUE_MANAGER or caller.is_administrator
+
+    def own_name(self, caller: Caller, name: str) -> str:
+        """The name under which a claim or a query of the caller is kept: names of different callers differ.
+
+        Administrators share the names as they are, and can name the objects of others as they are kept.
+        """
+        if caller is QUEUE_MANAGER or caller.is_administrator or not name:
+            return name
+        return f"{caller.sid}{_OF}{name}"
+
+    def shown_name(self, caller: Caller, kept: str) -> str | None:
+        """The reverse of `own_name`. None if the object does not exist for the caller."""
+        if caller is QUEUE_MANAGER or caller.is_administrator:
+            return kept
+        prefix = f"{caller.sid}{_OF}"
+        return kept[len(prefix) :] if kept.startswith(prefix) else None
+
+    # Names.
+
+    def sid_of(self, who: str) -> Sid | None:
+        """The SID of a name, or of a SID as text. None if it is unknown."""
+        known = WELL_KNOWN.get(who.lower())
+        if known is not None:
+            return known
+        if who.lower() == self.administrator.name:
+            return self.accounts.sid_of(who) or self.administrator.sid
+        found = self.accounts.sid_of(who)
+        if found is None and who[:2].upper() == "S-":
+            found = Sid.parse(who)
+        return found
+
+    def name_of(self, sid: Sid) -> str:
+        """The name of a SID, or the SID as text."""
+        for name, known in WELL_KNOWN.items():
+            if sid == known:
+                return name
+        if sid == self.administrator.sid:
+            return self.administrator.name
+        return self.accounts.name_of(sid) or str(sid)
+
+    def owner_name(self, queue: Queue) -> str:
+        """The name of the owner of a queue; "" for one without a descriptor."""
+        guard = queue.parent or queue
+        owner = owner_of(guard.attributes.security) if guard.attributes.security else None
+        return "" if owner is None else self.name_of(owner)
+
+    # Refusals.
+
+    def refusal(self, caller: Caller, queue: Queue, right: QueueAccess) -> WaypostError:
+        """The error for a caller without a right, counted and noted in the log."""
+        return self._refusal(caller, queue_name(queue), right)
+
+    def _refusal(self, caller: Caller, name: str, right: QueueAccess) -> AccessDenied:
+        word = words_of(right)[0]
+        self._note(caller, name, word)
+        error = AccessDenied(f"{caller.name} may not {_VERBS[word]} {name}: the right {word} is missing")
+        grant = f"waypost queue acl {name.partition(';')[0]} --grant {caller.name}:{word}"
+        error.add_note(f"the owner of the queue or an administrator can grant it: {grant}")
+        return error
+
+    def _note(self, caller: Caller, name: str, word: str) -> None:
+        self.refused[word] += 1
+        key = caller.sid, name, word
+        now = self._kernel.now.monotonic
+        last = self._told.pop(key, None)
+        if last is not None and now - last < QUIET_SECONDS:
+            self._told[key] = last
+            return
+        self._told[key] = now
+        if len(self._told) > MAX_REFUSALS:
+            del self._told[next(iter(self._told))]
+        self._kernel.notice(
+            "access denied", who=caller.name, sid=str(caller.sid), origin=caller.origin, object=name, right=word
+        )
+
+
+def queue_name(queue: Queue) -> str:
+    """The name of a queue of this computer as an operator writes it."""
+    path = queue.pathname
+    if isinstance(queue, OutgoingQueue) or path.kind is QueueKind.SYSTEM:
+        return str(queue)
+    name = path.queue if path.kind is QueueKind.PRIVATE else f".\\{path.queue}"
+    if path.subqueue:
+        return f"{name};{path.subqueue}"
+    return f"{name};journal" if queue.is_journal else name
+
+
+# Few callers use queues with few descriptors, and each operation asks.
+@lru_cache(maxsize=4096)
+def allowed(descriptor: bytes, sids: frozenset[Sid], right: QueueAccess) -> bool:
+    """Whether a token has a right on the queue with this descriptor."""
+    return allows(descriptor, Sender(sids), right)
+
+
+@lru_cache(maxsize=1024)
+def machine_allowed(descriptor: bytes, sids: frozenset[Sid], right: MachineAccess) -> bool:
+    """Whether a token has a right on the computer with this descriptor."""
+    return allows(descriptor, Sender(sids), right)
