@@ -75,7 +75,6 @@ from waypost.api.operations import (
     ResetSequences,
     ResumeQueue,
     RevokeAddress,
-    Right,
     Send,
     SetAcl,
     SetQueue,
@@ -95,6 +94,7 @@ from waypost.http.routes import Route
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
 from waypost.node.operation_handlers import Handlers
+from waypost.security.callers import Role
 
 # The node has a handler for the first, and its shells answer the others.
 EVERY = (*OPERATIONS, *BULK_OPERATIONS, *STATUS_OPERATIONS)
@@ -392,7 +392,7 @@ async def test_a_reply_has_the_same_values_in_json_messagepack_and_python(api: A
     assert in_json["sequences"][0]["time_stamp"].endswith("Z")
 
 
-@operation("PATCH /api/examples/{name}?loud", asks=Right.ADMIN, status=204)
+@operation("PATCH /api/examples/{name}?loud", asks=Role.ADMIN, status=204)
 class Example(Operation[None], frozen=True, kw_only=True):
     """Have something in every place of a request."""
 

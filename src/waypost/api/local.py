@@ -4,12 +4,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from waypost.api.bulk import BulkQueues
-from waypost.api.operations import Operation, QueueName, Right, operation
+from waypost.api.operation_rows import QueueRight
+from waypost.api.operations import Operation, QueueName, operation
 from waypost.core.message import Message
+from waypost.security.callers import Role
 from waypost.wire.format_names import FormatName
 
 
-@operation("", asks=Right.READ, status=204)
+@operation("", asks=QueueRight.PEEK, status=204)
 class CancelReads(Operation[None], frozen=True, kw_only=True):
     """Cancel the reads that wait on a queue, and close its shared handles: all, or only those for reading."""
 
@@ -26,7 +28,7 @@ class Followed:
     held: tuple[int, ...]
 
 
-@operation("", asks=Right.READ)
+@operation("", asks=QueueRight.PEEK)
 class Follow(Operation[Followed], frozen=True, kw_only=True):
     """Peek at messages that came to a queue after the SequentialID `since`, in the order of arrival.
 
@@ -40,7 +42,7 @@ class Follow(Operation[Followed], frozen=True, kw_only=True):
     held: tuple[int, ...] = ()
 
 
-@operation("", asks=Right.READ)
+@operation("", asks=Role.READ)
 class ShowBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
     """Show these queues, for a part of a list. Deleted ones are left out."""
 

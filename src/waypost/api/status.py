@@ -3,8 +3,9 @@
 from datetime import datetime
 from typing import Final
 
-from waypost.api.operations import Operation, Right, operation
+from waypost.api.operations import Operation, operation
 from waypost.api.records import Record
+from waypost.security.callers import Role
 
 
 class ListenerInfo(Record, frozen=True):
@@ -114,7 +115,7 @@ class VerificationInfo(Record, frozen=True):
     error: str = ""
 
 
-@operation("GET /api/status", asks=Right.READ)
+@operation("GET /api/status", asks=Role.READ)
 class Status(Operation[StatusInfo], frozen=True, kw_only=True):
     """Show the state of the queue manager and the limits of this server.
 
@@ -124,17 +125,17 @@ class Status(Operation[StatusInfo], frozen=True, kw_only=True):
     turns_s: float = 60.0
 
 
-@operation("GET /api/doctor", asks=Right.READ)
+@operation("GET /api/doctor", asks=Role.READ)
 class Doctor(Operation[Checks], frozen=True, kw_only=True):
     """Check for problems, and report solutions."""
 
 
-@operation("POST /api/store/verification", asks=Right.READ, status=202)
+@operation("POST /api/store/verification", asks=Role.OPERATE, status=202)
 class StartVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
     """Start a verification of the store, unless one is running. GET shows its progress."""
 
 
-@operation("GET /api/store/verification", asks=Right.READ)
+@operation("GET /api/store/verification", asks=Role.READ)
 class ShowVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
     """Show the progress of the last verification, and its report when it is complete."""
 

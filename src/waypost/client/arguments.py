@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from waypost.api.bodies import BYTES
 from waypost.api.excerpt import excerpt
-from waypost.api.operations import Operation, Row, Seek
+from waypost.api.operation_rows import Row
+from waypost.api.operations import Operation, Seek
 from waypost.api.properties import MessageProperties
 from waypost.api.reading import LONGEST_TIMEOUT
 from waypost.api.rows import PropertyRow

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from waypost.api.events import Events
+from waypost.api.operation_rows import QueueRight
 from waypost.api.operations import Form
 from waypost.client.message import Message, message_object
 from waypost.client.transports.http.packing import packet_row
@@ -108,5 +109,6 @@ EVENTS: Final = Route(
     name="events",
     asked=Events,
     perform=of(Events, _events),
+    asks=QueueRight.PEEK,
     media_type="text/event-stream",
 )

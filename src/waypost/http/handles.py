@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from waypost.api.messages import Received
 from waypost.api.opened import Handle, TransactionObject
+from waypost.api.operation_rows import Owned
 from waypost.api.operations import (
     AbortTransaction,
     BeginTransaction,
@@ -139,5 +140,6 @@ COMMIT_TRANSACTIONS: Final = Route(
     asked=Receipts,
     body=Receipts,
     perform=of(Receipts, _commit_transactions),
+    asks=Owned.BY_CALLER,
     answers=(Outcomes,),
 )

@@ -37,6 +37,7 @@ from waypost.http.service import Service
 from waypost.http.slices import sliced
 from waypost.limits import MAX_METRICS_QUEUES
 from waypost.node.network.refusals import Reason
+from waypost.security.callers import Role
 from waypost.store.folder import DATA
 from waypost.wire.property_values import UNLIMITED
 
@@ -142,7 +143,9 @@ def route(numbers: Metrics) -> Route:
         return Response(await numbers.text(), media_type=CONTENT_TYPE_LATEST)
 
     perform = of(Nothing, answer)
-    return Route(method="GET", path="/metrics", name="metrics", asked=Nothing, perform=perform, is_shown=False)
+    return Route(
+        method="GET", path="/metrics", name="metrics", asked=Nothing, perform=perform, asks=Role.READ, is_shown=False
+    )
 
 
 class _Live(Collector):

@@ -176,6 +176,7 @@ def _route(kind: type[O], perform: Perform[O], *answers: type[Struct]) -> Route:
         name=row.name,
         asked=kind,
         perform=of(kind, perform),
+        asks=row.asks,
         help=kind.__doc__ or "",
         body=row.body,
         answers=answers or reply,

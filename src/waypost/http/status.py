@@ -12,6 +12,7 @@ from waypost.http.doctor import examine
 from waypost.http.requests import Request, Response
 from waypost.http.routes import Nothing, Route, of
 from waypost.http.service import Service
+from waypost.security.callers import Role
 
 _PAGE: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Waypost</title>
@@ -41,7 +42,9 @@ async def _page(_service: Service, _asked: Nothing, _request: Request) -> Respon
     return Response(_PAGE.encode(), media_type="text/html; charset=utf-8", headers=_PAGE_HEADERS)
 
 
-PAGE: Final = Route(method="GET", path="/", name="page", asked=Nothing, perform=of(Nothing, _page), is_shown=False)
+PAGE: Final = Route(
+    method="GET", path="/", name="page", asked=Nothing, perform=of(Nothing, _page), asks=Role.NONE, is_shown=False
+)
 
 
 async def status(service: Service, operation: Status) -> StatusInfo:

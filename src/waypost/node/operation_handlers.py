@@ -82,7 +82,7 @@ from waypost.node.queue_calls import QueueCalls
 from waypost.node.reading_calls import ReadingCalls
 from waypost.node.sequence_calls import SequenceCalls
 from waypost.node.transaction_calls import TransactionCalls
-from waypost.security.callers import QUEUE_MANAGER
+from waypost.security.callers import QUEUE_MANAGER, Role, check_role
 
 O = TypeVar("O", bound=Operation[object])  # noqa: E741, an operation
 
@@ -99,7 +99,7 @@ class Handlers:
         self.messages: Final = MessageCalls(node, self.opened, self._transactions)
         self.reading: Final = ReadingCalls(node, self.opened, self._transactions)
         # The types cannot express that each handler takes the record of its key: `_on` guarantees it.
-        self._by_type: Final[dict[type[Operation[object]], Callable[[Call, Never], None]]] = {}
+        self._by_type: Final[dict[type[Operation[object]], tuple[Role | None, Callable[[Call, Never], None]]]] = {}
         queues, sequences, damage = QueueCalls(node, self.opened.deleted), SequenceCalls(node), DamageCalls(node)
         messages, reading, transactions = self.messages, self.reading, self._transactions
         self._on(ListQueues, queues.list_queues)
@@ -163,10 +163,13 @@ class Handlers:
         self._on(Follow, Following(node).follow)
 
     def start(self, call: Call, operation: Operation[object]) -> None:
-        """Start an operation. Raises as its handler does."""
+        """Start an operation. Raises AccessDenied if the caller does not have its role, and as its handler does."""
+        role, handler = self._by_type[type(operation)]
+        if role is not None:
+            check_role(call.caller, role, operation.row.words)
         self._kernel.caller = call.caller
         try:
-            self._by_type[type(operation)](call, operation)  # type: ignore[arg-type]  # the type of its key
+            handler(call, operation)  # type: ignore[arg-type]  # the type of its key
         finally:
             self._kernel.caller = QUEUE_MANAGER
 
@@ -184,4 +187,4 @@ class Handlers:
         return set(self._by_type)
 
     def _on(self, kind: type[O], handler: Callable[[Call, O], None]) -> None:
-        self._by_type[kind] = handler
+        self._by_type[kind] = kind.row.role, handler

@@ -11,6 +11,7 @@ from hashlib import sha256
 from struct import unpack
 from typing import Final
 
+from waypost.errors import AccessDenied
 from waypost.wire.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, LOCAL_SYSTEM, Sid
 
 # MS-DTYP 2.4.2.4: the account of the administrator, and the first number for other accounts.
@@ -59,6 +60,16 @@ class Caller:
     def is_administrator(self) -> bool:
         """Whether it is in the group of administrators."""
         return ADMINISTRATORS in self.groups
+
+
+def check_role(caller: Caller, role: Role, what: str) -> None:
+    """Raise AccessDenied for a caller without this role. `what` are the words for what it asks."""
+    if caller.role < role:
+        refused = AccessDenied(
+            f"{caller.name} has the role {caller.role.word}, but the role {role.word} is required to {what}"
+        )
+        refused.add_note(f"an administrator can change the role: `waypost user set {caller.name} --role {role.word}`")
+        raise refused
 
 
 # The queue manager itself: timers, transfer, and everything else that no caller asked for.
