@@ -135,22 +135,32 @@ class Access:
         """Whether the caller has the right on the queue."""
         if caller is QUEUE_MANAGER:
             return True
+        if right is QueueAccess.MQSEC_WRITE_MESSAGE and isinstance(queue, OutgoingQueue):
+            # It has no descriptor: the other computer decides. Anonymous callers send nothing from here.
+            return not caller.is_anonymous
+        guarded = self._guarded(queue, right)
+        return guarded is not None and allowed(guarded[0], caller.sids, guarded[1])
+
+    def may_as(self, sender: Sender, queue: Queue, right: QueueAccess) -> bool:
+        """Whether somebody has the right on the queue whose account is not known, or who only claims one."""
+        guarded = self._guarded(queue, right)
+        return guarded is not None and allows(guarded[0], sender, guarded[1])
+
+    def _guarded(self, queue: Queue, right: QueueAccess) -> "tuple[bytes, QueueAccess | MachineAccess] | None":
+        """The descriptor that decides about a right on a queue, and the right that it has to give. None: nobody may."""
         if queue.is_internal:
-            return False
-        if isinstance(queue, OutgoingQueue):
-            if right is QueueAccess.MQSEC_WRITE_MESSAGE:
-                # It has no descriptor: the other computer decides. Anonymous callers send nothing from here.
-                return not caller.is_anonymous
-            return self._may_on_machine(caller, _JOURNAL_RIGHTS, right)
+            return None
         guard = queue.parent
+        if isinstance(queue, OutgoingQueue):
+            return self._guarded_by_machine(_JOURNAL_RIGHTS, right)
         if guard is None:
             if queue.queue_type is QueueKind.SYSTEM:
                 is_journal = queue is self._manager.system_queues.get(Suffix.JOURNAL)
-                return self._may_on_machine(caller, _JOURNAL_RIGHTS if is_journal else _DEAD_LETTER_RIGHTS, right)
+                return self._guarded_by_machine(_JOURNAL_RIGHTS if is_journal else _DEAD_LETTER_RIGHTS, right)
             guard = queue
         elif queue.is_journal and right is QueueAccess.MQSEC_RECEIVE_MESSAGE:
             right = QueueAccess.MQSEC_RECEIVE_JOURNAL_MESSAGE
-        return allowed(self._directory.security_of(guard), caller.sids, right)
+        return self._directory.security_of(guard), right
 
     def check_open(self, caller: Caller, name: FormatName, access: AccessType) -> None:
         """Raise AccessDenied unless the caller may open the queues of this name. Call it before they are opened.
@@ -191,9 +201,8 @@ class Access:
 
     def check_create(self, caller: Caller, path: object) -> None:
         """Raise AccessDenied unless the caller may create queues."""
-        if caller is not QUEUE_MANAGER and not machine_allowed(
-            self.machine_descriptor, caller.sids, MachineAccess.MQSEC_CREATE_QUEUE
-        ):
+        create = MachineAccess.MQSEC_CREATE_QUEUE
+        if caller is not QUEUE_MANAGER and not allowed(self.machine_descriptor, caller.sids, create):
             self._note(caller, str(path), "create-queue")
             raise AccessDenied(f"{caller.name} may not create queues on this computer")
 
@@ -201,20 +210,14 @@ class Access:
     def machine_descriptor(self) -> bytes:
         return self._manager.attributes.security or self._machine
 
-    def _may_on_machine(
-        self, caller: Caller, rights: dict[QueueAccess, MachineAccess], right: QueueAccess
-    ) -> bool:  # fmt: skip
-        needed = rights.get(right) or _OTHER_MACHINE_RIGHTS.get(right)
-        if needed is None:
-            # Only sending is left, and system queues refuse messages of applications themselves.
-            return True
-        return machine_allowed(self.machine_descriptor, caller.sids, needed)
+    def _guarded_by_machine(
+        self, rights: dict[QueueAccess, MachineAccess], right: QueueAccess
+    ) -> tuple[bytes, MachineAccess]:
+        # System queues refuse messages of applications themselves, so that everybody may try.
+        needed = rights.get(right) or _OTHER_MACHINE_RIGHTS.get(right, MachineAccess.MQSEC_GET_MACHINE_PROPERTIES)
+        return self.machine_descriptor, needed
 
     # Objects without a descriptor.
-
-    def owns(self, caller: Caller, owner: Sid) -> bool:
-        """Whether an object of this owner exists for the caller."""
-        return caller.sid == owner or caller is QUEUE_MANAGER or caller.is_administrator
 
     def own_name(self, caller: Caller, name: str) -> str:
         """The name under which a claim or a query of the caller is kept: names of different callers differ.
@@ -291,6 +294,11 @@ class Access:
         )
 
 
+def owns(caller: Caller, owner: Sid) -> bool:
+    """Whether an object of this owner exists for the caller."""
+    return caller.sid == owner or caller is QUEUE_MANAGER or caller.is_administrator
+
+
 def queue_name(queue: Queue) -> str:
     """The name of a queue of this computer as an operator writes it."""
     path = queue.pathname
@@ -303,13 +311,7 @@ def queue_name(queue: Queue) -> str:
 
 
 # Few callers use queues with few descriptors, and each operation asks.
-@lru_cache(maxsize=4096)
-def allowed(descriptor: bytes, sids: frozenset[Sid], right: QueueAccess) -> bool:
-    """Whether a token has a right on the queue with this descriptor."""
-    return allows(descriptor, Sender(sids), right)
-
-
-@lru_cache(maxsize=1024)
-def machine_allowed(descriptor: bytes, sids: frozenset[Sid], right: MachineAccess) -> bool:
-    """Whether a token has a right on the computer with this descriptor."""
+@lru_cache(maxsize=4096, typed=True)
+def allowed(descriptor: bytes, sids: frozenset[Sid], right: QueueAccess | MachineAccess) -> bool:
+    """Whether a token has a right on the queue, or on the computer, with this descriptor."""
     return allows(descriptor, Sender(sids), right)

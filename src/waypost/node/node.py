@@ -178,7 +178,7 @@ class Node:
                 self.manager,
                 settings.remote,
                 new_guid,
-                directory=self.directory,
+                access=self.access,
                 external=self.external,
                 purges=self.purges,
             )

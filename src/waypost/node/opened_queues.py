@@ -21,7 +21,7 @@ from waypost.errors import InvalidHandle, InvalidParameter, QueueNotAvailable, Q
 from waypost.guid import guid_text
 from waypost.hresult import HResult
 from waypost.limits import MAX_OPENED_NAME, MAX_OPENED_NAMES
-from waypost.node.access import QUEUE_RIGHTS
+from waypost.node.access import QUEUE_RIGHTS, owns
 from waypost.node.failures import failure
 from waypost.node.kernel import Call
 from waypost.node.node import Node
@@ -174,7 +174,7 @@ class OpenedQueues:
 
     def _opened_exclusively(self, caller: Caller, identifier: str) -> OpenedExclusively:
         found = self._exclusive.get(identifier)
-        if found is None or not self._access.owns(caller, found.owner):
+        if found is None or not owns(caller, found.owner):
             raise InvalidHandle("the handle is not open")
         return found
 
@@ -214,7 +214,7 @@ class OpenedQueues:
 
     def _own_cursor(self, caller: Caller, identifier: str) -> OpenedCursor:
         place = self._cursors.get(identifier)
-        if place is None or not self._access.owns(caller, place.owner):
+        if place is None or not owns(caller, place.owner):
             raise InvalidHandle("the cursor is not open")
         return place
 

@@ -16,6 +16,7 @@ from waypost.errors import DecodeError, InvalidParameter, WaypostError
 from waypost.guid import guid_text, parse_guid
 from waypost.hresult import HResult
 from waypost.limits import MAX_HTTP_LEASE_SECONDS
+from waypost.node.access import owns
 from waypost.node.failures import failure
 from waypost.node.kernel import Call
 from waypost.node.node import Node
@@ -28,10 +29,9 @@ if TYPE_CHECKING:
 class TransactionCalls:
     """Operations on transactions of one node."""
 
-    __slots__ = ("_access", "_kernel", "_limits", "_new_guid", "_open", "_owners", "_reading", "_transactions")
+    __slots__ = ("_kernel", "_limits", "_new_guid", "_open", "_owners", "_reading", "_transactions")
 
     def __init__(self, node: Node) -> None:
-        self._access: Final = node.access
         self._kernel: Final = node.kernel
         self._new_guid: Final = node.new_guid
         self._transactions: Final = node.manager.transactions
@@ -103,7 +103,7 @@ class TransactionCalls:
     def _is_own(self, call: Call, identifier: bytes) -> bool:
         """Whether the caller has begun the transaction, or nobody has."""
         owner = self._owners.get(identifier)
-        return owner is None or self._access.owns(call.caller, owner)
+        return owner is None or owns(call.caller, owner)
 
     def _check_own(self, call: Call, identifier: bytes) -> None:
         """Raise TransactionSequence for a transaction of another caller, or of a coordinator, which ends it itself."""
