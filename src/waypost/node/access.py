@@ -11,7 +11,7 @@ made them, and to administrators. To others they do not exist.
 """
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Protocol
 
@@ -29,8 +29,7 @@ from waypost.wire.format_names import DirectFormatName, FormatName, MultipleElem
 from waypost.wire.path_names import QueueKind
 from waypost.wire.sid import Sid
 
-# Seconds between two lines in the log about one refusal, and refusals that are remembered for it.
-QUIET_SECONDS: Final = 60.0
+# Objects whose last refusal is remembered.
 MAX_REFUSALS: Final = 1000
 
 # readings MQRR 2: moving a message into a queue takes no more than to look at it.
@@ -99,10 +98,29 @@ class NoAccounts:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The last refusal of a queue: the number of all, the name of the caller, the missing right, and the time."""
+
+    count: int
+    who: str
+    right: str
+    wall: float
+
+
 class Access:
     """The access checks of one node. The shell sets `accounts` when it has a user store."""
 
-    __slots__ = ("_directory", "_kernel", "_machine", "_manager", "_told", "accounts", "administrator", "refused")
+    __slots__ = (
+        "_directory",
+        "_kernel",
+        "_machine",
+        "_manager",
+        "accounts",
+        "administrator",
+        "last_refusals",
+        "refused",
+    )
 
     def __init__(
         self,
@@ -121,8 +139,8 @@ class Access:
         self.accounts: Accounts = NoAccounts()
         # Number of refusals, by right.
         self.refused: Final[Counter[str]] = Counter()
-        # The time of the last line in the log about each refusal.
-        self._told: Final[dict[tuple[Sid, str, str], float]] = {}
+        # The last refusal of each queue, the oldest first.
+        self.last_refusals: Final[dict[str, Refusal]] = {}
 
     # Queues.
 
@@ -268,6 +286,8 @@ class Access:
 
     def refusal(self, caller: Caller, queue: Queue, right: QueueAccess) -> WaypostError:
         """The error for a caller without a right, counted and noted in the log."""
+        if queue.is_journal and right is QueueAccess.MQSEC_RECEIVE_MESSAGE:
+            right = QueueAccess.MQSEC_RECEIVE_JOURNAL_MESSAGE
         return self._refusal(caller, queue_name(queue), right)
 
     def _refusal(self, caller: Caller, name: str, right: QueueAccess) -> AccessDenied:
@@ -280,15 +300,11 @@ class Access:
 
     def _note(self, caller: Caller, name: str, word: str) -> None:
         self.refused[word] += 1
-        key = caller.sid, name, word
-        now = self._kernel.now.monotonic
-        last = self._told.pop(key, None)
-        if last is not None and now - last < QUIET_SECONDS:
-            self._told[key] = last
-            return
-        self._told[key] = now
-        if len(self._told) > MAX_REFUSALS:
-            del self._told[next(iter(self._told))]
+        before = self.last_refusals.pop(name, None)
+        count = 1 if before is None else before.count + 1
+        self.last_refusals[name] = Refusal(count, caller.name, word, self._kernel.now.wall)
+        if len(self.last_refusals) > MAX_REFUSALS:
+            del self.last_refusals[next(iter(self.last_refusals))]
         self._kernel.notice(
             "access denied", who=caller.name, sid=str(caller.sid), origin=caller.origin, object=name, right=word
         )

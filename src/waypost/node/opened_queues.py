@@ -26,6 +26,7 @@ from waypost.node.failures import failure
 from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.security.callers import Caller
+from waypost.wire.access_masks import QueueAccess
 from waypost.wire.format_names import FormatName
 from waypost.wire.sid import Sid
 
@@ -199,10 +200,11 @@ class OpenedQueues:
             place(call, self.exclusive(call.caller, handle, text))
         return identifier
 
-    def cursor(self, caller: Caller, identifier: str) -> OpenedCursor:
-        """A cursor of the caller, which may still use its handle."""
+    def cursor(self, caller: Caller, identifier: str, right: QueueAccess) -> OpenedCursor:
+        """A cursor of the caller, which still has this right on its queue."""
         place = self._own_cursor(caller, identifier)
-        self._access.check_opened(caller, place.handle)
+        if place.handle.queue is not None:
+            self._access.check(caller, place.handle.queue, right)
         return place
 
     def close_cursor(self, call: Call, identifier: str) -> None:

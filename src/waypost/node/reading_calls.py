@@ -159,7 +159,7 @@ class ReadingCalls:
         handle: OpenQueueDescriptor | None = None
         try:
             if isinstance(operation, CursorRead):
-                handle = self._opened.cursor(QUEUE_MANAGER, operation.identifier).handle
+                handle = self._opened.cursor(QUEUE_MANAGER, operation.identifier, QueueAccess.MQSEC_PEEK_MESSAGE).handle
             elif isinstance(operation, Read):
                 if operation.handle is not UNSET:
                     handle = self._opened.exclusive(QUEUE_MANAGER, operation.handle, operation.name)
@@ -180,7 +180,9 @@ class ReadingCalls:
             cancel(handle, request, HResult.MQ_ERROR_OPERATION_CANCELLED)
 
     def cancel_reads(self, call: Call, operation: CancelReads) -> None:
-        self._opened.close(call, self._opened.queue(operation.name), keeps_sending=operation.keeps_sending)
+        queue = self._opened.queue(operation.name)
+        self._node.access.check_open(call.caller, queue.name, AccessType.PEEK)
+        self._opened.close(call, queue, keeps_sending=operation.keeps_sending)
         with self._kernel.operation(call.now):
             self._kernel.reply(call.request)
 
@@ -220,7 +222,9 @@ class ReadingCalls:
         self.receive_message(call, *self._at(call, operation))
 
     def _at(self, call: Call, operation: CursorRead) -> tuple[OpenQueueDescriptor, ReadRequest]:
-        place = self._opened.cursor(call.caller, operation.identifier)
+        receives = isinstance(operation, CursorReceive)
+        right = QueueAccess.MQSEC_RECEIVE_MESSAGE if receives else QueueAccess.MQSEC_PEEK_MESSAGE
+        place = self._opened.cursor(call.caller, operation.identifier, right)
         transaction = self._transactions.joined(call, operation.transaction, operation.begin_s)
         return place.handle, ReadRequest(milliseconds(operation.timeout_s), place.cursor, call.request, transaction)
 

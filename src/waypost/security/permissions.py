@@ -8,11 +8,11 @@ hexadecimal number. Changes are made in the order revoke, owner, deny, grant; de
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from waypost.errors import InvalidParameter
 from waypost.security.access import Sender, allows
-from waypost.wire.access_masks import QueueAccess
+from waypost.wire.access_masks import MachineAccess, QueueAccess
 from waypost.wire.security_descriptor import (
     ACCESS_ALLOWED_ACE_TYPE,
     ACCESS_ALLOWED_OBJECT_ACE_TYPE,
@@ -26,6 +26,8 @@ from waypost.wire.security_descriptor import (
     SecurityDescriptor,
 )
 from waypost.wire.sid import ADMINISTRATORS, ANONYMOUS, EVERYONE, Sid
+
+_Generic: TypeAlias = tuple[tuple[int, QueueAccess | MachineAccess], ...]
 
 FULL: Final = QueueAccess.MQSEC_QUEUE_GENERIC_ALL
 
@@ -48,11 +50,16 @@ _SHOWN: Final = tuple(sorted(WORDS.items(), key=lambda word: (-word[1].bit_count
 # Names that need no user store.
 WELL_KNOWN: Final[dict[str, Sid]] = {"everyone": EVERYONE, "anonymous": ANONYMOUS, "administrators": ADMINISTRATORS}
 
-# MS-DTYP 2.4.3: the generic rights, and their meaning for a queue (MS-MQMQ 2.2.24).
-_GENERIC: Final = (
+# MS-DTYP 2.4.3: the generic rights, and their meaning for a queue and a computer (MS-MQMQ 2.2.24, 2.2.23).
+_QUEUE: Final[_Generic] = (
     (0x8000_0000, QueueAccess.MQSEC_QUEUE_GENERIC_READ),
     (0x4000_0000, QueueAccess.MQSEC_QUEUE_GENERIC_WRITE),
     (0x1000_0000, QueueAccess.MQSEC_QUEUE_GENERIC_ALL),
+)
+_MACHINE: Final[_Generic] = (
+    (0x8000_0000, MachineAccess.MQSEC_MACHINE_GENERIC_READ),
+    (0x4000_0000, MachineAccess.MQSEC_MACHINE_GENERIC_WRITE),
+    (0x1000_0000, MachineAccess.MQSEC_MACHINE_GENERIC_ALL),
 )
 _DENYING: Final = (ACCESS_DENIED_ACE_TYPE, ACCESS_DENIED_OBJECT_ACE_TYPE)
 _ALLOWING: Final = (ACCESS_ALLOWED_ACE_TYPE, ACCESS_ALLOWED_OBJECT_ACE_TYPE)
@@ -144,23 +151,28 @@ def _add(aces: list[Ace], ace_type: int, sid: Sid, mask: int) -> None:
 
 def with_queue_rights(descriptor: SecurityDescriptor) -> SecurityDescriptor:
     """The descriptor with the generic rights of its ACEs as rights on a queue."""
-    return replace(descriptor, dacl=_mapped(descriptor.dacl), sacl=_mapped(descriptor.sacl))
+    return replace(descriptor, dacl=_mapped(descriptor.dacl, _QUEUE), sacl=_mapped(descriptor.sacl, _QUEUE))
 
 
-def _mapped(acl: Acl | NullAcl | None) -> Acl | NullAcl | None:
+def with_machine_rights(descriptor: SecurityDescriptor) -> SecurityDescriptor:
+    """The descriptor with the generic rights of its ACEs as rights on a computer."""
+    return replace(descriptor, dacl=_mapped(descriptor.dacl, _MACHINE), sacl=_mapped(descriptor.sacl, _MACHINE))
+
+
+def _mapped(acl: Acl | NullAcl | None, meanings: _Generic) -> Acl | NullAcl | None:
     if not isinstance(acl, Acl):
         return acl
-    return replace(acl, aces=tuple(map(_map_ace, acl.aces)))
+    return replace(acl, aces=tuple(_map_ace(ace, meanings) for ace in acl.aces))
 
 
-def _map_ace(ace: Ace) -> Ace:
+def _map_ace(ace: Ace, meanings: _Generic) -> Ace:
     if isinstance(ace, OpaqueAce):
         return ace
     mask = ace.mask
-    for generic, rights in _GENERIC:
+    for generic, rights in meanings:
         if mask & generic:
-            mask = mask & ~generic | rights
-    return replace(ace, mask=int(mask))
+            mask = mask & ~generic | int(rights)
+    return replace(ace, mask=mask)
 
 
 def is_changeable(descriptor: SecurityDescriptor) -> bool:
