@@ -277,3 +277,20 @@ def test_a_refusal_is_counted_and_explained(door: Inside) -> None:
     assert door.node.access.refused["receive"] == 2
     sentences = door.call("administrator", Explain(queue="orders")).sentences
     assert any("2 requests were refused" in each and "from bob" in each for each in sentences)
+
+
+def test_a_check_that_is_remembered_ends_with_the_rights_it_saw(door: Inside) -> None:
+    """The handle of a queue is shared, and the last check of each is remembered."""
+    send = Send(name="orders", like=LIKE, bodies=[b"a"])
+    for _ in range(3):
+        door.call("bob", send)
+    door.rights("orders", "administrators:full", "alice:send")
+    with pytest.raises(AccessDenied):
+        door.call("bob", send)
+    door.call("alice", send)
+    with pytest.raises(AccessDenied):
+        door.call("bob", send)
+    door.rights("orders", "administrators:full", "bob:send")
+    door.call("bob", send)
+    with pytest.raises(AccessDenied):
+        door.call("alice", send)

@@ -208,6 +208,18 @@ class Access:
             if each.queue is not None:
                 self.check(caller, each.queue, right)
 
+    def is_decided_by_queue(self, handle: OpenQueueDescriptor) -> bool:
+        """Whether nothing but the attributes of its queue and the caller decide about the use of a handle.
+
+        The descriptor of the computer and those of the directory can change without them.
+        """
+        queue = handle.queue
+        if queue is None or queue.parent is not None or self._directory.is_integrated:
+            return False
+        return bool(queue.attributes.security) or (
+            isinstance(queue, OutgoingQueue) and handle.access_type is AccessType.SEND
+        )
+
     def guard(self, name: FormatName) -> Queue | None:
         """The queue of this computer that decides who may open a name; for a missing subqueue, its parent."""
         queue = self._manager.find_queue(name)

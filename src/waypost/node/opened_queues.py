@@ -59,14 +59,18 @@ class OpenedExclusively:
 
 
 class OpenedQueue:
-    """A queue by name, with its shared handles. One that is not `is_kept` is opened for each send."""
+    """A queue by name, with its shared handles. One that is not `is_kept` is opened for each send.
 
-    __slots__ = ("handles", "is_kept", "name")
+    `passed` has the caller of each handle that was checked last, and the descriptor that let it pass.
+    """
+
+    __slots__ = ("handles", "is_kept", "name", "passed")
 
     def __init__(self, name: FormatName, *, is_kept: bool) -> None:
         self.name: Final = name
         self.is_kept: Final = is_kept
         self.handles: Final[dict[AccessType, OpenQueueDescriptor]] = {}
+        self.passed: Final[dict[OpenQueueDescriptor, tuple[Caller, bytes]]] = {}
 
 
 class OpenedQueues:
@@ -129,8 +133,15 @@ class OpenedQueues:
         """Do something with a queue through its shared handle."""
         handle = queue.handles.get(access)
         if handle is not None:
-            # The handle is for all callers, so that each operation is checked.
-            self._access.check_opened(call.caller, handle)
+            # The handle is for all callers, so each operation is checked. Most have the caller of the one before.
+            last = queue.passed.get(handle)
+            if (
+                last is None
+                or last[0] is not call.caller
+                or handle.queue is None
+                or handle.queue.attributes.security is not last[1]
+            ):
+                self._check(call.caller, queue, handle)
             try:
                 work(call, handle, *args, **kwargs)
             except QueueNotAvailable:
@@ -148,6 +159,13 @@ class OpenedQueues:
             raise
         if access is AccessType.SEND:
             self._opened_to_send(call, queue)
+
+    def _check(self, caller: Caller, queue: OpenedQueue, handle: OpenQueueDescriptor) -> None:
+        """Check an operation, and remember it while only the descriptor of the queue decides."""
+        self._access.check_opened(caller, handle)
+        if self._access.is_decided_by_queue(handle):
+            assert handle.queue is not None
+            queue.passed[handle] = caller, handle.queue.attributes.security
 
     def exclusive(self, caller: Caller, identifier: str, text: str) -> OpenQueueDescriptor:
         """The handle of an exclusive open of the caller; it must belong to the queue with this name."""
@@ -260,6 +278,7 @@ class OpenedQueues:
             self._sending.pop(queue, None)
         handle = queue.handles.pop(access, None)
         if handle is not None:
+            queue.passed.pop(handle, None)
             self._close(call, handle)
 
     def _close_deleted(self, call: Call) -> None:
