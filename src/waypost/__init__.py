@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from waypost.api.properties import QueueInfo
     from waypost.api.sequences import SequenceInfo, SequenceReset
     from waypost.api.status import Check, StatusInfo, StoreDamage, StoreReport
+    from waypost.api.users import AuditEntry, NewToken, TokenInfo, UserInfo
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.restoring import RestoreInfo, restore
     from waypost.client.connecting import connect
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Acl",
     "AclEntry",
+    "AuditEntry",
     "BackupInfo",
     "Check",
     "Cursor",
@@ -51,6 +53,7 @@ __all__ = [
     "Lease",
     "Manager",
     "Message",
+    "NewToken",
     "Queue",
     "QueueInfo",
     "RestoreInfo",
@@ -61,7 +64,9 @@ __all__ = [
     "StatusInfo",
     "StoreDamage",
     "StoreReport",
+    "TokenInfo",
     "Transaction",
+    "UserInfo",
     "__version__",
     "aio",
     "connect",
@@ -78,6 +83,7 @@ __all__ = [
 _HOMES: Final = {
     "Acl": "waypost.api.permissions",
     "AclEntry": "waypost.api.permissions",
+    "AuditEntry": "waypost.api.users",
     "BackupInfo": "waypost.client.backups.container",
     "Check": "waypost.api.status",
     "Cursor": "waypost.client.queue",
@@ -86,6 +92,7 @@ _HOMES: Final = {
     "Lease": "waypost.client.lease",
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
+    "NewToken": "waypost.api.users",
     "Queue": "waypost.client.queue",
     "QueueInfo": "waypost.api.properties",
     "RestoreInfo": "waypost.client.backups.restoring",
@@ -96,7 +103,9 @@ _HOMES: Final = {
     "StatusInfo": "waypost.api.status",
     "StoreDamage": "waypost.api.status",
     "StoreReport": "waypost.api.status",
+    "TokenInfo": "waypost.api.users",
     "Transaction": "waypost.client.transaction",
+    "UserInfo": "waypost.api.users",
     "connect": "waypost.client.connecting",
     "msmq": "waypost.client.host",
     "open": "waypost.client.opening",

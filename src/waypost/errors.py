@@ -153,6 +153,24 @@ class NotAcknowledged(HostError):
     """The host did not acknowledge the messages in time, although the session is open."""
 
 
+class UserNotFound(WaypostError):
+    """The user does not exist."""
+
+    hresult = HResult.MQ_ERROR_COULD_NOT_GET_USER_SID
+
+
+class UserExists(WaypostError):
+    """A user or a group with this name or SID exists already."""
+
+    hresult = HResult.MQ_ERROR_INVALID_PARAMETER
+
+
+class TooManyLogins(WaypostError):
+    """Too many logins have failed, so that passwords are not checked for a while."""
+
+    hresult = HResult.MQ_ERROR_ACCESS_DENIED
+
+
 class AccessDenied(WaypostError):
     """The caller does not have the right, or the queue was not opened for this operation."""
 

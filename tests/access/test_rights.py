@@ -10,7 +10,7 @@ import waypost
 from tests.access.cases import CASES, LIKE, OWNED, QUEUES, Door, begun, decided, opened_cursor, put, removing
 from tests.client.managers import opened
 from waypost.api.bulk import Claim, ListAllClaims, ListClaims, ReturnClaim
-from waypost.api.local import CancelReads, Follow
+from waypost.api.local import CancelReads, Follow, StoreUser
 from waypost.api.operations import (
     CreateQueue,
     CursorPeek,
@@ -24,24 +24,9 @@ from waypost.api.operations import (
 )
 from waypost.client.transports.embedded import Embedded
 from waypost.errors import AccessDenied, InvalidHandle, TransactionSequence, WaypostError
-from waypost.node.access import NoAccounts
-from waypost.security.callers import Caller, Role, account_sid, anonymous, verified
-from waypost.wire.sid import Sid
+from waypost.security.callers import Caller, Role, anonymous, verified
 
 R = TypeVar("R")
-
-
-class Names(NoAccounts):
-    """The accounts of alice and bob."""
-
-    def __init__(self, machine: Sid) -> None:
-        self._sids = {"alice": account_sid(machine, 1001), "bob": account_sid(machine, 1002)}
-
-    def sid_of(self, name: str) -> Sid | None:
-        return self._sids.get(name)
-
-    def name_of(self, sid: Sid) -> str | None:
-        return next((name for name, each in self._sids.items() if each == sid), None)
 
 
 class Inside(Door):
@@ -52,16 +37,13 @@ class Inside(Door):
         assert isinstance(transport, Embedded)
         self.shell = transport.shell
         self.node = self.shell.driver.node
-        names = Names(self.node.machine)
-        self.node.access.accounts = names
         self.callers: dict[str, Caller] = {
             "administrator": self.node.administrator,
             "nobody": anonymous("http 127.0.0.1"),
         }
         for name in ("alice", "bob"):
-            sid = names.sid_of(name)
-            assert sid is not None
-            self.callers[name] = verified(sid, frozenset(), Role.NONE, name, "http 127.0.0.1")
+            self.call("administrator", StoreUser(name=name, is_new=True))
+            self.callers[name] = self.node.users.caller(self.node.users.get(name), "http 127.0.0.1")
         self._queue = "orders"
         for name, transactional in (("orders", False), ("ledger", True)):
             self.call("administrator", CreateQueue(name=name, transactional=transactional))

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,7 @@ from waypost.http.requests import Request
 from waypost.http.routes import Route
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
+from waypost.http.users import refused_login
 from waypost.node.operation_handlers import Handlers
 from waypost.security.callers import Role
 
@@ -411,7 +413,7 @@ async def test_a_record_may_be_in_the_path_the_query_and_the_body_of_one_request
 
     service = api.app._service
     router = _Router([operation_routes._route(Example, perform)], service, lambda error: error)
-    app: Any = RequestGuard(router, HttpSettings(), "HOST", service.node.machine)
+    app: Any = RequestGuard(router, HttpSettings(), "HOST", service.logins, partial(refused_login, service))
     samples = [Example(name="a b", loud=True, size=3, note="x"), Example(name="ä;1", size=0)]
     headers = {"content-type": MESSAGEPACK}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:

@@ -7,11 +7,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.http.server import MESSAGEPACK, Api, served
+from tests.node.rig import Rig
+from waypost.http.logins import Logins
 from waypost.http.request_guard import RequestGuard
 from waypost.http.settings import HttpSettings
-from waypost.security.callers import machine_sid
 
 TOKEN = HttpSettings(token="s3cret")
+NODE = Rig().node
 
 
 @served(TOKEN)
@@ -178,7 +180,13 @@ def test_any_headers_are_let_in_or_refused(path: bytes, headers: list[tuple[byte
         sent.append(message)
 
     scope = {"type": "http", "http_version": "1.0", "method": "POST", "raw_path": path, "headers": headers}
-    asyncio.run(RequestGuard(app, HttpSettings(token=token), "HOST", machine_sid(bytes(16)))(scope, receive, send))
+    settings = HttpSettings(token=token)
+    logins = Logins(NODE.users, NODE.machine, settings)
+
+    def refuse(*_: object) -> Any:
+        raise AssertionError("without users no password is checked")
+
+    asyncio.run(RequestGuard(app, settings, "HOST", logins, refuse)(scope, receive, send))
     names = [name for name, _ in headers]
     if any(names.count(name) > 1 for name in (b"host", b"origin", b"authorization")):
         assert sent[0]["status"] == 400

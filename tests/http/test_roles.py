@@ -46,9 +46,9 @@ def test_an_operation_says_what_decides_about_its_callers(kind: type[Operation[o
     assert [row.role is not None, row.queue_right is not None, row.is_owned].count(True) == 1
 
 
-def test_only_health_the_page_and_the_schema_ask_for_nothing() -> None:
+def test_only_health_logins_and_the_page_need_no_role() -> None:
     open_paths = {route.path for route in ROUTES if role_of(route) is Role.NONE}
-    assert open_paths == {*OPEN, "/"}
+    assert open_paths == {*OPEN, "/", "/api/login", "/api/logout"}
 
 
 @served()

@@ -43,6 +43,8 @@ VERBS: Final = {
     "message": Verb("waypost.cli.message:app", "Move, export, import, resend and delete single messages."),
     "sequence": Verb("waypost.cli.sequence:app", "Show and reset transactional sequences."),
     "claim": Verb("waypost.cli.claim:app", "List and release claimed messages."),
+    "user": Verb("waypost.cli.user:app", "Add, show, change and remove users, and create their tokens."),
+    "audit": Verb("waypost.cli.audit:audit", "Show who changed what, and what was refused."),
     "store": Verb("waypost.cli.store:app", "Verify, back up, restore and salvage the store."),
     "status": Verb("waypost.cli.status:status", "Show the queue manager."),
     "explain": Verb("waypost.cli.status:explain", "Explain why a message does not move."),

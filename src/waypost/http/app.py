@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 from waypost.client.aio_manager import Manager
@@ -16,6 +17,7 @@ from waypost.http import (
     operation_routes,
     problems,
     status,
+    users,
 )
 from waypost.http.quick import Handler, Headers, Quick, Refine
 from waypost.http.remote_queues import Connect, anonymous
@@ -34,6 +36,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     handles.COMMIT_TRANSACTIONS,
     health.LIVE,
     health.READY,
+    users.LOGIN,
+    users.LOGOUT,
     *operation_routes.routes(),
 )
 
@@ -85,7 +89,9 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = anon
 
     app = _Router((*ROUTES, metrics.route(metrics.Metrics(service)), *openapi.schema_routes(document)), service, refine)
     return Application(
-        RequestGuard(app, settings, manager.name, service.node.machine), Quick(settings, refine), service
+        RequestGuard(app, settings, manager.name, service.logins, partial(users.refused_login, service)),
+        Quick(settings, refine),
+        service,
     )
 
 

@@ -41,8 +41,9 @@ from waypost.api.operations import (
 )
 from waypost.api.properties import QueueInfo, QueueList
 from waypost.api.status import Doctor, ShowVerification, StartVerification, Status, VerificationInfo
+from waypost.api.users import PREPARED, USER_OPERATIONS
 from waypost.client.transports.http.schema import Messages, Packets, SentIds, SentMessages
-from waypost.http import bulk, handles, reading, sending, status
+from waypost.http import bulk, handles, reading, sending, status, users
 from waypost.http.requests import JSON, App, Request
 from waypost.http.results import answer, resent
 from waypost.http.routes import Perform, Route, of
@@ -132,6 +133,7 @@ def routes() -> list[Route]:
         _route(Doctor, _plain(status.doctor)),
         _route(StartVerification, _plain(_verify)),
         _route(ShowVerification, _plain(_verify)),
+        *(_route(kind, _plain(users.perform)) for kind in PREPARED),
         _route(Explain, _plain(_explain)),
         _route(ListQueues, _plain(_list_queues)),
         _route(ShowQueue, _plain(_own)),
@@ -161,7 +163,7 @@ def routes() -> list[Route]:
         _route(ReadClaim, _plain(bulk.framed)),
     )
     bound = {route.name for route in by_hand}
-    others = (kind for kind in (*OPERATIONS, *BULK_OPERATIONS) if kind.row.name not in bound)
+    others = (kind for kind in (*OPERATIONS, *BULK_OPERATIONS, *USER_OPERATIONS) if kind.row.name not in bound)
     return [*by_hand, *(_route(kind, _plain(_ask)) for kind in others)]
 
 

@@ -6,41 +6,46 @@ MessagePack, which a page cannot send without a preflight request. Without a req
 its own names.
 """
 
-from functools import lru_cache, partial
-from hmac import compare_digest
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from waypost.api.asgi import CALLER, ORIGIN
-from waypost.errors import AccessDenied, InvalidParameter, WaypostError
+from waypost.errors import AccessDenied, InvalidParameter, TooManyLogins, WaypostError
+from waypost.http.logins import Logins
 from waypost.http.problems import problem
 from waypost.http.protocol import HeadAnswered, Headers, answering, malformed
 from waypost.http.requests import JSON, MESSAGE_PACK, App, Receive, Request, Scope, Send, encoded, media_types
 from waypost.http.settings import HttpSettings
-from waypost.security.callers import Caller, anonymous, local_administrator
+from waypost.security.callers import Caller, anonymous
 from waypost.wire.ip_addresses import is_address
-from waypost.wire.sid import Sid
 
 # Requests of load balancers, with no secrets in their answers.
 OPEN: Final = frozenset({"/health/live", "/health/ready"})
 WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
-# Number of origins whose callers are kept.
-_CALLERS: Final = 1000
+# People log in here.
+LOGIN_PATH: Final = "/api/login"
+_WITHOUT_LOGIN: Final = frozenset({LOGIN_PATH})
+# The answer to a login that failed: from this origin, under this name.
+RefuseLogin: TypeAlias = Callable[[str, str, WaypostError, Request], App]
+_WHO: Final = (
+    "the request requires a token, in the header Authorization: Bearer TOKEN; people log in with POST /api/login"
+)
 _ELSEWHERE: Final = frozenset({b"cross-site", b"same-site"})
 
 
 class RequestGuard:
     """An ASGI application in front of another. It leaves the path percent-encoded, because a NAME may contain a /."""
 
-    __slots__ = ("_administrator", "_app", "_hosts", "_last_host", "_token")
+    __slots__ = ("_app", "_hosts", "_last_host", "_logins", "_refuse_login")
 
-    def __init__(self, app: App, settings: HttpSettings, computer: str, machine: Sid) -> None:
-        """`machine` is the SID of the queue manager."""
+    def __init__(
+        self, app: App, settings: HttpSettings, computer: str, logins: Logins, refuse_login: RefuseLogin
+    ) -> None:
         self._app: Final = app
-        # The callers of one origin are one object.
-        self._administrator: Final = lru_cache(_CALLERS)(partial(local_administrator, machine))
-        self._token: Final = settings.token.encode("utf-8")
+        self._logins: Final = logins
+        self._refuse_login: Final = refuse_login
         self._hosts: Final = {"localhost", computer.lower(), *(host.lower() for host in settings.hosts)}
         # The address in the last Host header, because most requests have the same.
         self._last_host: str | None = None
@@ -52,6 +57,9 @@ class RequestGuard:
         method, path = scope["method"], scope["raw_path"].partition(b"?")[0].decode("latin-1")
         # uvicorn still needs to know that it was a HEAD.
         scope = {**scope, "path": path, "method": "GET" if method == "HEAD" else method}
+        if (failed := await self._check_password(scope, receive)) is not None:
+            await failed(scope, receive, answering(method, send))
+            return
         admitted = self.admit(scope["method"], path, scope["headers"], scope["http_version"], _origin(scope))
         if isinstance(admitted, Caller):
             scope[CALLER] = admitted
@@ -74,29 +82,43 @@ class RequestGuard:
             return anonymous(origin)
         headers = dict(fields)
         host = headers.get(b"host", b"").decode("latin-1")
-        if not self._token and not self._is_ours(host):
+        caller = self._logins.caller(headers, origin)
+        if self._logins.is_open and not self._is_ours(host):
             sentence = f"{host[:80]!r} is not a name of this server; use its IP address, or add the name to http.hosts"
             return HTTPStatus.MISDIRECTED_REQUEST, AccessDenied(sentence)
         if _is_foreign(headers.get(b"origin"), host) or headers.get(b"sec-fetch-site") in _ELSEWHERE:
             return HTTPStatus.FORBIDDEN, AccessDenied("requests from pages of other sites are not allowed")
-        if self._token and not self._has_token(headers.get(b"authorization", b"")):
-            return HTTPStatus.UNAUTHORIZED, AccessDenied(
-                "the request requires a token, in the header Authorization: Bearer TOKEN"
-            )
+        if caller is None and path in _WITHOUT_LOGIN:
+            caller = anonymous(origin)
+        if caller is None:
+            return HTTPStatus.UNAUTHORIZED, AccessDenied(_WHO)
         if method in WITH_BODY and _has_body(headers) and not _is_for_us(fields):
             sentence = "Content-Type must be application/json or application/msgpack"
             return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, InvalidParameter(sentence)
-        return self._administrator(origin)
+        return caller
+
+    async def _check_password(self, scope: Scope, receive: Receive) -> App | None:
+        """Check the password of a request with Basic authentication. Returns the answer to a wrong one."""
+        headers = dict(scope["headers"])
+        found = self._logins.credentials(headers)
+        if found is None or not self._logins.has_users:
+            return None
+        origin = _origin(scope)
+        try:
+            await self._logins.check_basic(headers, origin)
+        except (AccessDenied, TooManyLogins) as error:
+            return self._refuse_login(origin, found[0], error, Request(scope, receive, 0))
+        return None
 
     def recognizes(self, head: bytes) -> bool:
         """Whether the head of a request has the token, or needs none."""
-        if not self._token:
+        if self._logins.is_open:
             return True
+        headers = {}
         for line in head.split(b"\r\n")[1:]:
             name, _, value = line.partition(b":")
-            if name.lower() == b"authorization":
-                return self._has_token(value.strip())
-        return False
+            headers[name.lower()] = value.strip()
+        return self._logins.caller(headers, "") is not None
 
     def _is_ours(self, host: str) -> bool:
         """Whether a Host is ours. Any address is: nobody else can make an address lead here, but a name."""
@@ -110,10 +132,6 @@ class RequestGuard:
             return name in self._hosts
         self._last_host = host
         return True
-
-    def _has_token(self, authorization: bytes) -> bool:
-        scheme, _, token = authorization.partition(b" ")
-        return scheme.lower() == b"bearer" and compare_digest(token.strip(), self._token)
 
 
 def _origin(scope: Scope) -> str:

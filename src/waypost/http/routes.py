@@ -18,8 +18,9 @@ from msgspec import Struct, defstruct
 from msgspec.structs import FieldInfo, fields
 
 from waypost.api.excerpt import excerpt
+from waypost.api.local import Note
 from waypost.api.operation_rows import Asks
-from waypost.errors import InvalidParameter
+from waypost.errors import AccessDenied, InvalidParameter
 from waypost.http.requests import JSON, App, Refused, Request, Response, encoded, refused_body
 from waypost.http.service import Service
 from waypost.security.callers import Role, check_role
@@ -105,13 +106,21 @@ class Route:
         assert self.body is not None
         return msgspec.json.Decoder(self.body), msgspec.msgpack.Decoder(self.body)
 
+    def _check_role(self, service: Service, role: Role) -> None:
+        what = self.name.replace("_", " ")
+        try:
+            check_role(service.caller, role, what)
+        except AccessDenied as error:
+            service.start(Note(what=what, result=str(error)))
+            raise
+
     async def answer(self, service: Service, values: Sequence[str], request: Request) -> App:
         """The answer to a request. `values` are the parts of its path for the parameters of the route.
 
         Raises AccessDenied if the caller does not have the role of the route, before it looks at the request.
         """
         if isinstance(self.asks, Role):
-            check_role(service.caller, self.asks, self.name.replace("_", " "))
+            self._check_role(service, self.asks)
         asked = await self._asked(values, request)
         found = await self.perform(service, asked, request)
         if found is None:

@@ -19,6 +19,7 @@ from waypost.client.aio_opening import shell_of
 from waypost.drive.loop_watch import LoopWatch
 from waypost.errors import InvalidHandle, InvalidParameter
 from waypost.http.leases import Leases
+from waypost.http.logins import Logins
 from waypost.http.remote_queues import Connect, Elsewhere, RemoteCursor, RemoteQueue, RemoteQueues
 from waypost.http.requests import Receive, Scope
 from waypost.http.settings import HttpSettings
@@ -58,6 +59,7 @@ class Service:
         "caller",
         "cursors",
         "handles",
+        "logins",
         "manager",
         "node",
         "path",
@@ -79,6 +81,7 @@ class Service:
         self.path: Final = manager.path
         self.shell: Final = shell_of(manager)
         self.node: Final = self.shell.driver.node
+        self.logins: Final = Logins(self.node.users, self.node.machine, settings)
         self.transactions: Final = Transactions(self.shell, settings)
         self.remote: Final = RemoteQueues(self.node, settings, connect)
         self.handles: Final[Leases[RemoteQueue | None]] = Leases("handles", settings.max_handles, self.close_handle)

@@ -13,17 +13,18 @@ made them, and to administrators. To others they do not exist.
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, OutgoingQueue, Queue
 from waypost.errors import AccessDenied, WaypostError
 from waypost.node.directory import NodeDirectory
 from waypost.node.kernel import Kernel
+from waypost.node.users import WELL_KNOWN, Users
 from waypost.security.access import Sender, allows, owner_of
 from waypost.security.callers import QUEUE_MANAGER, Caller
 from waypost.security.default_descriptor import default_machine_descriptor
-from waypost.security.permissions import WELL_KNOWN, words_of
+from waypost.security.permissions import words_of
 from waypost.wire.access_masks import MachineAccess, QueueAccess
 from waypost.wire.format_names import DirectFormatName, FormatName, MultipleElementFormatName, Suffix
 from waypost.wire.path_names import QueueKind
@@ -78,26 +79,6 @@ _VERBS: Final = {
 }
 
 
-class Accounts(Protocol):
-    """The names of users and groups."""
-
-    def sid_of(self, name: str) -> Sid | None:
-        """The SID of a user or group, or None if it is unknown."""
-
-    def name_of(self, sid: Sid) -> str | None:
-        """The reverse of `sid_of`."""
-
-
-class NoAccounts:
-    """A queue manager without a user store."""
-
-    def sid_of(self, _name: str) -> Sid | None:
-        return None
-
-    def name_of(self, _sid: Sid) -> str | None:
-        return None
-
-
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """The last refusal of a queue: the number of all, the name of the caller, the missing right, and the time."""
@@ -109,14 +90,14 @@ class Refusal:
 
 
 class Access:
-    """The access checks of one node. The shell sets `accounts` when it has a user store."""
+    """The access checks of one node."""
 
     __slots__ = (
         "_directory",
         "_kernel",
         "_machine",
         "_manager",
-        "accounts",
+        "_users",
         "administrator",
         "last_refusals",
         "refused",
@@ -127,16 +108,18 @@ class Access:
         kernel: Kernel,
         manager: QueueManager,
         directory: NodeDirectory,
+        users: Users,
+        *,
         administrator: Caller,
-        machine: bytes = b"",
+        machine: bytes,
     ) -> None:
         """`machine` is the configured descriptor of the computer, if any."""
         self._kernel: Final = kernel
         self._manager: Final = manager
         self._directory: Final = directory
+        self._users: Final = users
         self._machine: Final = machine or default_machine_descriptor()
         self.administrator: Final = administrator
-        self.accounts: Accounts = NoAccounts()
         # Number of refusals, by right.
         self.refused: Final[Counter[str]] = Counter()
         # The last refusal of each queue, the oldest first.
@@ -268,25 +251,18 @@ class Access:
     # Names.
 
     def sid_of(self, who: str) -> Sid | None:
-        """The SID of a name, or of a SID as text. None if it is unknown."""
-        known = WELL_KNOWN.get(who.lower())
-        if known is not None:
-            return known
-        if who.lower() == self.administrator.name:
-            return self.accounts.sid_of(who) or self.administrator.sid
-        found = self.accounts.sid_of(who)
-        if found is None and who[:2].upper() == "S-":
-            found = Sid.parse(who)
-        return found
+        """The SID of a user, a group or a well-known name, or of a SID as text. None if it is unknown."""
+        found = self._users.sid_of(who)
+        if found is None and who.lower() == self.administrator.name:
+            return self.administrator.sid
+        return Sid.parse(who) if found is None and who[:2].upper() == "S-" else found
 
     def name_of(self, sid: Sid) -> str:
         """The name of a SID, or the SID as text."""
-        for name, known in WELL_KNOWN.items():
-            if sid == known:
-                return name
         if sid == self.administrator.sid:
             return self.administrator.name
-        return self.accounts.name_of(sid) or str(sid)
+        known = next((name for name, each in WELL_KNOWN.items() if each == sid), None)
+        return known or self._users.name_of(sid) or str(sid)
 
     def owner_name(self, queue: Queue) -> str:
         """The name of the owner of a queue; "" for one without a descriptor."""

@@ -17,6 +17,7 @@ from waypost.limits import PARTS_AHEAD
 from waypost.node.damaged import DamagedMessages
 from waypost.node.effects import Commit, Effect, Failure, Notice, Reply
 from waypost.node.failures import failure
+from waypost.node.noted import Noted
 from waypost.node.stored_messages import StoredMessages
 from waypost.security.callers import QUEUE_MANAGER, Caller
 from waypost.store.port import PLENTY, Reader, Room
@@ -55,6 +56,7 @@ class Kernel:
         "failure",
         "mark",
         "messages",
+        "noted",
         "now",
         "ready",
         "room",
@@ -77,6 +79,8 @@ class Kernel:
     failure: StoreError | None
     # The answers of the current operation.
     ready: list[Effect]
+    # The entry of the current operation for the audit trail; None if it is not audited.
+    noted: Noted | None
 
     def __init__(
         self, reader: Reader, now: Now, expire: Callable[[Now], None], settle: Callable[[Now], None]
@@ -95,6 +99,7 @@ class Kernel:
         self._settle: Final = settle
         self._effects: list[Effect] = []
         self.ready = []
+        self.noted = None
         self._held_back: dict[int, list[Effect]] = {}
         self._later: dict[int, list[Later]] = {}
         self._waits: dict[int, tuple[int, Callable[[Message], object], Callable[[Now], None]]] = {}
@@ -155,6 +160,11 @@ class Kernel:
     def notice(self, event: str, **facts: object) -> None:
         """Write a line for the operator to the log."""
         self._effects.append(Notice(event, facts))
+
+    def count(self, number: int) -> None:
+        """Note the number of objects that the current operation is about, for the audit trail."""
+        if self.noted is not None:
+            self.noted.count = number
 
     def promise(self, effect: Effect) -> None:
         """Give the shell an effect at the end of the operation, when all changes so far are durable."""

@@ -190,6 +190,7 @@ class MessageCalls:
         self._kernel.check_store()
         with self._kernel.operation(call.now):
             _check_can_receive(handle)
+            self._kernel.count(len(queue_of(handle).positions))
             purge = self._manager.writing.begin_purge(queue_of(handle))
             self._node.purges.begin(purge, lambda: self._kernel.reply(call.request))
 
@@ -249,6 +250,7 @@ class MessageCalls:
             moved = self._manager.move_some_to_open_queue(handle, target, part, MOVE_PART, now=call.now)
             if moved is None:
                 raise not_moved(handle, target, HResult.STATUS_INVALID_PARAMETER)
+            self._kernel.count(moved.count)
             after = "" if moved.is_last else str(moved.after)
             self._kernel.reply(call.request, MovedObject(moved.count, after, str(moved.up_to)))
 

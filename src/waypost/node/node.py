@@ -33,6 +33,7 @@ from waypost.core.positions import PositionState
 from waypost.core.queues import OutgoingQueue
 from waypost.node import bulk_store, manager_store, queue_store, transaction_store
 from waypost.node.access import Access
+from waypost.node.audit import AuditTrail
 from waypost.node.claims import Claims
 from waypost.node.destinations import Destinations
 from waypost.node.directory import NodeDirectory
@@ -51,6 +52,7 @@ from waypost.node.sending import Sending
 from waypost.node.sequences import Sequences
 from waypost.node.stages import Stages
 from waypost.node.transactional_acks import OwnQueues, TransactionalAcks
+from waypost.node.users import Users
 from waypost.security.callers import local_administrator, machine_sid
 from waypost.store.port import Reader
 
@@ -66,6 +68,7 @@ class Node:
         "_reserves",
         "access",
         "administrator",
+        "audit",
         "claims",
         "damaged",
         "delivery",
@@ -88,6 +91,7 @@ class Node:
         "sequences",
         "stages",
         "transactional_acks",
+        "users",
     )
 
     def __init__(self, reader: Reader, settings: Settings, new_guid: Callable[[], bytes], now: Now) -> None:
@@ -119,7 +123,17 @@ class Node:
         # The SID of this queue manager, and the caller that programs in its process are.
         self.machine: Final = machine_sid(self.manager.identity.identifier)
         self.administrator: Final = local_administrator(self.machine, "embedded")
-        self.access: Final = Access(kernel, self.manager, self.directory, self.administrator, settings.machine_security)
+        self.users: Final = Users(kernel, reader, self.machine)
+        self.security.users = self.users
+        self.access: Final = Access(
+            kernel,
+            self.manager,
+            self.directory,
+            self.users,
+            administrator=self.administrator,
+            machine=settings.machine_security,
+        )
+        self.audit: Final = AuditTrail(kernel, reader)
         # Messages that are reserved for one reader.
         self.claims: Final = Claims(kernel, self.manager, kept.claims, now)
         self.index: Final = MessageIndex(kernel, self.manager.collection.by_number.values(), self.manager.positions)
@@ -179,6 +193,7 @@ class Node:
                 settings.remote,
                 new_guid,
                 access=self.access,
+                users=self.users,
                 external=self.external,
                 purges=self.purges,
             )

@@ -1,5 +1,6 @@
 """The operations on the rights on a queue: show and change them."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -9,6 +10,7 @@ from waypost.api import permissions as shown
 from waypost.api.excerpt import excerpt
 from waypost.api.names import format_name
 from waypost.api.operations import SetAcl, ShowAcl
+from waypost.clock import Now
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.errors import (
     AccessDenied,
@@ -23,6 +25,7 @@ from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.queue_info import queue_named
 from waypost.security.permissions import (
+    FULL,
     Changes,
     changed,
     entries,
@@ -36,7 +39,7 @@ from waypost.wire.access_masks import QueueAccess, SecurityInformation
 from waypost.wire.path_names import QueueKind
 from waypost.wire.sddl import parse_sddl, sddl
 from waypost.wire.security_descriptor import SecurityDescriptor
-from waypost.wire.sid import Sid
+from waypost.wire.sid import ADMINISTRATORS, Sid
 
 _SHOWN: Final = (
     SecurityInformation.OWNER_SECURITY_INFORMATION
@@ -164,3 +167,14 @@ class PermissionCalls:
                 for entry in entries(descriptor)
             ],
         )
+
+
+def grant_administrators(node: Node, now: Now) -> None:
+    """Give administrators all rights on every queue: without users, the local administrator was everyone."""
+    full = Changes(grant=((ADMINISTRATORS, int(FULL)),))
+    for queue in tuple(node.manager.queues.values()):
+        if queue.parent is not None or not queue.attributes.security:
+            continue
+        with suppress(DecodeError):
+            after = changed(SecurityDescriptor.decode(queue.attributes.security), full)
+            node.manager.modify_queue(queue, replace(queue.attributes, security=after.encode()), now)

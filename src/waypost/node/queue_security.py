@@ -1,6 +1,6 @@
 """The security descriptors of queues, as this queue manager gives them: MS-MQDMPR 3.1.7.1.3.1."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from waypost.core.queues import QueueAttributes
 from waypost.node.directory import NodeDirectory
@@ -8,22 +8,30 @@ from waypost.node.kernel import Kernel
 from waypost.security.default_descriptor import QueueCreation, create_default_queue_security_descriptor
 from waypost.wire.sid import Sid
 
+if TYPE_CHECKING:
+    from waypost.node.users import Users
+
 _NT_AUTHORITY: Final = 5
 # MS-DTYP 2.4.2.4: the accounts and groups of a domain or computer, and the groups of every computer.
 _ACCOUNTS: Final = frozenset({(21,), (32,)})
 
 
 class QueueSecurity:
-    """Descriptors of new and changed queues. The shell sets `has_users` when it has a user store with users."""
+    """Descriptors of new and changed queues. `users` comes with the identity of the queue manager, after its queues."""
 
-    __slots__ = ("_directory", "_is_closed", "_kernel", "has_users")
+    __slots__ = ("_directory", "_is_closed", "_kernel", "users")
 
     def __init__(self, kernel: Kernel, directory: NodeDirectory, *, is_closed: bool) -> None:
         """`is_closed`: with users, new queues are closed to all but their creator and administrators."""
         self._kernel: Final = kernel
         self._directory: Final = directory
         self._is_closed: Final = is_closed
-        self.has_users = False
+        self.users: Users | None = None
+
+    @property
+    def has_users(self) -> bool:
+        """Whether callers differ: without users there is only the local administrator."""
+        return bool(self.users)
 
     def descriptor_of(self, attributes: QueueAttributes, *, receives_srmp: bool) -> bytes:
         """The security descriptor of a queue with these attributes. Raises IllegalSecurityDescriptor.

@@ -6,7 +6,7 @@ signatures of a secured connection have numbers.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from typing import Final
 
@@ -21,6 +21,7 @@ from waypost.node.effects import Close, Effect, HoldReading, Write
 from waypost.node.kernel import Kernel
 from waypost.node.purging import Purges
 from waypost.node.turns import Work
+from waypost.node.users import Users
 from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT, ReadThen, RemoteSettings
 from waypost.remote.cursors import RemoteCursors
 from waypost.remote.interfaces.qm2qm import QM2QM
@@ -39,7 +40,6 @@ from waypost.rpc.settings import RpcSettings
 from waypost.rpc.statistics import RpcStatistics
 from waypost.security.access import caller_of
 from waypost.security.callers import Caller as Account
-from waypost.security.callers import anonymous
 
 # Seconds that a client may take to bind.
 BIND_SECONDS: Final = 20.0
@@ -53,12 +53,16 @@ def _unknown(_caller: Caller) -> None:
     return None
 
 
+def _origin(caller: Caller) -> str:
+    return f"rpc {caller.address}"
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteServing:
     """Settings and ports of the server of remote readers. `mapper_port` 0: no endpoint mapper.
 
-    `identify` gives the account of a caller, with its SID and groups. For None, a caller with a name is one of the
-    authenticated users, and others are anonymous.
+    `identify` gives the account of a caller that the shell knows, with its SID and groups. Others are users of this
+    queue manager by name, or one of the authenticated users of the network, or anonymous.
 
     `has_coordinator`: a coordinator gets the transactions of remote readers (ToCoordinator) and decides their outcome.
     Without one they are refused.
@@ -80,7 +84,7 @@ class RemoteReading:
 
     __slots__ = (
         "_access", "_addresses", "_identify", "_kernel", "_last_connection", "_purges", "_queues", "_remote_read",
-        "_rpc", "_waits", "connections", "coordinator", "cursors", "manager", "new_guid", "qm2qm_port",
+        "_rpc", "_users", "_waits", "connections", "coordinator", "cursors", "manager", "new_guid", "qm2qm_port",
         "remote_read_port", "settings", "waiting",
     )  # fmt: skip
 
@@ -92,6 +96,7 @@ class RemoteReading:
         new_guid: Callable[[], bytes],
         *,
         access: Access,
+        users: Users,
         external: ExternalTransactions,
         purges: Purges,
     ) -> None:
@@ -99,6 +104,7 @@ class RemoteReading:
         self.manager: Final = manager
         self._access: Final = access
         self._identify: Final = serving.identify
+        self._users: Final = users
         self._purges: Final = purges
         self.settings: Final = serving.settings
         self.new_guid: Final = new_guid
@@ -273,16 +279,22 @@ class RemoteReading:
         return self._rpc.statistics
 
     def may(self, caller: Caller, queue: Queue, access: AccessType) -> bool:
-        right = QUEUE_RIGHTS[access]
-        known = self._identify(caller)
+        known = self._account(caller)
         if known is None:
-            return self._access.may_as(caller_of(caller.name), queue, right)
-        return self._access.may(known, queue, right)
+            return self._access.may_as(caller_of(caller.name), queue, QUEUE_RIGHTS[access])
+        return self._access.may(known, queue, QUEUE_RIGHTS[access])
 
     def refused(self, caller: Caller, queue: Queue, access: AccessType) -> None:
-        known = self._identify(caller) or anonymous(f"rpc {caller.address}")
-        name = known.name if caller.name is None else caller.name
-        self._access.refusal(replace(known, name=name), queue, QUEUE_RIGHTS[access])
+        known = self._account(caller) or self._users.remote_caller(caller.name, _origin(caller))
+        self._access.refusal(known, queue, QUEUE_RIGHTS[access])
+
+    def _account(self, caller: Caller) -> Account | None:
+        """The account of a caller; None for one without a known SID."""
+        found = self._identify(caller)
+        if found is not None or caller.name is None:
+            return found
+        known = self._users.remote_caller(caller.name, _origin(caller))
+        return None if self._users.of_sid(known.sid) is None else known
 
     def await_read(self, wait_id: int, then: ReadThen) -> None:
         self._waits[wait_id] = then

@@ -25,7 +25,7 @@ from waypost.wire.security_descriptor import (
     OpaqueAce,
     SecurityDescriptor,
 )
-from waypost.wire.sid import ADMINISTRATORS, ANONYMOUS, EVERYONE, Sid
+from waypost.wire.sid import ANONYMOUS, EVERYONE, Sid
 
 _Generic: TypeAlias = tuple[tuple[int, QueueAccess | MachineAccess], ...]
 
@@ -46,9 +46,6 @@ WORDS: Final[dict[str, QueueAccess]] = {
 }
 # `peek` last: others include it.
 _SHOWN: Final = tuple(sorted(WORDS.items(), key=lambda word: (-word[1].bit_count(), word[0] == "peek")))
-
-# Names that need no user store.
-WELL_KNOWN: Final[dict[str, Sid]] = {"everyone": EVERYONE, "anonymous": ANONYMOUS, "administrators": ADMINISTRATORS}
 
 # MS-DTYP 2.4.3: the generic rights, and their meaning for a queue and a computer (MS-MQMQ 2.2.24, 2.2.23).
 _QUEUE: Final[_Generic] = (

@@ -14,6 +14,7 @@ from waypost.api.local import CancelReads
 from waypost.api.names import Name, format_name
 from waypost.api.operations import Operation, checked
 from waypost.api.status import STATUS_OPERATIONS, Checks, Doctor, Status
+from waypost.api.users import PREPARED
 from waypost.client.doctor import examine_node
 from waypost.client.doctor_queues import look_at, queue_checks, queues_to_look_at
 from waypost.client.status import status_of
@@ -21,10 +22,12 @@ from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.drive.driver import Driver
 from waypost.drive.loop import Loop
+from waypost.drive.passwords import prepared
 from waypost.drive.threads import Threads
 from waypost.errors import InvalidParameter
 from waypost.guid import guid_text
 from waypost.node.following import LOOK_SECONDS, Follower
+from waypost.store.user_records import UserRecord
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ R = TypeVar("R")
 
 # Operations that need more than the node knows.
 _OF_SHELL: Final = frozenset(STATUS_OPERATIONS)
+# Operations with secrets, which are hashed first.
+_PREPARED: Final = frozenset(PREPARED)
 
 
 class _Embedded:
@@ -69,6 +74,10 @@ class _Embedded:
             found = tuple(look_at(node, now.wall, queues_to_look_at(node)))
             return Checks((*examine_node(node, self.path, now), *queue_checks(node, found)))
         raise InvalidParameter(f"only a daemon can {operation.row.words}; use verify_store instead")
+
+    def _user(self, operation: Operation[object]) -> UserRecord | None:
+        """The user of an operation with secrets, as it is now."""
+        return self.driver.node.users.find(operation.name)  # type: ignore[attr-defined]  # all of these have it
 
     def named(self, name: Name) -> FormatName:
         return format_name(name, self.computer)
@@ -107,6 +116,9 @@ class Embedded(_Embedded):
     def call(self, operation: Operation[R]) -> R:
         if type(operation) in _OF_SHELL:
             return checked(operation, self.shell.look(self._looked, operation))
+        if type(operation) in _PREPARED:
+            made = prepared(operation, self._user(operation))
+            return checked(operation, made.reply(self.shell.call(made.operation, self._caller)))
         return self.shell.call(operation, self._caller)
 
     def start(self, operation: Operation[object]) -> None:
@@ -159,6 +171,9 @@ class AioEmbedded(_Embedded):
     async def call(self, operation: Operation[R]) -> R:
         if type(operation) in _OF_SHELL:
             return checked(operation, self.shell.look(self._looked, operation))
+        if type(operation) in _PREPARED:
+            made = await asyncio.to_thread(prepared, operation, self._user(operation))
+            return checked(operation, made.reply(await self.shell.call(made.operation, self._caller)))
         return await self.shell.call(operation, self._caller)
 
     async def start(self, operation: Operation[None]) -> None:
