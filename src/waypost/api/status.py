@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Final
 
+from waypost.api.operation_rows import Owned
 from waypost.api.operations import Operation, operation
 from waypost.api.records import Record
 from waypost.security.callers import Role
@@ -57,6 +58,22 @@ class StatusInfo(Record, frozen=True, kw_only=True):
     longest_turn: TurnInfo | None = None
     slow_turns: int = 0
     listeners: tuple[ListenerInfo, ...] = ()
+
+
+class IdentityInfo(Record, frozen=True, kw_only=True):
+    """The queue manager, the limits of this server, and the caller: its name, SID and role.
+
+    For a queue manager in a program, `max_wait_s` and `max_batch` are null.
+    """
+
+    name: str
+    guid: str
+    version: str
+    who: str
+    sid: str
+    role: str
+    max_wait_s: float | None = None
+    max_batch: int | None = None
 
 
 class Check(Record, frozen=True):
@@ -125,6 +142,11 @@ class Status(Operation[StatusInfo], frozen=True, kw_only=True):
     turns_s: float = 60.0
 
 
+@operation("GET /api/identity", asks=Owned.BY_CALLER)
+class ShowIdentity(Operation[IdentityInfo], frozen=True, kw_only=True):
+    """Show the identity of the queue manager and of the caller. Every user may ask, whatever its role."""
+
+
 @operation("GET /api/doctor", asks=Role.READ)
 class Doctor(Operation[Checks], frozen=True, kw_only=True):
     """Check for problems, and report solutions."""
@@ -140,4 +162,10 @@ class ShowVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
     """Show the progress of the last verification, and its report when it is complete."""
 
 
-STATUS_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (Status, Doctor, StartVerification, ShowVerification)
+STATUS_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
+    Status,
+    ShowIdentity,
+    Doctor,
+    StartVerification,
+    ShowVerification,
+)

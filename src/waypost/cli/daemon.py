@@ -22,6 +22,8 @@ from waypost.errors import (
     HostError,
     IllegalFormatName,
     IllegalPathName,
+    IllegalSddl,
+    IllegalSecurityDescriptor,
     InsufficientResources,
     InvalidParameter,
     LabelTooLong,
@@ -72,8 +74,17 @@ class TimedOut(Failure):
     exit_code: ClassVar = 4
 
 
-_USAGE: Final = (InvalidParameter, EncodeError, LabelTooLong, IllegalFormatName, IllegalPathName)
+_USAGE: Final = (
+    InvalidParameter,
+    EncodeError,
+    LabelTooLong,
+    IllegalFormatName,
+    IllegalPathName,
+    IllegalSddl,
+    IllegalSecurityDescriptor,
+)
 _GIVEN: Final = "--help lists the valid values."
+_SDDL: Final = "a security descriptor is written like 'D:(A;;0xf003f;;;BA)(A;;0x4;;;WD)', with the rights of queues."
 _NAMES: Final = "a queue is named like orders, 'orders;retry' or 'DIRECT=OS:host\\private$\\orders'."
 
 Hint: TypeAlias = tuple[type[WaypostError], str]
@@ -120,6 +131,8 @@ _HINTS: Final[Hints] = (
     (MessageError, "`waypost peek NAME --all` shows the messages of a queue."),
     (IllegalFormatName, _NAMES),
     (IllegalPathName, _NAMES),
+    (IllegalSddl, _SDDL),
+    (IllegalSecurityDescriptor, _SDDL),
     (UnsupportedFormatName, "send to a queue like orders, or 'DIRECT=OS:host\\private$\\orders' on another computer."),
     (InvalidParameter, _GIVEN),
     (EncodeError, _GIVEN),

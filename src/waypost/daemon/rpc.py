@@ -94,6 +94,7 @@ def serving(settings: Rpc, sockets: RpcSockets, bind: str) -> RemoteServing | No
         ),
         RpcSettings(min_auth_level=level),
         _acceptors(settings.users_file),
+        is_own_account=is_loopback_only(settings),
         remote_read_port=_port(sockets.remote_read),
         qm2qm_port=_port(sockets.qm2qm),
         mapper_port=_port(sockets.mapper) if sockets.mapper else 0,

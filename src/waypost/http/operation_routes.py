@@ -40,7 +40,7 @@ from waypost.api.operations import (
     ShowQueue,
 )
 from waypost.api.properties import QueueInfo, QueueList
-from waypost.api.status import Doctor, ShowVerification, StartVerification, Status, VerificationInfo
+from waypost.api.status import Doctor, ShowIdentity, ShowVerification, StartVerification, Status, VerificationInfo
 from waypost.api.users import PREPARED, USER_OPERATIONS
 from waypost.client.transports.http.schema import Messages, Packets, SentIds, SentMessages
 from waypost.http import bulk, handles, reading, sending, status, users
@@ -130,6 +130,7 @@ def routes() -> list[Route]:
     """The routes of all operations."""
     by_hand = (
         _route(Status, _plain(status.status)),
+        _route(ShowIdentity, _plain(status.identity)),
         _route(Doctor, _plain(status.doctor)),
         _route(StartVerification, _plain(_verify)),
         _route(ShowVerification, _plain(_verify)),
