@@ -140,6 +140,8 @@ MAX_HTTP_WAIT_SECONDS: Final = 60
 MAX_HTTP_TRANSACTIONS: Final = 1000
 MAX_HTTP_HANDLES: Final = 1000
 MAX_HTTP_STREAMS: Final = 100
+# Sessions of browsers, and links that wait for one.
+MAX_HTTP_SESSIONS: Final = 64
 MAX_HTTP_LEASE_SECONDS: Final = 3600
 MAX_HTTP_OUTCOMES: Final = 10_000
 

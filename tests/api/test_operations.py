@@ -82,7 +82,7 @@ from waypost.api.operations import (
     operation,
 )
 from waypost.api.properties import MESSAGE_ROWS, MessageProperties
-from waypost.api.status import STATUS_OPERATIONS, Doctor, ShowVerification, StartVerification, Status
+from waypost.api.status import STATUS_OPERATIONS, CreateLink, Doctor, ShowVerification, StartVerification, Status
 from waypost.client.transports.http.exchanges import exchange_of
 from waypost.errors import WaypostError
 from waypost.http import operation_routes, quick
@@ -135,6 +135,7 @@ METHODS = {
     Doctor: "Manager.doctor",
     StartVerification: "Manager.verify_store",
     ShowVerification: "Manager.verify_store",
+    CreateLink: "Manager.browser_link",
     Explain: "Manager.explain",
     ListDamaged: "Manager.damaged_messages",
     ForgetDamaged: "Manager.forget_damaged_messages",
@@ -236,6 +237,7 @@ SAMPLES: list[Operation[object]] = [
     Doctor(),
     StartVerification(),
     ShowVerification(),
+    CreateLink(),
     Explain(queue=FAR),
     Explain(message=f"{{{GUID}}}\\7"),
     ListDamaged(after="00", with_bytes=True),

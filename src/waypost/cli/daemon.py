@@ -176,6 +176,9 @@ def failures(*hints: Hint) -> Iterator[None]:
 def failure(error: WaypostError, hints: Hints = _HINTS) -> Failure:
     """The Failure for an error of the queue manager."""
     hint = next(hint for kind, hint in hints if isinstance(error, kind))
+    if isinstance(error, AccessDenied) and (notes := getattr(error, "__notes__", ())):
+        # The daemon knows the account, or the setting, that refuses.
+        hint = f"{notes[0]}."
     if isinstance(error, ServiceNotAvailable):
         return Unreachable(sentence_of(error), hint)
     if isinstance(error, _USAGE):

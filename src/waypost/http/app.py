@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
+from waypost.api.asgi import Peer
 from waypost.client.aio_manager import Manager
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import (
@@ -11,12 +12,14 @@ from waypost.http import (
     events,
     handles,
     health,
+    links,
     metrics,
     openapi,
     operation_routes,
     problems,
     status,
 )
+from waypost.http.askers import Askers
 from waypost.http.quick import Handler, Headers, Quick, Refine
 from waypost.http.remote_queues import Connect, anonymous
 from waypost.http.request_guard import RequestGuard
@@ -33,6 +36,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     handles.COMMIT_TRANSACTIONS,
     health.LIVE,
     health.READY,
+    links.OPEN,
     *operation_routes.routes(),
 )
 
@@ -52,16 +56,20 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await watched(self._guard(scope, receive, send), self._service.shell.watch, name_of(scope))
 
-    def quick(self, url: bytes, headers: Headers) -> Handler | None:
+    def quick(self, url: bytes, headers: Headers, peer: Peer) -> Handler | None:
         """The handler that answers a POST of HTTP/1.1 to this URL without ASGI, or None."""
         path = url.decode("latin-1")
         handler = self._quick.handler(path, headers)
-        is_let_in = handler is not None and self._guard.refusal("POST", path, headers, "1.1") is None
+        is_let_in = handler is not None and self._guard.refusal("POST", path, headers, "1.1", peer) is None
         return handler if is_let_in else None
 
     def recognizes(self, head: bytes) -> bool:
-        """Whether the head of a request has the token, or needs none."""
-        return self._guard.recognizes(head)
+        """Whether the head of a request has the token or a session, or needs none."""
+        return self._guard.askers.recognizes(head)
+
+    def new_link(self) -> str:
+        """The path of a new link for a browser."""
+        return links.path_with(self._service.sessions.new_code())
 
     def stop(self) -> None:
         self._service.is_stopping = True
@@ -84,7 +92,8 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = anon
         return error
 
     app = _Router((*ROUTES, metrics.route(metrics.Metrics(service)), *openapi.schema_routes(document)), service, refine)
-    return Application(RequestGuard(app, settings, manager.name), Quick(service, refine), service)
+    guard = RequestGuard(app, settings, manager.name, Askers(settings, service.sessions))
+    return Application(guard, Quick(service, refine), service)
 
 
 class _Router:

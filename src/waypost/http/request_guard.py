@@ -1,17 +1,20 @@
-"""Admission of requests: the token, and rules that keep web pages in a browser from using this queue manager.
+"""Admission of requests: somebody must ask, and rules keep web pages in a browser from using this queue manager.
 
 A page of another site can make a browser send requests here, and can make its own name resolve to 127.0.0.1. So the
 guard refuses requests that the browser marks as from another site. A request with a body must be of the type JSON or
-MessagePack, which a page cannot send without a preflight request. Without a required token, the server answers only to
-its own names.
+MessagePack, which a page cannot send without a preflight request. Without a token in the request, the server answers
+only to its own names.
 """
 
-from hmac import compare_digest
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
+from waypost.api import defaults
+from waypost.api.asgi import Peer
 from waypost.errors import AccessDenied, InvalidParameter, WaypostError
+from waypost.http.askers import ASKER, Askers, Way, peer_of
+from waypost.http.links import PATH as LINK
 from waypost.http.problems import problem
 from waypost.http.protocol import HeadAnswered, Headers, answering, malformed
 from waypost.http.requests import JSON, MESSAGE_PACK, App, Receive, Request, Scope, Send, encoded, media_types
@@ -20,6 +23,9 @@ from waypost.wire.ip_addresses import is_address
 
 # Requests of load balancers, with no secrets in their answers.
 OPEN: Final = frozenset({"/health/live", "/health/ready"})
+# Pages for browsers that are not logged on: they say how to, and the code of a link is its secret.
+_WITHOUT_SESSION: Final = frozenset({"/", LINK})
+_METRICS: Final = "/metrics"
 WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 _ELSEWHERE: Final = frozenset({b"cross-site", b"same-site"})
 
@@ -27,11 +33,12 @@ _ELSEWHERE: Final = frozenset({b"cross-site", b"same-site"})
 class RequestGuard:
     """An ASGI application in front of another. It leaves the path percent-encoded, because a NAME may contain a /."""
 
-    __slots__ = ("_app", "_hosts", "_last_host", "_token")
+    __slots__ = ("_app", "_hosts", "_last_host", "_settings", "askers")
 
-    def __init__(self, app: App, settings: HttpSettings, computer: str) -> None:
+    def __init__(self, app: App, settings: HttpSettings, computer: str, askers: Askers) -> None:
         self._app: Final = app
-        self._token: Final = settings.token.encode("utf-8")
+        self._settings: Final = settings
+        self.askers: Final = askers
         self._hosts: Final = {"localhost", computer.lower(), *(host.lower() for host in settings.hosts)}
         # The address in the last Host header, because most requests have the same.
         self._last_host: str | None = None
@@ -41,9 +48,12 @@ class RequestGuard:
             await send({"type": "websocket.close", "code": 1008})
             return
         method, path = scope["method"], scope["raw_path"].partition(b"?")[0].decode("latin-1")
+        peer = peer_of(scope)
         # uvicorn still needs to know that it was a HEAD.
         scope = {**scope, "path": path, "method": "GET" if method == "HEAD" else method}
-        refusal = self.refusal(scope["method"], path, scope["headers"], scope["http_version"])
+        refusal = self.refusal(scope["method"], path, scope["headers"], scope["http_version"], peer)
+        if path == "/":
+            scope[ASKER] = self.askers.asker(dict(scope["headers"]), peer)
         app = self._app if refusal is None else _refused(scope, receive, *refusal)
         try:
             await app(scope, receive, answering(method, send))
@@ -52,7 +62,7 @@ class RequestGuard:
             await send({"type": "http.response.body", "body": b""})
 
     def refusal(
-        self, method: str, path: str, fields: Headers, version: str
+        self, method: str, path: str, fields: Headers, version: str, peer: Peer
     ) -> tuple[HTTPStatus, WaypostError] | None:  # fmt: skip
         """The reason to refuse a request; None to admit it."""
         if (sentence := malformed(version, fields)) is not None:
@@ -60,30 +70,38 @@ class RequestGuard:
         if path in OPEN:
             return None
         headers = dict(fields)
+        asker = self.askers.asker(headers, peer)
         host = headers.get(b"host", b"").decode("latin-1")
-        if not self._token and not self._is_ours(host):
+        # Nobody else can make a browser send a token, and a browser cannot use the Unix socket.
+        is_sure = asker is not None and asker.way in (Way.SOCKET, Way.TOKEN)
+        is_open = path == _METRICS and self._settings.metrics_open
+        if (self.askers.is_open or asker is not None or is_open) and not is_sure and not self._is_ours(host):
             sentence = f"{host[:80]!r} is not a name of this server; use its IP address, or add the name to http.hosts"
             return HTTPStatus.MISDIRECTED_REQUEST, AccessDenied(sentence)
+        if method == "GET" and path in _WITHOUT_SESSION:
+            return None
         if _is_foreign(headers.get(b"origin"), host) or headers.get(b"sec-fetch-site") in _ELSEWHERE:
             return HTTPStatus.FORBIDDEN, AccessDenied("requests from pages of other sites are not allowed")
-        if self._token and not self._has_token(headers.get(b"authorization", b"")):
-            return HTTPStatus.UNAUTHORIZED, AccessDenied(
-                "the request requires a token, in the header Authorization: Bearer TOKEN"
-            )
+        if asker is None and not is_open:
+            return HTTPStatus.UNAUTHORIZED, self._unknown(peer)
         if method in WITH_BODY and _has_body(headers) and not _is_for_us(fields):
             sentence = "Content-Type must be application/json or application/msgpack"
             return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, InvalidParameter(sentence)
         return None
 
-    def recognizes(self, head: bytes) -> bool:
-        """Whether the head of a request has the token, or needs none."""
-        if not self._token:
-            return True
-        for line in head.split(b"\r\n")[1:]:
-            name, _, value = line.partition(b":")
-            if name.lower() == b"authorization":
-                return self._has_token(value.strip())
-        return False
+    def _unknown(self, peer: Peer) -> AccessDenied:
+        """The refusal of a stranger. Programs on this computer learn the account of the daemon."""
+        sentence = "the request requires a token, in the header Authorization: Bearer TOKEN"
+        account, url = self._settings.account, self._settings.url
+        if not peer.is_loopback or not account:
+            return AccessDenied(sentence)
+        refused = AccessDenied(f"{sentence}; the queue manager runs as the account {account}")
+        command = f"sudo -u {account} waypost" + ("" if url in ("", defaults.URL) else f" --url {url}")
+        refused.add_note(
+            f"type commands as that account, as in `{command} status`, or put the token that `{command} token` prints "
+            "into WAYPOST_TOKEN"
+        )
+        return refused
 
     def _is_ours(self, host: str) -> bool:
         """Whether a Host is ours. Any address is: nobody else can make an address lead here, but a name."""
@@ -97,10 +115,6 @@ class RequestGuard:
             return name in self._hosts
         self._last_host = host
         return True
-
-    def _has_token(self, authorization: bytes) -> bool:
-        scheme, _, token = authorization.partition(b" ")
-        return scheme.lower() == b"bearer" and compare_digest(token.strip(), self._token)
 
 
 def _is_foreign(origin: bytes | None, host: str) -> bool:

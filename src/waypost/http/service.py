@@ -21,6 +21,7 @@ from waypost.errors import InvalidHandle, InvalidParameter
 from waypost.http.leases import Leases
 from waypost.http.remote_queues import Connect, RemoteCursor, RemoteQueue, RemoteQueues
 from waypost.http.requests import Receive, Scope
+from waypost.http.sessions import Sessions
 from waypost.http.settings import HttpSettings
 from waypost.http.sharing import SharedQueues
 from waypost.http.transactions import Transactions
@@ -42,6 +43,7 @@ class Service:
         "node",
         "path",
         "remote",
+        "sessions",
         "settings",
         "shared",
         "shell",
@@ -63,6 +65,7 @@ class Service:
         self.cursors: Final[Leases[OpenedCursor]] = Leases("cursors", settings.max_handles, self.close_cursor)
         self.shared: Final = SharedQueues(self._stop_reading)
         self.verifier: Final = Verifier(self.path)
+        self.sessions: Final = Sessions()
         # Number of clients that follow a queue.
         self.streams = 0
         # Whether they must end.
