@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from waypost.api.damaged import DamagedInfo
     from waypost.api.explanation import Explanation
     from waypost.api.new_bodies import xml_body
+    from waypost.api.permissions import Acl, AclEntry
     from waypost.api.properties import QueueInfo
     from waypost.api.sequences import SequenceInfo, SequenceReset
     from waypost.api.status import Check, StatusInfo, StoreDamage, StoreReport
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from waypost.client.transaction import Transaction
 
 __all__ = [
+    "Acl",
+    "AclEntry",
     "AuditEntry",
     "BackupInfo",
     "Check",
@@ -78,6 +81,8 @@ __all__ = [
 
 # Imported on first use: the command line and the codec need none of them, and the imports take a while.
 _HOMES: Final = {
+    "Acl": "waypost.api.permissions",
+    "AclEntry": "waypost.api.permissions",
     "AuditEntry": "waypost.api.users",
     "BackupInfo": "waypost.client.backups.container",
     "Check": "waypost.api.status",

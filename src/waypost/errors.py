@@ -52,6 +52,12 @@ class IllegalFormatName(DecodeError):
     hresult = HResult.MQ_ERROR_ILLEGAL_FORMATNAME
 
 
+class IllegalSddl(DecodeError):
+    """The text is not a security descriptor in SDDL (MS-DTYP 2.5.1)."""
+
+    hresult = HResult.MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR
+
+
 class AuthenticationFailed(ProtocolError):
     """The signature of a message is wrong or not verifiable, or a caller failed to authenticate."""
 

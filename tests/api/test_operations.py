@@ -77,7 +77,9 @@ from waypost.api.operations import (
     ResumeQueue,
     RevokeAddress,
     Send,
+    SetAcl,
     SetQueue,
+    ShowAcl,
     ShowQueue,
     operation,
 )
@@ -112,6 +114,8 @@ METHODS = {
     ResumeQueue: "Queue.resume",
     CreateQueue: "Manager.create_queue",
     SetQueue: "Queue.set",
+    ShowAcl: "Queue.acl",
+    SetAcl: "Queue.set_acl",
     PurgeQueue: "Queue.purge",
     Send: "Queue.send_many",
     Receive: "Queue.receive",
@@ -160,6 +164,8 @@ PARAMETERS: dict[tuple[type[Operation[object]], str], str] = {
     (PauseQueue, "name"): "",
     (ResumeQueue, "name"): "",
     (SetQueue, "name"): "",
+    (ShowAcl, "name"): "",
+    (SetAcl, "name"): "",
     **{(kind, name): "" for kind in (PurgeQueue, Send, Receive, Peek, Browse) for name in ("name", "outgoing", "form")},
     **{
         (kind, name): ""
@@ -206,6 +212,9 @@ MORE: dict[type[Operation[object]], set[str]] = {
 SAMPLES: list[Operation[object]] = [
     CreateQueue(name="orders", transactional=True, label="all orders", quota_kb=None),
     SetQueue(name=FAR, journal=True),
+    ShowAcl(name=FAR),
+    SetAcl(name=FAR, grant=["alice:send"], deny=["anonymous:send"], revoke=["everyone"], owner="alice", force=True),
+    SetAcl(name="orders", sddl="D:(A;;0x4;;;WD)"),
     PurgeQueue(name=FAR, outgoing=True),
     Send(name="orders", like=MessageProperties(label="a", body_type=8), bodies=[b"a", b"\xff"], answer="ids"),
     Receive(name=FAR, outgoing=True, count=3, lookup_id=7, seek="next", form="packet"),
@@ -356,7 +365,9 @@ async def test_what_a_client_asks_for_is_what_the_queue_manager_gets(api: Api) -
 
 def test_a_request_repeats_only_what_may_be_repeated() -> None:
     for each in SAMPLES:
-        is_repeatable = each.row.reads_only or isinstance(each, SetQueue | Peek | CursorPeek | CommitTransaction)
+        is_repeatable = each.row.reads_only or isinstance(
+            each, SetQueue | SetAcl | Peek | CursorPeek | CommitTransaction
+        )
         is_repeatable = is_repeatable or type(each) in BULK_OPERATIONS
         assert exchange_of(each).is_repeatable is each.row.is_repeatable is is_repeatable
 

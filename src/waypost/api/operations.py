@@ -40,6 +40,7 @@ from waypost.api.forms import Guid as AnyGuid
 from waypost.api.messages import Received, Sent
 from waypost.api.opened import Handle, TransactionObject
 from waypost.api.operation_rows import NOTED, Asks, Owned, QueueRight, Row
+from waypost.api.permissions import Acl
 from waypost.api.properties import MessageProperties, NewMessage, QueueInfo, QueueList, QueueProperties
 from waypost.api.queues import Kind, MovedObject
 from waypost.api.sequences import Admitted, AdmittedAddresses, Direction, SequencePage, SequenceReset
@@ -224,6 +225,33 @@ class SetQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=True)
     """Change properties of a queue. Other properties stay unchanged."""
 
     name: QueueName
+
+
+@operation("GET /api/queues/{name}/acl", asks=QueueRight.GET_PERMISSIONS)
+class ShowAcl(Operation[Acl], frozen=True, kw_only=True):
+    """Show the owner of a queue and the rights on it."""
+
+    name: QueueName
+
+
+@operation("PATCH /api/queues/{name}/acl", asks=QueueRight.SET_PERMISSIONS)
+class SetAcl(Operation[Acl], frozen=True, kw_only=True):
+    """Change the owner of a queue and the rights on it, in the order revoke, owner, deny, grant.
+
+    `grant` and `deny` add rights, each as WHO:RIGHT,RIGHT. `revoke` removes all entries of each WHO. WHO is a user, a
+    group, a SID, everyone, anonymous or administrators. The rights are receive, peek, send, receive-journal,
+    set-properties, get-properties, delete, get-permissions, set-permissions, take-ownership and full. `sddl` replaces
+    the whole list, and the owner if it has one; it excludes the other fields. A change after which no entry lets
+    anybody change the rights is refused without `force`.
+    """
+
+    name: QueueName
+    grant: list[str] = []
+    deny: list[str] = []
+    revoke: list[str] = []
+    owner: str = ""
+    sddl: str | UnsetType = UNSET
+    force: bool = False
 
 
 @operation(
@@ -536,6 +564,8 @@ OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
     ResumeQueue,
     CreateQueue,
     SetQueue,
+    ShowAcl,
+    SetAcl,
     PurgeQueue,
     Send,
     Receive,

@@ -300,8 +300,30 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Security(Struct, frozen=True, forbid_unknown_fields=True):
-    """Handling of signed and encrypted messages."""
+    """Rights on queues and on this computer, and handling of signed and encrypted messages."""
 
+    new_queues: Annotated[
+        Literal["closed", "msmq"],
+        Meta(
+            description="Rights on a new queue, once there are users. `closed`: its creator and administrators have "
+            "all rights, and everyone may send. `msmq`: the default of MSMQ, in most cases all rights for everyone. "
+            "Without users, it is always `msmq`."
+        ),
+    ] = "closed"
+    machine: Annotated[
+        str,
+        Meta(
+            description="Rights on this computer, as a security descriptor in SDDL. Empty: only administrators read "
+            "the dead-letter queues, the journal and outgoing queues, and users may create queues."
+        ),
+    ] = ""
+    hardened: Annotated[
+        bool,
+        Meta(
+            description="Hardened mode of MSMQ: answer no RPC request, and send messages only over HTTP (MS-MQDMPR "
+            "3.1.1.1, HardenedSecurity)."
+        ),
+    ] = False
     unverified: Annotated[
         Literal["refuse", "deliver"],
         Meta(
@@ -467,6 +489,27 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
             "every program that reaches the port can read."
         ),
     ] = ""
+    allow_nonauthenticated: Annotated[
+        bool,
+        Meta(
+            description="Accept calls without authentication from clients in a workgroup, and from all clients unless "
+            "deny_workgroup_clients is true (AllowNonauthenticatedRpc of MSMQ)."
+        ),
+    ] = False
+    deny_workgroup_clients: Annotated[
+        bool,
+        Meta(
+            description="With allow_nonauthenticated, accept calls without authentication only from clients in a "
+            "workgroup (NewRemoteReadServerDenyWorkgroupClient of MSMQ)."
+        ),
+    ] = False
+    allow_none_security_clients: Annotated[
+        bool,
+        Meta(
+            description="Accept calls without authentication to queues that the anonymous user may read "
+            "(NewRemoteReadServerAllowNoneSecurityClient of MSMQ)."
+        ),
+    ] = False
     users_file: Annotated[
         str,
         Meta(description="File with the users that may authenticate with NTLM, one `DOMAIN:user:password` per line."),

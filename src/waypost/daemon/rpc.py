@@ -105,7 +105,13 @@ def serving(settings: Rpc, sockets: RpcSockets, bind: str) -> RemoteServing | No
     default = AuthLevel.PRIVACY if _knows_users(settings) else AuthLevel.NONE
     level = LEVELS.get(settings.min_auth_level, default)
     return RemoteServing(
-        RemoteSettings(pending_request_timeout_s=settings.pending_request_timeout_s, min_auth_level=level),
+        RemoteSettings(
+            pending_request_timeout_s=settings.pending_request_timeout_s,
+            min_auth_level=level,
+            allows_nonauthenticated_rpc=settings.allow_nonauthenticated,
+            denies_workgroup_client=settings.deny_workgroup_clients,
+            allows_none_security_client=settings.allow_none_security_clients,
+        ),
         RpcSettings(min_auth_level=level),
         _acceptors(settings.users_file),
         remote_read_port=_port(sockets.remote_read),

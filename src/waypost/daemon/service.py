@@ -25,6 +25,7 @@ from waypost.daemon.configured_hosts import parse_relays, parse_routes
 from waypost.daemon.connection_guard import ConnectionGuard
 from waypost.daemon.cycles import Cycles
 from waypost.daemon.doors import Announcement, Doors, open_doors
+from waypost.daemon.loading import machine_security
 from waypost.daemon.logs import Forward, Log
 from waypost.daemon.memory import keep_freed_memory
 from waypost.daemon.outside import DaemonOutside
@@ -408,6 +409,9 @@ def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Set
         routes=parse_routes(config.routing.routes),
         relays=parse_relays(config.routing.relays),
         delivers_unverified=config.security.unverified == "deliver",
+        hardened_security=config.security.hardened,
+        closes_new_queues=config.security.new_queues == "closed",
+        machine_security=machine_security(config.security.machine),
         remote=serving(config.rpc, rpc, config.transfer.bind),
     )
 

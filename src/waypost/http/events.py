@@ -41,7 +41,10 @@ async def _events(service: Service, asked: Events, request: Request) -> "_Stream
         raise LimitReached(f"the limit of {service.streams} clients that follow queues is reached")
     with service.remote.explaining(asked.name):
         follower = service.shell.look(
-            Follower, service.node, replace(asked, since=request.header(b"last-event-id") or asked.since)
+            Follower,
+            service.node,
+            replace(asked, since=request.header(b"last-event-id") or asked.since),
+            service.caller,
         )
     return _Stream(service, follower, asked.form)
 

@@ -36,11 +36,11 @@ async def open_queue(service: Service, operation: OpenQueue) -> Handle:
         raise InvalidParameter("exclusive must be true: only exclusive reads use a handle")
     service.handles.check_room()
     seconds = service.settings.handle_s
-    place = service.remote.find(operation.queue)
+    place = service.elsewhere(operation.queue)
     remote = None if place is None else await service.remote.exclusive(place)
     identifier = guid_text(new_guid()) if remote is not None else (await service.call(operation)).id
     try:
-        return Handle(service.handles.add(remote, seconds, identifier), seconds)
+        return Handle(service.handles.add(remote, seconds, service.caller, identifier), seconds)
     except LimitReached:
         # Others were opened meanwhile.
         await service.close_handle(identifier, remote)
@@ -48,7 +48,7 @@ async def open_queue(service: Service, operation: OpenQueue) -> Handle:
 
 
 async def close_queue(service: Service, operation: CloseQueue) -> None:
-    if operation.identifier not in service.handles:
+    if not service.handles.has(operation.identifier, service.caller):
         raise InvalidHandle("the handle is not open")
     await service.close_handle(operation.identifier, service.handles.drop(operation.identifier))
 
@@ -60,16 +60,19 @@ async def open_cursor(service: Service, operation: OpenCursor) -> Handle:
         with service.using_handle(operation.handle, operation.queue) as remote:
             if remote is not None:
                 opened = OpenedCursor(remote.cursor(), operation.handle)
-                return Handle(service.cursors.add(opened, seconds), seconds)
+                return Handle(service.cursors.add(opened, seconds, service.caller), seconds)
             found = await service.call(operation)
             try:
-                return Handle(service.cursors.add(OpenedCursor(None, operation.handle), seconds, found.id), seconds)
+                return Handle(
+                    service.cursors.add(OpenedCursor(None, operation.handle), seconds, service.caller, found.id),
+                    seconds,
+                )
             except LimitReached:
                 await service.call(CloseCursor(identifier=found.id))
                 raise
-    if not operation.outgoing and (place := service.remote.find(operation.queue)) is not None:
+    if not operation.outgoing and (place := service.elsewhere(operation.queue)) is not None:
         opened = OpenedCursor(service.remote.cursor(place), None)
-        return Handle(service.cursors.add(opened, seconds), seconds)
+        return Handle(service.cursors.add(opened, seconds, service.caller), seconds)
     # The queue is read from until the cursor is closed.
     name = str(service.name(operation.queue))
     service.shared.begin(name)
@@ -80,7 +83,7 @@ async def open_cursor(service: Service, operation: OpenCursor) -> Handle:
         raise
     opened = OpenedCursor(None, None, partial(service.shared.end, name))
     try:
-        return Handle(service.cursors.add(opened, seconds, found.id), seconds)
+        return Handle(service.cursors.add(opened, seconds, service.caller, found.id), seconds)
     except LimitReached:
         service.shared.end(name)
         await service.call(CloseCursor(identifier=found.id))
@@ -88,14 +91,15 @@ async def open_cursor(service: Service, operation: OpenCursor) -> Handle:
 
 
 async def close_cursor(service: Service, operation: CloseCursor) -> None:
-    opened = service.cursors.drop(operation.identifier)
-    if opened is None:
+    if not service.cursors.has(operation.identifier, service.caller):
         raise InvalidHandle("the cursor is not open")
+    opened = service.cursors.drop(operation.identifier)
+    assert opened is not None
     await service.close_cursor(operation.identifier, opened)
 
 
 async def read_at(service: Service, client: Client, operation: CursorRead) -> Received:
-    if operation.identifier not in service.cursors:
+    if not service.cursors.has(operation.identifier, service.caller):
         raise InvalidHandle("the cursor is not open")
     wait = min(operation.timeout_s, service.settings.max_wait_s)
     with (

@@ -173,6 +173,7 @@ class _Live(Collector):
             "Queues that are not listed one by one. Only the 1000 oldest queues of each kind are listed.",
             omitted,
         )
+        yield self._refusals()
         yield from self._transfer()
         yield from self._rpc()
         yield from self._clients()
@@ -182,6 +183,16 @@ class _Live(Collector):
         manager = self._service.manager
         info.add_metric((), {"version": waypost.__version__, "name": manager.name, "guid": manager.guid})
         return info
+
+    def _refusals(self) -> Metric:
+        refusals = CounterMetricFamily(
+            "waypost_access_denied",
+            "Requests refused because the caller does not have a right, by the label `right`.",
+            labels=("right",),
+        )
+        for right, count in self._service.node.access.refused.items():
+            refusals.add_metric((right,), count)
+        return refusals
 
     def _manager(self) -> Iterator[Metric]:
         service, driver = self._service, self._service.shell.driver

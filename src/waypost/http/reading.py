@@ -63,7 +63,7 @@ async def peeked(service: Service, client: Client, operation: Peek) -> Received:
 
 async def browsed(service: Service, operation: Browse) -> Received:
     operation = replace(operation, limit=min(operation.limit, service.settings.max_batch))
-    place = None if operation.outgoing else service.remote.find(operation.name)
+    place = None if operation.outgoing else service.elsewhere(operation.name)
     if place is None:
         return await service.call(operation)
     with service.remote.using(place) as queue:
@@ -123,7 +123,7 @@ async def _receive(service: Service, client: Client, queue: Service | RemoteQueu
     if own is None:
         return Received([])
     if operation.lease_s is not UNSET:
-        found.receipt = service.transactions.adopt(own, operation.lease_s)
+        found.receipt = service.transactions.adopt(own, operation.lease_s, service.caller)
     else:
         await service.transactions.end_own(own, commits=True)
     return found

@@ -20,14 +20,14 @@ from waypost.drive.loop_watch import LoopWatch
 from waypost.errors import InvalidHandle, InvalidParameter
 from waypost.http.leases import Leases
 from waypost.http.logins import Logins
-from waypost.http.remote_queues import Connect, RemoteCursor, RemoteQueue, RemoteQueues
+from waypost.http.remote_queues import Connect, Elsewhere, RemoteCursor, RemoteQueue, RemoteQueues
 from waypost.http.requests import Receive, Scope
 from waypost.http.sessions import Sessions
 from waypost.http.settings import HttpSettings
 from waypost.http.sharing import SharedQueues
 from waypost.http.transactions import Transactions
 from waypost.http.verification import Verifier
-from waypost.security.callers import QUEUE_MANAGER, Caller
+from waypost.security.callers import QUEUE_MANAGER, Caller, Role, check_role
 from waypost.transfer.statistics import Statistics
 from waypost.wire.format_names import FormatName
 
@@ -152,6 +152,16 @@ class Service:
     def name(self, text: str) -> FormatName:
         return format_name(text, self.manager.name)
 
+    def elsewhere(self, name: str) -> Elsewhere | None:
+        """The remote queue of a name that the caller reads; None for any other name.
+
+        This computer reads there as `remote.user`, so it does so for operators only. Raises AccessDenied.
+        """
+        place = self.remote.find(name)
+        if place is not None:
+            check_role(self.caller, Role.OPERATE, "read from other hosts")
+        return place
+
     @contextmanager
     def reading(
         self, name: str, *, outgoing: bool, handle: str | UnsetType = UNSET
@@ -163,7 +173,7 @@ class Service:
         if handle is not UNSET:
             with self.using_handle(handle, name) as remote:
                 yield self if remote is None else remote
-        elif not outgoing and (place := self.remote.find(name)) is not None:
+        elif not outgoing and (place := self.elsewhere(name)) is not None:
             with self.remote.using(place) as remote:
                 yield remote
         else:
@@ -173,7 +183,7 @@ class Service:
     @contextmanager
     def using_handle(self, handle: str, name: str) -> Iterator["RemoteQueue | None"]:
         """The remote queue of an exclusive handle; None for a queue of this computer."""
-        if handle not in self.handles:
+        if not self.handles.has(handle, self.caller):
             raise InvalidHandle("the handle is not open")
         with self.handles.using(handle) as remote:
             if remote is not None and remote.name != str(self.name(name)):

@@ -21,7 +21,9 @@ from waypost.guid import guid_text, parse_guid
 from waypost.http.leases import Leases
 from waypost.http.settings import HttpSettings
 from waypost.limits import MAX_HTTP_LEASE_SECONDS, MAX_HTTP_OUTCOMES
+from waypost.node.access import owns
 from waypost.security.callers import QUEUE_MANAGER, Caller
+from waypost.wire.sid import Sid
 
 _COMMITTED: Final = "committed"
 _ABORTED: Final = "aborted"
@@ -37,8 +39,8 @@ class Transactions:
     def __init__(self, shell: Loop, settings: HttpSettings) -> None:
         self._shell: Final = shell
         self._seconds: Final = settings.transaction_s
-        self._open: Final[Leases[None]] = Leases("transactions", settings.max_transactions, self._expire)
-        self._outcomes: OrderedDict[str, str] = OrderedDict()
+        self._open: Final[Leases[Sid]] = Leases("transactions", settings.max_transactions, self._expire)
+        self._outcomes: OrderedDict[str, tuple[str, Sid]] = OrderedDict()
         self._committing: dict[str, asyncio.Task[None]] = {}
         # Number of transactions that timed out.
         self.expired = 0
@@ -53,7 +55,7 @@ class Transactions:
             raise TransactionSequence(f"the transaction {key} exists already; use a new id for each transaction")
         self.check_room()
         self._shell.start(BeginTransaction(id=key), caller)
-        return self._open.add(None, self._limit(seconds), key)
+        return self._open.add(caller.sid, self._limit(seconds), caller, key)
 
     def begin_own(self, caller: Caller) -> str:
         """Begin a transaction of the server itself for a caller. The server must end it."""
@@ -77,10 +79,10 @@ class Transactions:
         """Raises LimitReached if no more may be open."""
         self._open.check_room()
 
-    def adopt(self, key: str, seconds: float) -> str:
+    def adopt(self, key: str, seconds: float, caller: Caller) -> str:
         """Hand a transaction of the server over to the client. Returns its id."""
         try:
-            return self._open.add(None, self._limit(seconds), key)
+            return self._open.add(caller.sid, self._limit(seconds), caller, key)
         except LimitReached:
             self._abort(key)
             raise
@@ -89,9 +91,9 @@ class Transactions:
     def using(self, identifier: str, caller: Caller, begin_s: float | None = None) -> Iterator[str]:
         """The id of the transaction, kept open in this context. With `begin_s` it begins if it does not exist."""
         key = _key(identifier)
-        if key not in self._open:
-            if begin_s is None or key in self._outcomes:
-                raise self._over(key)
+        if not self._open.has(key, caller):
+            if begin_s is None or key in self._outcomes or key in self._open:
+                raise self._over(key, caller)
             self.begin(begin_s, caller, key)
         with self._open.using(key):
             yield key
@@ -99,9 +101,9 @@ class Transactions:
     async def commit(self, identifier: str, caller: Caller) -> None:
         """Commit. The commit goes on if its client leaves, and a retry gets its answer."""
         key = _key(identifier)
-        if key not in self._open:
-            if self._outcomes.get(key) != _COMMITTED:
-                raise self._over(key)
+        if not self._open.has(key, caller):
+            if self._outcome(key, caller) != _COMMITTED:
+                raise self._over(key, caller)
             return
         task = self._committing.get(key)
         if task is None:
@@ -124,16 +126,14 @@ class Transactions:
             finally:
                 # A client may retry a commit that was refused at once, such as on a full disk.
                 if parse_guid(key) not in self._shell.driver.node.manager.transactions.collection:
-                    self._open.drop(key)
                     self._remember(key, outcome)
 
     async def abort(self, identifier: str, caller: Caller) -> None:
         key = _key(identifier)
-        if key in self._committing or key not in self._open:
-            if self._outcomes.get(key) in (None, _COMMITTED, _IN_DOUBT):
-                raise self._over(key)
+        if key in self._committing or not self._open.has(key, caller):
+            if self._outcome(key, caller) in (None, _COMMITTED, _IN_DOUBT):
+                raise self._over(key, caller)
             return
-        self._open.drop(key)
         self._remember(key, _ABORTED)
         self._abort(key, caller)
 
@@ -157,17 +157,28 @@ class Transactions:
     def _limit(self, seconds: float | None) -> float:
         return self._seconds if seconds is None else min(seconds, MAX_HTTP_LEASE_SECONDS)
 
-    def _over(self, key: str) -> WaypostError:
-        outcome = self._outcomes.get(key)
+    def _outcome(self, key: str, caller: Caller) -> str | None:
+        """The outcome of a transaction that the caller has begun."""
+        found = self._outcomes.get(key)
+        return found[0] if found is not None and owns(caller, found[1]) else None
+
+    def _over(self, key: str, caller: Caller) -> WaypostError:
+        outcome = self._outcome(key, caller)
         return TransactionSequence(f"the transaction {key} {f'is {outcome}' if outcome else 'is not open'}")
 
     def _remember(self, key: str, outcome: str) -> None:
-        self._outcomes[key] = outcome
+        """Forget that a transaction is open, and remember its outcome for its owner."""
+        owner = self._open.drop(key)
+        assert owner is not None
+        self._remember_for(owner, key, outcome)
+
+    def _remember_for(self, owner: Sid, key: str, outcome: str) -> None:
+        self._outcomes[key] = outcome, owner
         if len(self._outcomes) > MAX_HTTP_OUTCOMES:
             self._outcomes.popitem(last=False)
 
-    async def _expire(self, key: str, _: None) -> None:
-        self._remember(key, _EXPIRED)
+    async def _expire(self, key: str, owner: Sid) -> None:
+        self._remember_for(owner, key, _EXPIRED)
         self.expired += 1
         self._abort(key)
 

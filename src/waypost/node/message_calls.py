@@ -155,7 +155,16 @@ class MessageCalls:
         self._kernel.check_room()
         with self._kernel.operation(call.now):
             _check_can_receive(handle)
-            sent = resend(self._manager, self._sending, handle, lookup_id, to=to, transaction=transaction, now=call.now)
+            sent = resend(
+                self._manager,
+                self._sending,
+                handle,
+                lookup_id,
+                to=to,
+                transaction=transaction,
+                check=lambda name: self._node.access.check_open(call.caller, name, AccessType.SEND),
+                now=call.now,
+            )
             self._kernel.reply(call.request, Sent([sent]))
 
     # --- Removing
@@ -267,6 +276,7 @@ class MessageCalls:
         """Do something while the queue to move to is open."""
         queue, to = self._opened.queue(operation.name), self._opened.name(operation.to)
         access = AccessType.RECEIVE_ADMIN if operation.outgoing else AccessType.RECEIVE
+        self._node.access.check_open(call.caller, to, AccessType.MOVE)
         with self._kernel.operation(call.now):
             target = self._manager.open_queue(to, AccessType.MOVE, ShareMode.DENY_NONE, call.now)
         try:

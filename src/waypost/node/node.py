@@ -32,6 +32,7 @@ from waypost.core.ports import (
 from waypost.core.positions import PositionState
 from waypost.core.queues import OutgoingQueue
 from waypost.node import bulk_store, manager_store, queue_store, transaction_store
+from waypost.node.access import Access
 from waypost.node.audit import AuditTrail
 from waypost.node.claims import Claims
 from waypost.node.destinations import Destinations
@@ -42,6 +43,7 @@ from waypost.node.kernel import Kernel
 from waypost.node.message_index import MessageIndex
 from waypost.node.network.network import Network
 from waypost.node.purging import Purges
+from waypost.node.queue_security import QueueSecurity
 from waypost.node.recovery import Settings, recover
 from waypost.node.remote_reading import RemoteReading
 from waypost.node.renumbering import Renumberings
@@ -64,6 +66,7 @@ class Node:
     __slots__ = (
         "_is_integrated",
         "_reserves",
+        "access",
         "administrator",
         "audit",
         "claims",
@@ -83,6 +86,7 @@ class Node:
         "purges",
         "remote",
         "renumberings",
+        "security",
         "sending",
         "sequences",
         "stages",
@@ -104,6 +108,7 @@ class Node:
         self.directory: Final = NodeDirectory(kernel, reader, settings.directory, new_guid)
         self._is_integrated: Final = self.directory.is_integrated
         kept = bulk_store.read(reader)
+        self.security: Final = QueueSecurity(kernel, self.directory, is_closed=settings.closes_new_queues)
         self.manager: Final = recover(
             reader,
             self.messages,
@@ -113,11 +118,21 @@ class Node:
             directory=self.directory,
             kept=kept,
             timers=kernel.timers,
+            security=self.security,
         )
         # The SID of this queue manager, and the caller that programs in its process are.
         self.machine: Final = machine_sid(self.manager.identity.identifier)
         self.administrator: Final = local_administrator(self.machine, "embedded")
         self.users: Final = Users(kernel, reader, self.machine)
+        self.security.users = self.users
+        self.access: Final = Access(
+            kernel,
+            self.manager,
+            self.directory,
+            self.users,
+            administrator=self.administrator,
+            machine=settings.machine_security,
+        )
         self.audit: Final = AuditTrail(kernel, reader)
         # Messages that are reserved for one reader.
         self.claims: Final = Claims(kernel, self.manager, kept.claims, now)
@@ -159,7 +174,14 @@ class Node:
         self.sending: Final = Sending(kernel, self.manager, self.directory, self.delivery, longest)
         # Messages that are not visible yet.
         self.stages: Final = Stages(
-            kernel, self.manager, self.sending, kept, new_guid, reader=reader, rejected=self.delivery.rejected
+            kernel,
+            self.manager,
+            self.sending,
+            kept,
+            new_guid,
+            reader=reader,
+            rejected=self.delivery.rejected,
+            access=self.access,
         )
         # The remote readers that it serves; None if it serves none.
         self.remote: Final = (
@@ -170,7 +192,8 @@ class Node:
                 self.manager,
                 settings.remote,
                 new_guid,
-                directory=self.directory,
+                access=self.access,
+                users=self.users,
                 external=self.external,
                 purges=self.purges,
             )

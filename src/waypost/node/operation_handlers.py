@@ -71,7 +71,9 @@ from waypost.api.operations import (
     ResumeQueue,
     RevokeAddress,
     Send,
+    SetAcl,
     SetQueue,
+    ShowAcl,
     ShowQueue,
 )
 from waypost.api.users import ListAudit, ListUsers, RemoveToken, RemoveUser, ShowUser
@@ -87,6 +89,7 @@ from waypost.node.message_calls import MessageCalls
 from waypost.node.node import Node
 from waypost.node.noted import Noted, audited_object, audited_words
 from waypost.node.opened_queues import OpenedQueues
+from waypost.node.permission_calls import PermissionCalls
 from waypost.node.queue_calls import QueueCalls
 from waypost.node.reading_calls import ReadingCalls
 from waypost.node.sequence_calls import SequenceCalls
@@ -124,6 +127,9 @@ class Handlers:
         self._on(ResumeQueue, queues.resume)
         self._on(CreateQueue, queues.create)
         self._on(SetQueue, queues.set)
+        permissions = PermissionCalls(node)
+        self._on(ShowAcl, permissions.show)
+        self._on(SetAcl, permissions.set)
         self._on(PurgeQueue, messages.purge)
         self._on(Send, messages.send)
         self._on(Receive, reading.receive)

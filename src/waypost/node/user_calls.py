@@ -26,6 +26,7 @@ from waypost.limits import MAX_TOKENS_OF_USER
 from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.noted import OK, Noted
+from waypost.node.permission_calls import grant_administrators
 from waypost.security.callers import Role
 from waypost.store.user_records import TokenRecord, UserRecord
 
@@ -38,9 +39,10 @@ _LATEST: Final = 253_402_300_799
 class UserCalls:
     """Operations on the users of one node."""
 
-    __slots__ = ("_audit", "_kernel", "_users")
+    __slots__ = ("_audit", "_kernel", "_node", "_users")
 
     def __init__(self, node: Node) -> None:
+        self._node: Final = node
         self._kernel: Final = node.kernel
         self._users: Final = node.users
         self._audit: Final = node.audit
@@ -49,6 +51,7 @@ class UserCalls:
         users = self._users
         self._kernel.check_store()
         with self._kernel.operation(call.now):
+            is_first = not users
             if operation.is_new:
                 role = Role.NONE if operation.role is UNSET else _role(operation.role)
                 sid = None if operation.sid is UNSET else operation.sid
@@ -65,6 +68,8 @@ class UserCalls:
             if operation.nt_hash is not UNSET:
                 user = replace(user, nt_hash=operation.nt_hash)
             users.put(user)
+            if is_first:
+                grant_administrators(self._node, call.now)
             self._kernel.reply(call.request, _info(user))
 
     def set_password(self, call: Call, operation: StorePassword) -> None:
@@ -75,8 +80,8 @@ class UserCalls:
                 own = self._users.of_sid(caller.sid)
                 if own is None or own.name.lower() != operation.name.lower():
                     raise AccessDenied(
-                        f"the user {caller.name} has the role {caller.role.word}, but the role admin is required to set "
-                        "the password of another user"
+                        f"the user {caller.name} has the role {caller.role.word}, but the role admin is required to "
+                        "set the password of another user"
                     )
                 if not operation.is_proven:
                     raise AccessDenied(f"the current password of {own.name} is wrong or missing")
@@ -135,10 +140,13 @@ class UserCalls:
 
     def import_users(self, call: Call, operation: ImportUsers) -> None:
         with self._kernel.operation(call.now):
+            is_first = not self._users
             new = [each for each in operation.users if self._users.sid_of(each[0]) is None]
             for name, password, nt_hash in new:
                 user = self._users.add(name, None, Role.NONE, (), call.now.wall)
                 self._users.put(replace(user, password=password, nt_hash=nt_hash))
+            if is_first and new:
+                grant_administrators(self._node, call.now)
             self._users.note_import(operation.digest)
             self._kernel.count(len(new))
             self._kernel.reply(call.request)

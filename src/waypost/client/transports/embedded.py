@@ -83,7 +83,7 @@ class _Embedded:
         return format_name(name, self.computer)
 
     def _follower(self, wanted: Events) -> Follower:
-        follower = Follower(self.driver.node, wanted)
+        follower = Follower(self.driver.node, wanted, self._caller)
         self._followers.add(follower)
         return follower
 
