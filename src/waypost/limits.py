@@ -140,10 +140,11 @@ MAX_HTTP_WAIT_SECONDS: Final = 60
 MAX_HTTP_TRANSACTIONS: Final = 1000
 MAX_HTTP_HANDLES: Final = 1000
 MAX_HTTP_STREAMS: Final = 100
+# Sessions of browsers, and links that wait for one.
+MAX_HTTP_SESSIONS: Final = 64
 MAX_HTTP_LEASE_SECONDS: Final = 3600
 MAX_HTTP_OUTCOMES: Final = 10_000
-# Sessions of people, checks of passwords that wait, and wrong passwords of a user or an address in five minutes.
-MAX_HTTP_SESSIONS: Final = 1000
+# Checks of passwords that wait, and wrong passwords of a user or an address in five minutes.
 MAX_LOGIN_CHECKS: Final = 16
 MAX_FAILED_LOGINS: Final = 10
 

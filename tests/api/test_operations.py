@@ -84,11 +84,20 @@ from waypost.api.operations import (
     operation,
 )
 from waypost.api.properties import MESSAGE_ROWS, MessageProperties
-from waypost.api.status import STATUS_OPERATIONS, Doctor, ShowIdentity, ShowVerification, StartVerification, Status
+from waypost.api.status import (
+    STATUS_OPERATIONS,
+    CreateLink,
+    Doctor,
+    ShowIdentity,
+    ShowVerification,
+    StartVerification,
+    Status,
+)
 from waypost.client.transports.http.exchanges import exchange_of
 from waypost.errors import WaypostError
 from waypost.http import operation_routes, quick
 from waypost.http.app import _Router
+from waypost.http.askers import Askers
 from waypost.http.request_guard import RequestGuard
 from waypost.http.requests import Request
 from waypost.http.routes import Route
@@ -144,6 +153,7 @@ METHODS = {
     Doctor: "Manager.doctor",
     StartVerification: "Manager.verify_store",
     ShowVerification: "Manager.verify_store",
+    CreateLink: "Manager.browser_link",
     Explain: "Manager.explain",
     ListDamaged: "Manager.damaged_messages",
     ForgetDamaged: "Manager.forget_damaged_messages",
@@ -251,6 +261,7 @@ SAMPLES: list[Operation[object]] = [
     Doctor(),
     StartVerification(),
     ShowVerification(),
+    CreateLink(),
     Explain(queue=FAR),
     Explain(message=f"{{{GUID}}}\\7"),
     ListDamaged(after="00", with_bytes=True),
@@ -414,8 +425,9 @@ async def test_a_record_may_be_in_the_path_the_query_and_the_body_of_one_request
         got.append(operation)
 
     service = api.app._service
+    askers = Askers(HttpSettings(), service.sessions, service.logins)
     router = _Router([operation_routes._route(Example, perform)], service, lambda error: error)
-    app: Any = RequestGuard(router, HttpSettings(), "HOST", service.logins, partial(refused_login, service))
+    app: Any = RequestGuard(router, HttpSettings(), "HOST", askers, partial(refused_login, service))
     samples = [Example(name="a b", loud=True, size=3, note="x"), Example(name="ä;1", size=0)]
     headers = {"content-type": MESSAGEPACK}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:

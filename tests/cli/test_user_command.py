@@ -98,11 +98,13 @@ def test_a_daemon_with_users_asks_who_you_are(tmp_path: Path) -> None:
         refused = shell("waypost queue create other", reader, tmp_path)
         assert refused.returncode == 1
         assert refused.stderr == (
-            "Reader has the role read, but the role operate is required to create queue.\n"
+            "The user reader has the role read, but the role operate is required to create queue.\n"
             "hint: an administrator can change the role: `waypost user set reader --role operate`.\n"
         )
-        nobody = {name: value for name, value in environment.items() if name != "WAYPOST_TOKEN"}
-        assert shell("waypost status", nobody, tmp_path).returncode == 1
+        wrong = {**environment, "WAYPOST_TOKEN": "wrong"}
+        assert shell("waypost status", wrong, tmp_path).returncode == 1
+        # The account of the daemon is the local administrator with users too: nobody is locked out.
+        assert shell("waypost user list", environment, tmp_path).returncode == 0
         entries = json.loads(shell("waypost audit --json", admin, tmp_path).stdout)
         assert [entry["who"] for entry in entries] == ["administrator", "administrator", "administrator", "reader"]
     with daemon(tmp_path / "data", "--set", "http.token=root") as environment:

@@ -48,7 +48,7 @@ def test_an_operation_says_what_decides_about_its_callers(kind: type[Operation[o
 
 def test_only_health_logins_and_the_page_need_no_role() -> None:
     open_paths = {route.path for route in ROUTES if role_of(route) is Role.NONE}
-    assert open_paths == {*OPEN, "/", "/api/login", "/api/logout"}
+    assert open_paths == {*OPEN, "/", "/api/login", "/api/logout", "/open"}
 
 
 @served()

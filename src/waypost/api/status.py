@@ -132,6 +132,13 @@ class VerificationInfo(Record, frozen=True):
     error: str = ""
 
 
+class LinkInfo(Record, frozen=True):
+    """The path of a link with its code, below the address of the daemon. `expires_s` is its lifetime in seconds."""
+
+    path: str
+    expires_s: float
+
+
 @operation("GET /api/status", asks=Role.READ)
 class Status(Operation[StatusInfo], frozen=True, kw_only=True):
     """Show the state of the queue manager and the limits of this server.
@@ -162,10 +169,16 @@ class ShowVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
     """Show the progress of the last verification, and its report when it is complete."""
 
 
+@operation("POST /api/links", asks=Role.ADMIN, status=201)
+class CreateLink(Operation[LinkInfo], frozen=True, kw_only=True):
+    """Make a link that logs one browser on. The link is valid once, and for ten minutes."""
+
+
 STATUS_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
     Status,
     ShowIdentity,
     Doctor,
     StartVerification,
     ShowVerification,
+    CreateLink,
 )

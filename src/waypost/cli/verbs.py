@@ -49,6 +49,8 @@ VERBS: Final = {
     "status": Verb("waypost.cli.status:status", "Show the queue manager."),
     "explain": Verb("waypost.cli.status:explain", "Explain why a message does not move."),
     "doctor": Verb("waypost.cli.status:doctor", "Check the queue manager for problems."),
+    "open": Verb("waypost.cli.access:open_", "Print a link that logs a browser on."),
+    "token": Verb("waypost.cli.access:token", "Print the token of the daemon."),
     "demo": Verb("waypost.cli.demo:demo", "Run a demo with two queue managers, for about a minute."),
     "bench": Verb("waypost.cli.bench:bench", "Measure the speed of the queue manager."),
     "serve": Verb("waypost.cli.serve:serve", "Run a queue manager in the foreground."),

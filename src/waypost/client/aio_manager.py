@@ -31,7 +31,7 @@ from waypost.api.operations import (
 from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
 from waypost.api.queues import Kind
 from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
-from waypost.api.status import Check, Doctor, IdentityInfo, ShowIdentity, Status, StatusInfo, StoreReport
+from waypost.api.status import Check, CreateLink, Doctor, IdentityInfo, ShowIdentity, Status, StatusInfo, StoreReport
 from waypost.api.users import AuditEntry, ListAudit
 from waypost.client.aio_queue import Queue
 from waypost.client.aio_transaction import Transaction
@@ -353,6 +353,13 @@ class Manager(ManagerSender, QueueCreator):
     async def forget_damaged_messages(self) -> int:
         """Delete the records of damaged messages. Returns the number of messages."""
         return (await self._transport.call(ForgetDamaged())).forgotten
+
+    async def browser_link(self) -> str:
+        """Make a link that logs one browser on to the daemon. It is valid once, and for ten minutes.
+
+        Only a daemon has a server for browsers: a queue manager inside this process raises InvalidParameter.
+        """
+        return f"{(self._transport.url or '').rstrip('/')}{(await self._transport.call(CreateLink())).path}"
 
     async def verify_store(self, *, progress: "Progress | None" = None) -> StoreReport:
         """Verify the whole store: the pages of the file, every record, and the counts. Changes nothing.

@@ -371,8 +371,26 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = ""
     port: Annotated[_Port, Meta(description="TCP port to listen on. 0: any free port.")] = HTTP_PORT
-    token: Annotated[str, Meta(description="Bearer token that clients must send. Empty: no token is required.")] = ""
+    access: Annotated[
+        Literal["token", "open"],
+        Meta(
+            description="Access over TCP without a configured token. `token`: clients must send the token in the file "
+            "`token` of the data folder, which the daemon makes at its first start. Programs of the account that runs "
+            "the daemon find it, or use the Unix socket `http.sock` of the data folder. `open`: every program that "
+            "reaches the port has full control."
+        ),
+    ] = "token"
+    token: Annotated[
+        str,
+        Meta(
+            description="Bearer token that clients must send, instead of the one in the data folder. Empty: `access`."
+        ),
+    ] = ""
     token_file: Annotated[str, Meta(description="File with the token, instead of `token`.")] = ""
+    metrics: Annotated[
+        Literal["token", "open"],
+        Meta(description="Access to `/metrics`. `open`: without a token, for Prometheus."),
+    ] = "token"
     tls_cert: Annotated[str, Meta(description="File with the TLS certificate and its chain, in PEM.")] = ""
     tls_key: Annotated[str, Meta(description="File with the private key of the certificate, in PEM.")] = ""
     allow_insecure: Annotated[
@@ -467,7 +485,8 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
         Literal["", Level],
         Meta(
             description="Minimum protection of a call. Empty: privacy if users or Kerberos are configured. Otherwise "
-            "none, but only for calls from loopback addresses."
+            "none, but only for programs on this computer that run as the account of the daemon or as root. `none`: "
+            "every program that reaches the port can read."
         ),
     ] = ""
     allow_nonauthenticated: Annotated[
@@ -493,7 +512,10 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
     users_file: Annotated[
         str,
-        Meta(description="File with the users that may authenticate with NTLM, one `DOMAIN:user:password` per line."),
+        Meta(
+            description="File with users that may authenticate with NTLM, one `DOMAIN:user:password` per line. It is "
+            "imported into the user store once, at the first start that finds users in it."
+        ),
     ] = ""
     kerberos: Annotated[
         bool,
@@ -515,6 +537,14 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
         ""
     )
     password_file: Annotated[str, Meta(description="File with the password, instead of `password`.")] = ""
+    hosts: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Host names and IP addresses that the daemon may log on to as `user`, as the names of queues "
+            "have them. Empty: the hosts in `routing.routes`. A host that is not listed would learn a proof of the "
+            "password from any program that names it."
+        ),
+    ] = ()
     level: Annotated[
         Literal["", Level],
         Meta(description="Protection of calls. Empty: privacy if a user is set, otherwise none."),

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
+from waypost.api.asgi import Peer
 from waypost.client.aio_manager import Manager
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import (
@@ -12,6 +13,7 @@ from waypost.http import (
     events,
     handles,
     health,
+    links,
     metrics,
     openapi,
     operation_routes,
@@ -19,6 +21,7 @@ from waypost.http import (
     status,
     users,
 )
+from waypost.http.askers import Askers
 from waypost.http.quick import Handler, Headers, Quick, Refine
 from waypost.http.remote_queues import Connect, anonymous
 from waypost.http.request_guard import RequestGuard
@@ -38,6 +41,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     health.READY,
     users.LOGIN,
     users.LOGOUT,
+    links.OPEN,
     *operation_routes.routes(),
 )
 
@@ -57,17 +61,21 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await watched(self._guard(scope, receive, send), self._service.shell.watch, name_of(scope))
 
-    def quick(self, url: bytes, headers: Headers, origin: str) -> Handler | None:
+    def quick(self, url: bytes, headers: Headers, peer: Peer) -> Handler | None:
         """The handler that answers a POST of HTTP/1.1 to this URL without ASGI, or None."""
         path = url.decode("latin-1")
         if not self._quick.takes(path, headers):
             return None
-        caller = self._guard.admit("POST", path, headers, "1.1", origin)
+        caller = self._guard.admit("POST", path, headers, "1.1", peer)
         return self._quick.handler(path, self._service.of(caller)) if isinstance(caller, Caller) else None
 
     def recognizes(self, head: bytes) -> bool:
-        """Whether the head of a request has the token, or needs none."""
-        return self._guard.recognizes(head)
+        """Whether the head of a request has the token or a session, or needs none."""
+        return self._guard.askers.recognizes(head)
+
+    def new_link(self) -> str:
+        """The path of a new link for a browser."""
+        return links.path_with(self._service.sessions.new_code())
 
     def stop(self) -> None:
         self._service.stop()
@@ -88,11 +96,9 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = anon
         return error
 
     app = _Router((*ROUTES, metrics.route(metrics.Metrics(service)), *openapi.schema_routes(document)), service, refine)
-    return Application(
-        RequestGuard(app, settings, manager.name, service.logins, partial(users.refused_login, service)),
-        Quick(settings, refine),
-        service,
-    )
+    askers = Askers(settings, service.sessions, service.logins)
+    guard = RequestGuard(app, settings, manager.name, askers, partial(users.refused_login, service))
+    return Application(guard, Quick(settings, refine), service)
 
 
 class _Router:

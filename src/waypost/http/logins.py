@@ -1,7 +1,6 @@
-"""Who asks over HTTP: the token of the daemon, tokens of users, sessions of people, and Basic authentication.
+"""Tokens and passwords over HTTP: the token of the daemon, tokens of users, sessions of people, and Basic.
 
-The token of the daemon is the local administrator, with users and without. Without users and without a token, everybody
-who reaches the port is. A password is checked in a thread, a few at a time, because that is slow on purpose; failures
+A password is checked in a thread, a few at a time, because that is slow on purpose; failures
 are counted by address and by user, and after too many nobody is checked for a while. Only hashes of secrets are kept.
 """
 
@@ -54,7 +53,6 @@ class Logins:
     """The callers of one server."""
 
     __slots__ = (
-        "_administrator",
         "_basic",
         "_callers",
         "_checks",
@@ -66,6 +64,7 @@ class Logins:
         "_users",
         "_version",
         "_waiting",
+        "administrator",
         "cookie",
         "failed",
         "limited",
@@ -78,7 +77,8 @@ class Logins:
         self._users: Final = users
         self._clock = clock
         self._token: Final = settings.token.encode("utf-8")
-        self._administrator: Final = lru_cache(_CALLERS)(partial(local_administrator, machine))
+        # The local administrators of each origin are one object.
+        self.administrator: Final = lru_cache(_CALLERS)(partial(local_administrator, machine))
         port = next((each.port for each in settings.listeners if each.name == "http"), 0)
         # A name for each port, because browsers do not distinguish the ports of an address.
         self.cookie: Final = f"waypost_login_{port}"
@@ -105,26 +105,26 @@ class Logins:
         """Whether everybody is the local administrator."""
         return not self._token and not self._users
 
-    def caller(self, headers: Mapping[bytes, bytes], origin: str) -> Caller | None:
-        """The caller of a request with these headers; None for a stranger, or for a password that was not checked."""
-        authorization = headers.get(b"authorization", b"")
-        if authorization:
-            scheme, _, value = authorization.partition(b" ")
-            match scheme.lower():
-                case b"bearer":
-                    return self._bearer(value.strip(), origin)
-                case b"basic":
-                    return self._proven(self._basic.get(self._digest(authorization)), origin)
-        cookies = headers.get(b"cookie")
-        if cookies is not None and (session := self._session(cookies)):
-            return self._proven(self._sessions.get(self._digest(session)), origin)
-        return self._administrator(origin) if self.is_open else None
+    def authorized(self, authorization: bytes, origin: str) -> Caller | None:
+        """The caller with this Authorization header; None if it is unknown, or a password that was not checked."""
+        scheme, _, value = authorization.partition(b" ")
+        match scheme.lower():
+            case b"bearer":
+                return self._bearer(value.strip(), origin)
+            case b"basic":
+                return self._proven(self._basic.get(self._digest(authorization)), origin)
+        return None
+
+    def logged_in(self, cookies: bytes, origin: str) -> Caller | None:
+        """The caller with the cookie of a login, in the value of a Cookie header."""
+        session = self._session(cookies)
+        return self._proven(self._sessions.get(self._digest(session)), origin) if session else None
 
     def _bearer(self, token: bytes, origin: str) -> Caller | None:
         if self._token and compare_digest(token, self._token):
-            return self._administrator(origin)
+            return self.administrator(origin)
         if not self._users:
-            return None if self._token else self._administrator(origin)
+            return None
         digest = token_hash(token.decode("latin-1"))
         found = self._users.of_token(digest, time.time())
         return None if found is None else self._caller(found[0], digest, origin, found[1].role)

@@ -40,10 +40,18 @@ from waypost.api.operations import (
     ShowQueue,
 )
 from waypost.api.properties import QueueInfo, QueueList
-from waypost.api.status import Doctor, ShowIdentity, ShowVerification, StartVerification, Status, VerificationInfo
+from waypost.api.status import (
+    CreateLink,
+    Doctor,
+    ShowIdentity,
+    ShowVerification,
+    StartVerification,
+    Status,
+    VerificationInfo,
+)
 from waypost.api.users import PREPARED, USER_OPERATIONS
 from waypost.client.transports.http.schema import Messages, Packets, SentIds, SentMessages
-from waypost.http import bulk, handles, reading, sending, status, users
+from waypost.http import bulk, handles, links, reading, sending, status, users
 from waypost.http.requests import JSON, App, Request
 from waypost.http.results import answer, resent
 from waypost.http.routes import Perform, Route, of
@@ -135,6 +143,7 @@ def routes() -> list[Route]:
         _route(StartVerification, _plain(_verify)),
         _route(ShowVerification, _plain(_verify)),
         *(_route(kind, _plain(users.perform)) for kind in PREPARED),
+        _route(CreateLink, _plain(links.create_link)),
         _route(Explain, _plain(_explain)),
         _route(ListQueues, _plain(_list_queues)),
         _route(ShowQueue, _plain(_own)),

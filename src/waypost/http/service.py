@@ -22,6 +22,7 @@ from waypost.http.leases import Leases
 from waypost.http.logins import Logins
 from waypost.http.remote_queues import Connect, Elsewhere, RemoteCursor, RemoteQueue, RemoteQueues
 from waypost.http.requests import Receive, Scope
+from waypost.http.sessions import Sessions
 from waypost.http.settings import HttpSettings
 from waypost.http.sharing import SharedQueues
 from waypost.http.transactions import Transactions
@@ -64,6 +65,7 @@ class Service:
         "node",
         "path",
         "remote",
+        "sessions",
         "settings",
         "shared",
         "shell",
@@ -88,6 +90,7 @@ class Service:
         self.cursors: Final[Leases[OpenedCursor]] = Leases("cursors", settings.max_handles, self.close_cursor)
         self.shared: Final = SharedQueues(self._stop_reading)
         self.verifier: Final = Verifier(self.path)
+        self.sessions: Final = Sessions()
         self.started: Final = time.time()
 
     def of(self, caller: Caller) -> "Service":

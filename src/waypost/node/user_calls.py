@@ -80,8 +80,8 @@ class UserCalls:
                 own = self._users.of_sid(caller.sid)
                 if own is None or own.name.lower() != operation.name.lower():
                     raise AccessDenied(
-                        f"{caller.name} has the role {caller.role.word}, but the role admin is required to set the "
-                        "password of another user"
+                        f"the user {caller.name} has the role {caller.role.word}, but the role admin is required to "
+                        "set the password of another user"
                     )
                 if not operation.is_proven:
                     raise AccessDenied(f"the current password of {own.name} is wrong or missing")

@@ -66,7 +66,7 @@ def check_role(caller: Caller, role: Role, what: str) -> None:
     """Raise AccessDenied for a caller without this role. `what` are the words for what it asks."""
     if caller.role < role:
         refused = AccessDenied(
-            f"{caller.name} has the role {caller.role.word}, but the role {role.word} is required to {what}"
+            f"the user {caller.name} has the role {caller.role.word}, but the role {role.word} is required to {what}"
         )
         refused.add_note(f"an administrator can change the role: `waypost user set {caller.name} --role {role.word}`")
         raise refused
@@ -92,9 +92,9 @@ def account_sid(machine: Sid, rid: int) -> Sid:
     return Sid(machine.identifier_authority, (*machine.sub_authority, rid))
 
 
-def anonymous(origin: str) -> Caller:
+def anonymous(origin: str, role: Role = Role.NONE) -> Caller:
     """A caller that has not said who it is. Everyone includes it."""
-    return Caller(ANONYMOUS, frozenset({EVERYONE}), Role.NONE, "anonymous", origin)
+    return Caller(ANONYMOUS, frozenset({EVERYONE}), role, "anonymous", origin)
 
 
 def verified(sid: Sid, groups: frozenset[Sid], role: Role, name: str, origin: str) -> Caller:
