@@ -43,7 +43,7 @@ def test_every_record_is_there_after_the_upgrade(folders: Path, name: str) -> No
     before = told(folders, name)
     with LmdbStore(folders / name) as store:
         after = records(store)
-    later = {table.name: {} for table in (Table.DAMAGED, Table.USERS, Table.AUDIT)}
+    later: dict[str, dict[str, str]] = {table.name: {} for table in (Table.DAMAGED, Table.USERS, Table.AUDIT)}
     assert after == before | later
     with StoreSnapshot(folders / name) as snapshot:
         assert records(snapshot) == before | later
