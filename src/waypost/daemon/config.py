@@ -14,11 +14,9 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import fields
 
 from waypost.api.defaults import BACKUP_SECONDS, HTTP_PORT, LEASE_SECONDS
+from waypost.daemon.config_rpc import Port, Remote, Rpc, Seconds
 from waypost.daemon.configured_hosts import parse_ack_addresses
 from waypost.limits import MAX_HTTP_WAIT_SECONDS, MAX_STORE_SIZE
-from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT, RemoteSettings
-from waypost.rpc.authentication import Level
-from waypost.rpc.settings import MAPPER_PORT
 from waypost.transfer.handshake import MAX_TIMEOUT, MIN_ACK_TIMEOUT
 from waypost.transfer.settings import ACK_HOSTS_ANY, ResendTimeouts, TransferSettings
 from waypost.wire.ping import PING_PORT
@@ -29,11 +27,8 @@ _TRANSFER: Final = TransferSettings()
 _MEGABYTE: Final = 1 << 20
 _GIGABYTE: Final = 1 << 30
 
-# A timer of more than a hundred years is a mistake.
-_Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=0xFFFF_FFFF)]
 _Milliseconds: TypeAlias = Annotated[int, Meta(ge=0, le=0xFFFF_FFFF)]
 _Count: TypeAlias = Annotated[int, Meta(ge=1, le=0xFFFF_FFFF)]
-_Port: TypeAlias = Annotated[int, Meta(ge=0, le=0xFFFF)]
 _PeerPort: TypeAlias = Annotated[int, Meta(ge=1, le=0xFFFF)]
 
 
@@ -77,7 +72,7 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 0.0
     backup_limit_s: Annotated[
-        _Seconds,
+        Seconds,
         Meta(
             description="Time limit of a backup, in seconds. During a backup the daemon does not reuse the space of "
             "received messages in the store file, so the file grows. A backup that takes longer ends with a log event."
@@ -104,8 +99,8 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
             "addresses of the computer, so that other queue managers can reach this one."
         ),
     ] = ""
-    port: Annotated[_Port, Meta(description="TCP port to listen on. 0: any free port.")] = SESSION_PORT
-    ping_port: Annotated[_Port, Meta(description="UDP port to listen on for pings. 0: any free port.")] = PING_PORT
+    port: Annotated[Port, Meta(description="TCP port to listen on. 0: any free port.")] = SESSION_PORT
+    ping_port: Annotated[Port, Meta(description="UDP port to listen on for pings. 0: any free port.")] = PING_PORT
     peer_port: Annotated[_PeerPort, Meta(description="TCP port of other queue managers.")] = SESSION_PORT
     peer_ping_port: Annotated[_PeerPort, Meta(description="UDP port of other queue managers, for pings.")] = PING_PORT
     ping: Annotated[
@@ -132,10 +127,10 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(description="Time that an order acknowledgment waits for more transactional messages, in milliseconds."),
     ] = _TRANSFER.order_ack_timeout_ms
     maximum_order_ack_delay_s: Annotated[
-        _Seconds, Meta(description="Maximum delay of an order acknowledgment while messages arrive, in seconds.")
+        Seconds, Meta(description="Maximum delay of an order acknowledgment while messages arrive, in seconds.")
     ] = _TRANSFER.maximum_order_ack_delay_s
     resend_timeouts_s: Annotated[
-        tuple[_Seconds, _Seconds, _Seconds, _Seconds],
+        tuple[Seconds, Seconds, Seconds, Seconds],
         Meta(
             description="Times to wait before transactional messages without an acknowledgment are sent again, in "
             "seconds. Each of the first three values applies to three retries, and the fourth value to all later "
@@ -148,17 +143,17 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         _TRANSFER.resend_timeouts.final,
     )
     session_init_timeout_s: Annotated[
-        _Seconds,
+        Seconds,
         Meta(description="Maximum time until a session opens, in seconds. After that time the connection closes."),
     ] = _TRANSFER.session_init_timeout_s
-    idle_timeout_s: Annotated[_Seconds, Meta(description="Time until an idle session closes, in seconds.")] = (
+    idle_timeout_s: Annotated[Seconds, Meta(description="Time until an idle session closes, in seconds.")] = (
         _TRANSFER.idle_timeout_s
     )
-    retry_connect_s: Annotated[_Seconds, Meta(description="Time to wait after a failed connection, in seconds.")] = (
+    retry_connect_s: Annotated[Seconds, Meta(description="Time to wait after a failed connection, in seconds.")] = (
         _TRANSFER.retry_connect_s
     )
     connect_timeout_s: Annotated[
-        _Seconds,
+        Seconds,
         Meta(
             description="Maximum time to connect, in seconds. TCP retries after 1, 3, 7 and 15 seconds. With a short "
             "time, the daemon notices sooner that a host is available again."
@@ -176,7 +171,7 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = _TRANSFER.duplicate_history_size
     duplicate_history_s: Annotated[
-        _Seconds, Meta(description="Time to remember messages to recognize duplicates, in seconds.")
+        Seconds, Meta(description="Time to remember messages to recognize duplicates, in seconds.")
     ] = _TRANSFER.duplicate_history_s
     max_sessions: Annotated[
         _Count,
@@ -200,7 +195,7 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 120
     max_sequence_ahead_s: Annotated[
-        _Seconds,
+        Seconds,
         Meta(
             description="Maximum time that the TimeStamp of a new transactional sequence may be ahead of the clock "
             "of this computer, in seconds. Messages beyond the limit stay at their sender, which retries. `waypost "
@@ -216,7 +211,7 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = _TRANSFER.new_sequences_at_once
     new_sequences_per_s: Annotated[
-        _Seconds,
+        Seconds,
         Meta(description="Maximum average number of new transactional sequences from one address, per second."),
     ] = _TRANSFER.new_sequences_per_s
     send_insecure_nacks: Annotated[
@@ -370,7 +365,7 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
             "requires a token, and TLS or `allow_insecure`."
         ),
     ] = ""
-    port: Annotated[_Port, Meta(description="TCP port to listen on. 0: any free port.")] = HTTP_PORT
+    port: Annotated[Port, Meta(description="TCP port to listen on. 0: any free port.")] = HTTP_PORT
     access: Annotated[
         Literal["token", "open"],
         Meta(
@@ -408,14 +403,14 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = ()
     max_wait_s: Annotated[
-        _Seconds, Meta(description="Maximum time that a request may wait for messages, in seconds.")
+        Seconds, Meta(description="Maximum time that a request may wait for messages, in seconds.")
     ] = MAX_HTTP_WAIT_SECONDS
     transaction_s: Annotated[
-        _Seconds,
+        Seconds,
         Meta(description="Time until an unused transaction aborts, in seconds. A client may request a shorter time."),
     ] = LEASE_SECONDS
     handle_s: Annotated[
-        _Seconds, Meta(description="Time until an unused cursor or exclusive handle closes, in seconds.")
+        Seconds, Meta(description="Time until an unused cursor or exclusive handle closes, in seconds.")
     ] = LEASE_SECONDS
     max_connections: Annotated[
         _Count,
@@ -444,135 +439,6 @@ class LogSection(Struct, frozen=True, forbid_unknown_fields=True):
     level: Annotated[
         Literal["debug", "info", "warning", "error"], Meta(description="Lowest level of events to write.")
     ] = "info"
-
-
-class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
-    """Remote reading by other hosts (MS-MQRR, MS-MQQP), on the address of `transfer.bind`."""
-
-    enabled: Annotated[bool, Meta(description="Let other hosts read queues of this computer over RPC.")] = True
-    port: Annotated[
-        _Port,
-        Meta(
-            description="TCP port of RemoteRead and qmcomm. If the port is in use, the daemon tries further ports in "
-            "steps of 11."
-        ),
-    ] = REMOTE_READ_PORT
-    qm2qm_port: Annotated[
-        _Port,
-        Meta(
-            description="TCP port of qm2qm, the older interface. If the port is in use, the daemon tries further "
-            "ports in steps of 11."
-        ),
-    ] = QM2QM_PORT
-    epm: Annotated[bool, Meta(description="Run an endpoint mapper, which reports these ports to clients.")] = False
-    epm_port: Annotated[_Port, Meta(description="TCP port of the endpoint mapper. Clients expect 135.")] = MAPPER_PORT
-    max_connections: Annotated[int, Meta(ge=1, description="Maximum number of connections of remote readers.")] = 2000
-    max_connections_per_peer: Annotated[
-        int, Meta(ge=1, description="Maximum number of connections from each address (each /64 network of IPv6).")
-    ] = 1000
-    refusals_per_minute: Annotated[
-        int,
-        Meta(
-            ge=1,
-            description="Maximum number of protocol errors and wrong passwords from one address, per minute. Above "
-            "this limit, the address must wait.",
-        ),
-    ] = 60
-    pending_request_timeout_s: Annotated[
-        _Seconds, Meta(description="Time that a message stays locked for its remote reader, in seconds.")
-    ] = RemoteSettings().pending_request_timeout_s
-    min_auth_level: Annotated[
-        Literal["", Level],
-        Meta(
-            description="Minimum protection of a call. Empty: privacy if users or Kerberos are configured. Otherwise "
-            "none, but only for programs on this computer that run as the account of the daemon or as root. `none`: "
-            "every program that reaches the port can read."
-        ),
-    ] = ""
-    allow_nonauthenticated: Annotated[
-        bool,
-        Meta(
-            description="Accept calls without authentication from clients in a workgroup, and from all clients unless "
-            "deny_workgroup_clients is true (AllowNonauthenticatedRpc of MSMQ)."
-        ),
-    ] = False
-    deny_workgroup_clients: Annotated[
-        bool,
-        Meta(
-            description="With allow_nonauthenticated, accept calls without authentication only from clients in a "
-            "workgroup (NewRemoteReadServerDenyWorkgroupClient of MSMQ)."
-        ),
-    ] = False
-    allow_none_security_clients: Annotated[
-        bool,
-        Meta(
-            description="Accept calls without authentication to queues that the anonymous user may read "
-            "(NewRemoteReadServerAllowNoneSecurityClient of MSMQ)."
-        ),
-    ] = False
-    users_file: Annotated[
-        str,
-        Meta(
-            description="File with users that may authenticate with NTLM, one `DOMAIN:user:password` per line. It is "
-            "imported into the user store once, at the first start that finds users in it."
-        ),
-    ] = ""
-    kerberos: Annotated[
-        bool,
-        Meta(description="Accept Kerberos authentication. Requires the extra `kerberos` and a key of this computer."),
-    ] = False
-
-
-class Remote(Struct, frozen=True, forbid_unknown_fields=True):
-    """Remote reading of queues on other hosts: `waypost receive 'DIRECT=OS:other\\private$\\orders'`."""
-
-    user: Annotated[
-        str,
-        Meta(
-            description="User to authenticate as, `DOMAIN\\user` or `user@REALM`. Empty: at level none, no "
-            "authentication. At other levels, the Kerberos identity of this process."
-        ),
-    ] = ""
-    password: Annotated[str, Meta(description="Password of the user. Empty: the user authenticates with Kerberos.")] = (
-        ""
-    )
-    password_file: Annotated[str, Meta(description="File with the password, instead of `password`.")] = ""
-    hosts: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Host names and IP addresses that the daemon may log on to as `user`, as the names of queues "
-            "have them. Empty: the hosts in `routing.routes`. A host that is not listed would learn a proof of the "
-            "password from any program that names it."
-        ),
-    ] = ()
-    level: Annotated[
-        Literal["", Level],
-        Meta(description="Protection of calls. Empty: privacy if a user is set, otherwise none."),
-    ] = ""
-    rpc_port: Annotated[
-        _Port,
-        Meta(
-            description="TCP port of RemoteRead on other hosts. 0: the port that the endpoint mapper of the host "
-            "returns, otherwise 2103."
-        ),
-    ] = 0
-    qm2qm_port: Annotated[
-        _Port,
-        Meta(
-            description="TCP port of qm2qm on hosts that have only the older interface. 0: the port that the "
-            "endpoint mapper of the host returns, otherwise 2105."
-        ),
-    ] = 0
-    epm_port: Annotated[
-        _Port, Meta(description="TCP port of the endpoint mapper on other hosts. 0: do not use the endpoint mapper.")
-    ] = MAPPER_PORT
-    timeout_s: Annotated[
-        _Seconds,
-        Meta(
-            description="Maximum time to connect to a host, and maximum time for the answer to a call that does not "
-            "wait for a message, in seconds."
-        ),
-    ] = 10.0
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
