@@ -24,9 +24,9 @@ class ProtocolError(WaypostError):
 class DecodeError(ProtocolError):
     """Bytes or text do not match their specification.
 
-    `section` is the section of the specification ("MS-MQMQ 2.2.19.1"), and `field` is the name of the field there.
-    `offset` counts bytes from the start of the packet or blob, or characters from the start of a name. `reason` says
-    what is wrong with the field.
+    `section` is the section of the specification ("MS-MQMQ 2.2.19.1"), and `field` is the name of the field in that
+    section. `offset` counts bytes from the start of the packet or blob, or characters from the start of a name.
+    `reason` says what is wrong with the field.
     """
 
     def __init__(self, section: str, field: str, offset: int, reason: str) -> None:
@@ -59,7 +59,7 @@ class AuthenticationFailed(ProtocolError):
 
 
 class DecryptionFailed(ProtocolError):
-    """The body of a message is not decryptable."""
+    """The body of a message could not be decrypted."""
 
     hresult = HResult.MQ_ERROR_CORRUPTED_SECURITY_DATA
 
@@ -127,7 +127,7 @@ class HostError(WaypostError):
 
     @property
     def is_outcome_unknown(self) -> bool:
-        """Whether some message may have arrived: to send it again may double it."""
+        """Whether some messages may have arrived, so that sending them again may duplicate them."""
         return bool(self.unknown)
 
 
@@ -148,7 +148,7 @@ class NotAcknowledged(HostError):
 
 
 class AccessDenied(WaypostError):
-    """The caller does not have the right, or the queue was not opened for this operation."""
+    """The caller lacks the permission, or the queue was not opened for this operation."""
 
     hresult = HResult.MQ_ERROR_ACCESS_DENIED
 
@@ -188,7 +188,7 @@ class SharingViolation(QueueError):
 
 
 class ClaimTaken(QueueError):
-    """Another start of the reader, or another query, has the claim, or the reader has lost it."""
+    """Another reader has taken over the claim, or the claim belongs to another query."""
 
     hresult = HResult.MQ_ERROR_STALE_HANDLE
 
@@ -204,11 +204,11 @@ class UnsupportedAccessMode(QueueError):
 
 
 class MessageError(WaypostError):
-    """A message was not found, received or sent."""
+    """A message was not found, not received or not sent."""
 
 
 class MessageNotFound(MessageError):
-    """No message has this lookup identifier, or no message follows in the direction of the seek."""
+    """No message has this lookup identifier, or no message is next in the direction of the seek."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 
@@ -238,7 +238,7 @@ class IllegalCursorAction(WaypostError):
 
 
 class WaitError(WaypostError):
-    """A read that waited ended without a message."""
+    """A waiting read ended without a message."""
 
 
 class Timeout(WaitError):
@@ -290,7 +290,7 @@ class PropertyNotAllowed(PropertyError):
 
 
 class TooManyProperties(PropertyError):
-    """A call names more than 128 properties."""
+    """A call has more than 128 properties."""
 
     hresult = HResult.MQ_ERROR_TOO_MANY_PROPERTIES
 
@@ -336,7 +336,7 @@ class StoreError(WaypostError):
 
 
 class InsufficientResources(StoreError):
-    """A quota, the disk or the memory is full."""
+    """A quota is reached, or the disk or the memory is full."""
 
     hresult = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 
@@ -346,7 +346,7 @@ class LimitReached(InsufficientResources):
 
 
 class StoreFull(StoreError):
-    """The disk is full, or the store has reached its maximum size. Nothing was stored, and nothing is stored later."""
+    """The disk is full, or the store has reached its maximum size. The change was discarded."""
 
     hresult = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 
@@ -382,7 +382,7 @@ class RecordDamaged(StoreDamaged):
 
 
 class StoreTooOld(StoreError):
-    """An older Waypost wrote the store, and the store is open for reading only, so Waypost cannot upgrade it."""
+    """An older version of Waypost wrote the store. The store is open read-only, so Waypost cannot upgrade it."""
 
 
 class StoreTooNew(StoreError):
@@ -418,7 +418,7 @@ class DirectoryNotConnected(DirectoryError):
 
 
 class DirectoryObjectNotFound(DirectoryError):
-    """The directory has no such object."""
+    """The object does not exist in the directory."""
 
 
 class DirectoryAttributeNotFound(DirectoryError):

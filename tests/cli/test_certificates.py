@@ -47,9 +47,9 @@ def certificate(folder: Path, start: datetime, days: int) -> tuple[Path, Path]:
 @pytest.mark.parametrize(
     ("days", "sentence"),
     [
-        (90, "the certificate of HTTP expires at 2026-08-30 00:00 UTC, in 90 days"),
-        (20, "the certificate of HTTP expires at 2026-06-21 00:00 UTC, in 20 days"),
-        (-1, "the certificate of HTTP has expired at 2026-05-31 00:00 UTC"),
+        (90, "the HTTP certificate expires at 2026-08-30 00:00 UTC, in 90 days"),
+        (20, "the HTTP certificate expires at 2026-06-21 00:00 UTC, in 20 days"),
+        (-1, "the HTTP certificate expired at 2026-05-31 00:00 UTC"),
     ],
 )
 def test_the_doctor_says_when_the_certificate_ends(tmp_path: Path, days: int, sentence: str) -> None:

@@ -25,7 +25,7 @@ def test_the_demo_tells_its_story_and_leaves_nothing_behind() -> None:
     result = CliRunner().invoke(app, ["demo", "--no-spark"])
     assert result.exit_code == 0, result.stderr
     told = result.stdout
-    assert "nothing accepted the TCP connection (IP=127.0.0.3)" in told
+    assert "no program accepted the TCP connection (IP=127.0.0.3)" in told
     assert "BETA starts and receives '42 bolts' with the label 'order'." in told
     assert "ALPHA gets an acknowledgment: the message was received by an application." in told
     assert "BETA receives 'debit 100' and 'credit 100'" in told
@@ -63,7 +63,7 @@ def test_a_report_is_refused_at_once_where_spark_is_missing(tmp_path: Path) -> N
     result = CliRunner().invoke(app, ["demo", "--report", str(tmp_path / "report")])
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.splitlines() == [
-        "The report needs Spark: pyspark is not installed.",
+        "The report requires Spark: pyspark is not installed.",
         f"hint: `{command_for('spark')}` installs it.",
     ]
 

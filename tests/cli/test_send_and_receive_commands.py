@@ -190,7 +190,10 @@ def test_what_the_client_finds_wrong_ends_with_2(desk: Desk, arguments: list[str
 def test_what_cannot_be_sent_to_gets_a_hint_and_leaves_no_queue(desk: Desk, name: str) -> None:
     result = desk.run("send", name, "--body", "x")
     assert result.exit_code == 1
-    assert "hint: send to a queue like orders, or 'DIRECT=OS:host\\private$\\orders'" in result.stderr
+    assert (
+        "hint: send to a local queue such as orders, or to a remote queue such as 'DIRECT=OS:host\\private$\\orders'."
+        in result.stderr
+    )
     assert desk.manager.outgoing_queues() == []
 
 

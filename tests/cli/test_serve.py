@@ -144,7 +144,7 @@ def test_a_folder_that_is_in_use_is_refused_with_a_sentence_and_a_hint(tmp_path:
         result = refused("--data", str(tmp_path / "data"), "--bind", loopback(4), *WITHOUT_HTTP)
     assert result.exit_code == 1
     assert "in use by process" in result.stderr
-    assert "hint: stop that process, or name another folder with --data." in result.stderr
+    assert "hint: stop that process, or specify another folder with --data." in result.stderr
 
 
 def test_a_port_that_is_taken_is_refused_with_a_sentence_and_a_hint(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_wrong_usage_ends_with_2() -> None:
 
 def test_the_flags_of_rpc_choose_ports_and_the_endpoint_mapper(tmp_path: Path) -> None:
     text = " ".join(CliRunner().invoke(app, ["serve", "--help"], terminal_width=200).stdout.split())
-    assert "Run an endpoint mapper on port 135, which announces these ports." in text
+    assert "Run an RPC endpoint mapper on port 135." in text
     arguments = ("--bind", loopback(4), "--data", str(tmp_path), "--transfer-port", "0", *WITHOUT_HTTP)
     rpc = ("--rpc-port", "0", "--qm2qm-port", "0", "--epm", "--set", "rpc.epm_port=0")
     with serving(*arguments, *rpc) as (process, ready):

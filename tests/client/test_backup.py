@@ -88,7 +88,7 @@ def test_a_closed_manager_makes_no_backup(tmp_path: Path, data: Path) -> None:
 def test_a_folder_that_holds_something_is_refused_before_anything_is_copied(tmp_path: Path, data: Path) -> None:
     with waypost.open(data) as manager:
         manager.backup(tmp_path / "backup")
-        with pytest.raises(BackupError, match="backup is not empty; name a new folder"):
+        with pytest.raises(BackupError, match="backup is not empty; specify a new folder"):
             manager.backup(tmp_path / "backup")
         with pytest.raises(BackupError, match=r"cannot use .*/backup/waypost\.backup: Not a directory"):
             manager.backup(tmp_path / "backup/waypost.backup")
@@ -115,7 +115,7 @@ def test_a_reader_that_takes_nothing_ends_the_backup(large: Path, monkeypatch: p
     with BackupSource(large) as backup:
         assert backup.read()
         backup._process.wait(60)
-        with pytest.raises(BackupError, match=r"the receiver has not read the backup for 0\.2 seconds"):
+        with pytest.raises(BackupError, match=r"the reader of the backup has read nothing for 0\.2 seconds"):
             list(backup)
     # And its readers are gone, and so is the lock.
     with BackupSource(large) as backup:

@@ -250,7 +250,7 @@ def test_messages_are_found_by_their_lookup_ids(orders: waypost.Queue) -> None:
 
 
 def test_a_search_needs_something_to_start_from(orders: waypost.Queue) -> None:
-    with pytest.raises(InvalidParameter, match="needs the lookup_id"):
+    with pytest.raises(InvalidParameter, match="requires the lookup_id of the message to start from"):
         orders.peek(seek="next")
     with pytest.raises(InvalidParameter, match="seek must be one of first"):
         orders.receive(seek="any")  # type: ignore[arg-type]

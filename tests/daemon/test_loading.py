@@ -219,7 +219,7 @@ def test_a_file_is_typed(tmp_path: Path) -> None:
 def test_a_file_that_is_missing_or_no_toml_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"Cannot read .*none\.toml: No such file"):
         load(tmp_path / "none.toml", {}, {}, [])
-    with pytest.raises(ConfigError, match=r"is not TOML: .*line 1"):
+    with pytest.raises(ConfigError, match=r"is not a valid TOML file: .*line 1"):
         from_file(tmp_path, "port: 5\n")
     (tmp_path / "latin.toml").write_bytes(b"\xff")
     with pytest.raises(ConfigError, match="UTF-8"):

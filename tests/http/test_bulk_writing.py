@@ -47,7 +47,7 @@ async def test_a_later_start_of_a_reader_ends_the_term_of_an_earlier_one(api: Ap
     for path, data in ((CLAIMS, {}), (f"{CLAIMS}/keep", {}), (f"{CLAIMS}/read", {"number": 1, "start": 0, "stop": 1})):
         refused = await ask(api, path, {"claim": "c", "term": 1} | data, 409)
         assert refused["error"] == "ClaimTaken"
-        assert "a later start of the reader has taken the claim c" in refused["message"]
+        assert "a newer run of the reader has taken over the claim c" in refused["message"]
         assert "claim" in refused["hint"]
     assert [each.count for each in await api.manager.claims("orders")] == [2]
     assert await api.manager.release_claim("orders", "c") == 2

@@ -37,10 +37,10 @@ SKIPPED = {"/api/store/backup", "/api/store/verification"}
 
 # Requests that the document cannot call invalid: the beginning of a refusal, or something within, and the reason.
 EXCEPTIONS = {
-    "give either message=ID or queue=NAME": "one of two",
-    "give either `messages`, or `like` and `bodies`": "one of two",
+    "set either message=ID or queue=NAME": "one of two",
+    "send either `messages`, or `like` and `bodies`": "one of two",
     'the answer "ids" requires `like` and `bodies`': "one of two",
-    "`like` and `bodies` must be given together": "two go together",
+    "`like` and `bodies` must be set together": "two go together",
     "`varied` requires `like` and `bodies`": "two go together",
     "`write` requires `run`": "two go together",
     " is not one of the properties that may vary": "names",
@@ -48,7 +48,7 @@ EXCEPTIONS = {
     "a peek does not accept lease_s, transaction": "one structure for receive and peek",
     "begin_s requires the id of the transaction": "two go together",
     "seek='": "`next`, `previous` and `current` go with a lookup_id",
-    "`after` and `up_to` must be given together": "two go together",
+    "`after` and `up_to` must be set together": "two go together",
     "a reset requires at least one of queue, source, address and age": "one of several",
     " is not a name for a new queue": "names",
     "messages are sent to": "names",

@@ -46,7 +46,7 @@ def test_each_start_of_a_reader_has_a_higher_term_that_ends_the_one_before(rig: 
         lambda: rig.claim(0),
     ]
     for use in late:
-        with pytest.raises(ClaimTaken, match="a later start of the reader has taken the claim c, with the term"):
+        with pytest.raises(ClaimTaken, match="a newer run of the reader has taken over the claim c, with the term"):
             use()
     assert rig.claim(0, term=2) == (1, 1)
     assert rig.claimed(1, term=2) == ["a"]
@@ -282,7 +282,7 @@ def test_messages_of_a_batch_that_is_committed_in_part_wait_for_their_query(rig:
     assert rig.seen() == ["c"]
     message = rig.contents()[0]
     told = explain_message(rig.node, message.identifier, rig.now)
-    assert any("has locked it beyond its lease" in sentence for sentence in told.sentences), told.sentences
+    assert any("has locked the message beyond its lease" in sentence for sentence in told.sentences), told.sentences
     rig.take("two")
     assert rig.claim(0, term=2) == (1, 2)
     assert rig.claimed(1, **reads(2, RUNS[1], batch=7)) == ["a", "b"]

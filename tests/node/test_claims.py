@@ -353,7 +353,7 @@ def test_what_was_claimed_before_a_reader_has_the_queue_for_itself_is_processed_
     rig.done(rig.ask("orders", AccessType.RECEIVE, ShareMode.DENY_RECEIVE))
     assert rig.claim(max_messages=1) == (1, 1)
     assert rig.claimed(1) == ["a"]
-    with pytest.raises(SharingViolation, match="open exclusively; close the queue there first"):
+    with pytest.raises(SharingViolation, match="open exclusively; close the queue in that reader first"):
         rig.claim(1, max_messages=1)
     rig.stop()
     assert rig.labels() == ["b", "c"]

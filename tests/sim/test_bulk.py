@@ -313,8 +313,8 @@ def test_a_frame_has_the_first_messages_that_are_due() -> None:
     ("found", "max_bytes", "told"),
     [
         (frame(), 1000, "it brought nothing"),
-        (frame(1, 2, 3), 1000, "brought 3 messages, and 2 were due"),
-        (frame(2), 1000, "brought the message 0x2, and 0x1 was due"),
+        (frame(1, 2, 3), 1000, "brought 3 messages, but 2 were expected"),
+        (frame(2), 1000, "brought the message 0x2, but 0x1 was expected"),
         (frame(1, moves=1), 1000, "says otherwise"),
         (frame(1, 2), 20, "brought more than the 20 bytes"),
         (

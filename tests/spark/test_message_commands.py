@@ -70,7 +70,10 @@ def test_messages_are_archived_replayed_rescued_and_decoded(
         assert do(daemon, "replay", "archive") == "5 messages would be sent; nothing was done."
         again = ("replay", "archive", "--relabel", "again {label}", "--check")
         assert do(daemon, *again, "--do") == "All 5 messages were sent, each once."
-        assert do(daemon, *again, "--do") == "All 5 messages were sent before; another --id sends them again."
+        assert (
+            do(daemon, *again, "--do")
+            == "All 5 messages were sent by an earlier run; use another --id to send them again."
+        )
         assert bodies(manager, "commands") == texts
         assert sorted(each.label for each in orders.browse()) == [f"again order {number}" for number in range(COUNT)]
 
@@ -169,7 +172,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_decoded(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("deadletters", "--do"), "no action to apply: give resend, park or drop"),
+        (("deadletters", "--do"), "no action to apply: specify resend, park or drop"),
         (("deadletters", "drop", "--to", "x"), "only valid with resend and park"),
         (("replay", "a", "--map", "orders"), "'orders' is not FROM=TO"),
         (("replay", "a", "--since", "noon"), "'noon' is not a time like"),

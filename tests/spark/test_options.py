@@ -241,7 +241,7 @@ def test_messages_and_columns_are_chosen_by_options() -> None:
         ({"serverr": "x"}, "did you mean server?"),
         ({"maxmesagespertrigger": "1"}, "did you mean maxMessagesPerTrigger?"),
         ({"bootstrap": "x"}, "unknown option 'bootstrap'"),
-        ({"server": "a", "store": "b"}, "server and store are mutually exclusive; give one of them"),
+        ({"server": "a", "store": "b"}, "server and store are mutually exclusive; use only one"),
         ({"queues": "b"}, "queue and queues are mutually exclusive: both choose queues"),
         ({"startingOffsets": "earliest", "startingTimestamp": "1"}, "are mutually exclusive"),
         ({"minMessagesPerTrigger": "9", "maxMessagesPerTrigger": "5"}, "9 must be at most maxMessagesPerTrigger 5"),

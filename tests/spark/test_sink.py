@@ -232,7 +232,7 @@ def test_a_wrong_column_is_refused_by_its_name(columns: dict[str, str], words: s
 
 def test_a_column_that_is_there_twice_is_refused() -> None:
     twice = types.StructType().add("body", "binary").add("label", "string").add("label", "string")
-    with pytest.raises(InvalidParameter, match="several columns have the name label; keep one of them"):
+    with pytest.raises(InvalidParameter, match="several columns have the name label; keep only one"):
         sink_columns.check_columns(twice, options_of(queue="orders"))
 
 

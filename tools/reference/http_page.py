@@ -63,7 +63,7 @@ def _operation(method: str, path: str, operation: Any) -> Iterator[str]:
     answer = operation["responses"][status].get("content", {})
     shown = _type(answer[_JSON]["schema"]) if _JSON in answer else ", ".join(f"`{each}`" for each in answer)
     refusals = ", ".join(each for each in operation["responses"] if each != status)
-    yield f"Answer: {status}{f', {shown}' if shown else ''}. Refusals: {refusals}.\n"
+    yield f"Answer: {status}{f', {shown}' if shown else ''}. Errors: {refusals}.\n"
 
 
 def _parameter(found: Any) -> tuple[str, ...]:

@@ -117,7 +117,7 @@ class BulkQueue(Record, frozen=True, kw_only=True):
 
 
 class BulkQueues(Record, frozen=True):
-    """The queues of a list."""
+    """A list of queues."""
 
     queues: list[BulkQueue]
 
@@ -144,12 +144,12 @@ class ShowBulkQueue(Operation[BulkQueue], frozen=True, kw_only=True):
 
 
 class PlannedRange(Record, frozen=True, kw_only=True):
-    """Ranges of a plan. Part i is the range (bounds[i], bounds[i + 1]], which has counts[i] messages now.
+    """Ranges of a plan. Part i is the range (bounds[i], bounds[i + 1]], which contains counts[i] messages.
 
     sizes[i] is the size of part i in bytes. If no message follows `after`, `bounds` has only `after`, and `counts` is
     empty. If a plan without `up_to` ends before messages that are held back, `held_by` says why, and `behind` is the
-    number of these messages. `oldest` is the arrival time of the first message in seconds since 1970 (0 without a
-    message). If `is_gone`, the queue was deleted, or deleted and created again.
+    number of these messages. `oldest` is the arrival time of the first message in seconds since 1970 (0 if no message
+    follows). If `is_gone` is true, the queue was deleted, or deleted and created again.
     """
 
     epoch: GuidOrNothing
@@ -214,8 +214,9 @@ class PlannedRanges(Record, frozen=True):
 class PlanRanges(PlanLimits, Operation[PlannedRanges], frozen=True, kw_only=True):
     """Plan ranges of several queues together, as PlanRange does for one.
 
-    The queues share a limit of messages in proportion to their messages. They share a limit of bytes, and the parts, in
-    proportion to their bytes. If one queue is gone, the other queues are still planned.
+    A limit of messages is divided among the queues in proportion to their numbers of messages. A limit of bytes, and
+    the number of parts, are divided in proportion to their bytes. If one queue does not exist, the other queues are
+    still planned.
     """
 
     ranges: list[RangeOfQueue]
@@ -225,8 +226,8 @@ class PlanRanges(PlanLimits, Operation[PlannedRanges], frozen=True, kw_only=True
 class ReadRange(Operation[Frame], frozen=True, kw_only=True):
     """Read messages of a range in one binary frame, in the order of arrival.
 
-    The frame has as many messages as the limits allow, but at least one. It also has the arrival number up to which it
-    is complete.
+    The frame has as many messages as the limits allow, but at least one. It also contains the arrival number up to
+    which the frame is complete.
     """
 
     name: QueueName
@@ -240,7 +241,7 @@ class ReadRange(Operation[Frame], frozen=True, kw_only=True):
 
 
 class SeqAt(Record, frozen=True):
-    """The greatest number of a message that arrived before the time, or 0 if no message did."""
+    """The highest arrival number before the requested time, or 0 if no message arrived before it."""
 
     seq: int
 
@@ -249,7 +250,7 @@ class SeqAt(Record, frozen=True):
 class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
     """Find the last arrival number before a time, in seconds since 1970.
 
-    Messages with greater numbers arrived at this time or later.
+    Messages with higher numbers arrived at this time or later.
     """
 
     name: QueueName
@@ -258,7 +259,7 @@ class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
 
 
 class Removed(Record, frozen=True):
-    """Number of removed messages, and number of messages left in the range: locked, or above `max_messages`."""
+    """Number of removed messages, and number of messages left because they are locked or exceed `max_messages`."""
 
     count: int
     left: int
@@ -293,7 +294,7 @@ class Claimed(Record, frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/queues/{name}/claims", asks=Right.RECEIVE, is_repeatable=True)
 class Claim(Operation[Claimed], frozen=True, kw_only=True):
-    """Report parts of a claim as processed and request the next part. The messages of processed parts are removed.
+    """Report parts of a claim as processed, and request the next part. The messages of processed parts are removed.
 
     The same request gets the same answer, until the next part is requested.
     """
@@ -316,8 +317,8 @@ class Claim(Operation[Claimed], frozen=True, kw_only=True):
 class Taken(Record, frozen=True, kw_only=True):
     """The term that a reader got at its start.
 
-    Part `given` is the last part that exists, and part `settled` is the last processed part. If `is_held`, the messages
-    of part `given` are claimed. Otherwise the parts after `settled` were released.
+    Part `given` is the last part that exists, and part `settled` is the last processed part. If `is_held` is true, the
+    messages of part `given` are claimed. Otherwise the parts after `settled` were released.
     """
 
     term: int
@@ -328,9 +329,9 @@ class Taken(Record, frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/queues/{name}/claims/take", asks=Right.RECEIVE, is_repeatable=True)
 class TakeClaim(Operation[Taken], frozen=True, kw_only=True):
-    """Take a claim at the start of a reader: end the present term and begin the next one.
+    """Take a claim at the start of a reader: end the current term and begin the next term.
 
-    A reader joins the present term if it has the same `driver` and its `started` is before the `asked` of the request
+    A reader joins the current term if it has the same `driver` and its `started` is before the `asked` of the request
     that began the term. Both are times in seconds by the same clock. `is_new` means that the reader has no checkpoint.
     Such a reader is refused if the claim belongs to a query.
     """
@@ -433,7 +434,7 @@ class ListAllClaims(Operation[Claims], frozen=True, kw_only=True):
 class StagedMessages(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Messages for one queue: bodies that share the properties of `like`, or single messages.
 
-    `varied` has the properties that are different for each body. It maps the name of a property to a list with one
+    `varied` contains the properties that are different for each body. It maps the name of a property to a list with one
     value for each body: a text, a number or an id. null stands for the default of the property.
     """
 
@@ -459,9 +460,9 @@ class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     `destination` is the queue of all messages, or "" if each message names its queue (for Spark, in a column). A batch
     without a destination is committed once, for all destinations. `run` is the GUID of the run. Without `run`, a
     request is a repetition only if it has the same stages. If a run writes the batch in several writes, `write` is the
-    name of one of them. The writes come one after the other, in the same order in every run. With `is_version`, the
-    batch is done if a batch with the same or a greater number is done. With `is_anonymous`, the commit is remembered
-    for a day only.
+    name of one of them. The writes are committed one after the other, in the same order in every run. With
+    `is_version`, the batch counts as committed if a batch with the same or a higher number is committed. With
+    `is_anonymous`, the commit is remembered for only a day.
     """
 
     query: BulkName
@@ -474,7 +475,7 @@ class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
 
 class Staged(Record, frozen=True):
-    """The result of staging. If `is_committed`, another run has committed the batch, so nothing was staged."""
+    """The result of staging. If `is_committed` is true, another run has committed the batch, so nothing was staged."""
 
     stage: str
     count: int
@@ -507,7 +508,7 @@ class DropStages(Operation[None], frozen=True, kw_only=True):
 
 
 class Committed(Record, frozen=True):
-    """Number of messages. If `is_repeated`, the batch was committed before and the new stages are dropped.
+    """Number of messages. If `is_repeated` is true, the batch was committed before and the new stages are dropped.
 
     `left` is the number of committed messages that are not in their queues yet. These messages enter their queues in
     order, when the queues have room.
@@ -552,7 +553,7 @@ class Batches(Record, frozen=True):
 class ListBatches(Operation[Batches], frozen=True, kw_only=True):
     """List the last committed batches of a query."""
 
-    query: Annotated[str, Meta(description="The query of the batches.", extra_json_schema=BULK_NAME_FORM)]
+    query: Annotated[str, Meta(description="Name of the query.", extra_json_schema=BULK_NAME_FORM)]
 
 
 BULK_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (

@@ -58,7 +58,7 @@ def varied_attributes(varied: Mapping[str, Sequence[str | int | None]], count: i
                 f"{excerpt(name)} is not one of the properties that may vary: {', '.join(VARIED_ROWS)}"
             )
         if len(values) != count:
-            raise InvalidParameter(f"{name} has {len(values)} values for {count} bodies; give one for each of them")
+            raise InvalidParameter(f"{name} has {len(values)} values for {count} bodies; pass one value for each body")
         read, default = _READ[row.kind], getattr(_PLAIN, row.attribute)
         found[row.attribute] = [default if value is None else read(row, value) for value in values]
     return found

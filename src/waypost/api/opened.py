@@ -13,7 +13,7 @@ class Handle(Struct):
 
 
 class TransactionObject(Struct):
-    """An open transaction. It aborts at the time `expires`, in UTC, if it is not used before."""
+    """An open transaction. It aborts at the time `expires`, in UTC, if it is not used before that time."""
 
     id: Guid
     expires: Time

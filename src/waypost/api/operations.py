@@ -187,11 +187,13 @@ def _reply(kind: type[Operation[object]]) -> type[object]:
 # Percent-encoded in a path.
 QueueName = Annotated[str, Meta(description="Name of a queue, such as orders or orders;retry, or a format name.")]
 # The performer checks it, with a better error than a decoder could give.
-Age = Annotated[float, Meta(description="Seconds, 0 or more.", extra_json_schema={"minimum": 0})]
+Age = Annotated[float, Meta(description="Number of seconds, 0 or more.", extra_json_schema={"minimum": 0})]
 Guid = Annotated[str, Meta(description="GUID of a queue manager.", extra_json_schema=GUID_FORM)]
 Address = Annotated[str, Meta(description="An IP address.", extra_json_schema=ADDRESS_FORM)]
 After = Annotated[str, Meta(description="The `next` of the previous answer, or empty.", extra_json_schema=NEXT_FORM)]
-Outgoing = Annotated[bool, Meta(description="Use the outgoing queue for this format name, not the queue itself.")]
+Outgoing = Annotated[
+    bool, Meta(description="Use the local outgoing queue with this format name, not the remote queue.")
+]
 Identifier = Annotated[str, Meta(description="Id of the cursor, handle or transaction.", extra_json_schema=GUID_FORM)]
 Seek: TypeAlias = Literal["first", "previous", "current", "next", "last"]
 # Form of the messages in an answer over HTTP.
@@ -229,7 +231,7 @@ class DeleteQueue(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/pause", asks=Right.ADMIN, status=204)
 class PauseQueue(Operation[None], frozen=True, kw_only=True):
-    """Pause an outgoing queue. Its messages are not sent until it is resumed."""
+    """Pause an outgoing queue. Its messages are not sent until the queue is resumed."""
 
     name: QueueName
 
@@ -310,7 +312,7 @@ class Receive(Read, frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/peek?outgoing", asks=Right.READ, is_repeatable=True)
 class Peek(Read, frozen=True, kw_only=True):
-    """Peek at messages, and leave them in the queue."""
+    """Peek at messages, without removing them from the queue."""
 
 
 @operation("GET /api/queues/{name}/browse", asks=Right.READ)
@@ -349,10 +351,10 @@ class MoveMessage(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/move-all?outgoing", asks=Right.RECEIVE)
 class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
-    """Move the messages between a queue and one of its subqueues, some thousands with each request.
+    """Move the messages between a queue and one of its subqueues, a few thousand per request.
 
     To continue, repeat the request with the `up_to` of the answer, and with its `next` as `after`, until `next` is
-    empty. Messages that arrive during the move stay in their queue. Messages that are locked by a reader stay too. If
+    empty. Messages that arrive during the move stay in their queue. Messages that are locked by a reader also stay. If
     the move is interrupted, each message is in exactly one of the two queues.
     """
 
@@ -481,12 +483,12 @@ class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/reset", asks=Right.ADMIN, wait_s=LONG_SECONDS)
 class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
-    """Reset transactional sequences, which start again. Messages may arrive twice: `warning` says which.
+    """Restart transactional sequences. Messages may arrive twice: `warning` says which.
 
-    The request resets the sequences that match all given fields. The name of an outgoing queue means its outgoing
+    The request resets the sequences that match all given fields. The name of an outgoing queue selects its outgoing
     sequence. Then the answer is sent when all waiting messages have new numbers, and another reset during that time is
-    refused. `trial` is a dry run, which changes nothing. A request covers at most ten thousand sequences. To continue,
-    repeat the request with `next` of the answer as `after`.
+    refused. With `trial`, the request is a dry run, which changes nothing. A request covers at most ten thousand
+    sequences. To continue, repeat the request with `next` of the answer as `after`.
     """
 
     queue: str | None = None
@@ -499,7 +501,7 @@ class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/admit", asks=Right.ADMIN)
 class AdmitAddress(Operation[Admitted], frozen=True, kw_only=True):
-    """Accept kept and future acknowledgments of a queue manager from this address (ADR 22)."""
+    """Accept stored and future acknowledgments of a queue manager from this address."""
 
     guid: Guid
     address: Address
@@ -523,7 +525,10 @@ class ListAdmitted(Operation[AdmittedAddresses], frozen=True, kw_only=True):
 
 @operation("GET /api/explain", asks=Right.READ)
 class Explain(Operation[Explanation], frozen=True, kw_only=True):
-    """Explain why a message, or the messages of a queue, do not move. `message` and `queue` are mutually exclusive."""
+    """Explain why a message, or the messages in a queue, are not delivered or received.
+
+    `message` and `queue` are mutually exclusive.
+    """
 
     message: Annotated[str, Meta(description="The id of a message.", extra_json_schema=MESSAGE_ID_FORM)] = ""
     queue: Annotated[str, Meta(description="The name of a queue.")] = ""
@@ -532,7 +537,7 @@ class Explain(Operation[Explanation], frozen=True, kw_only=True):
     def of(cls, subject: object) -> "Explain":
         """The operation for the id of a message or the name of a queue. Raises InvalidParameter for other values."""
         if not isinstance(subject, str):
-            raise InvalidParameter(f"explain needs the id of a message or the name of a queue, not {excerpt(subject)}")
+            raise InvalidParameter(f"explain requires a message id or a queue name, not {excerpt(subject)}")
         try:
             MessageIdentifier.parse(subject)
         except DecodeError:
@@ -542,7 +547,7 @@ class Explain(Operation[Explanation], frozen=True, kw_only=True):
 
 @operation("GET /api/store/damaged", asks=Right.READ)
 class ListDamaged(Operation[DamagedPage], frozen=True, kw_only=True):
-    """List messages that were damaged on disk and set aside, at most a thousand per request.
+    """List messages that were damaged on disk and removed from their queues, at most a thousand per request.
 
     `with_bytes` adds the damaged bytes. `after` is the `next` of the previous answer.
     """

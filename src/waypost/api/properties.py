@@ -66,7 +66,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
 
     label: Annotated[
         str,
-        says("A title of up to 249 characters.", max_length=MAX_LABEL_LENGTH - 1),
+        says("Title of the message, up to 249 characters.", max_length=MAX_LABEL_LENGTH - 1),
         Property("Label", Kind.TEXT, "MessagePropertiesHeader.Label", metavar="TEXT", column="label"),
     ] = ""
     priority: Annotated[
@@ -151,7 +151,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     response_queue: Annotated[
         str | list[str] | None,
         says(
-            "Queue for answers to the sender, or a list of up to 16 queues.",
+            "Queue for replies to the message, or a list of up to 16 queues.",
             min_items=1,
             max_items=MAX_ANSWER_QUEUES,
         ),
@@ -168,8 +168,8 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
         bool | str,
         says(
             "Keep the message as a dead-letter message if it expires or its delivery fails. The queue is "
-            "system$;deadletter, or system$;deadxact for a transactional message. Python and HTTP can name another "
-            "queue."
+            "system$;deadletter, or system$;deadxact for a transactional message. Python and HTTP also accept the name "
+            "of another queue."
         ),
         Property("NegativeJournalingRequested", Kind.DEAD_LETTER, "UserHeader.Flags.JN"),
     ] = False
@@ -189,7 +189,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = None
     app_tag: Annotated[
         int,
-        says("32-bit number for the use of the application (default: 0).", minimum=0, maximum=NUMBER_32),
+        says("32-bit number with a meaning that the application defines (default: 0).", minimum=0, maximum=NUMBER_32),
         Property(
             "ApplicationTag",
             Kind.NUMBER,
@@ -201,7 +201,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = 0
     extension: Annotated[
         bytes | None,
-        says("Additional bytes, sent together with the body.", pattern=_BASE64_PATTERN, content_encoding="base64"),
+        says("Additional bytes, which are sent with the body.", pattern=_BASE64_PATTERN, content_encoding="base64"),
         Property(
             "Extension",
             Kind.BYTES,
@@ -280,7 +280,7 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     admin_queue: Annotated[
         str | None, Meta(description="The queue for acknowledgments, or the first of several queues.")
     ]
-    response_queue: Annotated[str | None, Meta(description="The queue for answers, or the first of several queues.")]
+    response_queue: Annotated[str | None, Meta(description="The queue for replies, or the first of several queues.")]
     destination_queue: Annotated[str | None, Meta(description="The queue to which the message was sent.")]
     first_in_transaction: Annotated[bool, Meta(description="Whether the message is the first one of its transaction.")]
     last_in_transaction: Annotated[bool, Meta(description="Whether the message is the last one of its transaction.")]
@@ -288,14 +288,14 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     move_count: Annotated[int, Meta(description="Number of moves between a queue and its subqueues.")]
     size: Annotated[int, Meta(description="Size in bytes, as counted by quotas.")]
     class_meaning: Annotated[
-        str, Meta(description="The meaning of the class. For a dead-letter message, the reason of the failure.")
+        str, Meta(description="The meaning of the class. For a dead-letter message, the reason why delivery failed.")
     ]
     acknowledge: Annotated[
         str, Meta(description="The requested acknowledgments, as in the property `acknowledge` of a send.")
     ]
-    journal: Annotated[bool, Meta(description="Whether the sender keeps a copy in system$;journal.")]
+    journal: Annotated[bool, Meta(description="Whether the sending queue manager keeps a copy in system$;journal.")]
     dead_letter: Annotated[
-        bool, Meta(description="Whether the sender keeps a dead-letter message if the delivery fails.")
+        bool, Meta(description="Whether the sending queue manager keeps a dead-letter message if the delivery fails.")
     ]
     time_to_reach_queue: Annotated[
         int | None, Meta(description="Time to reach the queue, in seconds, or null for no limit.")
@@ -320,7 +320,7 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
         list[str] | UnsetType, Meta(description="All queues for acknowledgments, if there are several.")
     ] = UNSET
     response_queues: Annotated[
-        list[str] | UnsetType, Meta(description="All queues for answers, if there are several.")
+        list[str] | UnsetType, Meta(description="All queues for replies, if there are several.")
     ] = UNSET
     copies: Annotated[
         list[CopyObject] | UnsetType, Meta(description="The copies of a message that was sent to several queues.")
@@ -346,7 +346,7 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
     label: Annotated[
         str | UnsetType,
-        says("Description of up to 124 characters.", max_length=MAX_QUEUE_LABEL),
+        says("Description of the queue, up to 124 characters.", max_length=MAX_QUEUE_LABEL),
         Property("Label", Kind.TEXT, metavar="TEXT"),
     ] = UNSET
     journal: Annotated[
@@ -372,7 +372,7 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     ] = UNSET
     authenticate: Annotated[
         bool | UnsetType,
-        says("Accept signed messages only."),
+        says("Accept only signed messages."),
         Property("Authentication", Kind.FLAG, option="--authenticate/--no-authenticate"),
     ] = UNSET
     privacy: Annotated[
@@ -401,7 +401,7 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     multicast: Annotated[
         str | UnsetType,
         says(
-            "Multicast address. Not supported yet: the only valid value is an empty text, which removes the address.",
+            "Multicast address. Not supported yet: the only valid value is an empty string, which removes the address.",
             max_length=0,
         ),
         Property("MulticastAddress", Kind.MULTICAST, metavar="A:P"),
@@ -413,12 +413,12 @@ class QueueInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
 
     `kind` is private, public, system, journal, subqueue or outgoing. Quotas are in kilobytes, or None for no limit.
 
-    The next fields are only for outgoing queues. For other queues they are None, and not in the JSON. `state` is a word
-    such as inactive or connected. `next_hops` are the addresses of the next hop. `unacknowledged` is the number of
+    The next fields are only for outgoing queues. For other queues, they are None, and the JSON omits them. `state` is a
+    word such as inactive or connected. `next_hops` are the addresses of the next hop. `unacknowledged` is the number of
     transactional messages that were sent and not acknowledged. `unread` is the number of transactional messages that
     arrived and were not received. `last_error` is the reason why the last connection failed, or "". `connections` are
     the last connection events, the newest at the end. All queues have the remaining fields. `damaged_count` is the
-    number of messages that were damaged on disk and set aside. `oldest_time` is the arrival time of the oldest message,
+    number of messages that were damaged on disk and removed. `oldest_time` is the arrival time of the oldest message,
     or None if the queue is empty. After a request that creates or changes a queue, `notes` lists properties without
     effect.
     """
@@ -457,7 +457,7 @@ class QueueInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class QueueList(Record, frozen=True):
-    """Queues in the order of their names."""
+    """Queues, sorted by name."""
 
     queues: tuple[QueueInfo, ...]
 

@@ -46,5 +46,5 @@ def place_of(lookup_id: int | UnsetType, seek: str | UnsetType) -> tuple[int, Me
     if action is None:
         raise InvalidParameter(f"seek must be one of {', '.join(_SEEK)}, not {excerpt(seek)}")
     if lookup_id is UNSET and seek not in ("first", "last"):
-        raise InvalidParameter(f"seek={seek!r} needs the lookup_id of the message to start from")
+        raise InvalidParameter(f"seek={seek!r} requires the lookup_id of the message to start from")
     return 0 if lookup_id is UNSET else lookup_id, action

@@ -76,7 +76,7 @@ class SequenceReset(Record, frozen=True):
 
 
 class Admitted(Record, frozen=True):
-    """Number of kept acknowledgments from the address that are applied now."""
+    """Number of stored acknowledgments from the address that are applied now."""
 
     believed: int
 

@@ -31,7 +31,7 @@ class StatusInfo(Record, frozen=True, kw_only=True):
 
     `rpc_connections` is the number of connections of remote readers, and `rpc_open_calls` the number of their
     unanswered calls. `longest_turn` is the longest recent turn of the event loop, or null if all turns were shorter
-    than 10 ms. Everything else waits during a turn. For a queue manager in a program, `max_wait_s` and `max_batch` are
+    than 10 ms. All other work waits during a turn. For a queue manager in a program, `max_wait_s` and `max_batch` are
     null, and `listeners` is empty.
     """
 
@@ -74,7 +74,7 @@ class Checks(Record, frozen=True):
 
 
 class StoreDamage(Record, frozen=True):
-    """One damage in the store. `reason` describes it. `page` is the page of the file, or None.
+    """A damaged place in the store. `reason` describes the damage. `page` is the page of the file, or None.
 
     If a message is damaged, `queue` and `lookup_id` identify the message.
     """
@@ -89,8 +89,8 @@ class StoreDamage(Record, frozen=True):
 class StoreReport(Record, frozen=True, kw_only=True):
     """The result of a verification: `size` of the file in bytes, and `records` by table.
 
-    `damage` lists the first thousand damages, and `damage_count` is the number of all. `is_whole` is true if nothing is
-    damaged.
+    `damage` lists the first thousand damaged places, and `damage_count` is their total number. `is_whole` is true if
+    nothing is damaged.
     """
 
     is_whole: bool
@@ -105,7 +105,7 @@ class StoreReport(Record, frozen=True, kw_only=True):
 
 
 class VerificationInfo(Record, frozen=True):
-    """Progress of a verification, in pages. At the end, `report` has the result, or `error` the reason of a failure."""
+    """Progress of a verification, in pages. At the end, `report` has the result, or `error` says why it failed."""
 
     running: bool
     done: int = 0
@@ -126,7 +126,7 @@ class Status(Operation[StatusInfo], frozen=True, kw_only=True):
 
 @operation("GET /api/doctor", asks=Right.READ)
 class Doctor(Operation[Checks], frozen=True, kw_only=True):
-    """Check for problems, and report solutions."""
+    """Run all checks, and report problems with their solutions."""
 
 
 @operation("POST /api/store/verification", asks=Right.READ, status=202)

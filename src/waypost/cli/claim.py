@@ -29,9 +29,9 @@ def list_claims(
     *,
     as_json: Json = False,
 ) -> None:
-    """List claimed messages: the claim, its query and batch, and the seconds that its lease has left.
+    """List claimed messages, with the claim, its query, its batch and the remaining seconds of its lease.
 
-    HELD BY says why messages stay claimed though the lease has ended.
+    The column HELD BY shows why messages stay claimed after the lease has expired.
 
     \b
     waypost claim list
@@ -58,9 +58,9 @@ def _row(claim: "ClaimObject") -> tuple[object, ...]:
 @app.command()
 def release(
     context: typer.Context,
-    queue: Annotated[str, typer.Argument(metavar="QUEUE", help="The queue of the messages.", show_default=False)],
+    queue: Annotated[str, typer.Argument(metavar="QUEUE", help="Queue with the claimed messages.", show_default=False)],
     claim: Annotated[
-        str, typer.Argument(metavar="CLAIM", help="The claim, as `claim list` shows it.", show_default=False)
+        str, typer.Argument(metavar="CLAIM", help="GUID of the claim, as shown by `claim list`.", show_default=False)
     ],
     *,
     yes: Yes = False,
@@ -68,8 +68,8 @@ def release(
 ) -> None:
     """Release the messages of a claim, so that other readers can receive them.
 
-    A reader that works on the messages is stopped, and goes on when it starts again. Messages of which it has processed
-    some already are processed twice.
+    A reader that is processing the claimed messages stops. Restart the reader to continue. Messages that it processed
+    before the release are processed again.
 
     \b
     waypost claim release orders 6f9c2a1e-8f57-4d0c-9a3b-5d2f1f6f0e11

@@ -45,7 +45,7 @@ def send(
     body: Annotated[str | None, typer.Option(metavar="TEXT", help="Send this text as the body.")] = None,
     body_file: Annotated[
         str | None,
-        typer.Option(metavar="F", help="Send the bytes of this file as the body; - is standard input."),
+        typer.Option(metavar="F", help="Send the bytes of this file as the body, or - for standard input."),
     ] = None,
     properties: Given,
     express: Annotated[
@@ -162,7 +162,7 @@ def _has_bytes() -> bool:
 
 def _standard_input() -> BinaryIO:
     if sys.stdin is None:
-        raise Failure("Standard input is closed.", "pipe a file into the command, or name the file.")
+        raise Failure("Standard input is closed.", "pipe a file into the command, or specify the file name.")
     return sys.stdin.buffer
 
 

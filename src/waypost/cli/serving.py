@@ -80,7 +80,7 @@ def serve(
         raise Damaged(f"{error}.", _DAMAGE_HINT) from None
     except StoreTooNew as error:
         raise Damaged(
-            f"{error}.", f"start the version of Waypost that wrote the store. Otherwise, {_DAMAGE_HINT}"
+            f"{error}.", f"start the version of Waypost that wrote the store. If the store is damaged, {_DAMAGE_HINT}"
         ) from None
     except WaypostError as error:
         # The first word may be the name of a file, which stays as it is.
@@ -177,8 +177,8 @@ def _hint(error: WaypostError) -> str:
         case CannotListen():
             return "choose another --bind or port. Port 0 means any free port."
         case StoreInUse():
-            return "stop that process, or name another folder with --data."
+            return "stop that process, or specify another folder with --data."
         case StoreError():
-            return "name another folder with --data."
+            return "specify another folder with --data."
         case _:
             return "waypost serve --help shows the usage."

@@ -58,9 +58,9 @@ class Host(ManagerSender):
     without delay. Other hosts may take half a second, or up to ten seconds for an express message.
 
     The acknowledgment means that the host is now responsible for the message. It does not mean that the message reached
-    its queue. With `acknowledge`, the host reports that to the `admin_queue`, but not every host sends these reports.
-    The arguments are the same as for `Queue.send`. The host resolves names of queues. `transaction`, `journal` and
-    `dead_letter` need a local queue manager, and are refused.
+    its queue. With `acknowledge`, the host reports the arrival to the `admin_queue`, but not every host sends these
+    reports. The arguments are the same as for `Queue.send`. The host resolves names of queues. `transaction`, `journal`
+    and `dead_letter` are refused, because they require a local queue manager.
 
     `send_many` sends in order, and may send only a part of the messages. `timeout` applies to all messages together.
     Both methods raise a HostError: HostUnreachable, SessionRefused, SessionLost or NotAcknowledged. The error says
@@ -68,7 +68,7 @@ class Host(ManagerSender):
 
     Reads use MS-MQRR, or MS-MQQP with older hosts. Reads raise a HostError if the host is unreachable or does not serve
     readers, AuthenticationFailed if the host refuses the user, QueueNotFound if the queue does not exist, and
-    AccessDenied if the user may not read the queue. Many reads can wait at the same time, over few connections.
+    AccessDenied if the user may not read the queue. Many reads can wait at the same time, over a few connections.
     """
 
     __slots__ = ("_transport",)

@@ -34,7 +34,7 @@ def asked(operation: Operation[R]) -> Operation[R]:
     kind = type(operation)
     row = vars(kind).get("row")
     if not isinstance(row, Row):
-        raise InvalidParameter(f"operation must be a record of waypost.api like ListQueues(), not {excerpt(operation)}")
+        raise InvalidParameter(f"operation must be a waypost.api record such as ListQueues(), not {excerpt(operation)}")
     if not row.path:
         raise InvalidParameter(f"{row.words} is an internal operation of the queue manager")
     try:
@@ -58,7 +58,7 @@ def sought(lookup_id: int | None, seek: Seek | None) -> tuple[int | UnsetType, S
     if seek is not None and seek not in SEEKS:
         raise InvalidParameter(f"seek must be one of {', '.join(SEEKS)}, not {excerpt(seek)}")
     if lookup_id is None and seek not in (None, "first", "last"):
-        raise InvalidParameter(f"seek={seek!r} needs the lookup_id of the message to start from")
+        raise InvalidParameter(f"seek={seek!r} requires the lookup_id of the message to start from")
     if lookup_id is not None and not isinstance(lookup_id, int):
         raise InvalidParameter(f"lookup_id must be a number, not {excerpt(lookup_id)}")
     return UNSET if lookup_id is None else lookup_id, UNSET if seek is None else seek

@@ -43,7 +43,7 @@ def _store(node: Node, path: Path) -> Iterator[Check]:
     else:
         yield Check("store", False, str(trouble), "repair the disk or free space; then pending changes are written")
     free = shutil.disk_usage(path).free
-    room = f"{free >> 20} MiB are free, and the store keeps {node.kernel.room.reserve >> 20} MiB in reserve"
+    room = f"{free >> 20} MiB are free, of which the store keeps {node.kernel.room.reserve >> 20} MiB in reserve"
     if shortage := disk_shortage(node):
         yield Check("disk", False, f"{shortage}; receives continue", LOW_HINT)
     elif free >= _LITTLE_ROOM:
@@ -96,8 +96,8 @@ def _permissions(path: Path) -> Check:
 def _clock(node: Node, now: Now) -> Check:
     youngest = max((queue.create_time for queue in node.manager.collection.by_number.values()), default=0)
     if now.wall < max(_EARLIEST, youngest):
-        sentence = "the clock shows a time before the creation of queues"
-        return Check("clock", False, sentence, "set the clock, because it decides when messages expire")
+        sentence = "the clock shows a time before the creation of some queues"
+        return Check("clock", False, sentence, "set the clock: it determines when messages expire")
     return Check("clock", True, "the clock is plausible")
 
 
@@ -105,13 +105,13 @@ def _claims(node: Node, now: Now) -> Check:
     """Messages that wait for a query which has committed only some of them."""
     found = list(node.claims.overdue(now))
     if not found:
-        return Check("claims", True, "no claim is held beyond its lease")
+        return Check("claims", True, "all claims are within their lease")
     shown = ", ".join(f"{each.count} messages of {each.queue} by {each.claim}" for each in found[:_SHOWN])
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return Check(
         "claims",
         False,
-        f"claims are held beyond their lease, because their queries have committed parts of batches: {shown}{more}",
+        f"messages stay claimed after their lease, because queries committed only a part of a batch: {shown}{more}",
         "start the query again with its checkpoint; `waypost claim list` names it, and `waypost claim release QUEUE "
         "CLAIM` gives the messages back, so that some are processed twice",
     )

@@ -82,8 +82,8 @@ def queue_checks(node: Node, found: Sequence[Found]) -> Iterator[Check]:
     yield _check(
         found,
         Finding.ABORTS,
-        "no message at the head of a queue was received and returned 5 times",
-        "messages were received and returned 5 times or more",
+        "no message at the head of a queue was returned to it by 5 or more aborted transactions",
+        "messages were returned to their queue by 5 or more aborted transactions",
         "`waypost peek NAME --all` shows them; `waypost message move NAME MESSAGE 'NAME;poison'` moves a message to "
         "a subqueue",
     )

@@ -12,9 +12,9 @@ class Lease:
     """Messages that are locked for a time, as returned by `queue.lease()`. Other readers do not get these messages.
 
     `acknowledge` removes the messages, and `release` returns them to the queue. If neither is called within `lease_s`
-    seconds, or the program ends, other readers can receive the messages again. Then their `abort_count` is higher,
-    unless the queue manager itself stopped. The end of the `with` block acknowledges the messages. An exception in the
-    block releases them.
+    seconds, or the program ends, other readers can receive the messages again. In this case their `abort_count`
+    increases, unless the queue manager itself stopped. The end of the `with` block acknowledges the messages. An
+    exception in the block releases them.
     """
 
     __slots__ = ("_ended", "_messages", "_transaction")
@@ -69,7 +69,7 @@ class Lease:
 
     @property
     def is_open(self) -> bool:
-        """True before `acknowledge` or `release`. The lease may have expired at the queue manager nevertheless."""
+        """True before `acknowledge` or `release`. Even then, the lease may have expired at the queue manager."""
         return self._transaction.is_open
 
     def acknowledge(self) -> None:

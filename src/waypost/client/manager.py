@@ -85,7 +85,7 @@ class Manager(ManagerSender, QueueCreator):
 
     @property
     def guid(self) -> str:
-        """The GUID of the queue manager, created with its folder. The ids of its messages begin with it."""
+        """The GUID of the queue manager, created with its folder. The ids of its messages begin with this GUID."""
         return self._transport.guid
 
     @property
@@ -169,9 +169,9 @@ class Manager(ManagerSender, QueueCreator):
 
         A transactional message leaves the outgoing queue only when the destination acknowledges it from a known
         address. An address is known if this computer has connected to it, or if the name of the destination resolves to
-        it. Acknowledgments from other addresses, such as behind NAT, are kept but not applied. `waypost explain` and
-        `waypost doctor` show them. This call applies the kept acknowledgments from this address, and returns their
-        number.
+        it. Acknowledgments from other addresses, such as addresses behind NAT, are stored but not applied. `waypost
+        explain` and `waypost doctor` show these acknowledgments. This call applies the stored acknowledgments from this
+        address, and returns their number.
         """
         return self._transport.call(AdmitAddress(guid=guid, address=address)).believed
 
@@ -184,38 +184,39 @@ class Manager(ManagerSender, QueueCreator):
         self._transport.call(RevokeAddress(guid=guid, address=address))
 
     def admitted_sequence_addresses(self) -> list[tuple[str, str]]:
-        """The GUIDs and addresses that `admit_sequence_address` admitted, without those in the configuration."""
+        """The GUIDs and addresses admitted with `admit_sequence_address`, without those in the configuration."""
         return [(each.guid, each.address) for each in self._transport.call(ListAdmitted()).addresses]
 
     def claims(self, queue: Name | None = None) -> list[ClaimObject]:
-        """The parts that readers of `queue`, or of all queues, have claimed: messages that others do not get meanwhile.
+        """List the messages that readers of `queue`, or of all queues, have claimed. Other readers do not get them.
 
-        `lease_left_s` is the time after which an unused part is released. `held_by` says why a part stays claimed
-        though its lease has ended.
+        Each entry is one part of a claim. `lease_left_s` is the time until the lease of the part expires, in seconds.
+        `held_by` says why the part stays claimed although its lease has expired.
         """
         if queue is None:
             return self._transport.call(ListAllClaims()).claims
         return self._transport.call(ListClaims(name=str(self._transport.named(queue)))).claims
 
     def release_claim(self, queue: Name, claim: str) -> int:
-        """Release the messages of a claim, as the end of its lease does, even if its query has committed some of them.
+        """Release the messages of a claim, even if its query has committed some of them.
 
-        Their `abort_count` rises. A reader that works on them is refused from then on, and goes on when it starts
-        again. Returns the number of messages that other readers can receive again, 0 if the claim holds nothing.
+        The `abort_count` of the messages increases. The current reader of the claim is refused until it is restarted.
+        Returns the number of messages that other readers can receive again, or 0 if the claim has no messages.
         """
         return self._transport.call(ReturnClaim(name=str(self._transport.named(queue)), claim=claim)).count
 
     def explain(self, subject: str) -> Explanation:
-        """Explain why a message, or the messages of a queue, do not move. `subject` is the id of a message or a queue.
+        """Explain why a message, or the messages in a queue, are not delivered or received.
 
-        The message may be in any queue. If a message was refused on arrival, the queue manager remembers the reason for
-        a while. If a message was sent to another host, the queue manager remembers the host.
+        `subject` is the id of a message, or a queue. The message may be in any queue. If the message was refused on
+        arrival, the queue manager remembers the reason for a while. If the message was sent to another host, the queue
+        manager remembers the host.
         """
         return self._transport.call(Explain.of(subject))
 
     def status(self, *, turns_s: float = 60.0) -> StatusInfo:
-        """Show the current state of the queue manager: name, version, queues, sessions and reasons to refuse new
-        messages.
+        """Show the current state of the queue manager: name, version, queues, sessions, and the reason if new messages
+        are refused.
 
         A daemon also reports its listeners, and the longest turn of its event loop in the last `turns_s` seconds.
         """
@@ -247,7 +248,7 @@ class Manager(ManagerSender, QueueCreator):
         return self.queue(queue).send_records(bodies, properties, transaction)
 
     def import_messages(self, queue: Name, file: PacketFile, *, progress: Counted | None = None) -> list[Message]:
-        """Send the messages of a file that `Queue.export_messages` wrote to a queue. Each message gets a new id.
+        """Send to a queue the messages in a file written by `Queue.export_messages`. Each message gets a new id.
 
         Messages to a transactional queue are sent in one transaction. `file` is a name or an open binary file.
         `progress` is called after each message with the number of messages so far. Raises InvalidParameter if the file
@@ -270,7 +271,7 @@ class Manager(ManagerSender, QueueCreator):
         source: str | None = None,
         address: str | None = None,
     ) -> Iterator[SequenceInfo]:
-        """Iterate over the known transactional sequences. There may be a million sequences.
+        """Iterate over the known transactional sequences. Their number may reach a million.
 
         direction  "out" for outgoing sequences, "in" for incoming sequences, "refused" for sequences that were
                    refused recently, or None for all sequences
@@ -296,8 +297,7 @@ class Manager(ManagerSender, QueueCreator):
         older_than: float | None = None,
         trial: bool = False,
     ) -> SequenceReset:
-        """Reset transactional sequences, which start again. Messages may arrive twice: the `warning` of the result says
-        which.
+        """Restart transactional sequences. Messages may arrive twice: the `warning` of the result says which.
 
         If `queue` is an outgoing queue, its unacknowledged messages get new numbers in a new sequence. Otherwise the
         queue manager deletes its records of the incoming sequences that match all arguments. `queue` is the
@@ -315,9 +315,9 @@ class Manager(ManagerSender, QueueCreator):
         return reset
 
     def damaged_messages(self, *, with_bytes: bool = False) -> list[DamagedInfo]:
-        """List the messages that were damaged on disk and set aside. `with_bytes` adds their damaged bytes.
+        """List messages that were damaged on disk and removed from their queues. `with_bytes` adds the damaged bytes.
 
-        These messages are no longer in a queue. `forget_damaged_messages` deletes their records.
+        `forget_damaged_messages` deletes the records of these messages.
         """
         page = self._transport.call(ListDamaged(with_bytes=with_bytes))
         found = list(page.messages)
@@ -331,10 +331,10 @@ class Manager(ManagerSender, QueueCreator):
         return self._transport.call(ForgetDamaged()).forgotten
 
     def verify_store(self, *, progress: "Progress | None" = None) -> StoreReport:
-        """Verify the whole store: the pages of the file, every record, and the counts. Changes nothing.
+        """Verify the whole store: the pages of the file, every record, and the counts. The store does not change.
 
         A separate process verifies the store while this queue manager runs. `progress` is called with the number of
-        pages verified and the number of all pages. In the report, `is_whole` is True if the store is intact, and
+        pages verified and the total number of pages. In the report, `is_whole` is True if the store is intact, and
         `damage` lists the damage. `waypost.verify` verifies a folder without a queue manager.
         """
         return self._transport.verify(progress)
@@ -354,21 +354,21 @@ class Manager(ManagerSender, QueueCreator):
         return self._transport.backup(target, progress)
 
     def transaction(self, timeout: float | None = None) -> "Transaction":
-        """Begin a transaction over any queues of this manager. All its sends and receives take effect together.
+        """Begin a transaction on any queues of this manager. All its sends and receives take effect together.
 
             with manager.transaction() as transaction:
                 order = orders.receive(transaction=transaction)
                 invoices.send(order.body, transaction=transaction)
 
         The end of the `with` block commits the transaction. An exception in the block aborts it. A transaction that is
-        unused for `timeout` seconds aborts, and its next use raises TransactionSequence (default: 60 at a daemon, no
+        unused for `timeout` seconds aborts, and its next use raises TransactionSequence (default: 60 for a daemon, no
         limit in this process).
         """
         self._transport.check()
         return Transaction(self._transport, transaction_limit(timeout, self._transport.transaction_s))
 
     def call(self, operation: Operation[R], /) -> R:
-        """Run an operation that has no method in this class, such as an operation of waypost.api.bulk, and return its
+        """Run an operation without a method in this class, such as an operation of waypost.api.bulk, and return its
         reply.
 
         plan = manager.call(PlanRange(name="orders", parts=4))

@@ -37,8 +37,8 @@ _CLASSES: Final = {int(each): each.name for each in MessageClass}
 class Message(ShownProperties):
     """A message that was sent, peeked at or received.
 
-    Attributes are decoded on access, so a message that is only forwarded costs very little. Every name of a queue is a
-    format name, which `manager.queue` and `manager.send` accept.
+    Attributes are decoded on access, so forwarding a message is cheap. Every name of a queue is a format name, which
+    `manager.queue` and `manager.send` accept.
     """
 
     __slots__ = ("_core",)
@@ -67,8 +67,8 @@ class Message(ShownProperties):
     def copies(self) -> "tuple[Message, ...]":
         """The copies of a message that was sent to several queues, in the result of the send.
 
-        All copies have the same `id`. Each copy has its own `destination_queue`, `lookup_id` and `packet`. Otherwise
-        empty.
+        All copies have the same `id`. Each copy has its own `destination_queue`, `lookup_id` and `packet`. For other
+        messages, the tuple is empty.
         """
         return ()
 
@@ -106,7 +106,7 @@ class Message(ShownProperties):
 
     @property
     def class_meaning(self) -> str:
-        """The meaning of the class. For a dead-letter message, the reason of the failure."""
+        """The meaning of the class. For a dead-letter message, the reason why delivery failed."""
         return meaning(self._core.message_class)
 
     @property
@@ -194,7 +194,7 @@ class Message(ShownProperties):
 
     @property
     def response_queue(self) -> str | None:
-        """The queue for answers to the sender, or the first of several queues.
+        """The queue for replies, or the first of several queues.
 
         If Waypost does not understand the name, the value is "UNKNOWN=" with the bytes of the packet.
         """
@@ -202,7 +202,7 @@ class Message(ShownProperties):
 
     @property
     def response_queues(self) -> tuple[str, ...]:
-        """All queues for answers to the sender."""
+        """All queues for replies."""
         return tuple(map(str, self._core.response_queues))
 
     @property
@@ -212,7 +212,7 @@ class Message(ShownProperties):
 
     @property
     def trace(self) -> str | None:
-        """The queue for tracing reports. "" if the message is traced without a queue, None if it is not traced."""
+        """The queue for tracing reports, "" if the message is traced without a queue, or None if it is not traced."""
         guid = self._core.tracing_queue_identifier
         if guid != NULL_GUID:
             return str(PublicFormatName(guid))
@@ -271,7 +271,7 @@ class Message(ShownProperties):
 
     @property
     def packet(self) -> bytes:
-        """The message as a network packet of MSMQ. `waypost decode` shows its fields."""
+        """The message as an MSMQ network packet. `waypost decode` shows its fields."""
         return packet_of(self._core)
 
     def to_dict(self) -> dict[str, object]:

@@ -58,7 +58,7 @@ def check_count(messages: list[Message]) -> None:
         error = InvalidParameter(
             f"{len(messages)} messages are too many for one transaction: the limit is {MAX_TRANSACTION_OPERATIONS}"
         )
-        error.add_note("export and import them in several files")
+        error.add_note("export and import the messages in several files")
         raise error
 
 

@@ -80,8 +80,8 @@ class Queue(QueueSender, QueueSetter):
     Creating a queue object is cheap: only its first use opens the queue. The first use raises QueueNotFound if the
     queue does not exist. Threads may share the object.
 
-    Every method raises a WaypostError that says what is wrong, for example StoreFull if the disk is full. Then nothing
-    was changed, unless the error says that the change is kept in memory.
+    If a method fails, it raises a WaypostError that says what is wrong, for example StoreFull if the disk is full. In
+    this case nothing was changed, unless the error says that the change is kept in memory.
     """
 
     __slots__ = (
@@ -168,9 +168,9 @@ class Queue(QueueSender, QueueSetter):
         queue with a higher `abort_count`.
 
         `lookup_id` selects a message. With `seek="next"` or "previous", it selects the message after or before that
-        message. `seek="first"` and "last" need no `lookup_id`. Such a call does not wait. It raises MessageNotFound if
-        the message is not in the queue or is locked by a transaction, or MessageAlreadyReceived if the message was
-        received while a cursor was on it.
+        message. `seek="first"` and "last" do not require a `lookup_id`. A call with `lookup_id` or `seek` does not
+        wait. It raises MessageNotFound if the message is not in the queue or is locked by a transaction, or
+        MessageAlreadyReceived if the message was received while a cursor was at it.
 
         Outside a transaction, a message is received at most once. If the call is interrupted or cancelled, or the
         process ends, while the removal is being written to disk, the message is lost. To prevent this loss, receive in
@@ -196,9 +196,9 @@ class Queue(QueueSender, QueueSetter):
                     print(message.text)
 
         The call returns the messages that are in the queue, without waiting. If the queue is empty, it waits for one
-        message, like `receive`, and raises Timeout. The messages stay locked until `acknowledge` removes them,
-        `release` returns them, or the lease expires. A lease is a transaction with a time limit. Queues
-        of `waypost.msmq` do not support leases, because these queues have no transactions.
+        message, like `receive`, or raises Timeout. The messages stay locked until `acknowledge` removes them, `release`
+        returns them, or the lease expires. A lease is a transaction with a time limit. Queues of `waypost.msmq` do not
+        support leases, because these queues have no transactions.
         """
         number, transaction = how_many(count), Transaction(self._transport, lease_limit(lease_s))
         try:
@@ -213,7 +213,7 @@ class Queue(QueueSender, QueueSetter):
     def peek(
         self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None
     ) -> Message:  # fmt: skip
-        """Return the first message and leave it in the queue. The arguments are the same as for `receive`.
+        """Return the first message without removing it from the queue. The arguments are the same as for `receive`.
 
         Messages that are locked by a transaction are skipped. The `lookup_id` of such a message raises
         TransactionUsage.
@@ -231,7 +231,7 @@ class Queue(QueueSender, QueueSetter):
         return Message(self._call(peek).messages[0])
 
     def browse(self) -> Iterator[Message]:
-        """Return all messages in order, and leave them in the queue. Other readers may still receive them."""
+        """Return all messages in order, without removing them from the queue. Other readers may still receive them."""
         wanted = Browse(name=self._text, outgoing=self._outgoing, form="packet")
         page = self._call(wanted)
         try:
@@ -247,8 +247,8 @@ class Queue(QueueSender, QueueSetter):
     def follow(self, timeout: float | None = None) -> Iterator[Message]:
         """Receive messages one by one, until no message has arrived for `timeout` seconds (default: no limit).
 
-        Each message is removed from the queue before the program gets it. If a crash of the program must not lose
-        messages, use `receive` in a transaction instead.
+        Each message is removed from the queue before the program gets it. To avoid losing messages if the program
+        crashes, use `receive` in a transaction instead.
         """
         while True:
             try:
@@ -260,7 +260,7 @@ class Queue(QueueSender, QueueSetter):
     def events(
         self, since: Message | int | Literal["start"] | None = None, timeout: float | None = None
     ) -> Iterator[Message]:
-        """Return new messages as they arrive, and leave them in the queue.
+        """Return new messages as they arrive, without removing them from the queue.
 
             for message in orders.events():
                 print(message.label)
@@ -268,8 +268,8 @@ class Queue(QueueSender, QueueSetter):
         The iterator ends when no message has arrived for `timeout` seconds (default: never). It starts with the
         messages that arrive after this call. `since="start"` starts with the first message in the queue.
         `since=message`, or its `lookup_id`, starts after this message. A program that saves the last message and
-        continues there misses no message that is still in the queue. Messages of a transaction appear when the
-        transaction commits. HTTP has the same event stream. To receive messages, use `follow`.
+        continues after it sees every message that is still in the queue. Messages of a transaction appear when the
+        transaction commits. The HTTP API has the same event stream. To receive messages, use `follow`.
 
         Raises QueueNotFound when the queue is deleted, and ConnectionLost if the connection to a daemon is lost.
         """
@@ -290,8 +290,8 @@ class Queue(QueueSender, QueueSetter):
         """Move a message, with all its properties, between the queue and its subqueues.
 
         `message` is a Message or its lookup id. `to` is the name of the other queue, such as 'orders;retry', or its
-        queue object. The `move_count` of the message rises by one. Raises MessageNotFound if the message is not in the
-        queue or is locked by a transaction.
+        queue object. The `move_count` of the message increases by one. Raises MessageNotFound if the message is not in
+        the queue or is locked by a transaction.
         """
         number, target = lookup_id_of(message, "move"), str(self._transport.named(to))
         identifier, begin_s = joined(transaction, self._transport)
@@ -308,10 +308,10 @@ class Queue(QueueSender, QueueSetter):
     def move_all(self, to: Name, *, progress: Callable[[int], object] | None = None) -> int:
         """Move all current messages between the queue and its subqueues, and return their number.
 
-        The call moves some hundred messages at a time. Other programs may use both queues during the move. Each message
-        is always in exactly one of the queues, even if this process or the daemon ends during the move. Another call
-        moves the rest. Messages that are locked by a transaction stay. `progress` is called after each part with the
-        number of messages in the part.
+        The call moves a few hundred messages at a time. Other programs may use both queues during the move. Each
+        message is always in exactly one of the queues, even if this process or the daemon ends during the move. To move
+        the rest, call the method again. Messages that are locked by a transaction are not moved. `progress` is called
+        after each part with the number of messages in the part.
         """
         wanted = MoveAll(name=self._text, to=str(self._transport.named(to)), outgoing=self._outgoing)
         part = self._call(wanted)
@@ -325,12 +325,12 @@ class Queue(QueueSender, QueueSetter):
             moved += part.moved
 
     def export_messages(self, file: PacketFile, messages: Iterable[Message] | None = None) -> list[Message]:
-        """Write messages to a file, as network packets of MSMQ, and leave them in the queue.
+        """Write messages to a file as MSMQ network packets, without removing them from the queue.
 
             orders.export_messages("orders.packets")
 
         `file` is a name or an open binary file. `messages` are the messages to write (default: all messages of the
-        queue). Returns the written messages. `Manager.import_messages` sends the messages of the file, and `waypost
+        queue). Returns the written messages. `Manager.import_messages` sends the messages in the file, and `waypost
         decode` shows them.
         """
         chosen = list(self.browse() if messages is None else messages)
@@ -354,7 +354,7 @@ class Queue(QueueSender, QueueSetter):
         return sent_message(self._call(wanted).messages[0])
 
     def delete_message(self, message: Message | int) -> None:
-        """Receive and discard a message, which is given as a Message or its lookup id."""
+        """Receive and discard a message. `message` is a Message or its lookup id."""
         number = lookup_id_of(message, "delete")
         self._call(DeleteMessage(name=self._text, number=str(number), outgoing=self._outgoing))
 
@@ -461,8 +461,8 @@ class Queue(QueueSender, QueueSetter):
 class Cursor:
     """A position in a queue, as returned by `queue.cursor()`. Only one thread at a time may use a cursor.
 
-    At the end of the queue, reads wait up to `timeout` seconds for another message, and then raise Timeout. None means
-    no limit, and 0 means not to wait.
+    At the end of the queue, reads wait up to `timeout` seconds for another message, and then raise Timeout. With None,
+    the time is unlimited. With 0, reads do not wait.
     """
 
     __slots__ = ("_id", "_open", "_transport")

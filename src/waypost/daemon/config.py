@@ -106,8 +106,10 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     ] = ""
     port: Annotated[_Port, Meta(description="TCP port to listen on. 0: any free port.")] = SESSION_PORT
     ping_port: Annotated[_Port, Meta(description="UDP port to listen on for pings. 0: any free port.")] = PING_PORT
-    peer_port: Annotated[_PeerPort, Meta(description="TCP port of other queue managers.")] = SESSION_PORT
-    peer_ping_port: Annotated[_PeerPort, Meta(description="UDP port of other queue managers, for pings.")] = PING_PORT
+    peer_port: Annotated[_PeerPort, Meta(description="TCP port to connect to on other queue managers.")] = SESSION_PORT
+    peer_ping_port: Annotated[_PeerPort, Meta(description="UDP port on other queue managers to send pings to.")] = (
+        PING_PORT
+    )
     ping: Annotated[
         bool,
         Meta(
@@ -116,7 +118,12 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = _TRANSFER.ping
     window_size: Annotated[
-        int, Meta(ge=1, le=0xFFFF, description="Maximum number of messages in flight without a session acknowledgment.")
+        int,
+        Meta(
+            ge=1,
+            le=0xFFFF,
+            description="Maximum number of messages that are sent before a session acknowledgment must arrive.",
+        ),
     ] = DEFAULT_WINDOW_SIZE
     ack_wait_timeout_ms: Annotated[
         int,
@@ -129,7 +136,10 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     ] = _TRANSFER.ack_wait_timeout_ms
     order_ack_timeout_ms: Annotated[
         _Milliseconds,
-        Meta(description="Time that an order acknowledgment waits for more transactional messages, in milliseconds."),
+        Meta(
+            description="Time to wait for more transactional messages before an order acknowledgment is sent, in "
+            "milliseconds."
+        ),
     ] = _TRANSFER.order_ack_timeout_ms
     maximum_order_ack_delay_s: Annotated[
         _Seconds, Meta(description="Maximum delay of an order acknowledgment while messages arrive, in seconds.")
@@ -137,7 +147,7 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     resend_timeouts_s: Annotated[
         tuple[_Seconds, _Seconds, _Seconds, _Seconds],
         Meta(
-            description="Times to wait before transactional messages without an acknowledgment are sent again, in "
+            description="Waiting times before unacknowledged transactional messages are sent again, in "
             "seconds. Each of the first three values applies to three retries, and the fourth value to all later "
             "retries."
         ),
@@ -166,17 +176,17 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 8.0
     round_trip_delay_ms: Annotated[
         _Milliseconds,
-        Meta(description="Network round trip time, in milliseconds. Timers add this time to their waits."),
+        Meta(description="Network round trip time, in milliseconds. The daemon adds this time to its timeouts."),
     ] = _TRANSFER.round_trip_delay_ms
     duplicate_history_size: Annotated[
         _Count,
         Meta(
-            description="Number of messages to remember for each address (each /64 network of IPv6), to recognize "
+            description="Number of messages to remember for each address (each IPv6 /64 network), to detect "
             "duplicates. For a relay, the number is 10 times as large."
         ),
     ] = _TRANSFER.duplicate_history_size
     duplicate_history_s: Annotated[
-        _Seconds, Meta(description="Time to remember messages to recognize duplicates, in seconds.")
+        _Seconds, Meta(description="Time to remember messages to detect duplicates, in seconds.")
     ] = _TRANSFER.duplicate_history_s
     max_sessions: Annotated[
         _Count,
@@ -186,17 +196,17 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         _Count,
         Meta(
             description="Maximum number of incoming TCP connections, with or without a session. The daemon closes "
-            "further connections at once."
+            "further connections immediately."
         ),
     ] = 4096
     max_connections_per_peer: Annotated[
-        _Count, Meta(description="Maximum number of connections from each address (each /64 network of IPv6).")
+        _Count, Meta(description="Maximum number of connections from each address (each IPv6 /64 network).")
     ] = 256
     refusals_per_minute: Annotated[
         _Count,
         Meta(
             description="Maximum number of connections from one address that may end early with a protocol error, "
-            "per minute. Above this limit, new connections from the address close at once for a while."
+            "per minute. Above this limit, new connections from the address are refused for a while."
         ),
     ] = 120
     max_sequence_ahead_s: Annotated[
@@ -210,9 +220,9 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     new_sequences_at_once: Annotated[
         _Count,
         Meta(
-            description="Maximum number of new transactional sequences that one address (one /64 network of IPv6) "
-            "may begin at once. Messages beyond the limit stay at their sender, which retries. `waypost doctor` "
-            "lists the address."
+            description="Maximum number of new transactional sequences that one address (one IPv6 /64 network) "
+            "may begin in one burst. Messages beyond the limit stay at their sender, which retries. `waypost "
+            "doctor` lists the address."
         ),
     ] = _TRANSFER.new_sequences_at_once
     new_sequences_per_s: Annotated[
@@ -294,7 +304,7 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
             description="GUIDs or IP addresses of queue managers that may relay acknowledgments, in addition to the "
             "next hop of a route. A GUID is accepted from addresses that the daemon has connected to, that the route "
             "or the directory names, or that an operator admitted. A relay carries messages of many senders, so the "
-            "daemon remembers more messages of a relay to recognize duplicates."
+            "daemon remembers more messages of a relay to detect duplicates."
         ),
     ] = ()
 
@@ -321,7 +331,7 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=0, le=UNLIMITED)] | None,
         Meta(
             description="Quota of all messages together, in kilobytes. Not set: the quota stays unchanged. A new "
-            "queue manager starts with 1048576. {UNLIMITED}: no quota."
+            f"queue manager starts with 1048576. {UNLIMITED}: no quota."
         ),
     ] = None
 
@@ -330,14 +340,14 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             gt=0,
             le=1,
-            description="Maximum share of the machine quota for messages from one address (one /64 network of IPv6). "
+            description="Maximum share of the machine quota for messages from one address (one IPv6 /64 network). "
             "The limit does not apply to programs on this computer. 1: no limit.",
         ),
     ] = 0.9
 
 
 class Http(Struct, frozen=True, forbid_unknown_fields=True):
-    """The HTTP API, metrics and the console."""
+    """HTTP API, metrics and console."""
 
     enabled: Annotated[bool, Meta(description="Enable the HTTP API.")] = True
     bind: Annotated[
@@ -355,10 +365,7 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
     tls_key: Annotated[str, Meta(description="File with the private key of the certificate, in PEM.")] = ""
     allow_insecure: Annotated[
         bool,
-        Meta(
-            description="Allow HTTP without TLS on addresses that are not loopback addresses, such as behind a proxy "
-            "with TLS."
-        ),
+        Meta(description="Allow HTTP without TLS on addresses other than loopback, for example behind a TLS proxy."),
     ] = False
     hosts: Annotated[
         tuple[str, ...],
@@ -387,7 +394,7 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
     max_connections_per_peer: Annotated[
         _Count,
         Meta(
-            description="Maximum number of connections from one address (one /64 network of IPv6) that have not sent "
+            description="Maximum number of connections from one address (one IPv6 /64 network) that have not sent "
             "the token. A further connection replaces the connection that has been idle longest. If no connection is "
             "idle, the new connection closes."
         ),
@@ -395,7 +402,7 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LogSection(Struct, frozen=True, forbid_unknown_fields=True):
-    """The log, with one event per line on standard error."""
+    """Log, with one event per line on standard error."""
 
     format: Annotated[
         Literal["auto", "text", "json"],
@@ -428,7 +435,7 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     epm_port: Annotated[_Port, Meta(description="TCP port of the endpoint mapper. Clients expect 135.")] = MAPPER_PORT
     max_connections: Annotated[int, Meta(ge=1, description="Maximum number of connections of remote readers.")] = 2000
     max_connections_per_peer: Annotated[
-        int, Meta(ge=1, description="Maximum number of connections from each address (each /64 network of IPv6).")
+        int, Meta(ge=1, description="Maximum number of connections from each address (each IPv6 /64 network).")
     ] = 1000
     refusals_per_minute: Annotated[
         int,

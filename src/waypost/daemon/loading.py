@@ -73,13 +73,13 @@ def _from_file(path: Path) -> Iterator[_Given]:
         text = path.read_text(encoding="utf-8")
         tables = tomllib.loads(text)
     except OSError as error:
-        raise ConfigError(
-            f"Cannot read {path}: {error.strerror}.", "give the name of the file with --config."
-        ) from None
+        raise ConfigError(f"Cannot read {path}: {error.strerror}.", "specify the file with --config.") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not UTF-8 text.", "save it as UTF-8.") from None
+        raise ConfigError(f"{path} is not UTF-8 text.", "save the file as UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not TOML: {error}.", "https://toml.io explains the syntax.") from None
+        raise ConfigError(
+            f"{path} is not a valid TOML file: {error}.", "https://toml.io explains the syntax."
+        ) from None
     for section, table in tables.items():
         if section not in SECTIONS or not isinstance(table, dict):
             raise _unknown(section, _place(path, text, section, ""))
@@ -132,7 +132,7 @@ def _known(given: _Given) -> Key:
 
 def _unknown(path: str, where: str) -> ConfigError:
     if path in SECTIONS:
-        return ConfigError(f"{where}: {path} is a section.", f"write [{path}], and its keys below.")
+        return ConfigError(f"{where}: {path} is a section.", f"write [{path}], and the keys of the section below it.")
     _, dot, name = path.rpartition(".")
     if not dot:
         near = get_close_matches(path, [*SECTIONS, *_KEYS], 1, 0)
@@ -177,11 +177,13 @@ def _checked(config: Config) -> Config:
         except DecodeError as error:
             raise ConfigError(
                 f"names.computer is {config.names.computer}, which is not a computer name: {error.reason}.",
-                "set another with --name.",
+                "set another name with --name.",
             ) from None
     for path, address in (("transfer.bind", config.transfer.bind), ("http.bind", config.http.bind)):
         if address and not is_address(address):
-            raise ConfigError(f"{path} is {address}, which is not an IP address.", "write one like 127.0.0.1 or ::1.")
+            raise ConfigError(
+                f"{path} is {address}, which is not an IP address.", "use an address such as 127.0.0.1 or ::1."
+            )
     _check_others(config)
     http = replace(
         config.http,
@@ -201,20 +203,20 @@ def _check_others(config: Config) -> None:
         parse_routes(config.routing.routes)
     except ValueError as error:
         raise ConfigError(
-            f"routing.routes contains {error}, which is not a route.", "write GUID=HOST, or GUID=via GUID."
+            f"routing.routes contains {error}, which is not a route.", "use GUID=HOST, or GUID=via GUID."
         ) from None
     try:
         parse_relays(config.routing.relays)
     except ValueError as error:
         raise ConfigError(
             f"routing.relays contains {error}, which is neither a GUID nor an IP address.",
-            "write the GUID that `waypost status` shows at the relay, or its address.",
+            "use the address of the relay, or the GUID that `waypost status` shows on it.",
         ) from None
     try:
         parse_ack_addresses(config.transfer.ack_addresses)
     except ValueError as error:
         raise ConfigError(
-            f"transfer.ack_addresses contains {error}, which is not an address.", "write GUID=ADDRESS, or ADDRESS."
+            f"transfer.ack_addresses contains {error}, which is not an address.", "use GUID=ADDRESS, or ADDRESS."
         ) from None
 
 
@@ -240,7 +242,7 @@ def _secret(path: str, given: str, file: str) -> str:
     what = path.rpartition(".")[2]
     if given:
         raise ConfigError(f"{path} and {path}_file are mutually exclusive.", "remove one of the two keys.")
-    hint = f"{path}_file must name a text file with the {what}."
+    hint = f"{path}_file must be the path of a text file with the {what}."
     try:
         secret = Path(file).expanduser().read_text(encoding="utf-8").strip()
     except OSError as error:
@@ -259,11 +261,12 @@ def _check_exposure(http: Http) -> None:
         return
     if not http.token:
         raise ConfigError(
-            f"HTTP on {http.bind} is open to other computers and needs a token.", "set http.token or http.token_file."
+            f"HTTP on {http.bind} is open to other computers and requires a token.",
+            "set http.token or http.token_file.",
         )
     if not http.tls_cert and not http.allow_insecure:
         raise ConfigError(
-            f"HTTP on {http.bind} is open to other computers and needs TLS.",
+            f"HTTP on {http.bind} is open to other computers and requires TLS.",
             "set http.tls_cert and http.tls_key, or http.allow_insecure=true behind a proxy with TLS.",
         )
 

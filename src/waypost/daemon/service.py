@@ -142,7 +142,7 @@ class Daemon:
         if connections < limits.max_connections:
             log.warning(
                 "too few files",
-                message="The system limit of open files allows fewer connections than the configuration.",
+                message="The system limit for open files allows fewer connections than the configuration.",
                 connections=connections,
             )
         for sentence in stepped(config.rpc, sockets.rpc):
@@ -287,7 +287,7 @@ class Daemon:
             self._log.error(
                 "queue manager broken",
                 reason=error,
-                message="The daemon stopped. Everything that it confirmed is on disk.",
+                message="The daemon stopped. All confirmed operations are on disk.",
             )
             self._fail()
 

@@ -115,7 +115,8 @@ class Loop:
             loop = None
         if loop is not self._loop:
             raise InvalidParameter(
-                "the queue manager belongs to another event loop; use it there, or open another folder in this loop"
+                "the queue manager belongs to another event loop; use it in that loop, or open another folder in this "
+                "loop"
             )
 
     def _start(self, operation: Operation[object]) -> Answer:

@@ -20,8 +20,8 @@ from waypost.http.routes import Nothing, Route, of
 from waypost.http.service import Service
 
 _DESCRIPTION: Final = (
-    "A queue manager that speaks MSMQ. Requests and answers are JSON or MessagePack, according to Content-Type and "
-    "Accept. Bytes are base64 text in JSON and binary in MessagePack."
+    "HTTP API of a queue manager that speaks MSMQ. Requests and answers are JSON or MessagePack, according to "
+    "Content-Type and Accept. Bytes are base64 text in JSON and binary in MessagePack."
 )
 _MEDIA_TYPES: Final = (JSON.decode(), *sorted(each.decode() for each in MESSAGE_PACK))
 _TOKEN: Final = "token"
@@ -29,14 +29,14 @@ _TOKEN: Final = "token"
 _STATUSES: Final = {
     400: "The request is invalid.",
     401: "The token is missing or wrong.",
-    403: "The request came from a page of another site, or another computer denies access to its queue.",
+    403: "The request came from a web page of another site, or another computer denies access to its queue.",
     404: "The queue, message, cursor or handle does not exist.",
     409: "The operation conflicts with the current state.",
     413: "The request is too large.",
     415: "The body is neither JSON nor MessagePack.",
     421: "The Host header does not name this server.",
     500: "The disk failed during a write, or the server has a bug.",
-    502: "The computer of the queue is unreachable, or the connection to it was lost.",
+    502: "The computer that hosts the queue is unreachable, or the connection to it was lost.",
     503: "The queue manager is stopping, or the limit of open objects is reached.",
     507: "The disk is full, or a quota is reached.",
 }

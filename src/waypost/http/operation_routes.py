@@ -64,7 +64,10 @@ async def _explain(service: Service, operation: Explain) -> Explanation:
     host = service.remote.host_of(operation.queue) if operation.queue else None
     if host is None:
         return explanation
-    sentence = f"The queue is on the host {host}; only that host can explain it. Its messages can be read from here."
+    sentence = (
+        f"The queue is on the host {host}; only that host can explain its state. This queue manager can read the "
+        "messages in the queue."
+    )
     return explanation.with_sentence(sentence)
 
 

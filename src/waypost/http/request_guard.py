@@ -68,7 +68,7 @@ class RequestGuard:
             return HTTPStatus.FORBIDDEN, AccessDenied("requests from pages of other sites are not allowed")
         if self._token and not self._has_token(headers.get(b"authorization", b"")):
             return HTTPStatus.UNAUTHORIZED, AccessDenied(
-                "the request requires a token, in the header Authorization: Bearer TOKEN"
+                "the request requires a token in the header Authorization: Bearer TOKEN"
             )
         if method in WITH_BODY and _has_body(headers) and not _is_for_us(fields):
             sentence = "Content-Type must be application/json or application/msgpack"

@@ -52,8 +52,8 @@ from waypost.node.stages import FIRST_PLACE, Batch, Group, Place
 from waypost.wire.message_class import MessageClass
 
 _DEAD_LETTERS: Final = "system$;deadxact"
-_LOST_CLAIM: Final = "begin another claim, which starts with the current messages of the queue"
-_LOST_STAGE: Final = "GET /api/bulk/commits lists the committed batches; stage the others again"
+_LOST_CLAIM: Final = "begin another claim, which starts with the current messages in the queue"
+_LOST_STAGE: Final = "GET /api/bulk/commits lists the committed batches; stage the other batches again"
 
 
 class BulkWriting:
@@ -224,11 +224,11 @@ class BulkWriting:
         name = format_name(given.queue, self._computer)
         check_can_be_sent_to(name)
         if bool(given.bodies) != (given.like is not UNSET):
-            raise InvalidParameter("`like` and `bodies` must be given together; otherwise give only `messages`")
+            raise InvalidParameter("`like` and `bodies` must be set together; otherwise set only `messages`")
         messages = [self._message(each) for each in given.messages]
         if given.like is UNSET:
             if given.varied:
-                raise InvalidParameter("`varied` requires `like` and `bodies`: give them too")
+                raise InvalidParameter("`varied` requires `like` and `bodies`")
             return Group(name, messages=messages)
         like = self._without_body(given.like)
         bodies, like.body_type = encode_bodies(given.bodies, given.like.body_type)

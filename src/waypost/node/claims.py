@@ -143,7 +143,7 @@ class Claims:
         elif claim != before or not is_known:
             self._write(key, claim)
         if wants_more and queue.deniers:
-            raise SharingViolation(f"a reader has {queue} open exclusively; close the queue there first")
+            raise SharingViolation(f"a reader has {queue} open exclusively; close the queue in that reader first")
         epoch = guid_text(epoch_of(queue))
         if key in self._claims:
             self._use(key, claim, now)
@@ -263,7 +263,7 @@ class Claims:
         if wanted.term and run != NULL_GUID and run != claim.run:
             if run in claim.past or claim.run != NULL_GUID:
                 raise ClaimTaken(
-                    f"another run of the query {wanted.query} reads the claim {wanted.claim}; stop this run: "
+                    f"another run of the query {wanted.query} reads the claim {wanted.claim}; stop this run, because "
                     "only one run can use a checkpoint"
                 )
         else:
@@ -311,7 +311,9 @@ class Claims:
         if len(self._claims) >= MAX_CLAIMS:
             idle = next((key for key, claim in self._claims.items() if not claim.spans), None)
             if idle is None:
-                raise LimitReached(f"the limit of {MAX_CLAIMS} claims is reached; return claims that you do not need")
+                raise LimitReached(
+                    f"the limit of {MAX_CLAIMS} claims is reached; return claims that you no longer need"
+                )
             self._forget(idle)
         return ClaimRecord(lease_s)
 
@@ -418,10 +420,10 @@ def _check_term(name: str, claim: ClaimRecord, term: int) -> None:
     if term == claim.term:
         raise ClaimTaken(
             f"the claim {name} is lost: it was released, or its reader sent nothing for {claim.lease_s:g} s, and its "
-            "messages are in the queue again; start the reader again to continue"
+            "messages are in the queue again; restart the reader to continue"
         )
     raise ClaimTaken(
-        f"a later start of the reader has taken the claim {name}, with the term {claim.term}; stop this "
+        f"a newer run of the reader has taken over the claim {name}, with the term {claim.term}; stop this "
         f"reader, which has the term {term}: only one program can use a checkpoint"
     )
 

@@ -220,7 +220,7 @@ class MessageCalls:
         """Move a part of the messages: the caller continues with the answer."""
         if (operation.after == "") != (operation.up_to == ""):
             raise InvalidParameter(
-                "`after` and `up_to` must be given together: use both values from the last answer, or neither"
+                "`after` and `up_to` must be set together: use both values from the last answer, or neither"
             )
         part = MovedPart()
         if operation.after != "":

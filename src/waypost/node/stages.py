@@ -256,7 +256,7 @@ class Stages:
             return Staged("", 0, is_committed=True)
         self.commits.check_room(key, writer)
         if len(self._stages) >= MAX_STAGES:
-            raise LimitReached(f"the limit of {MAX_STAGES} uncommitted stages is reached; commit or drop some")
+            raise LimitReached(f"the limit of {MAX_STAGES} uncommitted stages is reached; commit or drop some stages")
         if sum(len(each.bodies) + len(each.messages) + len(each.dead_letters) for each in groups) > MAX_BULK_MESSAGES:
             raise InvalidParameter(f"a stage must have at most {MAX_BULK_MESSAGES} messages; use several stages")
         identifier = self._new_guid()
@@ -420,7 +420,7 @@ class Stages:
         if not 0 < len(batch.query.encode("utf-8", "surrogatepass")) <= MAX_BULK_NAME:
             raise InvalidParameter(f"the name of a query must have 1 to {MAX_BULK_NAME} bytes: use a GUID, for example")
         if batch.write and batch.run == NULL_GUID:
-            raise InvalidParameter("`write` requires `run`: give the GUID of the run too")
+            raise InvalidParameter("`write` requires `run`, the GUID of the run")
         to = batch.destination
         if isinstance(to, FormatName):
             to = destination_of(to, self._manager.collection)

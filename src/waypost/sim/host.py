@@ -309,7 +309,7 @@ class Host(ABC, Generic[S_co]):
     def _answered(self, key: object, status: HResult, value: object) -> None:
         asked = self._requests.pop(key[1] if isinstance(key, tuple) else key, None)
         if asked is None:
-            raise Violation(f"request {key} of {self.name} is answered with {status.name}, and no answer was due")
+            raise Violation(f"request {key} of {self.name} is answered with {status.name}, but no answer was expected")
         client, ask, request = asked
         result = Result(request, status, value)
         self.note(status, client.name, request, "gets", status.name, *self._check_answer(key, ask, result))

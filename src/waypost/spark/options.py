@@ -58,21 +58,21 @@ KAFKA: Final = {
 _KAFKA: Final = {name.lower(): ours for name, ours in KAFKA.items()}
 # Options that are refused, with the reason and the replacement.
 _REFUSED: Final = {
-    "token": "the option token would show in plans: give tokenFile, the variable WAYPOST_TOKEN, or spark.msmq.token "
+    "token": "the option token would show in plans: use tokenFile, the variable WAYPOST_TOKEN, or spark.msmq.token "
     "of the session before waypost.spark.register",
-    "pushdown": "the option pushdown does not exist any more, because Spark applies the filter of one query to the "
+    "pushdown": "the option pushdown no longer exists, because Spark applies the filter of one query to the "
     "next query of the same DataFrame: select messages with startingOffsets, startingTimestamp, endingTimestamp, "
     "classes and labelPattern, and columns with columns",
-    "subscribepattern": "the option subscribePattern is a regular expression of Kafka's source: give queuePattern, in "
+    "subscribepattern": "the option subscribePattern belongs to the Kafka source: use queuePattern, in "
     "which * and ? stand for any characters",
-    "assign": "the option assign chooses partitions of Kafka, which queues do not have: give queue or queues",
-    "topic": "the option topic is one of Kafka's sink: give queue",
-    "includeheadersasmap": "the option includeHeadersAsMap is unknown: give includeHeaders, an array of key and value",
+    "assign": "the option assign selects Kafka partitions, which queues do not have: use queue or queues",
+    "topic": "the option topic belongs to the Kafka sink: use queue",
+    "includeheadersasmap": "the option includeHeadersAsMap is unknown: use includeHeaders, an array of key and value",
     "startingoffsetsbytimestampstrategy": "the option startingOffsetsByTimestampStrategy is unknown: a queue without "
-    "messages since the time is read from its end on",
-    "asyncprogresstrackingenabled": "asyncProgressTrackingEnabled is refused: Spark goes on before it has recorded "
+    "messages after the given time is read from its end",
+    "asyncprogresstrackingenabled": "asyncProgressTrackingEnabled is refused: Spark continues before it has recorded "
     "a batch as done, so that messages are lost or repeated after a crash",
-    "groupidprefix": "the option groupIdPrefix is one of Kafka: readers of a queue have no groups; the mode claim "
+    "groupidprefix": "the option groupIdPrefix belongs to Kafka: readers of a queue have no groups; the mode claim "
     "divides messages among readers",
 }
 _NONE: Final[tuple[str, ...]] = ()
@@ -203,11 +203,11 @@ def read_options(given: Mapping[str, str], token: str | None = None) -> ReadOpti
         if columns.choice != EVERY:
             raise InvalidParameter(
                 f"the mode {mode} takes every message out of the queue, even if the options classes and "
-                "labelPattern leave it out: with these options, mode must be peek"
+                "labelPattern exclude the message: with these options, mode must be peek"
             )
     if mode == "claim" and options.text("maxBytesPerPartition") is not None:
         raise InvalidParameter(
-            "the mode claim does not know the bytes of single messages: give maxMessagesPerPartition instead of "
+            "the mode claim does not know the sizes of single messages: use maxMessagesPerPartition instead of "
             "maxBytesPerPartition, or bound the batch with maxBytesPerTrigger"
         )
     return ReadOptions(
@@ -253,7 +253,9 @@ def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOp
         )
     for name in ("queues", "queuePattern"):
         if options.text(name) is not None:
-            raise InvalidParameter(f"the option {name} is only for reads; to write, give queue or a column dest_queue")
+            raise InvalidParameter(
+                f"the option {name} is only for reads; to write, set the option queue or add a column dest_queue"
+            )
     words = ("exactly-once", "at-least-once")
     transaction, version = _transaction(options)
     return WriteOptions(
@@ -275,9 +277,9 @@ def _transaction(options: Given) -> tuple[str, int | None]:
     name, application = options.text("txnId"), options.text("txnAppId")
     version = options.read("txnVersion", _version_or_nothing, None)
     if name is not None and application is not None:
-        raise InvalidParameter("the options txnId and txnAppId are mutually exclusive; give one of them")
+        raise InvalidParameter("the options txnId and txnAppId are mutually exclusive; use only one")
     if (application is None) != (version is None):
-        raise InvalidParameter("the options txnAppId and txnVersion belong together; give both, or none")
+        raise InvalidParameter("the options txnAppId and txnVersion must be set together; set both, or neither")
     return name or application or "", version
 
 
@@ -295,9 +297,7 @@ def _given(given: Mapping[str, str]) -> Given:
             known = _KAFKA.get(name, name)
             _check_known(name, known.lower())
             if known.lower() in found or (known != name and known.lower() in options):
-                raise InvalidParameter(
-                    f"the options {known} and {_alias(name)} have the same meaning; give one of them"
-                )
+                raise InvalidParameter(f"the options {known} and {_alias(name)} have the same meaning; use only one")
             found[known.lower()] = value
     if _TABLE not in options:
         _add_path(options, found)
@@ -334,7 +334,7 @@ def _add_path(options: Mapping[str, str], found: dict[str, str]) -> None:
     if named and (path or paths):
         raise InvalidParameter(
             f"the queue is named twice: by the option {named[0]} and by the path {excerpt(path or paths)}, the "
-            "argument of load() or save(); give one of them"
+            "argument of load() or save(); use only one"
         )
     if path:
         found["queue"] = path
@@ -345,7 +345,7 @@ def _add_path(options: Mapping[str, str], found: dict[str, str]) -> None:
 def _endpoint(options: Given, token: str | None) -> Endpoint:
     named = [name for name in _PLACES if options.text(name) is not None]
     if len(named) > 1:
-        raise InvalidParameter(f"the options {named[0]} and {named[1]} are mutually exclusive; give one of them")
+        raise InvalidParameter(f"the options {named[0]} and {named[1]} are mutually exclusive; use only one")
     timeout_s = options.read("timeout", values.seconds, DEFAULT_TIMEOUT)
     locked = cast("Locked", options.word("lockedMessages", ("wait", "skip"), "wait"))
     store, host = options.text("store"), options.text("msmqHost")
@@ -391,11 +391,11 @@ def _selection(options: Given) -> tuple[QueueType, tuple[str, ...], str | None]:
     if found in _SYSTEM and not named:
         return found, (_SYSTEM[found],), None
     if not named:
-        raise InvalidParameter(f"no option names a queue to read; give one of the options {', '.join(_QUEUES)}")
+        raise InvalidParameter(f"no queue to read is specified; set one of the options {', '.join(_QUEUES)}")
     if found == "journal":
         queues = tuple(name if name.lower().endswith(";journal") else f"{name};journal" for name in queues)
     elif found in _SYSTEM and tuple(map(str.lower, queues)) != (_SYSTEM[found],):
-        raise InvalidParameter(f"a host has only one queue of the queueType {found}: leave out queueType or {named[0]}")
+        raise InvalidParameter(f"a host has only one queue of the queueType {found}: remove queueType or {named[0]}")
     return found, queues, pattern
 
 
@@ -442,7 +442,7 @@ def _check_consumes(mode: str, start: Position, endpoint: Endpoint) -> None:
     if endpoint.locked == "skip" and mode == "drain":
         raise InvalidParameter("the mode drain would lose locked messages if they return: lockedMessages must be wait")
     if endpoint.kind == "store":
-        raise InvalidParameter(f"a store is read-only: mode must be peek, not {mode}; give the option server instead")
+        raise InvalidParameter(f"a store is read-only: mode must be peek, not {mode}; use the option server instead")
 
 
 def _rate(options: Given) -> Rate:
@@ -464,7 +464,7 @@ def _columns(options: Given) -> Columns:
     default = Columns()
     given = [name for name in _INCLUDES if options.text(name) is not None]
     if given and options.text("columns") is not None:
-        raise InvalidParameter(f"the options columns and {given[0]} are mutually exclusive: columns names all columns")
+        raise InvalidParameter(f"the options columns and {given[0]} are mutually exclusive: columns lists all columns")
     return Columns(
         include_body=options.read("includeBody", values.boolean, default.include_body),
         include_packet=options.read("includePacket", values.boolean, default.include_packet),

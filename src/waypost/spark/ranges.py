@@ -37,7 +37,7 @@ def chosen(origin: Origin, options: ReadOptions) -> list[BulkQueue]:
         queues = list(map(origin.queue, options.queues))
         for queue in queues:
             if options.queue_type == "outgoing" and queue.kind != "outgoing":
-                raise QueueNotFound(f"{queue.path} is not an outgoing queue; leave out the option queueType to read it")
+                raise QueueNotFound(f"{queue.path} is not an outgoing queue; remove the option queueType to read it")
         # Two names may mean one queue.
         return list({queue.format_name: queue for queue in queues}.values())
     kinds = _KINDS.get(options.queue_type, _MAIN)
@@ -75,7 +75,7 @@ def ends_short(name: str, end: int, found: BulkQueue | PlannedRange) -> str:
     """The warning for a read that ends before messages of the queue that are held back."""
     return (
         f"the read of {name} ends early, at {end}: {found.behind} later messages are held back by {found.held_by}; "
-        "they are read when this cause has ended"
+        "they are read when they are no longer held back"
     )
 
 

@@ -96,7 +96,7 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
     """Check the columns before a job starts. Raises InvalidParameter with the name of a wrong column."""
     for column in schema.fields:
         if schema.names.count(column.name) > 1:
-            raise InvalidParameter(f"several columns have the name {column.name}; keep one of them")
+            raise InvalidParameter(f"several columns have the name {column.name}; keep only one")
         if column.name in READ_ONLY:
             continue
         if column.name not in _TYPES:
@@ -115,11 +115,11 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
     for row in MESSAGE_ROWS:
         given = [name for name in row.columns if name in schema.names]
         if len(given) > 1:
-            raise InvalidParameter(f"the columns {' and '.join(given)} are mutually exclusive; keep one of them")
+            raise InvalidParameter(f"the columns {' and '.join(given)} are mutually exclusive; keep only one")
     if "body" not in schema.names:
         raise InvalidParameter("the column body is missing; it must be binary or string")
     if DESTINATION not in schema.names and options.queue is None:
-        raise InvalidParameter("the messages have no destination; give the option queue, or a column dest_queue")
+        raise InvalidParameter("the messages have no destination; set the option queue, or add a column dest_queue")
 
 
 def writable(batch: Any) -> Any:
@@ -127,8 +127,8 @@ def writable(batch: Any) -> Any:
     for name in READ_ONLY.intersection(batch.schema.names):
         if batch.column(name).null_count < batch.num_rows:
             raise InvalidParameter(
-                f"the column {name} has a value in some rows, but a sender cannot set this column: leave it out, or "
-                "set it to null"
+                f"the column {name} has a value in some rows, but a sender cannot set this column: remove the column, "
+                "or set it to null"
             )
     return batch.select([name for name in batch.schema.names if name not in READ_ONLY])
 
@@ -211,7 +211,7 @@ def _invalid_values(array: Any, column: str, queue: str | None) -> Iterator[tupl
 
 def _invalid_destination(value: str | None, queue: str | None) -> str:
     if value is None:
-        return "" if queue else "the column dest_queue is null, and the option queue names no other queue"
+        return "" if queue else "the column dest_queue is null, and the option queue is not set"
     try:
         check_can_be_sent_to(format_name(value, _SOME_COMPUTER))
     except WaypostError as error:

@@ -76,7 +76,8 @@ class MsmqDataSource(DataSource):
         options = write_options(self.options, self.token)
         if overwrite:
             raise InvalidParameter(
-                "messages are only added to a queue: use the mode append, or INSERT INTO instead of INSERT OVERWRITE"
+                "a write can only append messages to a queue: use the mode append, or INSERT INTO instead of INSERT "
+                "OVERWRITE"
             )
         check_columns(schema, options)
         check_destination(options)

@@ -133,7 +133,7 @@ def check_for_stream(options: ReadOptions) -> None:
     if options.end != "latest":
         raise InvalidParameter("the options endingOffsets and endingTimestamp are for batch reads: a stream has no end")
     if options.mode == "claim" and options.endpoint.kind != "daemon":
-        raise InvalidParameter("the mode claim needs a Waypost daemon: give the option server, or read in another mode")
+        raise InvalidParameter("the mode claim requires a Waypost daemon: set the option server, or use another mode")
 
 
 def check_is_committed(options: ReadOptions, batch: GoneBatch) -> None:

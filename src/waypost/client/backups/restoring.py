@@ -56,17 +56,17 @@ def restore(
     new_identity: bool = False,
     progress: Progress | None = None,
 ) -> RestoreInfo:
-    """Create the data folder `path` from a backup: the folder of a backup, its file, or an open file.
+    """Create the data folder `path` from a backup, which is a folder, a file or an open binary file.
 
     You must choose an identity, because two queue managers with the same identity lose and duplicate each other's
     messages:
 
-    same_identity  Restore the queue manager of the backup. The original must never start again. Waiting messages are
-                   sent.
+    same_identity  Restore the queue manager with its original GUID. The original must never start again. Waiting
+                   messages are sent.
     new_identity   Create another queue manager, with a new GUID and the same queues and messages. Messages in outgoing
                    queues are not sent, but go to the dead-letter queues of the new queue manager.
 
-    The function checks the whole backup before it creates the folder. It overwrites nothing: `path` must be new or an
+    The function checks the whole backup before it creates the folder. Nothing is overwritten: `path` must be new or an
     empty folder. `progress` is called with the number of bytes read so far and an estimate of the total.
 
     Raises BackupDamaged if the backup is missing or incomplete, and BackupError if the folder was not created.

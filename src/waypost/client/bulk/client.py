@@ -112,7 +112,7 @@ class BulkClient(BulkReading):
         return self.call(wish)
 
     def keep_claim(self, wish: KeepClaim) -> None:
-        """Put the end of the lease off. Raises ClaimTaken if the term of the reader has ended."""
+        """Renew the lease of a claim. Raises ClaimTaken if the term of the reader has ended."""
         self.call(wish)
 
     def read_claim(self, wanted: ReadClaim) -> Frame:
@@ -124,7 +124,7 @@ class BulkClient(BulkReading):
         return frames_ahead(self.read_claim, wanted)
 
     def return_claim(self, name: str, claim: str) -> int:
-        """Give back the messages of a claim. Returns their number."""
+        """Return the messages of a claim to the queue. Returns their number."""
         return self.call(ReturnClaim(name=name, claim=claim)).count
 
     def claims(self, name: str | None = None) -> list[ClaimObject]:

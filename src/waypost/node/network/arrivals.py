@@ -60,7 +60,7 @@ _OUTCOMES: Final = frozenset(each for each in _Class if is_negative_ack(each) or
 
 # Sentences where the meaning of the class is written for the sender.
 _SENTENCES: Final = {
-    Reason.NO_QUEUE: "this computer has no such queue for messages from other computers",
+    Reason.NO_QUEUE: "this computer has no queue with this name for messages from other computers",
     Reason.NO_WAY: "the message is for another computer, and this computer does not forward messages to it",
     Reason.QUEUE_QUOTA: "the queue is full",
 }
@@ -146,7 +146,7 @@ class Arrivals:
         """Process all messages that came together."""
         if self._kernel.trouble is not None:
             # MS-MQQB 3.1.5.8.2: a message that cannot go to the store is not accepted. It comes again.
-            sentence = f"nothing can be stored now: {self._kernel.trouble}"
+            sentence = f"the store cannot accept messages now: {self._kernel.trouble}"
             for packet in (each.packet for each in messages):
                 if isinstance(packet, UserMessage):
                     self._refusals.note(Arrival(session, packet, now), Reason.STORE, sentence)
@@ -157,7 +157,7 @@ class Arrivals:
         if not self._kernel.has_room(size, largest) and any(map(self._is_to_be_stored, messages)):
             # Acknowledgments of our own messages make room. They come again behind refused ones, without effect.
             self._take_acks(session, messages, now)
-            session.close(f"nothing can be stored now: {self._kernel.no_room(size, largest)}")
+            session.close(f"the store cannot accept messages now: {self._kernel.no_room(size, largest)}")
             return
         sources = self._manager.positions.sources
         sources.current = peer_of(session.remote_qm_address)
@@ -290,7 +290,7 @@ class Arrivals:
         """MS-MQQB 3.1.5.8.2 to 3.1.5.8.8. False without room for the message."""
         name = message.destination_queue_format_name
         if name is None:
-            self._discard(Arrival(session, packet, now), Reason.NO_QUEUE, "the message does not name a queue")
+            self._discard(Arrival(session, packet, now), Reason.NO_QUEUE, "the message has no destination queue")
             return True
         if isinstance(name, UnknownFormatName):
             self._reject(session, packet, message, _Class.MQMSG_CLASS_NACK_BAD_DST_Q, now)

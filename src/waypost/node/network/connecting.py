@@ -301,7 +301,7 @@ class Connecting:
             link.unresolved.pop(0)
         if not link.next_hops:
             self._manager.outgoing.address_not_resolved(link.queue)
-            self._fail(link, _Status.DNS_FAILURE, "the name of the host has no known address", now)
+            self._fail(link, _Status.DNS_FAILURE, "the host name does not resolve to an address", now)
             return
         hops = tuple(dict.fromkeys(hop_text(hop.address) for hop in link.next_hops))
         self._manager.outgoing.address_resolved(link.queue, hops)

@@ -61,10 +61,10 @@ def check_bulk(node: Node, model: "Model") -> None:
         for identifier, runs in node.manager.lasting.collection.items()
     }
     if found != due:
-        raise Violation(f"claims hold {found}, and {due} was due")
+        raise Violation(f"claims hold {found}, but {due} was expected")
     staged = node.manager.positions.staged_bytes
     if staged != model.state.staged_bytes:
-        raise Violation(f"{staged} bytes are staged, and {model.state.staged_bytes} were due")
+        raise Violation(f"{staged} bytes are staged, but {model.state.staged_bytes} were expected")
     if list(node.claims._claims) != list(claims) or node.stages._stages.keys() != stages.keys():
         raise Violation("other claims and stages are known than those that are due")
 

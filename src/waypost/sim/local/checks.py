@@ -128,10 +128,10 @@ def check_deadline(node: Node, due: float | None, now: Now) -> None:
     deadline = node.next_deadline(now)
     if deadline is None or due is None:
         if deadline is not due:
-            raise Violation(f"the node's next deadline is {deadline}, and {due} was due")
+            raise Violation(f"the node's next deadline is {deadline}, but {due} was expected")
     elif abs(max(deadline, now.monotonic) - max(due, now.monotonic)) > 1e-5:
         raise Violation(
-            f"the node wakes up in {deadline - now.monotonic:.6f} s, and {due - now.monotonic:.6f} were due"
+            f"the node wakes up in {deadline - now.monotonic:.6f} s, but {due - now.monotonic:.6f} were expected"
         )
 
 
@@ -143,21 +143,23 @@ def check_durable(ask: object, answer: Answer, model: Model) -> None:
 def check_value(ask: object, answer: Answer, messages: Sequence[Message]) -> None:
     """Check that an answer brings the right messages."""
     if len(messages) != len(answer.messages):
-        raise Violation(f"{ask} brought {len(messages)} messages, and {len(answer.messages)} were due")
+        raise Violation(f"{ask} brought {len(messages)} messages, but {len(answer.messages)} were expected")
     for due, counts, message in zip(answer.messages, answer.counts, messages, strict=True):
         _check_message(ask, due, counts, message)
 
 
 def _check_message(ask: object, message: ModelMessage, counts: tuple[int, int], value: Message) -> None:
     if value.lookup_identifier != message.lookup_id:
-        raise Violation(f"{ask} brought the message {value.lookup_identifier:#x}, and {message} was due")
+        raise Violation(f"{ask} brought the message {value.lookup_identifier:#x}, but {message} was expected")
     if not message.is_acknowledgment and message.draft.mark not in value.packet:
         raise Violation(f"{ask} brought another message under the LookupIdentifier of {message}")
     if (value.abort_count, value.move_count) != counts:
         found = value.abort_count, value.move_count
         raise Violation(f"{message} was aborted and moved {counts} times, and says {found}")
     if message.message_class and value.message_class != message.message_class:
-        raise Violation(f"{message} has the class {value.message_class:#x}, and {message.message_class:#x} was due")
+        raise Violation(
+            f"{message} has the class {value.message_class:#x}, but {message.message_class:#x} was expected"
+        )
     marks = message.is_first, message.is_last
     if message.transactional and (value.first_in_transaction, value.last_in_transaction) != marks:
         raise Violation(f"{message} is first and last of its transaction: {marks}, and says otherwise")
@@ -167,7 +169,7 @@ def check_all(node: Node, model: Model, now: Now) -> None:
     """Thorough: every queue with its attributes, every message with its state, every transaction, every wait."""
     queues, due_queues = node.manager.collection.by_number, model.state.by_number
     if queues.keys() != due_queues.keys():
-        raise Violation(f"there are the queues {sorted(queues)}, and {sorted(due_queues)} were due")
+        raise Violation(f"there are the queues {sorted(queues)}, but {sorted(due_queues)} were expected")
     for number, queue in due_queues.items():
         _check_contents(queues[number], queue)
         _check_states(queues[number], queue)
@@ -178,7 +180,7 @@ def check_all(node: Node, model: Model, now: Now) -> None:
     check_deadline(node, due_with_index(node, model.next_deadline(now, works=not node.kernel.is_behind)), now)
     transactions, entries = node.manager.transactions.collection, model.transactions.transactions
     if transactions.keys() != entries.keys():
-        raise Violation(f"{len(transactions)} transactions are under way, and {len(entries)} were due")
+        raise Violation(f"{len(transactions)} transactions are under way, but {len(entries)} were expected")
     for identifier, transaction in entries.items():
         if transactions[identifier].is_kept is not transaction.is_kept:
             raise Violation(f"the transaction {identifier.hex()[:8]} is not prepared as it has to be")
@@ -196,7 +198,7 @@ def check_connections(node: Node, model: Model) -> None:
     """Check that the node has exactly the present connections of remote readers."""
     if node.remote is not None and list(node.remote.connections) != model.remote.connections:
         due = len(model.remote.connections)
-        raise Violation(f"remote readers have {len(node.remote.connections)} connections, and {due} were due")
+        raise Violation(f"remote readers have {len(node.remote.connections)} connections, but {due} were expected")
 
 
 def check_left_behind(node: Node) -> None:
@@ -288,7 +290,7 @@ def _check_states(queue: Queue, due_queue: ModelQueue) -> None:
     for lookup_id, message in due_queue.messages.items():
         state = queue.positions.state(lookup_id)
         if _STATES.get(state) is not message.state:
-            raise Violation(f"{message} in {due_queue.key} is {state.name}, and {message.state.name} was due")
+            raise Violation(f"{message} in {due_queue.key} is {state.name}, but {message.state.name} was expected")
         if queue.positions.is_shown(lookup_id) is not message.is_shown:
             raise Violation(f"peeks see {message} in {due_queue.key} and should not, or the other way round")
 
@@ -303,7 +305,7 @@ def _check_attributes(queue: Queue, due_queue: ModelQueue) -> None:
         raise Violation(f"the reads that wait on {due_queue.key} are not those that are due")
     if len(queue.descriptors) != len(due_queue.handles):
         raise Violation(
-            f"{due_queue.key} is open {len(queue.descriptors)} times, and {len(due_queue.handles)} were due"
+            f"{due_queue.key} is open {len(queue.descriptors)} times, but {len(due_queue.handles)} were expected"
         )
 
 

@@ -164,7 +164,7 @@ class LocalHost(Host["LocalSimulation"]):
 
     def _check_answer(self, key: object, ask: Ask, result: Result) -> Sequence[object]:
         if key not in self.model.expected:
-            raise Violation(f"request {key} is answered with {result.status.name}, and no answer was due")
+            raise Violation(f"request {key} is answered with {result.status.name}, but no answer was expected")
         answer = self._compared_node.answered(key, ask, result)
         if answer.needs:
             self.simulation.marks.sometimes("an answer that waited for its batch")
@@ -214,7 +214,7 @@ class LocalHost(Host["LocalSimulation"]):
         """The place of the answer to a call among all answers."""
         answer = self.model.expected.get(call.request)
         if answer is None:
-            raise Violation(f"{call} is answered, and no answer was due")
+            raise Violation(f"{call} is answered, but no answer was expected")
         return answer.number
 
     def remote_answered(self, call: RemoteCall, reply: object) -> None:

@@ -160,7 +160,7 @@ class Bulk:
             ends = [state.first][: state.first], [state.last][: state.last]
             found = *ends, state.stable, state.committed, state.held
             if found != due or state.format_name != str(format_name(queue.key)):
-                raise Violation(f"{queue.key} is said to be {found}, and {due} was due")
+                raise Violation(f"{queue.key} is said to be {found}, but {due} was expected")
             if state.behind != behind or bool(state.held_by) != bool(behind):
                 raise Violation(f"{state.behind} messages of {queue.key} are said to be held back, and {behind} are")
 
@@ -199,7 +199,7 @@ class Bulk:
                 self._state.marks.sometimes("a range that is read in several frames")
             if count > wanted.max_messages:
                 raise Violation(
-                    f"{count} messages of {queue.key} were read, and at most {wanted.max_messages} were due"
+                    f"{count} messages of {queue.key} were read, but at most {wanted.max_messages} were expected"
                 )
             end = up_to if count == len(rows) else rows[count - 1].lookup_id & SEQUENCE
             if (found.end, found.is_last) != (end, count == len(rows)):
@@ -216,7 +216,7 @@ class Bulk:
         def check(found: SeqAt) -> None:
             if found.seq not in due:
                 raise Violation(
-                    f"number {found.seq} of {queue.key} is the last that came before {time}, and {due} were due"
+                    f"number {found.seq} of {queue.key} is the last that came before {time}, but {due} were expected"
                 )
 
         self._answer(call, check)
@@ -246,7 +246,7 @@ class Bulk:
         def check(found: Claimed) -> None:
             self._known.check_epoch(queue.number, found.epoch)
             if found != replace(due, epoch=found.epoch):
-                raise Violation(f"the claim {wish.claim} on {queue.key} got {found}, and {due} was due")
+                raise Violation(f"the claim {wish.claim} on {queue.key} got {found}, but {due} was expected")
 
         self._answer(call, check)
 
@@ -350,7 +350,7 @@ class Bulk:
     def _expect(self, call: Call, due: object) -> None:
         def check(found: object) -> None:
             if found != due:
-                raise Violation(f"request {call.request} was answered with {found}, and {due} was due")
+                raise Violation(f"request {call.request} was answered with {found}, but {due} was expected")
 
         self._answer(call, check)
 
@@ -380,7 +380,7 @@ def _check_plan(plan: PlannedRange, wanted: PlanRange, planned: list[tuple[int, 
     counts = plan.counts
     least = min(wanted.parts, len(planned))
     if sum(counts) != len(planned) or len(counts) < least or len(plan.bounds) != len(counts) + 1 or 0 in counts:
-        raise Violation(f"the plan has parts of {counts} messages, and {len(planned)} in {least} parts were due")
+        raise Violation(f"the plan has parts of {counts} messages, but {len(planned)} in {least} parts were expected")
     parts = [planned[sum(counts[:at]) : sum(counts[: at + 1])] for at in range(len(counts))]
     ends = [part[-1][0] for part in parts]
     if plan.bounds != [wanted.after, *ends]:
@@ -390,16 +390,16 @@ def _check_plan(plan: PlannedRange, wanted: PlanRange, planned: list[tuple[int, 
         raise Violation(f"the parts of the plan have {plan.sizes} bytes, and their messages {sizes}")
     if wanted.part_bytes is UNSET:
         if len(counts) > least:
-            raise Violation(f"the plan has {len(counts)} parts, and {least} were due")
+            raise Violation(f"the plan has {len(counts)} parts, but {least} were expected")
     elif any(size > wanted.part_bytes and count > 1 for size, count in zip(sizes, counts, strict=True)):
-        raise Violation(f"the parts of the plan have {sizes} bytes, and at most {wanted.part_bytes} were due")
+        raise Violation(f"the parts of the plan have {sizes} bytes, but at most {wanted.part_bytes} were expected")
 
 
 def _check_held(found: list[ClaimObject], due: list[ClaimObject]) -> None:
     names = [replace(each, lease_left_s=0.0, queue="", held_by="") for each in found]
     if names != [replace(each, lease_left_s=0.0, queue="", held_by="") for each in due]:
-        raise Violation(f"claims hold {names}, and {due} was due")
+        raise Violation(f"claims hold {names}, but {due} was expected")
     if [bool(each.held_by) for each in found] != [bool(each.held_by) for each in due]:
-        raise Violation(f"claims are said to be {found}, and {due} was due")
+        raise Violation(f"claims are said to be {found}, but {due} was expected")
     if any(abs(one.lease_left_s - other.lease_left_s) > 1e-5 for one, other in zip(found, due, strict=True)):
-        raise Violation(f"the leases of claims are {found}, and {due} was due")
+        raise Violation(f"the leases of claims are {found}, but {due} was expected")

@@ -38,12 +38,12 @@ def check_rows(what: str, found: Frame, due: Sequence[Row], max_bytes: int) -> i
     """Check that a frame has the first rows due, at least one, up to the limit. Returns their number."""
     got = records(found)
     if due and not got:
-        raise Violation(f"{what} brought nothing, and {len(due)} messages were due")
+        raise Violation(f"{what} brought nothing, but {len(due)} messages were expected")
     if len(got) > len(due):
-        raise Violation(f"{what} brought {len(got)} messages, and {len(due)} were due")
+        raise Violation(f"{what} brought {len(got)} messages, but {len(due)} were expected")
     for row, (lookup_id, record) in zip(due, got, strict=False):
         if lookup_id != row.lookup_id:
-            raise Violation(f"{what} brought the message {lookup_id:#x}, and {row.lookup_id:#x} was due")
+            raise Violation(f"{what} brought the message {lookup_id:#x}, but {row.lookup_id:#x} was expected")
         if row.mark not in record.packet:
             raise Violation(f"{what} brought another message under the LookupIdentifier {lookup_id:#x}")
         if (record.abort_count, record.move_count) != row.counts:

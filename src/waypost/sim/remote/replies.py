@@ -31,13 +31,13 @@ def check_reply(call: RemoteCall, answer: Answer, reply: Any) -> None:
     packet = packet_of(reply)
     if not answer.messages:
         if packet:
-            raise Violation(f"{call} brought a message, and none was due")
+            raise Violation(f"{call} brought a message, but none was expected")
         return
     message = answer.messages[0]
     if not packet:
-        raise Violation(f"{call} brought nothing, and {message} was due")
+        raise Violation(f"{call} brought nothing, but {message} was expected")
     if not message.is_acknowledgment and message.draft.mark not in packet:
-        raise Violation(f"{call} brought another message, and {message} was due")
+        raise Violation(f"{call} brought another message, but {message} was expected")
     sequence_id = _sequence_id(reply)
     if sequence_id is not None and sequence_id != message.lookup_id & SEQUENCE_MASK:
         raise Violation(f"{call} brought {message} as number {sequence_id:#x}")

@@ -118,7 +118,7 @@ def table_of(path: str, kind: str) -> Table:
         home = import_module(f"waypost.spark.pipelines.{kind}")
     except ModuleNotFoundError as error:
         raise InvalidParameter(
-            f"an archive of {kind} needs {error.name}, which is not installed; run pip install 'waypost[{kind}]'"
+            f"an archive of {kind} requires {error.name}, which is not installed; run pip install 'waypost[{kind}]'"
         ) from None
     found: Table = home.table(path)
     return found
@@ -171,7 +171,7 @@ def _refuse_mixture(spark: SparkSession, path: str, kind: str) -> None:
     first = noted(spark, path).select("path").head()
     if first is not None and first.path.startswith("queue=") is not (kind == "parquet"):
         other = "Parquet files" if first.path.startswith("queue=") else "a table of Delta or Iceberg"
-        raise InvalidParameter(f"{path} is an archive of {other}; choose that format, or another folder")
+        raise InvalidParameter(f"{path} is an archive of {other}; use that format, or another folder")
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class Address:
         except ValueError:
             parts, port = urlsplit(""), None
         if parts.scheme not in _PORTS or not parts.hostname or parts.query or parts.fragment:
-            raise InvalidParameter(f"the address of a daemon must be like {defaults.URL}, not {excerpt(url)}")
+            raise InvalidParameter(f"the address of a daemon must have the form {defaults.URL}, not {excerpt(url)}")
         prefix = parts.path.rstrip("/")
         netloc = parts.netloc.rpartition("@")[2]
         if not (prefix + netloc).isascii() or any(letter <= " " for letter in prefix + netloc):
@@ -68,9 +68,9 @@ class Address:
         return request_bytes(exchange.method, self.prefix + exchange.target, self.headers, exchange.body)
 
     def cannot_connect(self, error: Exception) -> CannotConnect:
-        reason = "the daemon does not answer in time" if isinstance(error, TimeoutError) else reason_of(error)
+        reason = "the daemon did not answer in time" if isinstance(error, TimeoutError) else reason_of(error)
         failed = CannotConnect(f"cannot reach the daemon at {self.url}: {reason}")
-        failed.add_note("start a daemon with `waypost serve`, or give the address of a running one")
+        failed.add_note("start a daemon with `waypost serve`, or use the address of a running daemon")
         return failed
 
     @contextmanager

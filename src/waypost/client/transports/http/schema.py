@@ -78,7 +78,7 @@ class Greeting(Struct, kw_only=True):
 
 
 class SentIds(Struct, omit_defaults=True, kw_only=True):
-    """Facts about sent messages that the client does not know. The id of the first message is {source}\\first_ordinal.
+    """The ids of sent messages, in short form. The id of the first message is {source}\\first_ordinal.
 
     The ordinals of the other messages follow. A message that was sent to several queues has `copies`, and the lookup id
     0. waypost.client.transports.http.packing.sent_ids creates the object.
@@ -111,7 +111,7 @@ class Messages(Struct, omit_defaults=True, kw_only=True):
 
 
 class PacketRow(Struct, array_like=True, frozen=True):
-    """A message as a packet of MSMQ, with additional facts that the queue manager knows.
+    """A message as an MSMQ packet, with additional information from the queue manager.
 
     waypost.client.transports.http.packing.packet_row creates it.
     """

@@ -31,7 +31,7 @@ class Access:
         if password is not None and not isinstance(password, str):
             raise InvalidParameter("password must be text")
         if password is not None and user is None:
-            raise InvalidParameter("password needs a user, such as user='CORP\\\\alice'")
+            raise InvalidParameter("password requires a user, such as user='CORP\\\\alice'")
         found = LEVELS.get(level) if isinstance(level, str) else None
         if level is None:
             found = AuthLevel.NONE if user is None else AuthLevel.PRIVACY

@@ -127,7 +127,7 @@ def _refuse_port(host: str) -> None:
     if found:
         port = found[1] or found[2]
         raise InvalidParameter(
-            f"{excerpt(host)} has a port in it: give the host alone, and rpc_port={port} to read or port={port} to send"
+            f"{excerpt(host)} contains a port: pass only the host, with rpc_port={port} to read or port={port} to send"
         )
 
 

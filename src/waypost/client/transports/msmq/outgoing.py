@@ -67,8 +67,8 @@ class Writer:
         for name in ("journal", "dead_letter"):
             if getattr(properties, name):
                 raise InvalidParameter(
-                    f"{name} requires a local queue manager, which keeps the copy; send with waypost.open or waypost "
-                    "serve"
+                    f"{name} requires a local queue manager, which stores the copy; send with waypost.open or "
+                    "waypost.connect"
                 )
         if properties.admin_queue is not None or properties.response_queue is not None:
             admin, response = self._named(properties.admin_queue), self._named(properties.response_queue)
