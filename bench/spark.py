@@ -30,6 +30,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any, Final
+from uuid import uuid4
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -47,7 +48,7 @@ from waypost.arrow import schema
 from waypost.arrow.decoder import decode
 from waypost.arrow.packets import OnMalformed, Packets
 from waypost.client.bulk.client import BulkClient
-from waypost.spark.pipelines.archive import archive, messages_of
+from waypost.spark.pipelines.archive import archive_queues
 from waypost.spark.pipelines.audit import audit
 from waypost.spark.session import session
 from waypost.wire.message_class import MessageClass
@@ -170,16 +171,16 @@ class Bench:
         rows.write.format("msmq").options(**options).mode("append").save()
 
     def _ingest(self) -> None:
-        target = self._new_target()
-        work = [(self._daemon.url, target, self._count // 2)] * 2
+        target, query = self._new_target(), str(uuid4())
+        work = [(self._daemon.url, query, target, self._count // 2)] * 2
         stages = [stage for found in self._senders.starmap(stage_all, work) for stage in found]
         with BulkClient(self._daemon.url, timeout=TIMEOUT) as client:
-            client.commit(target, 0, stages)
+            client.commit(query, 0, stages)
 
     def _archive(self) -> None:
         # Peeked, so that the messages stay for the next round.
-        messages = messages_of(self._spark, {"server": self._daemon.url, "queue": "orders", "mode": "peek"})
-        archive(messages, self._path("archive")).awaitTermination()
+        options = {"server": self._daemon.url, "queue": "orders", "mode": "peek"}
+        archive_queues(self._spark, options, self._path("archive")).awaitTermination()
 
     def _audit(self) -> None:
         parquet = self._spark.read.parquet
@@ -189,12 +190,12 @@ class Bench:
         return str(self._place / name)
 
 
-def stage_all(url: str, target: str, count: int) -> list[str]:
+def stage_all(url: str, query: str, target: str, count: int) -> list[str]:
     """Stage so many messages that are ready in memory."""
     bodies = [random.randbytes(BODY_SIZE) for _ in range(STAGE)]
     group = StagedMessages(queue=target, like=MessageProperties(label="order"), bodies=bodies)
     with BulkClient(url, timeout=TIMEOUT) as client:
-        return [client.stage(target, 0, [group]) for _ in range(count // STAGE)]
+        return [client.stage(query, 0, [group]) for _ in range(count // STAGE)]
 
 
 def to_nowhere(frame: DataFrame) -> None:
