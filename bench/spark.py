@@ -5,7 +5,7 @@ timed in turns, reads three times and the rest once; a figure is the median, and
 neighbours. A round before them is not timed.
 
 - read: format("msmq") with all columns, beside Spark's own scan of Parquet with the same rows and columns, and beside
-  reading message by message from the same daemon; and from the folder of its store, without asking it;
+  reading message by message from the same daemon;
 - decode: Parquet with a column of packets to all columns, beside the plain scan of that Parquet;
 - sink: rows from Parquet into a queue, exactly once, beside what the daemon takes of messages that are ready in memory
   (stages of the same size from two processes, then one commit);
@@ -118,7 +118,6 @@ class Bench:
         for _ in range(READS):
             yield "parquet, all columns", self._count, lambda: to_nowhere(parquet(self._path("rows")))
             yield 'format("msmq"), all columns', self._count, lambda: to_nowhere(self._messages())
-            yield "from the folder, all columns", self._count, lambda: to_nowhere(self._stored())
             yield "message by message", min(self._count, SINGLES), self._singles
         yield "parquet, packets", self._count, lambda: to_nowhere(parquet(self._path("packets")))
         yield "decode to all columns", self._count, lambda: to_nowhere(self._decoded(parquet(self._path("packets"))))
@@ -138,10 +137,6 @@ class Bench:
     def _messages(self, columns: Any = None) -> DataFrame:
         reader = self._spark.read.format("msmq").option("server", self._daemon.url).option("queue", "orders")
         return (reader.schema(columns) if columns is not None else reader).load()
-
-    def _stored(self) -> DataFrame:
-        store = str(self._place / self._daemon.name)
-        return self._spark.read.format("msmq").option("store", store).option("queue", "orders").load()
 
     def _singles(self) -> None:
         with self._daemon.connect() as manager, manager.queue("orders").cursor() as cursor:
@@ -219,7 +214,6 @@ def fill(folder: Path, count: int) -> float:
 RATIOS: Final = (
     ('format("msmq"), all columns', "parquet, all columns"),
     ('format("msmq"), all columns', "message by message"),
-    ("from the folder, all columns", 'format("msmq"), all columns'),
     ("decode to all columns", "parquet, packets"),
     ('sink, format("msmq")', "daemon's ingest limit"),
     ("archive", 'format("msmq"), all columns'),
