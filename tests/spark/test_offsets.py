@@ -330,7 +330,9 @@ def test_a_packet_that_is_none_fails_is_null_or_tells_why(origin: FakeOrigin) ->
 
     def read(policy: str) -> list[dict[str, object]]:
         options = options_of(onMalformed=policy)
-        shape = replace(started()._shape, names=("seq", "label", "packet_error"), on_malformed=OnMalformed(policy))
+        known = started()._shape
+        assert isinstance(known, schema.Shape)
+        shape = replace(known, names=("seq", "label", "packet_error"), on_malformed=OnMalformed(policy))
         reader = batch_reading.BatchReader(options, shape)
         return [row for part in reader.partitions() for page in reader.read(part) for row in page.to_pylist()]
 

@@ -12,16 +12,18 @@ commit may also remove messages from their queues: in the same batch of the stor
 Stages from before frames are lasting transactions (waypost.core.lasting_transactions), with messages in their queues.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final, Protocol
 
 from waypost.api.bulk import Committed, Staged
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
-from waypost.core.plain_packets import plain_packets
+from waypost.core.plain_packets import plain_packets, varied_packets
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, OutgoingQueue, Queue, ShareMode
 from waypost.core.serialization import packet_of
@@ -168,15 +170,15 @@ class _Pieces:
         count = size = 0
         for piece in self.pieces:
             at, number = 0, _number(piece.queue)
+            ends = list(accumulate(map(len, piece.packets), initial=0))
             while at < len(piece.packets):
-                stop = at
-                while stop < len(piece.packets) and count < MAX_STAGED_FRAME and size < MAX_STAGED_FRAME_BYTES:
-                    size += len(piece.packets[stop])
-                    count += 1
-                    stop += 1
-                if stop > at:
-                    frame.runs.append(FrameRun(number, piece.is_quiet, piece.head, piece.packets[at:stop]))
-                    at = stop
+                # The packet that fills the frame belongs to it.
+                full = bisect_left(ends, ends[at] + MAX_STAGED_FRAME_BYTES - size, at + 1)
+                stop = min(full, at + MAX_STAGED_FRAME - count, len(piece.packets))
+                frame.runs.append(FrameRun(number, piece.is_quiet, piece.head, piece.packets[at:stop]))
+                size += ends[stop] - ends[at]
+                count += stop - at
+                at = stop
                 if count >= MAX_STAGED_FRAME or size >= MAX_STAGED_FRAME_BYTES:
                     yield frame.encode()
                     frame = FrameRecord()
@@ -391,9 +393,10 @@ class Stages:
         self._sending.prepare(descriptor, like, transaction, now, group.bodies)
         ordinal, source = self._manager.first_ordinal(len(group.bodies)), self._manager.identity.identifier
         like.identifier = MessageIdentifier(source, ordinal)
-        packets = None
         if group.varied:
-            packets = list(_varied_packets(like, group, source, ordinal))
+            packets = varied_packets(like, group.bodies, group.varied, ordinal)
+            if packets is None:
+                packets = list(_varied_packets(like, group, source, ordinal))
         elif (packets := plain_packets(like, group.bodies, ordinal)) is None:
             # An uncommon property, or one that does not fit: the general code finds out.
             packets = [message.packet for message in messages_like(like, group.bodies, source, ordinal)]

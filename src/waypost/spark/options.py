@@ -35,7 +35,7 @@ OnInvalid: TypeAlias = Literal["fail", "deadletter"]
 # A place in all queues, or one in each queue.
 Position: TypeAlias = Literal["earliest", "latest"] | datetime | Mapping[str, Place]
 
-_PLACES: Final = ("server", "host", "store", "msmqHost")
+_PLACES: Final = ("server", "host", "msmqHost")
 _QUEUES: Final = ("queue", "queues", "queuePattern")
 _NAMES: Final = (
     *(*_PLACES, *_QUEUES, "tokenFile", "user", "passwordFile", "timeout"),
@@ -60,6 +60,8 @@ _KAFKA: Final = {name.lower(): ours for name, ours in KAFKA.items()}
 _REFUSED: Final = {
     "token": "the option token would show in plans: use tokenFile, the variable WAYPOST_TOKEN, or spark.msmq.token "
     "of the session before waypost.spark.register",
+    "store": "the option store no longer exists, because a read of a folder took as long as a read through a daemon: "
+    "run waypost serve on the folder and use server; without a daemon, use waypost.client.bulk.folder",
     "pushdown": "the option pushdown no longer exists, because Spark applies the filter of one query to the "
     "next query of the same DataFrame: select messages with startingOffsets, startingTimestamp, endingTimestamp, "
     "classes and labelPattern, and columns with columns",
@@ -94,9 +96,9 @@ _KEPT_NAMES: Final = (";journal", *_SYSTEM.values())
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Source of the messages: the URL of a daemon, the name of an MSMQ host, or the folder of a store."""
+    """Source of the messages: the URL of a daemon, or the name of an MSMQ host."""
 
-    kind: Literal["daemon", "host", "store"]
+    kind: Literal["daemon", "host"]
     address: str
     user: str | None = None
     secret: str | None = field(default=None, repr=False)
@@ -248,8 +250,8 @@ def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOp
     endpoint = _endpoint(options, token)
     if endpoint.kind != "daemon":
         raise InvalidParameter(
-            f"messages are written through a daemon, which sends them to any host: give the option server "
-            f"instead of {'store' if endpoint.kind == 'store' else 'msmqHost'}"
+            "messages are written through a daemon, which sends them to any host: give the option server instead of "
+            "msmqHost"
         )
     for name in ("queues", "queuePattern"):
         if options.text(name) is not None:
@@ -348,9 +350,7 @@ def _endpoint(options: Given, token: str | None) -> Endpoint:
         raise InvalidParameter(f"the options {named[0]} and {named[1]} are mutually exclusive; use only one")
     timeout_s = options.read("timeout", values.seconds, DEFAULT_TIMEOUT)
     locked = cast("Locked", options.word("lockedMessages", ("wait", "skip"), "wait"))
-    store, host = options.text("store"), options.text("msmqHost")
-    if store is not None:
-        return Endpoint("store", store, timeout_s=timeout_s, locked=locked)
+    host = options.text("msmqHost")
     if host is not None:
         password = options.secret("passwordFile", os.environ.get("WAYPOST_PASSWORD"))
         return Endpoint("host", host, options.text("user"), password, timeout_s, locked)
@@ -441,8 +441,6 @@ def _check_consumes(mode: str, start: Position, endpoint: Endpoint) -> None:
         raise InvalidParameter(f"the mode {mode} reads the whole queue: startingOffsets must be earliest")
     if endpoint.locked == "skip" and mode == "drain":
         raise InvalidParameter("the mode drain would lose locked messages if they return: lockedMessages must be wait")
-    if endpoint.kind == "store":
-        raise InvalidParameter(f"a store is read-only: mode must be peek, not {mode}; use the option server instead")
 
 
 def _rate(options: Given) -> Rate:

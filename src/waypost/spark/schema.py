@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,13 @@ from waypost.errors import InvalidParameter
 from waypost.spark.options import Columns
 
 _SECURITY: Final = frozenset({"sender_id", "authenticated"})
+
+
+class Form(Protocol):
+    """The form that the messages of a task get."""
+
+    def batches(self, pages: Iterator[Packets]) -> Iterator[Any]:
+        """The RecordBatches for Spark."""
 
 
 @dataclass(frozen=True, slots=True)

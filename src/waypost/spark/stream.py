@@ -27,7 +27,7 @@ from waypost.spark.options import ReadOptions
 from waypost.spark.origin import Origin
 from waypost.spark.origins import open_origin
 from waypost.spark.ranges import chosen
-from waypost.spark.schema import Shape
+from waypost.spark.schema import Form
 from waypost.spark.shipping import Shipped
 from waypost.spark.tasks import query_task
 
@@ -52,7 +52,7 @@ class GoneBatch(InputPartition):
 class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream reader. The driver has one while the query runs; executors get copies that only read."""
 
-    def __init__(self, options: ReadOptions, shape: Shape) -> None:
+    def __init__(self, options: ReadOptions, shape: Form) -> None:
         self._options: Final = options
         self._shape: Final = shape
         self._opened: Origin | None = None

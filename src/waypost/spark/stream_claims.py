@@ -29,7 +29,7 @@ from waypost.spark.offsets import ClaimPlace, Json, claim_places, json_of, lag, 
 from waypost.spark.options import ReadOptions
 from waypost.spark.origins import open_origin
 from waypost.spark.ranges import chosen, parts_for
-from waypost.spark.schema import Shape
+from waypost.spark.schema import Form
 from waypost.spark.stream import GoneBatch, Limits, MessageStream, check_is_committed
 from waypost.spark.tasks import query_task
 
@@ -47,7 +47,7 @@ class ClaimedPart(InputPartition):
 class ClaimStream(MessageStream):
     """A stream reader. `load` is the name of the load() of the DataFrame, and of its claim without the option."""
 
-    def __init__(self, options: ReadOptions, shape: Shape, load: str) -> None:
+    def __init__(self, options: ReadOptions, shape: Form, load: str) -> None:
         super().__init__(options, shape)
         self._load: Final = load
         self._reader: Final = str(uuid4())

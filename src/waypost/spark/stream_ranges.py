@@ -29,14 +29,14 @@ from waypost.spark.ranges import (
     recreated,
     stable,
 )
-from waypost.spark.schema import Shape
+from waypost.spark.schema import Form
 from waypost.spark.stream import GoneBatch, Limits, MessageStream, check_is_committed
 
 _log: Final = logging.getLogger("waypost.spark")
 
 
 class RangeStream(MessageStream):
-    def __init__(self, options: ReadOptions, shape: Shape) -> None:
+    def __init__(self, options: ReadOptions, shape: Form) -> None:
         super().__init__(options, shape)
         # For a query with the trigger availableNow: its last number in each queue.
         self._ends: dict[str, int] | None = None

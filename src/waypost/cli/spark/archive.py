@@ -126,8 +126,8 @@ def _selection(queues: list[str] | None, pattern: str, queue_type: str | None) -
 def _archived(work: Work, path: str, options: dict[str, str], kind: str, checkpoint: str) -> "Report":
     pipeline = import_module("waypost.spark.pipelines.archive")
     began = datetime.now(UTC)
-    messages = pipeline.messages_of(work.spark, {"server": work.target.url, **options})
-    pipeline.archive(messages, path, kind=kind, checkpoint=checkpoint).awaitTermination()
+    wanted = {"server": work.target.url, **options}
+    pipeline.archive_queues(work.spark, wanted, path, kind=kind, checkpoint=checkpoint).awaitTermination()
     outcome = pipeline.Outcome.since(work.spark, path, began)
     origin = ", ".join(f"{name} {value}" for name, value in options.items() if name.startswith("queue"))
     found: Report = import_module("waypost.spark.pipelines.archive_report").report(outcome, origin=origin)
