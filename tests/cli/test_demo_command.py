@@ -115,7 +115,7 @@ def test_what_only_a_daemon_answers(tmp_path: Path) -> None:
         identifier = run(f"waypost send {far} --body a").stdout.strip()
         explained = json.loads(run(f"waypost explain '{identifier}' --json").stdout)
         assert explained["facts"]["found"] is True
-        assert "waits in the outgoing queue" in explained["sentences"][0]
+        assert "has been waiting in the outgoing queue" in explained["sentences"][0]
         assert run(f"waypost queue pause {far}").returncode == 0
         assert "on hold" in run(f"waypost explain {far}").stdout
         assert run(f"waypost queue resume {far}").returncode == 0

@@ -573,7 +573,7 @@ def test_a_host_with_the_identifier_of_the_sender_is_refused() -> None:
 
     async def work() -> None:
         async with peer(twin) as other, to(other, identifier=guid_text(GUID)) as host:
-            assert "has the identifier of this queue manager" in str(await failure_of(host, b"m"))
+            assert "has the same identifier as this queue manager" in str(await failure_of(host, b"m"))
 
     run(work())
 

@@ -104,7 +104,7 @@ def test_an_embedded_manager_and_its_asynchronous_twin_explain_too(tmp_path: Any
     with waypost.open(tmp_path, name="here") as manager:
         queue = manager.create_queue("q")
         message = queue.send("m")
-        assert "waits in the queue" in str(manager.explain(message.id))
+        assert "has been waiting in the queue" in str(manager.explain(message.id))
         assert manager.explain("q").found
         assert not manager.explain("none").found
         with pytest.raises(waypost.errors.InvalidParameter, match="explain requires a message id or a queue name"):

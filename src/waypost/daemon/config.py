@@ -80,7 +80,8 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
         _Seconds,
         Meta(
             description="Time limit of a backup, in seconds. During a backup the daemon does not reuse the space of "
-            "received messages in the store file, so the file grows. A backup that takes longer ends with a log event."
+            "received messages in the store file, so the file grows. A backup that takes longer is cancelled and "
+            "logged."
         ),
     ] = BACKUP_SECONDS
     backup_mb_per_s: Annotated[
@@ -235,10 +236,11 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     ack_hosts: Annotated[
         str | tuple[str, ...],
         Meta(
-            description="Hosts that the daemon may connect to for acknowledgments that messages from other hosts "
-            "request. `any`: every host that a message names. `known`: hosts in `routing.routes` or in the "
-            "directory, and hosts that received messages from here before. Or a list of host names, IP addresses and "
-            "GUIDs, as used in the names of administration queues. The list may contain `known`. Empty: no host."
+            description="Hosts to which the daemon may connect to send acknowledgments that messages from other hosts "
+            "request. `any`: every host in the name of an administration queue. `known`: hosts in `routing.routes` or "
+            "in the directory, and hosts to which this computer has sent messages. Or a list of host names, IP "
+            "addresses and GUIDs, as used in the names of administration queues. The list may contain `known`. Empty: "
+            "no host."
         ),
     ] = ACK_HOSTS_ANY
     ack_addresses: Annotated[

@@ -168,7 +168,7 @@ class _Live(Collector):
         omitted = max(local - MAX_METRICS_QUEUES, 0) + max(outgoing - MAX_METRICS_QUEUES, 0)
         yield _gauge(
             "waypost_queues_omitted",
-            "Queues that are not listed one by one. Only the 1000 oldest queues of each kind are listed.",
+            "Queues without their own metrics. Only the 1000 oldest queues of each kind have their own metrics.",
             omitted,
         )
         yield from self._transfer()
