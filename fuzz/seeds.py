@@ -103,6 +103,12 @@ FORMAT_NAMES: Final = (
     "MULTICAST=234.1.1.1:8001",
 )
 PATH_NAMES: Final = ("host\\orders", "host\\private$\\orders;late", "host\\system$;journal", ".\\Orders")
+SDDL_TEXTS: Final = (
+    "O:BAG:SYD:PAI(D;;0x3;;;AN)(A;CIOI;KA;;;S-1-5-21-1-2-3-1000)S:(AU;SAFA;GA;;;WD)",
+    "O:LAD:(OA;;01;4a2d3f00-0000-0000-0000-000000000001;;WD)(OD;IO;CCDC;;;AU)",
+    "D:NO_ACCESS_CONTROL",
+    "O:S-1-0x00050000000DD:",
+)
 IDENTIFIER_TEXTS: Final = (f"{{{GUID_TEXT}}}\\17", "234.1.1.1:8001", "S-1-5-32-544", "S-1-0xFFFFFFFFFFFF-0-1")
 
 
@@ -322,6 +328,7 @@ SEEDS: Final[dict[str, Callable[[], list[bytes]]]] = {
     "receive-reply": receive_replies,
     "security-descriptor": security_descriptors,
     "access-control": lambda: [Sid(5, (21, 1, 2, 3)).encode(), *(acl.encode() for acl in acls())],
+    "sddl": lambda: texts(SDDL_TEXTS),
     "keys": keys,
     "certificates": certificates,
     "identifiers": identifiers,

@@ -41,6 +41,7 @@ from waypost.wire.remote_trailers import (
     SenderAddress,
     SubqueueHeader,
 )
+from waypost.wire.sddl import parse_sddl, sddl
 from waypost.wire.section_buffer import join_sections, read_sections, write_sections
 from waypost.wire.security_descriptor import Acl, SecurityDescriptor
 from waypost.wire.security_header import SecurityHeader
@@ -299,6 +300,15 @@ def access_control(data: bytes) -> None:
         require(Sid.parse(str(found)) == found, "a printed SID parses to itself", found)
 
 
+def sddl_text(data: bytes) -> None:
+    text = text_of(data)
+    found = attempt(lambda: parse_sddl(text, Sid(5, (21, 1, 2, 3))), len(text))
+    if found is not None:
+        require(SecurityDescriptor.decode(found.encode()) == found, "a descriptor of a text has bytes", text)
+        again = parse_sddl(sddl(found))
+        require(again == found and sddl(again) == sddl(found), "a descriptor has one text", text, sddl(found))
+
+
 def keys(data: bytes) -> None:
     _check_prefix(PublicKeyBlob.decode, data)
     _check_prefix(MqDsPublicKey.decode, data)
@@ -399,6 +409,7 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
     "receive-reply": receive_reply,
     "security-descriptor": security_descriptor,
     "access-control": access_control,
+    "sddl": sddl_text,
     "keys": keys,
     "certificates": certificates,
     "identifiers": identifiers,

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from waypost.api.damaged import DamagedInfo
     from waypost.api.explanation import Explanation
     from waypost.api.new_bodies import xml_body
+    from waypost.api.permissions import Acl, AclEntry
     from waypost.api.properties import QueueInfo
     from waypost.api.sequences import SequenceInfo, SequenceReset
     from waypost.api.status import Check, StatusInfo, StoreDamage, StoreReport
+    from waypost.api.users import AuditEntry, NewToken, TokenInfo, UserInfo
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.restoring import RestoreInfo, restore
     from waypost.client.connecting import connect
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
     from waypost.client.transaction import Transaction
 
 __all__ = [
+    "Acl",
+    "AclEntry",
+    "AuditEntry",
     "BackupInfo",
     "Check",
     "Cursor",
@@ -48,6 +53,7 @@ __all__ = [
     "Lease",
     "Manager",
     "Message",
+    "NewToken",
     "Queue",
     "QueueInfo",
     "RestoreInfo",
@@ -58,7 +64,9 @@ __all__ = [
     "StatusInfo",
     "StoreDamage",
     "StoreReport",
+    "TokenInfo",
     "Transaction",
+    "UserInfo",
     "__version__",
     "aio",
     "connect",
@@ -73,6 +81,9 @@ __all__ = [
 
 # Imported on first use: the command line and the codec need none of them, and the imports take a while.
 _HOMES: Final = {
+    "Acl": "waypost.api.permissions",
+    "AclEntry": "waypost.api.permissions",
+    "AuditEntry": "waypost.api.users",
     "BackupInfo": "waypost.client.backups.container",
     "Check": "waypost.api.status",
     "Cursor": "waypost.client.queue",
@@ -81,6 +92,7 @@ _HOMES: Final = {
     "Lease": "waypost.client.lease",
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
+    "NewToken": "waypost.api.users",
     "Queue": "waypost.client.queue",
     "QueueInfo": "waypost.api.properties",
     "RestoreInfo": "waypost.client.backups.restoring",
@@ -91,7 +103,9 @@ _HOMES: Final = {
     "StatusInfo": "waypost.api.status",
     "StoreDamage": "waypost.api.status",
     "StoreReport": "waypost.api.status",
+    "TokenInfo": "waypost.api.users",
     "Transaction": "waypost.client.transaction",
+    "UserInfo": "waypost.api.users",
     "connect": "waypost.client.connecting",
     "msmq": "waypost.client.host",
     "open": "waypost.client.opening",

@@ -52,6 +52,12 @@ class IllegalFormatName(DecodeError):
     hresult = HResult.MQ_ERROR_ILLEGAL_FORMATNAME
 
 
+class IllegalSddl(DecodeError):
+    """The text is not a security descriptor in SDDL (MS-DTYP 2.5.1)."""
+
+    hresult = HResult.MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR
+
+
 class AuthenticationFailed(ProtocolError):
     """The signature of a message is wrong or not verifiable, or a caller failed to authenticate."""
 
@@ -145,6 +151,24 @@ class SessionLost(HostError):
 
 class NotAcknowledged(HostError):
     """The host did not acknowledge the messages in time, although the session is open."""
+
+
+class UserNotFound(WaypostError):
+    """The user does not exist."""
+
+    hresult = HResult.MQ_ERROR_COULD_NOT_GET_USER_SID
+
+
+class UserExists(WaypostError):
+    """A user or a group with this name or SID exists already."""
+
+    hresult = HResult.MQ_ERROR_INVALID_PARAMETER
+
+
+class TooManyLogins(WaypostError):
+    """Too many logins have failed, so that passwords are not checked for a while."""
+
+    hresult = HResult.MQ_ERROR_ACCESS_DENIED
 
 
 class AccessDenied(WaypostError):

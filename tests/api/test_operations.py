@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,22 +76,28 @@ from waypost.api.operations import (
     ResetSequences,
     ResumeQueue,
     RevokeAddress,
-    Right,
     Send,
+    SetAcl,
     SetQueue,
+    ShowAcl,
     ShowQueue,
     operation,
 )
 from waypost.api.properties import MESSAGE_ROWS, MessageProperties
-from waypost.api.status import STATUS_OPERATIONS, Doctor, ShowVerification, StartVerification, Status
+from waypost.api.status import STATUS_OPERATIONS, CreateLink, Doctor, ShowVerification, StartVerification, Status
 from waypost.client.transports.http.exchanges import exchange_of
 from waypost.errors import WaypostError
 from waypost.http import operation_routes, quick
 from waypost.http.app import _Router
+from waypost.http.askers import Askers
+from waypost.http.request_guard import RequestGuard
 from waypost.http.requests import Request
 from waypost.http.routes import Route
 from waypost.http.service import Service
+from waypost.http.settings import HttpSettings
+from waypost.http.users import refused_login
 from waypost.node.operation_handlers import Handlers
+from waypost.security.callers import Role
 
 # The node has a handler for the first, and its shells answer the others.
 EVERY = (*OPERATIONS, *BULK_OPERATIONS, *STATUS_OPERATIONS)
@@ -107,6 +114,8 @@ METHODS = {
     ResumeQueue: "Queue.resume",
     CreateQueue: "Manager.create_queue",
     SetQueue: "Queue.set",
+    ShowAcl: "Queue.acl",
+    SetAcl: "Queue.set_acl",
     PurgeQueue: "Queue.purge",
     Send: "Queue.send_many",
     Receive: "Queue.receive",
@@ -135,6 +144,7 @@ METHODS = {
     Doctor: "Manager.doctor",
     StartVerification: "Manager.verify_store",
     ShowVerification: "Manager.verify_store",
+    CreateLink: "Manager.browser_link",
     Explain: "Manager.explain",
     ListDamaged: "Manager.damaged_messages",
     ForgetDamaged: "Manager.forget_damaged_messages",
@@ -154,6 +164,8 @@ PARAMETERS: dict[tuple[type[Operation[object]], str], str] = {
     (PauseQueue, "name"): "",
     (ResumeQueue, "name"): "",
     (SetQueue, "name"): "",
+    (ShowAcl, "name"): "",
+    (SetAcl, "name"): "",
     **{(kind, name): "" for kind in (PurgeQueue, Send, Receive, Peek, Browse) for name in ("name", "outgoing", "form")},
     **{
         (kind, name): ""
@@ -200,6 +212,9 @@ MORE: dict[type[Operation[object]], set[str]] = {
 SAMPLES: list[Operation[object]] = [
     CreateQueue(name="orders", transactional=True, label="all orders", quota_kb=None),
     SetQueue(name=FAR, journal=True),
+    ShowAcl(name=FAR),
+    SetAcl(name=FAR, grant=["alice:send"], deny=["anonymous:send"], revoke=["everyone"], owner="alice", force=True),
+    SetAcl(name="orders", sddl="D:(A;;0x4;;;WD)"),
     PurgeQueue(name=FAR, outgoing=True),
     Send(name="orders", like=MessageProperties(label="a", body_type=8), bodies=[b"a", b"\xff"], answer="ids"),
     Receive(name=FAR, outgoing=True, count=3, lookup_id=7, seek="next", form="packet"),
@@ -236,6 +251,7 @@ SAMPLES: list[Operation[object]] = [
     Doctor(),
     StartVerification(),
     ShowVerification(),
+    CreateLink(),
     Explain(queue=FAR),
     Explain(message=f"{{{GUID}}}\\7"),
     ListDamaged(after="00", with_bytes=True),
@@ -349,7 +365,9 @@ async def test_what_a_client_asks_for_is_what_the_queue_manager_gets(api: Api) -
 
 def test_a_request_repeats_only_what_may_be_repeated() -> None:
     for each in SAMPLES:
-        is_repeatable = each.row.reads_only or isinstance(each, SetQueue | Peek | CursorPeek | CommitTransaction)
+        is_repeatable = each.row.reads_only or isinstance(
+            each, SetQueue | SetAcl | Peek | CursorPeek | CommitTransaction
+        )
         is_repeatable = is_repeatable or type(each) in BULK_OPERATIONS
         assert exchange_of(each).is_repeatable is each.row.is_repeatable is is_repeatable
 
@@ -379,7 +397,7 @@ async def test_a_reply_has_the_same_values_in_json_messagepack_and_python(api: A
     assert in_json["sequences"][0]["time_stamp"].endswith("Z")
 
 
-@operation("PATCH /api/examples/{name}?loud", asks=Right.ADMIN, status=204)
+@operation("PATCH /api/examples/{name}?loud", asks=Role.ADMIN, status=204)
 class Example(Operation[None], frozen=True, kw_only=True):
     """Have something in every place of a request."""
 
@@ -396,7 +414,10 @@ async def test_a_record_may_be_in_the_path_the_query_and_the_body_of_one_request
     async def perform(_: Service, operation: Example, _request: Request) -> None:
         got.append(operation)
 
-    app: Any = _Router([operation_routes._route(Example, perform)], api.app._service, lambda error: error)
+    service = api.app._service
+    askers = Askers(HttpSettings(), service.sessions, service.logins)
+    router = _Router([operation_routes._route(Example, perform)], service, lambda error: error)
+    app: Any = RequestGuard(router, HttpSettings(), "HOST", askers, partial(refused_login, service))
     samples = [Example(name="a b", loud=True, size=3, note="x"), Example(name="ä;1", size=0)]
     headers = {"content-type": MESSAGEPACK}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:

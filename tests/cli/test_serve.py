@@ -81,7 +81,7 @@ def test_it_tells_in_one_line_where_it_is_and_a_signal_ends_it_with_0(number: in
 def test_the_whole_of_it_with_free_ports_serves_http_and_keeps_its_identity(tmp_path: Path) -> None:
     arguments = ("--bind", loopback(4), "--data", str(tmp_path), "--transfer-port", "0", "--http-port", "0")
     with serving(*arguments) as (process, first):
-        assert list(first) == ["event", "name", "guid", "transfer", "rpc", "qm2qm", "http"]
+        assert list(first) == ["event", "name", "guid", "transfer", "rpc", "qm2qm", "http", "socket"]
         assert int(first["transfer"].rpartition(":")[2]) > 0
         with waypost.connect(f"http://{first['http']}") as manager:
             manager.create_queue("orders").send("42 bolts")

@@ -108,7 +108,8 @@ def test_the_folder_and_the_stream_are_the_same_backup_for_its_owner_alone(tmp_p
         with (tmp_path / "stream").open("wb") as file:
             code, told = done("--url", daemon.url, "store", "backup", "-", stdout=file)
         assert code == 0, told
-        with urllib.request.urlopen(f"{daemon.url}/api/store/backup", timeout=SECONDS) as answer:
+        asked = urllib.request.Request(f"{daemon.url}/api/store/backup", headers=daemon.headers)
+        with urllib.request.urlopen(asked, timeout=SECONDS) as answer:
             assert answer.headers["content-type"] == "application/vnd.waypost.backup"
             (tmp_path / "http").write_bytes(answer.read())
         # Of a folder in use, without asking its daemon.
@@ -135,7 +136,7 @@ def test_a_second_backup_at_the_same_time_is_refused_in_words(
         with pytest.raises(BackupUnderWay, match=f"a backup of {daemon.folder} is in progress in process"):
             manager.backup(tmp_path / "second")
         with pytest.raises(HTTPError) as refused:
-            urllib.request.urlopen(f"{daemon.url}/api/store/backup", timeout=SECONDS)
+            daemon.get("/api/store/backup")
         assert refused.value.code == 409
         assert json.load(refused.value)["error"] == "BackupUnderWay"
         code, told = done("store", "backup", tmp_path / "third", "--data", daemon.folder)
@@ -189,7 +190,8 @@ def test_a_client_that_hangs_up_ends_the_backup_and_nothing_else(
 ) -> None:
     daemon, manager = slow
     with socket.create_connection((daemon.address, 8181), SECONDS) as client:
-        client.sendall(b"GET /api/store/backup HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        token = f"Authorization: {daemon.headers['Authorization']}\r\n".encode("ascii")
+        client.sendall(b"GET /api/store/backup HTTP/1.1\r\nHost: 127.0.0.1\r\n%b\r\n" % token)
         assert b"200" in client.recv(1000)
         assert copiers(daemon.folder)
     await_no_copier(daemon.folder)

@@ -6,7 +6,6 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 
@@ -84,8 +83,7 @@ def test_the_command_line_says_the_same(place: Place) -> None:
 
 def test_metrics_count_them_by_reason(place: Place) -> None:
     place.send("small", "x" * 3000)
-    with urlopen(f"{place.beta.url}/metrics", timeout=SECONDS) as response:
-        lines = response.read().decode().splitlines()
+    lines = place.beta.get("/metrics").splitlines()
     (count,) = [line for line in lines if line.startswith('waypost_messages_refused_total{reason="queue_quota"}')]
     assert float(count.split()[-1]) >= 1
 

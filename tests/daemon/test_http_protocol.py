@@ -57,7 +57,7 @@ def _field(line: str) -> tuple[str, str]:
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Raw]:
     folder = tmp_path_factory.mktemp("protocol")
-    with daemon(folder / "data") as environment:
+    with daemon(folder / "data", "--set", "http.access=open") as environment:
         for name in ("orders", "gone"):
             assert shell(f"waypost queue create {name}", environment, folder).returncode == 0
         yield Raw(environment["WAYPOST_URL"])

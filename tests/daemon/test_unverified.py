@@ -1,7 +1,6 @@
 """Signed and encrypted messages over real sockets: refused, counted by source, and delivered only if that is set."""
 
 import json
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,8 +57,7 @@ def protected(packet: bytes, protect: Callable[[UserMessage], None]) -> bytes:
 
 
 def get(daemon: Daemon, path: str) -> str:
-    with urllib.request.urlopen(f"{daemon.url}{path}", timeout=SECONDS) as response:
-        return str(response.read().decode())
+    return daemon.get(path)
 
 
 def doctor(daemon: Daemon) -> dict[str, Any]:

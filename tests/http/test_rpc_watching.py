@@ -2,7 +2,6 @@
 
 import json
 import socket
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.crash.daemons import HTTP_PORT, Daemon, loopback
+from tests.crash.daemons import Daemon, loopback
 from tests.crash.remote_reader import QM2QM_PORT, RPC_PORT, RemoteReader
 from waypost.rpc.statistics import RpcStatistics
 
@@ -31,9 +30,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def get(daemon: Daemon, path: str) -> str:
-    with urllib.request.urlopen(f"http://{daemon.address}:{HTTP_PORT}{path}", timeout=60) as response:
-        text: str = response.read().decode()
-    return text
+    return daemon.get(path)
 
 
 def numbers(daemon: Daemon) -> Numbers:
@@ -72,7 +69,7 @@ def test_every_number_is_documented(daemon: Daemon) -> None:
 def test_doctor_says_that_only_this_computer_may_read(daemon: Daemon) -> None:
     found = checks(daemon)
     assert found["rpc"]["ok"]
-    assert "only programs on this computer" in found["rpc"]["message"]
+    assert "only programs of the daemon's account and of root" in found["rpc"]["message"]
     assert "users" not in found
     for name in ("port rpc", "port qm2qm"):
         assert found[name]["ok"]

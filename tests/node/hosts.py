@@ -378,7 +378,7 @@ class Host:
             self.node.manager.close_queue(handle)
 
     def _call(self) -> Call:
-        return Call(next(self._requests), self.net.now)
+        return Call(next(self._requests), self.net.now, self.node.administrator)
 
 
 class Peer:

@@ -16,7 +16,7 @@ from waypost.wire.security_descriptor import (
     Acl,
     SecurityDescriptor,
 )
-from waypost.wire.sid import ANONYMOUS, EVERYONE, Sid
+from waypost.wire.sid import ANONYMOUS, EVERYONE, NETWORK, Sid
 
 ALICE = Sid(5, (21, 1, 2, 3, 1104))
 # MS-MQMQ 2.2.24.
@@ -51,10 +51,12 @@ def test_a_queue_without_a_descriptor_is_open_to_everyone_and_stays_so() -> None
         rig.stop()
 
 
-def test_who_is_a_user_of_the_directory_can_own_a_queue() -> None:
-    owned = SecurityDescriptor(owner=ALICE).encode()
+def test_an_account_can_own_a_queue_and_a_user_of_the_directory_closes_it() -> None:
+    owned, odd = SecurityDescriptor(owner=ALICE).encode(), SecurityDescriptor(owner=NETWORK).encode()
     for rig in (DirectoryRig(SETTINGS), DirectoryRig()):
-        assert descriptor(rig.create("before", security=owned)).owner == ANONYMOUS
+        assert descriptor(rig.create("odd", security=odd)).owner == ANONYMOUS
+        assert descriptor(rig.create("before", security=owned)).owner == ALICE
+        assert grants(rig.queue("before")) == [(EVERYONE, RIGHTS)]
     rig.put(User(security_identifier=ALICE))
     queue = rig.create("after", security=owned)
     assert descriptor(queue).owner == ALICE

@@ -58,11 +58,13 @@ from waypost.api.forms import (
     Seconds,
 )
 from waypost.api.frames import Frame
-from waypost.api.operations import Operation, Outgoing, QueueName, Right, operation
+from waypost.api.operation_rows import Owned, QueueRight
+from waypost.api.operations import Operation, Outgoing, QueueName, operation
 from waypost.api.properties import MessageProperties, NewMessage
 from waypost.api.records import Record
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.limits import MAX_BULK_NAME, MAX_HTTP_WAIT_SECONDS
+from waypost.security.callers import Role
 
 DEFAULT_READ: Final = 10_000
 DEFAULT_READ_BYTES: Final = 4 << 20
@@ -122,7 +124,7 @@ class BulkQueues(Record, frozen=True):
     queues: list[BulkQueue]
 
 
-@operation("GET /api/bulk/queues", asks=Right.READ)
+@operation("GET /api/bulk/queues", asks=Role.READ)
 class ListBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
     """List the queues that applications have created. `kind` selects queues of another kind, or all queues.
 
@@ -135,7 +137,7 @@ class ListBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
     pattern: str = ""
 
 
-@operation("GET /api/bulk/queues/{name}", asks=Right.READ)
+@operation("GET /api/bulk/queues/{name}", asks=QueueRight.GET_PROPERTIES)
 class ShowBulkQueue(Operation[BulkQueue], frozen=True, kw_only=True):
     """Show the positions of a queue for bulk reads."""
 
@@ -179,7 +181,7 @@ class PlanLimits(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     locked: Locked = "wait"
 
 
-@operation("POST /api/bulk/queues/{name}/plan?outgoing", asks=Right.READ, is_repeatable=True)
+@operation("POST /api/bulk/queues/{name}/plan?outgoing", asks=QueueRight.PEEK, is_repeatable=True)
 class PlanRange(PlanLimits, Operation[PlannedRange], frozen=True, kw_only=True):
     """Divide the messages after a given arrival number (`after`) into ranges of about the same size in bytes.
 
@@ -210,7 +212,7 @@ class PlannedRanges(Record, frozen=True):
     plans: list[PlannedRange]
 
 
-@operation("POST /api/bulk/plan", asks=Right.READ, is_repeatable=True)
+@operation("POST /api/bulk/plan", asks=QueueRight.PEEK, is_repeatable=True)
 class PlanRanges(PlanLimits, Operation[PlannedRanges], frozen=True, kw_only=True):
     """Plan ranges of several queues together, as PlanRange does for one.
 
@@ -222,7 +224,7 @@ class PlanRanges(PlanLimits, Operation[PlannedRanges], frozen=True, kw_only=True
     ranges: list[RangeOfQueue]
 
 
-@operation("POST /api/bulk/queues/{name}/read?outgoing", asks=Right.READ, is_repeatable=True)
+@operation("POST /api/bulk/queues/{name}/read?outgoing", asks=QueueRight.PEEK, is_repeatable=True)
 class ReadRange(Operation[Frame], frozen=True, kw_only=True):
     """Read messages of a range in one binary frame, in the order of arrival.
 
@@ -246,7 +248,7 @@ class SeqAt(Record, frozen=True):
     seq: int
 
 
-@operation("GET /api/bulk/queues/{name}/seq", asks=Right.READ)
+@operation("GET /api/bulk/queues/{name}/seq", asks=QueueRight.PEEK)
 class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
     """Find the last arrival number before a time, in seconds since 1970.
 
@@ -265,7 +267,7 @@ class Removed(Record, frozen=True):
     left: int
 
 
-@operation("POST /api/bulk/queues/{name}/remove?outgoing", asks=Right.RECEIVE, is_repeatable=True)
+@operation("POST /api/bulk/queues/{name}/remove?outgoing", asks=QueueRight.RECEIVE, is_repeatable=True)
 class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
     """Receive and discard the messages of a range. The request may be repeated.
 
@@ -292,7 +294,7 @@ class Claimed(Record, frozen=True, kw_only=True):
     epoch: Guid
 
 
-@operation("POST /api/bulk/queues/{name}/claims", asks=Right.RECEIVE, is_repeatable=True)
+@operation("POST /api/bulk/queues/{name}/claims", asks=QueueRight.RECEIVE, is_repeatable=True)
 class Claim(Operation[Claimed], frozen=True, kw_only=True):
     """Report parts of a claim as processed, and request the next part. The messages of processed parts are removed.
 
@@ -327,7 +329,7 @@ class Taken(Record, frozen=True, kw_only=True):
     is_held: bool
 
 
-@operation("POST /api/bulk/queues/{name}/claims/take", asks=Right.RECEIVE, is_repeatable=True)
+@operation("POST /api/bulk/queues/{name}/claims/take", asks=QueueRight.RECEIVE, is_repeatable=True)
 class TakeClaim(Operation[Taken], frozen=True, kw_only=True):
     """Take a claim at the start of a reader: end the current term and begin the next term.
 
@@ -345,7 +347,7 @@ class TakeClaim(Operation[Taken], frozen=True, kw_only=True):
     epoch: GuidOrNothing = ""
 
 
-@operation("POST /api/bulk/queues/{name}/claims/keep", asks=Right.RECEIVE, status=204, is_repeatable=True)
+@operation("POST /api/bulk/queues/{name}/claims/keep", asks=QueueRight.RECEIVE, status=204, is_repeatable=True)
 class KeepClaim(Operation[None], frozen=True, kw_only=True):
     """Renew the lease of a claim while its reader works on the part."""
 
@@ -355,7 +357,7 @@ class KeepClaim(Operation[None], frozen=True, kw_only=True):
     epoch: GuidOrNothing = ""
 
 
-@operation("POST /api/bulk/queues/{name}/claims/read", asks=Right.RECEIVE, is_repeatable=True)
+@operation("POST /api/bulk/queues/{name}/claims/read", asks=QueueRight.RECEIVE, is_repeatable=True)
 class ReadClaim(Operation[Frame], frozen=True, kw_only=True):
     """Read messages of a part in one binary frame, by their positions in the order of arrival.
 
@@ -383,7 +385,7 @@ class Returned(Record, frozen=True):
     count: int
 
 
-@operation("POST /api/bulk/queues/{name}/claims/return", asks=Right.RECEIVE, is_repeatable=True)
+@operation("POST /api/bulk/queues/{name}/claims/return", asks=QueueRight.RECEIVE, is_repeatable=True)
 class ReturnClaim(Operation[Returned], frozen=True, kw_only=True):
     """Return the messages of a claim to the queue before the lease expires."""
 
@@ -416,14 +418,14 @@ class Claims(Record, frozen=True):
     claims: list[ClaimObject]
 
 
-@operation("GET /api/bulk/queues/{name}/claims", asks=Right.READ)
+@operation("GET /api/bulk/queues/{name}/claims", asks=QueueRight.GET_PROPERTIES)
 class ListClaims(Operation[Claims], frozen=True, kw_only=True):
     """List the parts of the queue that readers have claimed."""
 
     name: QueueName
 
 
-@operation("GET /api/bulk/claims", asks=Right.READ)
+@operation("GET /api/bulk/claims", asks=Role.READ)
 class ListAllClaims(Operation[Claims], frozen=True, kw_only=True):
     """List the parts of all queues that readers have claimed."""
 
@@ -482,7 +484,7 @@ class Staged(Record, frozen=True):
     is_committed: bool = False
 
 
-@operation("POST /api/bulk/stages", asks=Right.SEND, is_repeatable=True)
+@operation("POST /api/bulk/stages", asks=QueueRight.SEND, is_repeatable=True)
 class Stage(BatchOfQuery, Operation[Staged], frozen=True, kw_only=True):
     """Write messages to disk. Readers see these messages only after their batch is committed.
 
@@ -499,7 +501,7 @@ class Stage(BatchOfQuery, Operation[Staged], frozen=True, kw_only=True):
     lease_s: Seconds = DEFAULT_LEASE_S
 
 
-@operation("POST /api/bulk/stages/drop", asks=Right.SEND, status=204, is_repeatable=True)
+@operation("POST /api/bulk/stages/drop", asks=Owned.BY_CALLER, status=204, is_repeatable=True)
 class DropStages(Operation[None], frozen=True, kw_only=True):
     """Delete these stages, and all stages of a run for a batch. Stages that do not exist are ignored."""
 
@@ -527,7 +529,7 @@ class MessagesToRemove(Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     epoch: GuidOrNothing = ""
 
 
-@operation("POST /api/bulk/commits", asks=Right.SEND, is_repeatable=True)
+@operation("POST /api/bulk/commits", asks=Owned.BY_CALLER, is_repeatable=True)
 class CommitStages(BatchOfQuery, Operation[Committed], frozen=True, kw_only=True):
     """Commit the stages of a batch. A second commit changes nothing.
 
@@ -549,7 +551,7 @@ class Batches(Record, frozen=True):
     batches: list[int]
 
 
-@operation("GET /api/bulk/commits", asks=Right.READ)
+@operation("GET /api/bulk/commits", asks=Owned.BY_CALLER)
 class ListBatches(Operation[Batches], frozen=True, kw_only=True):
     """List the last committed batches of a query."""
 

@@ -12,9 +12,7 @@ reports missing steps.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
-from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, get_args, get_origin
+from typing import Annotated, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, get_args, get_origin
 
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct, field
 from msgspec.structs import fields
@@ -41,10 +39,13 @@ from waypost.api.forms import (
 from waypost.api.forms import Guid as AnyGuid
 from waypost.api.messages import Received, Sent
 from waypost.api.opened import Handle, TransactionObject
+from waypost.api.operation_rows import NOTED, Asks, Owned, QueueRight, Row
+from waypost.api.permissions import Acl
 from waypost.api.properties import MessageProperties, NewMessage, QueueInfo, QueueList, QueueProperties
 from waypost.api.queues import Kind, MovedObject
 from waypost.api.sequences import Admitted, AdmittedAddresses, Direction, SequencePage, SequenceReset
 from waypost.errors import DecodeError, InvalidParameter
+from waypost.security.callers import Role
 from waypost.wire.identifiers import MessageIdentifier
 
 R = TypeVar("R")
@@ -58,48 +59,6 @@ _PATH_PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _CAPITAL: Final = re.compile(r"(?<!^)(?=[A-Z])")
 # Methods without a body: fields that are not in the path are in the query.
 _WITHOUT_BODY: Final = frozenset({"GET", "DELETE"})
-
-
-class Right(Enum):
-    """A right that a caller needs."""
-
-    READ = "read"
-    SEND = "send"
-    RECEIVE = "receive"
-    ADMIN = "admin"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Facts of an operation besides its fields.
-
-    `path_names`, `query_names` and `body_names` say where each field is in a request, and `body` is the structure of
-    the body: the record itself if the body has all fields. `reads_only` operations change nothing. An `is_repeatable`
-    operation has the same effect twice as once. `status` is the HTTP status of success: 204 for an operation without a
-    reply. An answer may take `wait_s` seconds longer than others. An operation that `waits` waits for a message for its
-    `timeout_s`, and callers can cancel it meanwhile.
-    """
-
-    name: str
-    method: str
-    path: str
-    path_names: tuple[str, ...]
-    query_names: tuple[str, ...]
-    body_names: tuple[str, ...]
-    body: type[Struct] | None
-    reply: type[Any]
-    asks: Right
-    reads_only: bool
-    is_repeatable: bool
-    status: int
-    wait_s: float
-    waits: bool
-    help: str
-
-    @property
-    def words(self) -> str:
-        """Its name, for people."""
-        return self.name.replace("_", " ")
 
 
 class Operation(Struct, Generic[R_co], frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -116,9 +75,17 @@ def checked(operation: Operation[R], reply: object) -> R:
 
 
 def operation(
-    binding: str, *, asks: Right, status: int = 200, wait_s: float = 0.0, is_repeatable: bool = False
+    binding: str,
+    *,
+    asks: Asks,
+    status: int = 200,
+    wait_s: float = 0.0,
+    is_repeatable: bool = False,
+    is_audited: bool | None = None,
 ) -> Callable[[type[O]], type[O]]:
     """Give a record its row. `binding` is like "POST /api/queues/{name}/purge?outgoing".
+
+    By default, changes are audited that need a role, and changes of queues themselves.
 
     Fields after ? are in the query of a request. The others are in the path if it names them, or in the query of a GET
     or DELETE, or else in the body.
@@ -136,6 +103,7 @@ def operation(
         reply = _reply(kind)
         assert (status == 204) is (reply is type(None)), f"the status of {kind.__name__} does not fit its reply"
         assert kind.__doc__
+        is_changing = bool(method) and method != "GET"
         kind.row = Row(
             name=_CAPITAL.sub("_", kind.__name__).lower(),
             method=method,
@@ -145,7 +113,10 @@ def operation(
             body_names=in_body,
             body=_body(kind, in_body) if in_body else None,
             reply=reply,
-            asks=asks,
+            role=asks if isinstance(asks, Role) else None,
+            queue_right=asks if isinstance(asks, QueueRight) else None,
+            is_owned=isinstance(asks, Owned),
+            is_audited=is_changing and (isinstance(asks, Role) or asks in NOTED) if is_audited is None else is_audited,
             reads_only=method == "GET",
             is_repeatable=is_repeatable or method in ("GET", "PATCH"),
             status=status,
@@ -204,7 +175,7 @@ Answer: TypeAlias = Literal["full", "ids"]
 # --- Queues -----------------------------------------------------------------------------------------------------------
 
 
-@operation("GET /api/queues", asks=Right.READ)
+@operation("GET /api/queues", asks=Role.READ)
 class ListQueues(Operation[QueueList], frozen=True, kw_only=True):
     """List the queues that applications have created. `kind` selects other queues: outgoing, system or all.
 
@@ -215,35 +186,35 @@ class ListQueues(Operation[QueueList], frozen=True, kw_only=True):
     pattern: Annotated[str, Meta(description="Pattern for queue names. * matches any characters, ? matches one.")] = ""
 
 
-@operation("GET /api/queues/{name}", asks=Right.READ)
+@operation("GET /api/queues/{name}", asks=QueueRight.GET_PROPERTIES)
 class ShowQueue(Operation[QueueInfo], frozen=True, kw_only=True):
     """Show the properties and the current state of a queue."""
 
     name: QueueName
 
 
-@operation("DELETE /api/queues/{name}", asks=Right.ADMIN, status=204, wait_s=LONG_SECONDS)
+@operation("DELETE /api/queues/{name}", asks=QueueRight.DELETE, status=204, wait_s=LONG_SECONDS)
 class DeleteQueue(Operation[None], frozen=True, kw_only=True):
     """Delete a queue with all its messages."""
 
     name: QueueName
 
 
-@operation("POST /api/queues/{name}/pause", asks=Right.ADMIN, status=204)
+@operation("POST /api/queues/{name}/pause", asks=Role.OPERATE, status=204)
 class PauseQueue(Operation[None], frozen=True, kw_only=True):
     """Pause an outgoing queue. Its messages are not sent until the queue is resumed."""
 
     name: QueueName
 
 
-@operation("POST /api/queues/{name}/resume", asks=Right.ADMIN, status=204)
+@operation("POST /api/queues/{name}/resume", asks=Role.OPERATE, status=204)
 class ResumeQueue(Operation[None], frozen=True, kw_only=True):
     """Resume an outgoing queue that was paused."""
 
     name: QueueName
 
 
-@operation("POST /api/queues", asks=Right.ADMIN, status=201)
+@operation("POST /api/queues", asks=Role.OPERATE, status=201)
 class CreateQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=True):
     """Create a queue."""
 
@@ -251,14 +222,43 @@ class CreateQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=Tr
     transactional: bool = False
 
 
-@operation("PATCH /api/queues/{name}", asks=Right.ADMIN)
+@operation("PATCH /api/queues/{name}", asks=QueueRight.SET_PROPERTIES)
 class SetQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=True):
     """Change properties of a queue. Other properties stay unchanged."""
 
     name: QueueName
 
 
-@operation("POST /api/queues/{name}/purge?outgoing", asks=Right.RECEIVE, status=204, wait_s=LONG_SECONDS)
+@operation("GET /api/queues/{name}/acl", asks=QueueRight.GET_PERMISSIONS)
+class ShowAcl(Operation[Acl], frozen=True, kw_only=True):
+    """Show the owner of a queue and the rights on it."""
+
+    name: QueueName
+
+
+@operation("PATCH /api/queues/{name}/acl", asks=QueueRight.SET_PERMISSIONS)
+class SetAcl(Operation[Acl], frozen=True, kw_only=True):
+    """Change the owner of a queue and the rights on it, in the order revoke, owner, deny, grant.
+
+    `grant` and `deny` add rights, each as WHO:RIGHT,RIGHT. `revoke` removes all entries of each WHO. WHO is a user, a
+    group, a SID, everyone, anonymous or administrators. The rights are receive, peek, send, receive-journal,
+    set-properties, get-properties, delete, get-permissions, set-permissions, take-ownership and full. `sddl` replaces
+    the whole list, and the owner if it has one; it excludes the other fields. A change after which no entry lets
+    anybody change the rights is refused without `force`.
+    """
+
+    name: QueueName
+    grant: list[str] = []
+    deny: list[str] = []
+    revoke: list[str] = []
+    owner: str = ""
+    sddl: str | UnsetType = UNSET
+    force: bool = False
+
+
+@operation(
+    "POST /api/queues/{name}/purge?outgoing", asks=QueueRight.RECEIVE, is_audited=True, status=204, wait_s=LONG_SECONDS
+)
 class PurgeQueue(Operation[None], frozen=True, kw_only=True):
     """Delete all messages that are in the queue now."""
 
@@ -269,7 +269,7 @@ class PurgeQueue(Operation[None], frozen=True, kw_only=True):
 # --- Messages ---------------------------------------------------------------------------------------------------------
 
 
-@operation("POST /api/queues/{name}/messages", asks=Right.SEND)
+@operation("POST /api/queues/{name}/messages", asks=QueueRight.SEND)
 class Send(Operation[Sent], frozen=True, kw_only=True):
     """Send messages. The answer is sent when recoverable messages are on disk.
 
@@ -305,17 +305,17 @@ class Read(Operation[Received], frozen=True, kw_only=True):
     form: Form = "full"
 
 
-@operation("POST /api/queues/{name}/receive?outgoing", asks=Right.RECEIVE)
+@operation("POST /api/queues/{name}/receive?outgoing", asks=QueueRight.RECEIVE)
 class Receive(Read, frozen=True, kw_only=True):
     """Receive up to `count` messages. If the queue is empty, wait up to `timeout_s` seconds for the first message."""
 
 
-@operation("POST /api/queues/{name}/peek?outgoing", asks=Right.READ, is_repeatable=True)
+@operation("POST /api/queues/{name}/peek?outgoing", asks=QueueRight.PEEK, is_repeatable=True)
 class Peek(Read, frozen=True, kw_only=True):
     """Peek at messages, without removing them from the queue."""
 
 
-@operation("GET /api/queues/{name}/browse", asks=Right.READ)
+@operation("GET /api/queues/{name}/browse", asks=QueueRight.PEEK)
 class Browse(Operation[Received], frozen=True, kw_only=True):
     """Peek at all messages, page by page. `after` is the `next` of the previous answer."""
 
@@ -326,7 +326,7 @@ class Browse(Operation[Received], frozen=True, kw_only=True):
     outgoing: Outgoing = False
 
 
-@operation("DELETE /api/queues/{name}/messages/{number}", asks=Right.RECEIVE, status=204)
+@operation("DELETE /api/queues/{name}/messages/{number}", asks=QueueRight.RECEIVE, is_audited=True, status=204)
 class DeleteMessage(Operation[None], frozen=True, kw_only=True):
     """Receive and discard one message."""
 
@@ -337,7 +337,7 @@ class DeleteMessage(Operation[None], frozen=True, kw_only=True):
     outgoing: Outgoing = False
 
 
-@operation("POST /api/queues/{name}/move?outgoing", asks=Right.RECEIVE, status=204)
+@operation("POST /api/queues/{name}/move?outgoing", asks=QueueRight.RECEIVE, is_audited=True, status=204)
 class MoveMessage(Operation[None], frozen=True, kw_only=True):
     """Move a message between a queue and its subqueues."""
 
@@ -349,7 +349,7 @@ class MoveMessage(Operation[None], frozen=True, kw_only=True):
     outgoing: Outgoing = False
 
 
-@operation("POST /api/queues/{name}/move-all?outgoing", asks=Right.RECEIVE)
+@operation("POST /api/queues/{name}/move-all?outgoing", asks=QueueRight.RECEIVE, is_audited=True)
 class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
     """Move the messages between a queue and one of its subqueues, a few thousand per request.
 
@@ -365,7 +365,7 @@ class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
     outgoing: Outgoing = False
 
 
-@operation("POST /api/queues/{name}/resend?outgoing", asks=Right.RECEIVE)
+@operation("POST /api/queues/{name}/resend?outgoing", asks=QueueRight.RECEIVE, is_audited=True)
 class Resend(Operation[Sent], frozen=True, kw_only=True):
     """Receive a message and send it again, in one atomic step, to another queue or to its original destination."""
 
@@ -379,7 +379,7 @@ class Resend(Operation[Sent], frozen=True, kw_only=True):
 # --- Handles, cursors and transactions --------------------------------------------------------------------------------
 
 
-@operation("POST /api/handles", asks=Right.RECEIVE, status=201)
+@operation("POST /api/handles", asks=QueueRight.RECEIVE, status=201)
 class OpenQueue(Operation[Handle], frozen=True, kw_only=True):
     """Open a queue exclusively, so that no other client receives from it."""
 
@@ -387,14 +387,14 @@ class OpenQueue(Operation[Handle], frozen=True, kw_only=True):
     exclusive: Annotated[bool, Meta(extra_json_schema={"const": True})] = True
 
 
-@operation("DELETE /api/handles/{identifier}", asks=Right.RECEIVE, status=204)
+@operation("DELETE /api/handles/{identifier}", asks=Owned.BY_CALLER, status=204)
 class CloseQueue(Operation[None], frozen=True, kw_only=True):
     """Close a handle. Its waiting reads are cancelled."""
 
     identifier: Identifier
 
 
-@operation("POST /api/cursors", asks=Right.RECEIVE, status=201)
+@operation("POST /api/cursors", asks=QueueRight.PEEK, status=201)
 class OpenCursor(Operation[Handle], frozen=True, kw_only=True):
     """Open a cursor at the start of a queue.
 
@@ -406,7 +406,7 @@ class OpenCursor(Operation[Handle], frozen=True, kw_only=True):
     handle: AnyGuid | UnsetType = UNSET
 
 
-@operation("DELETE /api/cursors/{identifier}", asks=Right.RECEIVE, status=204)
+@operation("DELETE /api/cursors/{identifier}", asks=Owned.BY_CALLER, status=204)
 class CloseCursor(Operation[None], frozen=True, kw_only=True):
     """Close a cursor."""
 
@@ -423,22 +423,22 @@ class CursorRead(Operation[Received], frozen=True, kw_only=True):
     form: Form = "full"
 
 
-@operation("POST /api/cursors/{identifier}/peek", asks=Right.READ, is_repeatable=True)
+@operation("POST /api/cursors/{identifier}/peek", asks=QueueRight.PEEK, is_repeatable=True)
 class CursorPeek(CursorRead, frozen=True, kw_only=True):
     """Peek at the message at the cursor."""
 
 
-@operation("POST /api/cursors/{identifier}/next", asks=Right.READ)
+@operation("POST /api/cursors/{identifier}/next", asks=QueueRight.PEEK)
 class CursorNext(CursorRead, frozen=True, kw_only=True):
     """Move the cursor to the next message, and peek at it."""
 
 
-@operation("POST /api/cursors/{identifier}/receive", asks=Right.RECEIVE)
+@operation("POST /api/cursors/{identifier}/receive", asks=QueueRight.RECEIVE)
 class CursorReceive(CursorRead, frozen=True, kw_only=True):
     """Receive the message at the cursor."""
 
 
-@operation("POST /api/transactions", asks=Right.SEND, status=201)
+@operation("POST /api/transactions", asks=Owned.BY_CALLER, status=201)
 class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
     """Begin a transaction. It aborts if it is unused for `timeout_s` seconds.
 
@@ -449,14 +449,14 @@ class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
     timeout_s: Seconds | UnsetType = UNSET
 
 
-@operation("POST /api/transactions/{identifier}/commit", asks=Right.SEND, status=204, is_repeatable=True)
+@operation("POST /api/transactions/{identifier}/commit", asks=Owned.BY_CALLER, status=204, is_repeatable=True)
 class CommitTransaction(Operation[None], frozen=True, kw_only=True):
     """Commit a transaction. The answer is sent when everything is on disk. The request may be repeated."""
 
     identifier: Identifier
 
 
-@operation("POST /api/transactions/{identifier}/abort", asks=Right.SEND, status=204)
+@operation("POST /api/transactions/{identifier}/abort", asks=Owned.BY_CALLER, status=204)
 class AbortTransaction(Operation[None], frozen=True, kw_only=True):
     """Abort a transaction, which undoes its sends and receives."""
 
@@ -466,7 +466,7 @@ class AbortTransaction(Operation[None], frozen=True, kw_only=True):
 # --- Transactional sequences ------------------------------------------------------------------------------------------
 
 
-@operation("GET /api/sequences", asks=Right.READ)
+@operation("GET /api/sequences", asks=Role.READ)
 class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
     """List transactional sequences, at most a thousand per request.
 
@@ -481,7 +481,7 @@ class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
     after: After = ""
 
 
-@operation("POST /api/sequences/reset", asks=Right.ADMIN, wait_s=LONG_SECONDS)
+@operation("POST /api/sequences/reset", asks=Role.OPERATE, wait_s=LONG_SECONDS)
 class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
     """Restart transactional sequences. Messages may arrive twice: `warning` says which.
 
@@ -499,7 +499,7 @@ class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
     trial: bool = False
 
 
-@operation("POST /api/sequences/admit", asks=Right.ADMIN)
+@operation("POST /api/sequences/admit", asks=Role.OPERATE)
 class AdmitAddress(Operation[Admitted], frozen=True, kw_only=True):
     """Accept stored and future acknowledgments of a queue manager from this address."""
 
@@ -507,7 +507,7 @@ class AdmitAddress(Operation[Admitted], frozen=True, kw_only=True):
     address: Address
 
 
-@operation("POST /api/sequences/revoke", asks=Right.ADMIN, status=204)
+@operation("POST /api/sequences/revoke", asks=Role.OPERATE, status=204)
 class RevokeAddress(Operation[None], frozen=True, kw_only=True):
     """Revoke an admitted address. Acknowledgments that were already applied stay applied."""
 
@@ -515,7 +515,7 @@ class RevokeAddress(Operation[None], frozen=True, kw_only=True):
     address: Address
 
 
-@operation("GET /api/sequences/admitted", asks=Right.READ)
+@operation("GET /api/sequences/admitted", asks=Role.READ)
 class ListAdmitted(Operation[AdmittedAddresses], frozen=True, kw_only=True):
     """List the addresses that operators have admitted, with the GUIDs of their queue managers."""
 
@@ -523,7 +523,7 @@ class ListAdmitted(Operation[AdmittedAddresses], frozen=True, kw_only=True):
 # --- Diagnosis --------------------------------------------------------------------------------------------------------
 
 
-@operation("GET /api/explain", asks=Right.READ)
+@operation("GET /api/explain", asks=Role.READ)
 class Explain(Operation[Explanation], frozen=True, kw_only=True):
     """Explain why a message, or the messages in a queue, are not delivered or received.
 
@@ -545,7 +545,7 @@ class Explain(Operation[Explanation], frozen=True, kw_only=True):
         return cls(message=subject)
 
 
-@operation("GET /api/store/damaged", asks=Right.READ)
+@operation("GET /api/store/damaged", asks=Role.READ)
 class ListDamaged(Operation[DamagedPage], frozen=True, kw_only=True):
     """List messages that were damaged on disk and removed from their queues, at most a thousand per request.
 
@@ -556,7 +556,7 @@ class ListDamaged(Operation[DamagedPage], frozen=True, kw_only=True):
     with_bytes: bool = False
 
 
-@operation("DELETE /api/store/damaged", asks=Right.ADMIN)
+@operation("DELETE /api/store/damaged", asks=Role.ADMIN)
 class ForgetDamaged(Operation[Forgotten], frozen=True, kw_only=True):
     """Delete the records of messages that were damaged on disk."""
 
@@ -569,6 +569,8 @@ OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
     ResumeQueue,
     CreateQueue,
     SetQueue,
+    ShowAcl,
+    SetAcl,
     PurgeQueue,
     Send,
     Receive,

@@ -419,8 +419,8 @@ class QueueInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
     arrived and were not received. `last_error` is the reason why the last connection failed, or "". `connections` are
     the last connection events, the newest at the end. All queues have the remaining fields. `damaged_count` is the
     number of messages that were damaged on disk and removed. `oldest_time` is the arrival time of the oldest message,
-    or None if the queue is empty. After a request that creates or changes a queue, `notes` lists properties without
-    effect.
+    or None if the queue is empty. `owner` is the name or the SID of the owner, or "". After a request that creates or
+    changes a queue, `notes` lists properties without effect.
     """
 
     path: str
@@ -453,6 +453,7 @@ class QueueInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
     # A factory, so that it is always in the JSON. Older daemons do not send it.
     damaged_count: int = field(default_factory=int)
     oldest_time: datetime | None = field(default_factory=NoneType)
+    owner: str = field(default_factory=str)
     notes: tuple[str, ...] = ()
 
 

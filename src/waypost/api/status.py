@@ -3,8 +3,9 @@
 from datetime import datetime
 from typing import Final
 
-from waypost.api.operations import Operation, Right, operation
+from waypost.api.operations import Operation, operation
 from waypost.api.records import Record
+from waypost.security.callers import Role
 
 
 class ListenerInfo(Record, frozen=True):
@@ -114,7 +115,14 @@ class VerificationInfo(Record, frozen=True):
     error: str = ""
 
 
-@operation("GET /api/status", asks=Right.READ)
+class LinkInfo(Record, frozen=True):
+    """The path of a link with its code, below the address of the daemon. `expires_s` is its lifetime in seconds."""
+
+    path: str
+    expires_s: float
+
+
+@operation("GET /api/status", asks=Role.READ)
 class Status(Operation[StatusInfo], frozen=True, kw_only=True):
     """Show the state of the queue manager and the limits of this server.
 
@@ -124,19 +132,30 @@ class Status(Operation[StatusInfo], frozen=True, kw_only=True):
     turns_s: float = 60.0
 
 
-@operation("GET /api/doctor", asks=Right.READ)
+@operation("GET /api/doctor", asks=Role.READ)
 class Doctor(Operation[Checks], frozen=True, kw_only=True):
     """Run all checks, and report problems with their solutions."""
 
 
-@operation("POST /api/store/verification", asks=Right.READ, status=202)
+@operation("POST /api/store/verification", asks=Role.OPERATE, status=202)
 class StartVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
     """Start a verification of the store, unless one is running. GET shows its progress."""
 
 
-@operation("GET /api/store/verification", asks=Right.READ)
+@operation("GET /api/store/verification", asks=Role.READ)
 class ShowVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
     """Show the progress of the last verification, and its report when it is complete."""
 
 
-STATUS_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (Status, Doctor, StartVerification, ShowVerification)
+@operation("POST /api/links", asks=Role.ADMIN, status=201)
+class CreateLink(Operation[LinkInfo], frozen=True, kw_only=True):
+    """Make a link that logs one browser on. The link is valid once, and for ten minutes."""
+
+
+STATUS_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
+    Status,
+    Doctor,
+    StartVerification,
+    ShowVerification,
+    CreateLink,
+)

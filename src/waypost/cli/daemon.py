@@ -35,8 +35,11 @@ from waypost.errors import (
     StoreError,
     StoreReadOnly,
     Timeout,
+    TooManyLogins,
     TransactionUsage,
     UnsupportedFormatName,
+    UserExists,
+    UserNotFound,
     WaypostError,
 )
 from waypost.wire.format_names import DirectFormatName
@@ -86,6 +89,9 @@ _HINTS: Final[Hints] = (
     ),
     (ServiceNotAvailable, "wait until the queue manager has started, or restart it."),
     (QueueNotFound, "`waypost queue list` shows the queues. `waypost queue create` creates a queue."),
+    (UserNotFound, "`waypost user list` shows the users. `waypost user add` adds one."),
+    (UserExists, "`waypost user set` changes an existing user."),
+    (TooManyLogins, "wait some minutes, or use a token."),
     (QueueExists, "`waypost queue set` changes an existing queue."),
     (ClaimTaken, "only one running query can read a claim. `waypost claim list` shows the claims."),
     (SharingViolation, "wait until the other reader has closed the queue."),
@@ -187,6 +193,9 @@ def failures(*hints: Hint) -> Iterator[None]:
 def failure(error: WaypostError, hints: Hints = _HINTS) -> Failure:
     """The Failure for an error of the queue manager."""
     hint = next(hint for kind, hint in hints if isinstance(error, kind))
+    if isinstance(error, AccessDenied) and (own := " ".join(getattr(error, "__notes__", ()))):
+        # The queue manager knows what the caller lacks.
+        hint = f"{own}."
     if isinstance(error, ServiceNotAvailable):
         return Unreachable(sentence_of(error), hint)
     if isinstance(error, _USAGE):

@@ -34,20 +34,25 @@ from waypost.api.operations import (
     ResumeQueue,
     Seek,
     Send,
+    SetAcl,
     SetQueue,
+    ShowAcl,
     ShowQueue,
 )
+from waypost.api.permissions import Acl
 from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
 from waypost.client.aio_lease import Lease
 from waypost.client.aio_transaction import Transaction, call_in, joined
 from waypost.client.aio_with_properties import QueueSender, QueueSetter
 from waypost.client.arguments import (
+    Texts,
     event_id,
     how_many,
     lease_limit,
     lookup_id_of,
     seconds,
     sought,
+    texts,
     warn_of_ignored,
     with_body_type,
 )
@@ -380,6 +385,39 @@ class Queue(QueueSender, QueueSetter):
     async def set_record(self, properties: QueueProperties) -> None:
         found = await self._call(SetQueue(name=self._text, **asdict(properties)))
         warn_of_ignored(found.notes)
+
+    async def acl(self) -> Acl:
+        """Return the owner of the queue and the rights on it."""
+        return await self._call(ShowAcl(name=self._text))
+
+    async def set_acl(
+        self,
+        *,
+        grant: Texts = (),
+        deny: Texts = (),
+        revoke: Texts = (),
+        owner: str = "",
+        sddl: str | None = None,
+        force: bool = False,
+    ) -> Acl:
+        """Change the owner of the queue and the rights on it, in the order revoke, owner, deny, grant.
+
+        `grant` and `deny` add rights: "alice:send,receive", or several such texts. `revoke` removes all entries of
+        somebody. A name is a user, a group, a SID, everyone, anonymous or administrators. The rights are receive, peek,
+        send, receive-journal, set-properties, get-properties, delete, get-permissions, set-permissions, take-ownership
+        and full. `sddl` replaces all entries, and excludes the others. A change after which no entry lets anybody
+        change the rights needs `force`.
+        """
+        operation = SetAcl(
+            name=self._text,
+            grant=texts(grant),
+            deny=texts(deny),
+            revoke=texts(revoke),
+            owner=owner,
+            sddl=UNSET if sddl is None else sddl,
+            force=force,
+        )
+        return await self._call(operation)
 
     async def pause(self) -> None:
         """Stop the transfer from an outgoing queue until `resume`. New messages wait in the queue."""

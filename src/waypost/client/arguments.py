@@ -1,11 +1,11 @@
 """Checks of the arguments of both facades, which become fields of operations, and their documentation."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from inspect import getdoc
 from math import inf
 from textwrap import TextWrapper
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from waypost.api.bodies import BYTES
 from waypost.api.excerpt import excerpt
-from waypost.api.operations import Operation, Row, Seek
+from waypost.api.operation_rows import Row
+from waypost.api.operations import Operation, Seek
 from waypost.api.properties import MessageProperties
 from waypost.api.reading import LONGEST_TIMEOUT
 from waypost.api.rows import PropertyRow
@@ -24,6 +25,9 @@ from waypost.limits import MAX_HTTP_LEASE_SECONDS
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
+
+# One text or several.
+Texts: TypeAlias = str | Iterable[str]
 
 SEEKS: Final = get_args(Seek)
 _BYTES: Final = (bytes, bytearray, memoryview)
@@ -42,6 +46,14 @@ def asked(operation: Operation[R]) -> Operation[R]:
         return msgspec.convert(msgspec.to_builtins(operation, builtin_types=_BYTES), kind, builtin_types=_BYTES)
     except (msgspec.ValidationError, TypeError, RecursionError) as error:
         raise InvalidParameter(f"invalid fields for {row.words}: {error or type(error).__name__}") from None
+
+
+def texts(given: Texts) -> list[str]:
+    """One text or several as a list."""
+    found = [given] if isinstance(given, str) else list(given)
+    if not all(isinstance(each, str) for each in found):
+        raise InvalidParameter(f"a text or a list of texts is required, not {excerpt(given)}")
+    return found
 
 
 def seconds(timeout: float | None) -> float:

@@ -10,6 +10,7 @@ from typing import Final
 
 from waypost.api.status import Check
 from waypost.client.doctor_queues import NEARLY
+from waypost.client.doctor_rights import rights_checks
 from waypost.clock import Now
 from waypost.core.position_events import KILOBYTE
 from waypost.node.node import Node
@@ -32,6 +33,7 @@ def examine_node(node: Node, path: Path, now: Now) -> Iterator[Check]:
     yield _permissions(path)
     yield _clock(node, now)
     yield _claims(node, now)
+    yield from rights_checks(node)
     if node.network is None:
         yield Check("network", True, "this queue manager does not use the network")
 

@@ -30,7 +30,8 @@ from waypost.api.operations import (
 from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
 from waypost.api.queues import Kind
 from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
-from waypost.api.status import Check, Doctor, Status, StatusInfo, StoreReport
+from waypost.api.status import Check, CreateLink, Doctor, Status, StatusInfo, StoreReport
+from waypost.api.users import AuditEntry, ListAudit
 from waypost.client.arguments import (
     asked,
     transaction_limit,
@@ -41,6 +42,7 @@ from waypost.client.packet_files import Counted, PacketFile, check_count, proper
 from waypost.client.queue import Queue
 from waypost.client.transaction import Transaction
 from waypost.client.transports import Transport
+from waypost.client.users import Users
 from waypost.client.with_properties import ManagerSender, QueueCreator
 from waypost.errors import QueueNotFound
 from waypost.wire.format_names import FormatName
@@ -205,6 +207,19 @@ class Manager(ManagerSender, QueueCreator):
         """
         return self._transport.call(ReturnClaim(name=str(self._transport.named(queue)), claim=claim)).count
 
+    @property
+    def users(self) -> Users:
+        """The users of this queue manager: `manager.users.add("ada", role="operate")`."""
+        return Users(self._transport.call)
+
+    def audit(self, *, limit: int = 100, after: int = -1) -> list[AuditEntry]:
+        """The last entries of the audit trail, the oldest first: who changed what, from where, and refusals.
+
+        limit  number of entries, at most 10,000
+        after  only entries after the one with this number
+        """
+        return list((self._transport.call(ListAudit(limit=limit, after=after))).entries)
+
     def explain(self, subject: str) -> Explanation:
         """Explain why a message, or the messages in a queue, are not delivered or received.
 
@@ -329,6 +344,13 @@ class Manager(ManagerSender, QueueCreator):
     def forget_damaged_messages(self) -> int:
         """Delete the records of damaged messages. Returns the number of messages."""
         return self._transport.call(ForgetDamaged()).forgotten
+
+    def browser_link(self) -> str:
+        """Make a link that logs one browser on to the daemon. It is valid once, and for ten minutes.
+
+        Only a daemon has a server for browsers: a queue manager inside this process raises InvalidParameter.
+        """
+        return f"{(self._transport.url or '').rstrip('/')}{(self._transport.call(CreateLink())).path}"
 
     def verify_store(self, *, progress: "Progress | None" = None) -> StoreReport:
         """Verify the whole store: the pages of the file, every record, and the counts. The store does not change.

@@ -312,8 +312,30 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Security(Struct, frozen=True, forbid_unknown_fields=True):
-    """Handling of signed and encrypted messages."""
+    """Rights on queues and on this computer, and handling of signed and encrypted messages."""
 
+    new_queues: Annotated[
+        Literal["closed", "msmq"],
+        Meta(
+            description="Rights on a new queue, once there are users. `closed`: its creator and administrators have "
+            "all rights, and everyone may send. `msmq`: the default of MSMQ, in most cases all rights for everyone. "
+            "Without users, it is always `msmq`."
+        ),
+    ] = "closed"
+    machine: Annotated[
+        str,
+        Meta(
+            description="Rights on this computer, as a security descriptor in SDDL. Empty: only administrators read "
+            "the dead-letter queues, the journal and outgoing queues, and users may create queues."
+        ),
+    ] = ""
+    hardened: Annotated[
+        bool,
+        Meta(
+            description="Hardened mode of MSMQ: answer no RPC request, and send messages only over HTTP (MS-MQDMPR "
+            "3.1.1.1, HardenedSecurity)."
+        ),
+    ] = False
     unverified: Annotated[
         Literal["refuse", "deliver"],
         Meta(
@@ -361,8 +383,26 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = ""
     port: Annotated[_Port, Meta(description="TCP port to listen on. 0: any free port.")] = HTTP_PORT
-    token: Annotated[str, Meta(description="Bearer token that clients must send. Empty: no token is required.")] = ""
+    access: Annotated[
+        Literal["token", "open"],
+        Meta(
+            description="Access over TCP without a configured token. `token`: clients must send the token in the file "
+            "`token` of the data folder, which the daemon makes at its first start. Programs of the account that runs "
+            "the daemon find it, or use the Unix socket `http.sock` of the data folder. `open`: every program that "
+            "reaches the port has full control."
+        ),
+    ] = "token"
+    token: Annotated[
+        str,
+        Meta(
+            description="Bearer token that clients must send, instead of the one in the data folder. Empty: `access`."
+        ),
+    ] = ""
     token_file: Annotated[str, Meta(description="File with the token, instead of `token`.")] = ""
+    metrics: Annotated[
+        Literal["token", "open"],
+        Meta(description="Access to `/metrics`. `open`: without a token, for Prometheus."),
+    ] = "token"
     tls_cert: Annotated[str, Meta(description="File with the TLS certificate and its chain, in PEM.")] = ""
     tls_key: Annotated[str, Meta(description="File with the private key of the certificate, in PEM.")] = ""
     allow_insecure: Annotated[
@@ -454,9 +494,31 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
         Literal["", Level],
         Meta(
             description="Minimum protection of a call. Empty: privacy if users or Kerberos are configured. Otherwise "
-            "none, but only for calls from loopback addresses."
+            "none, but only for programs on this computer that run as the account of the daemon or as root. `none`: "
+            "every program that reaches the port can read."
         ),
     ] = ""
+    allow_nonauthenticated: Annotated[
+        bool,
+        Meta(
+            description="Accept calls without authentication from clients in a workgroup, and from all clients unless "
+            "deny_workgroup_clients is true (AllowNonauthenticatedRpc of MSMQ)."
+        ),
+    ] = False
+    deny_workgroup_clients: Annotated[
+        bool,
+        Meta(
+            description="With allow_nonauthenticated, accept calls without authentication only from clients in a "
+            "workgroup (NewRemoteReadServerDenyWorkgroupClient of MSMQ)."
+        ),
+    ] = False
+    allow_none_security_clients: Annotated[
+        bool,
+        Meta(
+            description="Accept calls without authentication to queues that the anonymous user may read "
+            "(NewRemoteReadServerAllowNoneSecurityClient of MSMQ)."
+        ),
+    ] = False
     users_file: Annotated[
         str,
         Meta(description="File with the users that may authenticate with NTLM, one `DOMAIN:user:password` per line."),
@@ -481,6 +543,14 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
         ""
     )
     password_file: Annotated[str, Meta(description="File with the password, instead of `password`.")] = ""
+    hosts: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Host names and IP addresses that the daemon may log on to as `user`, as the names of queues "
+            "have them. Empty: the hosts in `routing.routes`. A host that is not listed would learn a proof of the "
+            "password from any program that names it."
+        ),
+    ] = ()
     level: Annotated[
         Literal["", Level],
         Meta(description="Protection of calls. Empty: privacy if a user is set, otherwise none."),

@@ -19,9 +19,13 @@ from msgspec.structs import replace
 
 from waypost.daemon.config import SECTIONS, Config, Http, Key, Remote, Rpc, keys
 from waypost.daemon.configured_hosts import parse_ack_addresses, parse_relays, parse_routes
-from waypost.errors import DecodeError, InvalidParameter
+from waypost.errors import DecodeError, IllegalSddl, IllegalSecurityDescriptor, InvalidParameter
+from waypost.security.permissions import with_machine_rights
+from waypost.security.rights import check_rights
+from waypost.wire.access_masks import MachineAccess
 from waypost.wire.ip_addresses import is_address
 from waypost.wire.path_names import check_computer_name
+from waypost.wire.sddl import parse_sddl
 
 _KEYS: Final = {key.path: key for key in keys()}
 _PREFIX: Final = "WAYPOST_"
@@ -194,6 +198,7 @@ def _checked(config: Config) -> Config:
         _check_exposure(http)
     if config.rpc.enabled:
         _check_logons(config.rpc)
+        machine_security(config.security.machine)
     return replace(config, http=http, remote=_with_password(config.remote))
 
 
@@ -269,6 +274,21 @@ def _check_exposure(http: Http) -> None:
             f"HTTP on {http.bind} is open to other computers and requires TLS.",
             "set http.tls_cert and http.tls_key, or http.allow_insecure=true behind a proxy with TLS.",
         )
+
+
+def machine_security(text: str) -> bytes:
+    """The security descriptor of the computer; b"" for the default. Raises ConfigError."""
+    if not text:
+        return b""
+    try:
+        found = with_machine_rights(parse_sddl(text))
+        check_rights(found, MachineAccess.MQSEC_MACHINE_GENERIC_ALL)
+    except (IllegalSddl, IllegalSecurityDescriptor) as error:
+        raise ConfigError(
+            f"security.machine is not a security descriptor of a computer: {error}.",
+            "write SDDL such as D:(A;;GA;;;BA)(A;;GW;;;AU), or remove the key.",
+        ) from None
+    return found.encode()
 
 
 def _check_logons(rpc: Rpc) -> None:

@@ -12,12 +12,16 @@ from waypost.daemon.config import Rpc
 from waypost.daemon.connection_guard import ConnectionGuard
 from waypost.daemon.loading import ConfigError
 from waypost.daemon.rpc_acceptors import acceptors
+from waypost.drive.local_daemons import account_name, own_account
+from waypost.drive.socket_owners import account_of_peer
 from waypost.errors import InvalidParameter
 from waypost.node.remote_reading import RemoteReading, RemoteServing
 from waypost.remote.context import RemoteSettings
 from waypost.rpc.authentication import LEVELS, Acceptors, AuthLevel
 from waypost.rpc.endpoint_mapper_interface import ANY_ADDRESS
 from waypost.rpc.settings import RpcSettings
+
+_ROOT: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +38,15 @@ class RpcSockets:
 
 
 def is_loopback_only(settings: Rpc) -> bool:
-    """Whether only loopback may connect: no authentication, and no explicit level that allows this."""
+    """Whether only the own account may connect, over loopback: no authentication, and no level that is written down."""
     return not settings.min_auth_level and not _knows_users(settings)
 
 
 class RpcGuard(ConnectionGuard):
-    """Guard of remote readers. Without authentication, only programs on this computer may connect."""
+    """Guard of remote readers. Without authentication, only the account of the daemon and root may connect, from here.
+
+    The account is known before the first byte is answered, and only on Linux; elsewhere nobody may connect then.
+    """
 
     __slots__ = ("_is_loopback_only",)
 
@@ -47,10 +54,23 @@ class RpcGuard(ConnectionGuard):
         super().__init__(settings.max_connections, settings.max_connections_per_peer, settings.refusals_per_minute)
         self._is_loopback_only: Final = is_loopback_only(settings)
 
-    def admit(self, address: str, now: float) -> str | None:
-        if self._is_loopback_only and not ip_address(address.partition("%")[0]).is_loopback:
+    def refuses(self, connection: socket) -> str | None:
+        if not self._is_loopback_only:
+            return None
+        try:
+            address = ip_address(connection.getpeername()[0].partition("%")[0])
+        except (OSError, ValueError):
+            return "the peer closed the connection"
+        if not address.is_loopback:
             return "to allow remote readers, set rpc.users_file, rpc.kerberos or rpc.min_auth_level; see docs/config.md"
-        return super().admit(address, now)
+        account = account_of_peer(connection)
+        if account in (own_account(), _ROOT) and account is not None:
+            return None
+        who = "an unknown account" if account is None else f"the account {account_name(account)}"
+        return (
+            f"a program of {who} may not read without authentication; set rpc.users_file or rpc.kerberos, or allow "
+            'every program with rpc.min_auth_level = "none"'
+        )
 
 
 class RpcListener:
@@ -85,7 +105,13 @@ def serving(settings: Rpc, sockets: RpcSockets, bind: str) -> RemoteServing | No
     default = AuthLevel.PRIVACY if _knows_users(settings) else AuthLevel.NONE
     level = LEVELS.get(settings.min_auth_level, default)
     return RemoteServing(
-        RemoteSettings(pending_request_timeout_s=settings.pending_request_timeout_s, min_auth_level=level),
+        RemoteSettings(
+            pending_request_timeout_s=settings.pending_request_timeout_s,
+            min_auth_level=level,
+            allows_nonauthenticated_rpc=settings.allow_nonauthenticated,
+            denies_workgroup_client=settings.deny_workgroup_clients,
+            allows_none_security_client=settings.allow_none_security_clients,
+        ),
         RpcSettings(min_auth_level=level),
         _acceptors(settings.users_file),
         remote_read_port=_port(sockets.remote_read),

@@ -45,6 +45,7 @@ from waypost.node.node import Node
 from waypost.node.operation_handlers import Handlers
 from waypost.node.recovery import Settings
 from waypost.node.restoring import Restored, begin_again
+from waypost.security.callers import QUEUE_MANAGER, Caller
 from waypost.store.lmdb import LmdbStore
 from waypost.store.port import Room
 from waypost.store.progress import Progress, unheard
@@ -168,8 +169,8 @@ class Driver:
         if self._ended is not None:
             raise _again(self._ended)
 
-    def start(self, operation: Operation[object]) -> Answer:
-        """Start an operation. Raises its error if it is refused; call `settle` afterwards in either case."""
+    def start(self, operation: Operation[object], caller: Caller) -> Answer:
+        """Start an operation of a caller. Raises its error if it is refused; call `settle` in either case."""
         if self._ended is not None:
             raise _again(self._ended)
         now = _now()
@@ -181,7 +182,7 @@ class Driver:
                 self._next_tick = now.monotonic + _TICK_SECONDS
                 if not (self._is_alone and self.node.long_work):
                     self._tick(now)
-            self.handlers.start(Call(request, now), operation)
+            self.handlers.start(Call(request, now, caller), operation)
         except WaypostError:
             del self._answers[request]
             raise
@@ -433,7 +434,7 @@ class Driver:
         close = CloseQueue if isinstance(answer.operation, OpenQueue) else CloseCursor
         # The handle of a cursor may be closed already, and the cursor with it.
         with suppress(InvalidHandle):
-            self.handlers.start(Call(0, _now()), close(identifier=identifier))
+            self.handlers.start(Call(0, _now(), QUEUE_MANAGER), close(identifier=identifier))
 
     def _persisted(self, tokens: list[int]) -> None:
         now = _now()

@@ -17,6 +17,7 @@ from waypost.drive.loop_watch import LoopWatch, NoWatch
 from waypost.drive.outside import Outside
 from waypost.errors import InvalidParameter
 from waypost.node.recovery import Settings
+from waypost.security.callers import Caller
 from waypost.store.progress import Progress, unheard
 
 P = ParamSpec("P")
@@ -62,11 +63,11 @@ class Loop:
             on_upgrade=on_upgrade,
         )
 
-    async def call(self, operation: Operation[R]) -> R:
-        return checked(operation, await self._wait(self._start(operation)))
+    async def call(self, operation: Operation[R], caller: Caller) -> R:
+        return checked(operation, await self._wait(self._start(operation, caller)))
 
-    def start(self, operation: Operation[object]) -> None:
-        self._start(operation)
+    def start(self, operation: Operation[object], caller: Caller) -> None:
+        self._start(operation, caller)
 
     def tell(self, fact: Callable[[Now], R]) -> R | None:
         """Bring a fact of the network. All facts of one turn of the loop share one batch."""
@@ -119,11 +120,11 @@ class Loop:
                 "loop"
             )
 
-    def _start(self, operation: Operation[object]) -> Answer:
+    def _start(self, operation: Operation[object], caller: Caller) -> Answer:
         self.check_loop()
         began = self.watch.begin()
         try:
-            return self.driver.start(operation)
+            return self.driver.start(operation, caller)
         finally:
             if not self.driver.has_something_to_write:
                 self._settle()

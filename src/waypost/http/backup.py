@@ -15,6 +15,7 @@ from waypost.errors import WaypostError
 from waypost.http.requests import Receive, Request, Scope, Send
 from waypost.http.routes import Nothing, Route, of
 from waypost.http.service import AsgiClient, Service
+from waypost.security.callers import Role
 
 _HEADERS: Final = [
     (b"content-type", MEDIA_TYPE.encode("ascii")),
@@ -95,5 +96,6 @@ BACKUP: Final = Route(
     name="backup",
     asked=Nothing,
     perform=of(Nothing, _backup),
+    asks=Role.ADMIN,
     media_type=MEDIA_TYPE,
 )

@@ -25,7 +25,7 @@ from waypost.errors import InvalidParameter
 from waypost.guid import guid_text
 from waypost.http.doctor_sequences import examine_sequences
 from waypost.http.service import Service
-from waypost.http.settings import Listener, RpcAccess
+from waypost.http.settings import HttpSettings, Listener, RpcAccess
 from waypost.http.slices import sliced
 from waypost.limits import LIST_PART, LONG_TURN_SECONDS
 from waypost.node.network.ack_queues import Overdue
@@ -52,9 +52,20 @@ _CERTIFICATE_DAYS: Final = 21
 _QUEUES_PART: Final = LIST_PART // 5
 
 
+def check_access(settings: HttpSettings) -> Check:
+    """Check for open access to the HTTP API."""
+    if settings.token:
+        return Check(
+            "access", True, "the HTTP API requires the token of the daemon, its Unix socket, or a browser session"
+        )
+    sentence = "every program and account of this computer has full control of the queue manager (http.access is open)"
+    return Check("access", True, sentence)
+
+
 async def examine(service: Service) -> list[Check]:
     now = Now(time.monotonic(), time.time())
     checks = [*examine_node(service.node, service.path, now), *_turns(service.watch), *_rpc(service)]
+    checks.append(check_access(service.settings))
     checks += await _network(service)
     checks += examine_sequences(service.node, now)
     checks += await _queues(service)
@@ -260,8 +271,8 @@ def _rpc(service: Service) -> Iterator[Check]:
 def _access(access: RpcAccess, level: AuthLevel) -> Check:
     if access.is_loopback_only:
         sentence = (
-            "only programs on this computer may read over RPC; to allow other computers, set rpc.users_file or "
-            "rpc.kerberos"
+            "only programs of the daemon's account and of root, on this computer, may read over RPC; to allow others, "
+            "set rpc.users_file or rpc.kerberos"
         )
     elif level is AuthLevel.NONE:
         sentence = (

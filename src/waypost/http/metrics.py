@@ -37,6 +37,7 @@ from waypost.http.service import Service
 from waypost.http.slices import sliced
 from waypost.limits import MAX_METRICS_QUEUES
 from waypost.node.network.refusals import Reason
+from waypost.security.callers import Role
 from waypost.store.folder import DATA
 from waypost.wire.property_values import UNLIMITED
 
@@ -143,7 +144,9 @@ def route(numbers: Metrics) -> Route:
         return Response(await numbers.text(), media_type=CONTENT_TYPE_LATEST)
 
     perform = of(Nothing, answer)
-    return Route(method="GET", path="/metrics", name="metrics", asked=Nothing, perform=perform, is_shown=False)
+    return Route(
+        method="GET", path="/metrics", name="metrics", asked=Nothing, perform=perform, asks=Role.READ, is_shown=False
+    )
 
 
 class _Live(Collector):
@@ -171,6 +174,7 @@ class _Live(Collector):
             "Queues without their own metrics. Only the 1000 oldest queues of each kind have their own metrics.",
             omitted,
         )
+        yield self._refusals()
         yield from self._transfer()
         yield from self._rpc()
         yield from self._clients()
@@ -180,6 +184,16 @@ class _Live(Collector):
         manager = self._service.manager
         info.add_metric((), {"version": waypost.__version__, "name": manager.name, "guid": manager.guid})
         return info
+
+    def _refusals(self) -> Metric:
+        refusals = CounterMetricFamily(
+            "waypost_access_denied",
+            "Requests refused because the caller does not have a right, by the label `right`.",
+            labels=("right",),
+        )
+        for right, count in self._service.node.access.refused.items():
+            refusals.add_metric((right,), count)
+        return refusals
 
     def _manager(self) -> Iterator[Metric]:
         service, driver = self._service, self._service.shell.driver

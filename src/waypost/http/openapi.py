@@ -13,11 +13,13 @@ from msgspec import Meta
 from msgspec.structs import FieldInfo
 
 import waypost
+from waypost.api.operation_rows import QueueRight
 from waypost.client.transports.http.schema import ErrorObject
 from waypost.http.request_guard import OPEN, WITH_BODY
 from waypost.http.requests import JSON, MESSAGE_PACK, Request, Response
 from waypost.http.routes import Nothing, Route, of
 from waypost.http.service import Service
+from waypost.security.callers import Role
 
 _DESCRIPTION: Final = (
     "HTTP API of a queue manager that speaks MSMQ. Requests and answers are JSON or MessagePack, according to "
@@ -29,7 +31,7 @@ _TOKEN: Final = "token"
 _STATUSES: Final = {
     400: "The request is invalid.",
     401: "The token is missing or wrong.",
-    403: "The request came from a web page of another site, or another computer denies access to its queue.",
+    403: "The caller does not have the role or the right on the queue, or a page of another site sent the request.",
     404: "The queue, message, cursor or handle does not exist.",
     409: "The operation conflicts with the current state.",
     413: "The request is too large.",
@@ -87,7 +89,15 @@ def schema_routes(document: Document) -> list[Route]:
         return Response(document.content, media_type="application/vnd.oai.openapi+json")
 
     return [
-        Route(method="GET", path=path, name="schema", asked=Nothing, perform=of(Nothing, answer), is_shown=False)
+        Route(
+            method="GET",
+            path=path,
+            name="schema",
+            asked=Nothing,
+            perform=of(Nothing, answer),
+            asks=Role.NONE,
+            is_shown=False,
+        )
         for path in ("/schema", "/schema/openapi.json")
     ]
 
@@ -144,6 +154,10 @@ def _operation(route: Route, known: Mapping[str, dict[str, object]], *, demands_
             **{str(status): _refusal(status, known) for status in sorted(refusals)},
         },
     }
+    if isinstance(route.asks, Role):
+        operation["x-role"] = route.asks.word
+    elif isinstance(route.asks, QueueRight):
+        operation["x-queue-right"] = route.asks.value
     if route.body is not None:
         operation["requestBody"] = {"required": True, "content": _contents(known[repr(route.body)])}
     if route.path in OPEN:

@@ -14,6 +14,9 @@ _STATUS: Final[tuple[tuple[type[WaypostError], HTTPStatus], ...]] = (
     (errors.QueueNotFound, HTTPStatus.NOT_FOUND),
     (errors.MessageNotFound, HTTPStatus.NOT_FOUND),
     (errors.InvalidHandle, HTTPStatus.NOT_FOUND),
+    (errors.UserNotFound, HTTPStatus.NOT_FOUND),
+    (errors.UserExists, HTTPStatus.CONFLICT),
+    (errors.TooManyLogins, HTTPStatus.TOO_MANY_REQUESTS),
     (errors.AccessDenied, HTTPStatus.FORBIDDEN),
     (errors.LabelTooLong, HTTPStatus.BAD_REQUEST),
     (errors.UnsupportedAccessMode, HTTPStatus.BAD_REQUEST),
@@ -34,6 +37,8 @@ _STATUS: Final[tuple[tuple[type[WaypostError], HTTPStatus], ...]] = (
 )
 _HINTS: Final[dict[type[WaypostError], str]] = {
     errors.QueueNotFound: "GET /api/queues lists the queues, and POST /api/queues creates one",
+    errors.UserNotFound: "GET /api/users lists the users",
+    errors.UserExists: "PATCH /api/users/NAME changes it",
     errors.QueueExists: "PATCH /api/queues/NAME changes its properties",
     errors.TransactionSequence: "POST /api/transactions begins a new transaction",
     errors.InvalidHandle: "unused handles and cursors close after some time; open a new one",

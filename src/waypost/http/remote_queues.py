@@ -65,6 +65,7 @@ from waypost.http.leases import Leases
 from waypost.http.settings import HttpSettings
 from waypost.limits import MAX_HTTP_ANSWER, MAX_HTTP_HANDLES
 from waypost.node.node import Node
+from waypost.security.callers import QUEUE_MANAGER
 from waypost.wire.format_names import (
     Destination,
     DirectFormatName,
@@ -164,7 +165,7 @@ class RemoteQueues:
         key = str(place.name).lower()
         if key not in self._queues:
             self._queues.check_room()
-            self._queues.add(self._new(place), self._idle_s, key)
+            self._queues.add(self._new(place), self._idle_s, QUEUE_MANAGER, key)
         with self._queues.using(key) as queue:
             yield queue
 

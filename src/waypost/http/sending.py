@@ -30,7 +30,7 @@ async def sent(service: Service, operation: Send, *, packed: bool) -> SentMessag
         if operation.messages:
             messages = await _send_each(service, operation)
         else:
-            messages = (await service.shell.call(operation)).messages
+            messages = (await service.call(operation)).messages
     if operation.answer == "ids":
         return sent_ids(messages)
     return SentMessages(objects(messages, packed=packed))
@@ -39,7 +39,7 @@ async def sent(service: Service, operation: Send, *, packed: bool) -> SentMessag
 async def _send_each(service: Service, operation: Send) -> list[Message | Copies]:
     """Send single messages in one turn of the loop, so that they share one flush."""
     sends = [_send(operation, each) for each in operation.messages]
-    outcomes = await asyncio.gather(*map(service.shell.call, sends), return_exceptions=True)
+    outcomes = await asyncio.gather(*map(service.call, sends), return_exceptions=True)
     done = [message for each in outcomes if not isinstance(each, BaseException) for message in each.messages]
     for outcome in outcomes:
         if isinstance(outcome, BaseException):

@@ -52,6 +52,11 @@ class HttpSettings:
     """
 
     token: str = ""
+    # Whether /metrics needs no token.
+    metrics_open: bool = False
+    # Address of this server for programs on this computer, and the account that runs it, for refusals; "" if unknown.
+    url: str = ""
+    account: str = ""
     hosts: frozenset[str] = frozenset()
     max_body: int = MAX_HTTP_BODY
     max_wait_s: float = MAX_HTTP_WAIT_SECONDS

@@ -23,6 +23,17 @@ from waypost.store.records import (
 )
 from waypost.store.restored import RestoredRecord
 from waypost.store.sequence_records import AddressRecord, IncomingRecord, RenumberingRecord
+from waypost.store.user_records import (
+    GROUP_PREFIX,
+    STATE_KEY,
+    AuditRecord,
+    GroupRecord,
+    UserRecord,
+    UsersRecord,
+    audit_number_of,
+    group_key,
+    user_key,
+)
 
 _GUID_SIZE: Final = 16
 
@@ -117,6 +128,18 @@ def _damaged(key: bytes, value: bytes) -> object:
     return value if keys.is_damaged_bytes(key) else DamagedRecord.decode(value)
 
 
+def _user(key: bytes, value: bytes) -> object:
+    if key == STATE_KEY:
+        return UsersRecord.decode(value)
+    if key.startswith(GROUP_PREFIX):
+        group = GroupRecord.decode(value)
+        _demand(group_key(group.name) == key)
+        return group
+    user = UserRecord.decode(value)
+    _demand(user_key(user.name) == key)
+    return user
+
+
 def _demand(holds: bool) -> None:  # noqa: FBT001
     if not holds:
         raise ValueError
@@ -142,4 +165,6 @@ _DECODERS: Final[dict[Table, Callable[[bytes, bytes], object]]] = {
     Table.DIRECTORY: _directory,
     Table.BULK: _bulk,
     Table.DAMAGED: _damaged,
+    Table.USERS: _user,
+    Table.AUDIT: lambda key, value: (audit_number_of(key), AuditRecord.decode(value)),
 }

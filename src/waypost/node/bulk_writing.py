@@ -5,7 +5,7 @@ An answer waits until all earlier work is durable, because it may show the work 
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from waypost.api.bulk import (
     Batches,
     BatchOfQuery,
     Claim,
+    ClaimObject,
     Claims,
     CommitStages,
     Committed,
@@ -49,7 +50,10 @@ from waypost.node.node import Node
 from waypost.node.removals import Removals
 from waypost.node.staged_delivery import Commit
 from waypost.node.stages import FIRST_PLACE, Batch, Group, Place
+from waypost.wire.access_masks import QueueAccess
 from waypost.wire.message_class import MessageClass
+
+C = TypeVar("C", Claim, TakeClaim, KeepClaim, ReadClaim)
 
 _DEAD_LETTERS: Final = "system$;deadxact"
 _LOST_CLAIM: Final = "begin another claim, which starts with the current messages in the queue"
@@ -71,8 +75,8 @@ class BulkWriting:
         node = self._node
         node.kernel.check_store()
         with _hint(_LOST_CLAIM), node.kernel.operation(call.now):
-            queue = self._opened(operation.name, operation.epoch, call.now)
-            claimed = node.claims.claim(queue, operation, call.now)
+            queue = self._opened(call, operation.name, operation.epoch)
+            claimed = node.claims.claim(queue, self._owned(call, operation), call.now)
             node.kernel.await_everything()
             node.kernel.reply(call.request, claimed)
 
@@ -80,15 +84,16 @@ class BulkWriting:
         node = self._node
         node.kernel.check_store()
         with node.kernel.operation(call.now):
-            queue = self._opened(operation.name, operation.epoch, call.now)
-            taken = node.claims.take(queue, operation, call.now)
+            queue = self._opened(call, operation.name, operation.epoch)
+            taken = node.claims.take(queue, self._owned(call, operation), call.now)
             node.kernel.await_everything()
             node.kernel.reply(call.request, taken)
 
     def keep_claim(self, call: Call, operation: KeepClaim) -> None:
         node = self._node
         with _hint(_LOST_CLAIM), node.kernel.operation(call.now):
-            node.claims.keep(find_target(node, operation.name, operation.epoch), operation, call.now)
+            queue = self._found(call, operation.name, operation.epoch)
+            node.claims.keep(queue, self._owned(call, operation), call.now)
             node.kernel.await_everything()
             node.kernel.reply(call.request)
 
@@ -99,8 +104,9 @@ class BulkWriting:
         if operation.query:
             node.kernel.check_store()
         with _hint(_LOST_CLAIM), node.kernel.operation(call.now):
-            queue = find_target(node, operation.name, operation.epoch)
-            part = node.claims.part(queue, operation, run, call.now)
+            queue = self._found(call, operation.name, operation.epoch)
+            wished = replace(self._owned(call, operation), query=self._name(call, operation.query))
+            part = node.claims.part(queue, wished, run, call.now)
             wanted = part.some(range(start, operation.stop))
             found = rows_of(node, queue, wanted, operation.max_bytes)
             seen = len(wanted) if found.are_all else wanted.index(found.lookup_ids[-1]) + 1
@@ -111,23 +117,26 @@ class BulkWriting:
         node = self._node
         node.kernel.check_store()
         with node.kernel.operation(call.now):
-            count = node.claims.give_back(find_target(node, operation.name), operation.claim, call.now)
+            queue = self._found(call, operation.name)
+            count = node.claims.give_back(queue, self._name(call, operation.claim), call.now)
             node.kernel.await_everything()
             node.kernel.reply(call.request, Returned(count))
 
     def list_claims(self, call: Call, operation: ListClaims) -> None:
         node = self._node
         with node.kernel.operation(call.now):
-            held = node.claims.held(call.now, find_target(node, operation.name))
+            queue = find_target(node, operation.name)
+            node.access.check(call.caller, queue, QueueAccess.MQSEC_GET_QUEUE_PROPERTIES)
+            held = node.claims.held(call.now, queue)
             node.kernel.await_everything()
-            node.kernel.reply(call.request, Claims(held))
+            node.kernel.reply(call.request, Claims(self._shown(call, held)))
 
     def list_all_claims(self, call: Call, _: ListAllClaims) -> None:
         node = self._node
         with node.kernel.operation(call.now):
             held = node.claims.held(call.now)
             node.kernel.await_everything()
-            node.kernel.reply(call.request, Claims(held))
+            node.kernel.reply(call.request, Claims(self._shown(call, held)))
 
     # --- Stages
 
@@ -135,7 +144,7 @@ class BulkWriting:
         groups = [self._group(each) for each in operation.groups]
         groups += [self._rejected(each) for each in operation.rejected]
         place = Place(operation.partition, operation.serial)
-        self.stage_groups(call, self._batch(operation), groups, operation.lease_s, place)
+        self.stage_groups(call, self._batch(call, operation), groups, operation.lease_s, place)
 
     def stage_groups(
         self, call: Call, batch: Batch, groups: Sequence[Group], lease_s: float, place: Place = FIRST_PLACE
@@ -153,10 +162,10 @@ class BulkWriting:
     def drop(self, call: Call, operation: DropStages) -> None:
         node = self._node
         identifiers = _identifiers(operation.stages)
-        batch = None if operation.batch is UNSET else self._batch(operation.batch)
+        batch = None if operation.batch is UNSET else self._batch(call, operation.batch)
         node.kernel.check_store()
         with node.kernel.operation(call.now):
-            node.stages.drop(identifiers)
+            node.stages.drop(self._own_stages(call, identifiers))
             if batch is not None:
                 node.stages.drop_batch(batch)
             node.kernel.await_everything()
@@ -165,11 +174,11 @@ class BulkWriting:
     def commit(self, call: Call, operation: CommitStages) -> None:
         """Commit the staged messages and remove others, in one step. Wait for the delivery, or as long as asked for."""
         node = self._node
-        batch, identifiers = self._batch(operation), _identifiers(operation.stages)
+        batch, identifiers = self._batch(call, operation), _identifiers(operation.stages)
         node.kernel.check_store()
         with _hint(_LOST_STAGE), node.kernel.operation(call.now):
             node.claims.check_writer(batch.query, batch.run)
-            taken = Removals(node, operation.removes)
+            taken = Removals(node, operation.removes, call.caller)
             committed, under_way = node.stages.commit(batch, identifiers, call.now, taken)
             node.claims.committed(batch.query, batch.number, is_whole=operation.is_whole)
             node.kernel.await_everything()
@@ -193,25 +202,60 @@ class BulkWriting:
     def list_batches(self, call: Call, operation: ListBatches) -> None:
         node = self._node
         with node.kernel.operation(call.now):
-            found = node.stages.batches(operation.query)
+            found = node.stages.batches(self._name(call, operation.query))
             node.kernel.await_everything()
             node.kernel.reply(call.request, Batches(found))
 
-    def _opened(self, name: str, epoch: str, now: Now) -> Queue:
-        """A queue of this computer. As when it is opened, a missing subqueue is created."""
+    def _opened(self, call: Call, name: str, epoch: str) -> Queue:
+        """A queue of this computer that the caller may receive from. As when it is opened, a subqueue is created."""
         manager = self._node.manager
         named = format_name(name, self._computer)
-        descriptor = manager.open_queue(named, AccessType.PEEK, ShareMode.DENY_NONE, now)
+        self._node.access.check_open(call.caller, named, AccessType.RECEIVE)
+        descriptor = manager.open_queue(named, AccessType.PEEK, ShareMode.DENY_NONE, call.now)
         if descriptor.queue is not None and descriptor.queue.is_provisional:
             manager.collection.changed(descriptor.queue)
         manager.close_queue(descriptor)
-        return find_target(self._node, name, epoch)
+        return self._found(call, name, epoch)
 
-    def _batch(self, given: BatchOfQuery) -> Batch:
+    def _found(self, call: Call, name: str, epoch: str = "") -> Queue:
+        """A queue that the caller may receive from."""
+        queue = find_target(self._node, name, epoch)
+        self._node.access.check(call.caller, queue, QueueAccess.MQSEC_RECEIVE_MESSAGE)
+        return queue
+
+    def _name(self, call: Call, name: str) -> str:
+        return self._node.access.own_name(call.caller, name)
+
+    def _owned(self, call: Call, operation: C) -> C:
+        """The operation with the name under which the claim of the caller is kept."""
+        name = self._name(call, operation.claim)
+        return operation if name == operation.claim else replace(operation, claim=name)
+
+    def _shown(self, call: Call, held: Sequence[ClaimObject]) -> list[ClaimObject]:
+        """The claims that exist for the caller, with their names."""
+        shown = []
+        for each in held:
+            name = self._node.access.shown_name(call.caller, each.claim)
+            if name is not None:
+                query = self._node.access.shown_name(call.caller, each.query)
+                shown.append(replace(each, claim=name, query=query or ""))
+        return shown
+
+    def _own_stages(self, call: Call, identifiers: Sequence[bytes]) -> list[bytes]:
+        """The stages that exist for the caller."""
+        keys = ((identifier, self._node.stages.key_of(identifier)) for identifier in identifiers)
+        access = self._node.access
+        return [
+            identifier
+            for identifier, key in keys
+            if key is None or access.shown_name(call.caller, key.query) is not None
+        ]
+
+    def _batch(self, call: Call, given: BatchOfQuery) -> Batch:
         to = given.destination
         destination = None if to is UNSET else format_name(to, self._computer) if to else BY_COLUMN
         return Batch(
-            given.query,
+            self._name(call, given.query),
             given.batch,
             destination,
             _run(given.run),

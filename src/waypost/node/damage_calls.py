@@ -10,6 +10,7 @@ from waypost.core.damaged_message import DamagedMessage
 from waypost.errors import InvalidParameter
 from waypost.node.kernel import Call
 from waypost.node.node import Node
+from waypost.security.callers import Role, check_role
 
 
 class DamageCalls:
@@ -25,6 +26,9 @@ class DamageCalls:
             start = bytes.fromhex(operation.after)
         except ValueError:
             raise InvalidParameter(f"after must be the `next` of a page, not {excerpt(operation.after)}") from None
+        if operation.with_bytes:
+            # They are the bytes of messages, and no descriptor says any more who may read them.
+            check_role(call.caller, Role.ADMIN, "read the bytes of damaged messages")
         with self._node.kernel.operation(call.now):
             self._node.kernel.await_everything()
             found, following = self._node.damaged.page(start, with_bytes=bool(operation.with_bytes))

@@ -17,6 +17,7 @@ from waypost.core.system import QueueManagerState
 from waypost.core.transaction_records import OperationType, Transaction
 from waypost.guid import guid_text
 from waypost.limits import MAX_EXPLAINED_PLACES
+from waypost.node.access import queue_name
 from waypost.node.explain_journey import add_journey, not_known
 from waypost.node.explain_kept_acks import add_kept_acks, add_kept_acks_of_queue
 from waypost.node.explain_sequences import refused_of, refused_sentence
@@ -68,6 +69,7 @@ def explain_queue(node: Node, name: FormatName, now: Now) -> ExplanationDraft:
     else:
         _add_queue(explanation, node, queue, now)
         _add_quotas(explanation, node, queue)
+        _add_refusal(explanation, node, queue)
     _add_manager(explanation, node)
     return explanation
 
@@ -114,6 +116,20 @@ def called(queue: Queue) -> str:
     if queue.is_journal:
         return f"the journal of {queue.parent}"
     return f"the queue {queue}"
+
+
+def _add_refusal(explanation: ExplanationDraft, node: Node, queue: Queue) -> None:
+    name = queue_name(queue)
+    last = node.access.last_refusals.get(name)
+    if last is None:
+        return
+    explanation.facts["access_denied"] = last.count
+    times = counted(last.count, "request")
+    explanation.sentences.append(
+        f"{times} {'was' if last.count == 1 else 'were'} refused because the caller does not have the right. The last "
+        f"was from {last.who} at {at(last.wall)}, without the right {last.right}. `waypost queue acl {name}` shows and "
+        "changes the rights."
+    )
 
 
 def _no_queue(node: Node, name: FormatName) -> str:

@@ -17,7 +17,9 @@ from waypost.limits import PARTS_AHEAD
 from waypost.node.damaged import DamagedMessages
 from waypost.node.effects import Commit, Effect, Failure, Notice, Reply
 from waypost.node.failures import failure
+from waypost.node.noted import Noted
 from waypost.node.stored_messages import StoredMessages
+from waypost.security.callers import QUEUE_MANAGER, Caller
 from waypost.store.port import PLENTY, Reader, Room
 from waypost.timers import Timers
 
@@ -27,7 +29,7 @@ Later = Callable[[Now], None]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request of an application: its number, which the caller chose, and the time of arrival.
+    """One request of an application: its number, which the shell chose, the time of arrival, and the caller.
 
     A Reply or a Failure with this number answers it: at once, or when the changes are durable, or when a wait has
     ended. An impossible request raises at once, and has changed nothing unless the operation says so.
@@ -35,6 +37,7 @@ class Call:
 
     request: int
     now: Now
+    caller: Caller
 
 
 class Kernel:
@@ -47,11 +50,13 @@ class Kernel:
         "_later",
         "_settle",
         "_waits",
+        "caller",
         "damaged",
         "durable",
         "failure",
         "mark",
         "messages",
+        "noted",
         "now",
         "ready",
         "room",
@@ -61,6 +66,8 @@ class Kernel:
 
     # The time of the current operation.
     now: Now
+    # The caller of the current operation; the queue manager itself, unless an application or a peer has asked.
+    caller: Caller
     # The last durable batch.
     durable: int
     # Number of writes in the batch when the operation began.
@@ -72,6 +79,8 @@ class Kernel:
     failure: StoreError | None
     # The answers of the current operation.
     ready: list[Effect]
+    # The entry of the current operation for the audit trail; None if it is not audited.
+    noted: Noted | None
 
     def __init__(
         self, reader: Reader, now: Now, expire: Callable[[Now], None], settle: Callable[[Now], None]
@@ -81,6 +90,7 @@ class Kernel:
         `settle` runs at its end, handles its events, and releases the answers.
         """
         self.now = now
+        self.caller = QUEUE_MANAGER
         self.durable = 0
         self.trouble = None
         self.room = PLENTY
@@ -89,6 +99,7 @@ class Kernel:
         self._settle: Final = settle
         self._effects: list[Effect] = []
         self.ready = []
+        self.noted = None
         self._held_back: dict[int, list[Effect]] = {}
         self._later: dict[int, list[Later]] = {}
         self._waits: dict[int, tuple[int, Callable[[Message], object], Callable[[Now], None]]] = {}
@@ -149,6 +160,11 @@ class Kernel:
     def notice(self, event: str, **facts: object) -> None:
         """Write a line for the operator to the log."""
         self._effects.append(Notice(event, facts))
+
+    def count(self, number: int) -> None:
+        """Note the number of objects that the current operation is about, for the audit trail."""
+        if self.noted is not None:
+            self.noted.count = number
 
     def promise(self, effect: Effect) -> None:
         """Give the shell an effect at the end of the operation, when all changes so far are durable."""

@@ -155,7 +155,16 @@ class MessageCalls:
         self._kernel.check_room()
         with self._kernel.operation(call.now):
             _check_can_receive(handle)
-            sent = resend(self._manager, self._sending, handle, lookup_id, to=to, transaction=transaction, now=call.now)
+            sent = resend(
+                self._manager,
+                self._sending,
+                handle,
+                lookup_id,
+                to=to,
+                transaction=transaction,
+                check=lambda name: self._node.access.check_open(call.caller, name, AccessType.SEND),
+                now=call.now,
+            )
             self._kernel.reply(call.request, Sent([sent]))
 
     # --- Removing
@@ -181,6 +190,7 @@ class MessageCalls:
         self._kernel.check_store()
         with self._kernel.operation(call.now):
             _check_can_receive(handle)
+            self._kernel.count(len(queue_of(handle).positions))
             purge = self._manager.writing.begin_purge(queue_of(handle))
             self._node.purges.begin(purge, lambda: self._kernel.reply(call.request))
 
@@ -240,6 +250,7 @@ class MessageCalls:
             moved = self._manager.move_some_to_open_queue(handle, target, part, MOVE_PART, now=call.now)
             if moved is None:
                 raise not_moved(handle, target, HResult.STATUS_INVALID_PARAMETER)
+            self._kernel.count(moved.count)
             after = "" if moved.is_last else str(moved.after)
             self._kernel.reply(call.request, MovedObject(moved.count, after, str(moved.up_to)))
 
@@ -265,6 +276,7 @@ class MessageCalls:
         """Do something while the queue to move to is open."""
         queue, to = self._opened.queue(operation.name), self._opened.name(operation.to)
         access = AccessType.RECEIVE_ADMIN if operation.outgoing else AccessType.RECEIVE
+        self._node.access.check_open(call.caller, to, AccessType.MOVE)
         with self._kernel.operation(call.now):
             target = self._manager.open_queue(to, AccessType.MOVE, ShareMode.DENY_NONE, call.now)
         try:

@@ -32,6 +32,8 @@ from waypost.core.ports import (
 from waypost.core.positions import PositionState
 from waypost.core.queues import OutgoingQueue
 from waypost.node import bulk_store, manager_store, queue_store, transaction_store
+from waypost.node.access import Access
+from waypost.node.audit import AuditTrail
 from waypost.node.claims import Claims
 from waypost.node.destinations import Destinations
 from waypost.node.directory import NodeDirectory
@@ -41,6 +43,7 @@ from waypost.node.kernel import Kernel
 from waypost.node.message_index import MessageIndex
 from waypost.node.network.network import Network
 from waypost.node.purging import Purges
+from waypost.node.queue_security import QueueSecurity
 from waypost.node.recovery import Settings, recover
 from waypost.node.remote_reading import RemoteReading
 from waypost.node.renumbering import Renumberings
@@ -49,6 +52,8 @@ from waypost.node.sending import Sending
 from waypost.node.sequences import Sequences
 from waypost.node.stages import Stages
 from waypost.node.transactional_acks import OwnQueues, TransactionalAcks
+from waypost.node.users import Users
+from waypost.security.callers import local_administrator, machine_sid
 from waypost.store.port import Reader
 
 
@@ -61,6 +66,9 @@ class Node:
     __slots__ = (
         "_is_integrated",
         "_reserves",
+        "access",
+        "administrator",
+        "audit",
         "claims",
         "damaged",
         "delivery",
@@ -70,6 +78,7 @@ class Node:
         "index",
         "kept_acks",
         "kernel",
+        "machine",
         "manager",
         "messages",
         "network",
@@ -77,10 +86,12 @@ class Node:
         "purges",
         "remote",
         "renumberings",
+        "security",
         "sending",
         "sequences",
         "stages",
         "transactional_acks",
+        "users",
     )
 
     def __init__(self, reader: Reader, settings: Settings, new_guid: Callable[[], bytes], now: Now) -> None:
@@ -97,6 +108,7 @@ class Node:
         self.directory: Final = NodeDirectory(kernel, reader, settings.directory, new_guid)
         self._is_integrated: Final = self.directory.is_integrated
         kept = bulk_store.read(reader)
+        self.security: Final = QueueSecurity(kernel, self.directory, is_closed=settings.closes_new_queues)
         self.manager: Final = recover(
             reader,
             self.messages,
@@ -106,7 +118,22 @@ class Node:
             directory=self.directory,
             kept=kept,
             timers=kernel.timers,
+            security=self.security,
         )
+        # The SID of this queue manager, and the caller that programs in its process are.
+        self.machine: Final = machine_sid(self.manager.identity.identifier)
+        self.administrator: Final = local_administrator(self.machine, "embedded")
+        self.users: Final = Users(kernel, reader, self.machine)
+        self.security.users = self.users
+        self.access: Final = Access(
+            kernel,
+            self.manager,
+            self.directory,
+            self.users,
+            administrator=self.administrator,
+            machine=settings.machine_security,
+        )
+        self.audit: Final = AuditTrail(kernel, reader)
         # Messages that are reserved for one reader.
         self.claims: Final = Claims(kernel, self.manager, kept.claims, now)
         self.index: Final = MessageIndex(kernel, self.manager.collection.by_number.values(), self.manager.positions)
@@ -147,7 +174,14 @@ class Node:
         self.sending: Final = Sending(kernel, self.manager, self.directory, self.delivery, longest)
         # Messages that are not visible yet.
         self.stages: Final = Stages(
-            kernel, self.manager, self.sending, kept, new_guid, reader=reader, rejected=self.delivery.rejected
+            kernel,
+            self.manager,
+            self.sending,
+            kept,
+            new_guid,
+            reader=reader,
+            rejected=self.delivery.rejected,
+            access=self.access,
         )
         # The remote readers that it serves; None if it serves none.
         self.remote: Final = (
@@ -158,7 +192,8 @@ class Node:
                 self.manager,
                 settings.remote,
                 new_guid,
-                directory=self.directory,
+                access=self.access,
+                users=self.users,
                 external=self.external,
                 purges=self.purges,
             )

@@ -17,6 +17,8 @@ from waypost.guid import NULL_GUID
 from waypost.limits import MAX_BULK_REMOVED
 from waypost.node.bulk import find_target
 from waypost.node.node import Node
+from waypost.security.callers import Caller
+from waypost.wire.access_masks import QueueAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class Removals:
 
     node: Node
     removes: Sequence[MessagesToRemove]
+    caller: Caller
 
     @property
     def digest(self) -> list[bytes]:
@@ -47,6 +50,7 @@ class Removals:
 
     def _of_queue(self, given: MessagesToRemove) -> tuple[Queue, list[Message]]:
         queue = find_target(self.node, given.queue, given.epoch)
+        self.node.access.check(self.caller, queue, QueueAccess.MQSEC_RECEIVE_MESSAGE)
         if isinstance(queue, OutgoingQueue):
             raise InvalidParameter(f"{queue} is an outgoing queue, and a commit removes only messages of local queues")
         if queue.deniers:

@@ -4,6 +4,7 @@ The new message has another identifier. A message that was sent in a transaction
 not, so a queue of the other kind is refused. The kind of a queue on another computer is unknown here.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from waypost.api.messages import Copies
@@ -44,9 +45,12 @@ def resend(
     *,
     to: FormatName | None,
     transaction: bytes,
+    check: Callable[[FormatName], None],
     now: Now,
 ) -> Message | Copies:
     """Send the message to another queue, or to its old destination. `transaction` is an unused GUID.
+
+    `check` raises if the caller may not send there.
 
     Call it inside an operation. An error has changed nothing.
     """
@@ -57,6 +61,7 @@ def resend(
     found = shown.message
     destination = to or found.destination_queue_format_name
     assert destination is not None, "a message in a queue must have a destination"
+    check(destination)
     target = manager.open_queue(destination, AccessType.SEND, ShareMode.DENY_NONE, now)
     try:
         _check_kind(target, found)

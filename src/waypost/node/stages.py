@@ -47,6 +47,7 @@ from waypost.limits import (
     MAX_STAGES,
 )
 from waypost.node import bulk_store
+from waypost.node.access import Access
 from waypost.node.committed_batches import (
     CommittedBatches,
     Key,
@@ -202,6 +203,7 @@ class Stages:
     """The stages of one node, and the committed batches."""
 
     __slots__ = (
+        "_access",
         "_by_batch",
         "_kernel",
         "_manager",
@@ -224,8 +226,10 @@ class Stages:
         *,
         reader: Reader,
         rejected: Rejected,
+        access: Access,
     ) -> None:
         """Leases begin again."""
+        self._access: Final = access
         self._kernel: Final = kernel
         self._manager: Final = manager
         self._sending: Final = sending
@@ -349,6 +353,7 @@ class Stages:
             self._prepare_dead_letter(group.name, message, transaction, pieces, now)
         if not group.bodies and not group.messages and group.dead_letters:
             return
+        self._access.check_open(self._kernel.caller, group.name, AccessType.SEND)
         descriptor = manager.open_queue(group.name, AccessType.SEND, ShareMode.DENY_NONE, now)
         try:
             _check_transactional(descriptor)

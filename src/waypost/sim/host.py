@@ -189,7 +189,7 @@ class Host(ABC, Generic[S_co]):
         self.simulation.operations += 1
         request = self.simulation.operations
         self.note(request, client.name, request, ask)
-        status = self._ask(client, ask, Call(request, now))
+        status = self._ask(client, ask, Call(request, now, self.node.administrator))
         is_ok = status is HResult.MQ_OK
         if is_ok:
             self._requests[self._key(ask, request)] = client, ask, request

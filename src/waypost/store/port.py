@@ -56,6 +56,8 @@ class Table(IntEnum):
     DIRECTORY = 7
     BULK = 8
     DAMAGED = 9
+    USERS = 10
+    AUDIT = 11
 
 
 class Action(IntEnum):

@@ -15,7 +15,8 @@ from typing import Final, TypeVar, cast
 
 from waypost.api.bulk import BULK_OPERATIONS, ReadRange
 from waypost.api.frames import Frame
-from waypost.api.operations import Operation, Right
+from waypost.api.operation_rows import QueueRight
+from waypost.api.operations import Operation
 from waypost.client.bulk.reading import BulkReading
 from waypost.clock import Now
 from waypost.core.positions import PRIORITIES, SEQUENCE_BITS, SEQUENCE_MASK
@@ -41,7 +42,9 @@ _MERGED: Final = 512
 
 R = TypeVar("R")
 
-_READS: Final = frozenset(kind for kind in BULK_OPERATIONS if kind.row.asks is Right.READ)
+_READS: Final = frozenset(
+    kind for kind in BULK_OPERATIONS if kind.row.reads_only or kind.row.queue_right is QueueRight.PEEK
+)
 
 
 class FolderReader(BulkReading):
@@ -138,7 +141,7 @@ class FolderReader(BulkReading):
             raise StoreReadOnly(f"{self._folder} is read-only here: use the daemon for {operation.row.words}")
         self._request += 1
         node, handlers = self._started()
-        handlers.start(Call(self._request, _now()), operation)
+        handlers.start(Call(self._request, _now(), node.administrator), operation)
         while True:
             for effect in node.kernel.take_effects():
                 match effect:

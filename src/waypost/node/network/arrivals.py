@@ -384,7 +384,8 @@ class Arrivals:
             if refusal is not None:
                 return refusal
         sender = UNNAMED if security is None else sender_of(security, None)
-        if not may_write(self._directory.security_of(queue), sender):
+        # The descriptor of a queue protects its subqueues and journal too.
+        if not may_write(self._directory.security_of(queue.parent or queue), sender):
             return _Class.MQMSG_CLASS_NACK_ACCESS_DENIED
         return None
 

@@ -27,9 +27,9 @@ _SILENT_SECONDS: Final = 45.0
 _MAX_EVENT: Final = 1 << 26
 
 
-def events_request(address: Address, wanted: Events) -> bytes:
+def events_request(address: Address, wanted: Events, credentials: bytes = b"") -> bytes:
     query = urlencode({"form": wanted.form, **({"since": wanted.since} if wanted.since else {})})
-    return address.request(Exchange("GET", f"/api/queues/{path_part(wanted.name)}/events?{query}"))
+    return address.request(Exchange("GET", f"/api/queues/{path_part(wanted.name)}/events?{query}"), credentials)
 
 
 class EventReader:
