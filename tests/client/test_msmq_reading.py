@@ -309,6 +309,7 @@ def test_a_user_reads_at_every_level(tmp_path: Path, protocol: str, level: Any) 
 
     async def work() -> None:
         async with daemon(tmp_path, f"rpc.users_file={users}", f"rpc.min_auth_level={level}") as found:
+            await found.manager.queue("orders").set_acl(grant="CORP\\alice:receive")
             await found.manager.send("orders", b"x" * 100_000)
             await found.manager.send("orders", "second")
             options: dict[str, Any] = {"user": "CORP\\alice", "password": "s3cret"}

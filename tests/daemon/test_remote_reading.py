@@ -280,7 +280,9 @@ def test_the_daemon_says_who_it_is(tmp_path: Path) -> None:
         for daemon in (server, known, unknown):
             stack.enter_context(daemon)
         start_all([server, known, unknown])
-        stack.enter_context(server.connect()).create_queue("orders").send("1")
+        orders = stack.enter_context(server.connect()).create_queue("orders")
+        orders.send("1")
+        orders.set_acl(grant="CORP\\alice:receive")
         with pytest.raises(AccessDenied):
             stack.enter_context(unknown.connect()).queue(server.direct("orders")).receive(0)
         assert stack.enter_context(known.connect()).queue(server.direct("orders")).receive(0).text == "1"
@@ -300,7 +302,9 @@ def test_the_daemon_logs_on_only_to_hosts_that_are_listed(tmp_path: Path) -> Non
         for daemon in (server, routed, refusing, listed):
             stack.enter_context(daemon)
         start_all([server, routed, refusing, listed])
-        stack.enter_context(server.connect()).create_queue("orders").send("1")
+        orders = stack.enter_context(server.connect()).create_queue("orders")
+        orders.send("1")
+        orders.set_acl(grant="CORP\\alice:receive")
         for daemon in (refusing, listed):
             with pytest.raises(AccessDenied, match=r"the host is not in remote\.hosts") as refused:
                 stack.enter_context(daemon.connect()).queue(server.direct("orders")).receive(0)

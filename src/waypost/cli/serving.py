@@ -16,6 +16,7 @@ from waypost.cli.program import DAMAGED, Failure, Output
 from waypost.cli.program_options import warn_of_secret
 from waypost.cli.ready import local_url, program_name, ready_line, ready_text
 from waypost.client.aio_manager import Manager
+from waypost.client.aio_opening import shell_of
 from waypost.client.transports.embedded import AioEmbedded
 from waypost.client.transports.msmq.access import Access
 from waypost.client.transports.msmq.address import HostAddress
@@ -27,16 +28,17 @@ from waypost.daemon.loading import ConfigError, load
 from waypost.daemon.logs import Log, standard_log
 from waypost.daemon.rpc import is_loopback_only
 from waypost.daemon.rpc_acceptors import has_kerberos_key
-from waypost.daemon.rpc_users import UsersFile
+from waypost.daemon.rpc_users import Logons
 from waypost.daemon.service import Endpoints, run
 from waypost.daemon.sockets import CannotListen
 from waypost.drive.local_daemons import account_name, own_account
 from waypost.drive.loop import Loop
 from waypost.errors import AccessDenied, StoreDamaged, StoreError, StoreInUse, StoreTooNew, WaypostError
 from waypost.http.app import Application, create_app
-from waypost.http.doctor import check_users
+from waypost.http.doctor import check_users_file
 from waypost.http.remote_queues import Connect
 from waypost.http.settings import HttpSettings, Listener, RpcAccess
+from waypost.node.users import Users
 
 _DAMAGE_HINT: Final = (
     "`waypost store verify --data FOLDER` shows all damage, and `waypost store salvage FOLDER NEW` recovers the "
@@ -123,18 +125,17 @@ def _app(config: Config, manager: Manager, endpoints: Endpoints, token: str) -> 
         tls_cert=http.tls_cert,
         listeners=tuple(_listener(config, name, place) for name, place in endpoints.items()),
         backup=backup_limits(config),
-        rpc=_rpc_access(config.rpc),
+        rpc=_rpc_access(config.rpc, shell_of(manager).driver.node.users),
     )
     return create_app(manager, settings, _connecting(config, manager))
 
 
-def _rpc_access(rpc: Rpc) -> RpcAccess:
-    file = UsersFile(Path(rpc.users_file))
+def _rpc_access(rpc: Rpc, users: Users) -> RpcAccess:
     return RpcAccess(
-        is_loopback_only(rpc),
+        is_loopback_only(rpc, Logons(users)),
         rpc.users_file,
         rpc.kerberos,
-        count_users=lambda: len(file.read()),
+        count_users=lambda: sum(bool(user.nt_hash) for user in users.all()),
         has_kerberos_key=has_kerberos_key,
     )
 
@@ -177,7 +178,7 @@ def _ready(
     with_hints: bool,
 ) -> None:
     if config.rpc.enabled and config.rpc.users_file:
-        users = check_users(_rpc_access(config.rpc))
+        users = check_users_file(config.rpc.users_file)
         if not users.ok:
             log.warning("users file", message=users.message, hint=users.hint)
     # The reader of stdout may be gone: the daemon serves all the same.

@@ -521,7 +521,10 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
     users_file: Annotated[
         str,
-        Meta(description="File with the users that may authenticate with NTLM, one `DOMAIN:user:password` per line."),
+        Meta(
+            description="File with users that may authenticate with NTLM, one `DOMAIN:user:password` per line. It is "
+            "imported into the user store once, at the first start that finds users in it."
+        ),
     ] = ""
     kerberos: Annotated[
         bool,

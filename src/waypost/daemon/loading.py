@@ -298,11 +298,6 @@ def _check_logons(rpc: Rpc) -> None:
             "rpc.kerberos is true, but the extra kerberos is not installed.",
             "run pip install 'waypost[kerberos]'.",
         )
-    if rpc.min_auth_level not in ("", "none") and not rpc.users_file and not rpc.kerberos:
-        raise ConfigError(
-            f"rpc.min_auth_level is {rpc.min_auth_level}, but no user can authenticate.",
-            "set rpc.users_file or rpc.kerberos.",
-        )
 
 
 def _has_kerberos() -> bool:

@@ -12,12 +12,13 @@ from waypost.daemon.config import Rpc
 from waypost.daemon.connection_guard import ConnectionGuard
 from waypost.daemon.loading import ConfigError
 from waypost.daemon.rpc_acceptors import acceptors
+from waypost.daemon.rpc_users import Logons, read_users
 from waypost.drive.local_daemons import account_name, own_account
 from waypost.drive.socket_owners import account_of_peer
 from waypost.errors import InvalidParameter
 from waypost.node.remote_reading import RemoteReading, RemoteServing
 from waypost.remote.context import RemoteSettings
-from waypost.rpc.authentication import LEVELS, Acceptors, AuthLevel
+from waypost.rpc.authentication import LEVELS, AuthLevel
 from waypost.rpc.endpoint_mapper_interface import ANY_ADDRESS
 from waypost.rpc.settings import RpcSettings
 
@@ -37,9 +38,9 @@ class RpcSockets:
         return [(_port([each]), each) for each in (*self.remote_read, *self.qm2qm, *self.mapper)]
 
 
-def is_loopback_only(settings: Rpc) -> bool:
+def is_loopback_only(settings: Rpc, logons: Logons) -> bool:
     """Whether only the own account may connect, over loopback: no authentication, and no level that is written down."""
-    return not settings.min_auth_level and not _knows_users(settings)
+    return not settings.min_auth_level and not _knows_users(settings) and not logons.has_any
 
 
 class RpcGuard(ConnectionGuard):
@@ -50,9 +51,10 @@ class RpcGuard(ConnectionGuard):
 
     __slots__ = ("_is_loopback_only",)
 
-    def __init__(self, settings: Rpc) -> None:
+    def __init__(self, settings: Rpc, logons: Logons) -> None:
+        """The users at the start decide: without any, calls need no authentication until the next start."""
         super().__init__(settings.max_connections, settings.max_connections_per_peer, settings.refusals_per_minute)
-        self._is_loopback_only: Final = is_loopback_only(settings)
+        self._is_loopback_only: Final = is_loopback_only(settings, logons)
 
     def refuses(self, connection: socket) -> str | None:
         if not self._is_loopback_only:
@@ -62,14 +64,17 @@ class RpcGuard(ConnectionGuard):
         except (OSError, ValueError):
             return "the peer closed the connection"
         if not address.is_loopback:
-            return "to allow remote readers, set rpc.users_file, rpc.kerberos or rpc.min_auth_level; see docs/config.md"
+            return (
+                "to allow remote readers, add users with `waypost user add NAME --ntlm` and start again, or set "
+                "rpc.kerberos or rpc.min_auth_level; see docs/security.md"
+            )
         account = account_of_peer(connection)
         if account in (own_account(), _ROOT) and account is not None:
             return None
         who = "an unknown account" if account is None else f"the account {account_name(account)}"
         return (
-            f"a program of {who} may not read without authentication; set rpc.users_file or rpc.kerberos, or allow "
-            'every program with rpc.min_auth_level = "none"'
+            f"a program of {who} may not read without authentication; add users with `waypost user add NAME --ntlm` "
+            'and start again, set rpc.kerberos, or allow every program with rpc.min_auth_level = "none"'
         )
 
 
@@ -98,10 +103,12 @@ class RpcListener:
         return self._remote.accept(self._port, address, now)
 
 
-def serving(settings: Rpc, sockets: RpcSockets, bind: str) -> RemoteServing | None:
+def serving(settings: Rpc, sockets: RpcSockets, bind: str, logons: Logons) -> RemoteServing | None:
     """The RPC settings for the queue manager. Raises ConfigError for an invalid users file."""
     if not sockets.remote_read:
         return None
+    if settings.users_file:
+        _check_users(Path(settings.users_file))
     default = AuthLevel.PRIVACY if _knows_users(settings) else AuthLevel.NONE
     level = LEVELS.get(settings.min_auth_level, default)
     return RemoteServing(
@@ -113,7 +120,8 @@ def serving(settings: Rpc, sockets: RpcSockets, bind: str) -> RemoteServing | No
             allows_none_security_client=settings.allow_none_security_clients,
         ),
         RpcSettings(min_auth_level=level),
-        _acceptors(settings.users_file),
+        acceptors(logons),
+        level_with_users=None if settings.min_auth_level else AuthLevel.PRIVACY,
         remote_read_port=_port(sockets.remote_read),
         qm2qm_port=_port(sockets.qm2qm),
         mapper_port=_port(sockets.mapper) if sockets.mapper else 0,
@@ -131,9 +139,9 @@ def stepped(settings: Rpc, sockets: RpcSockets) -> Iterator[str]:
             yield f"TCP port {wanted} is in use; remote readers are served on port {_port(found)} instead ({key})."
 
 
-def _acceptors(users_file: str) -> Acceptors:
+def _check_users(path: Path) -> None:
     try:
-        return acceptors(Path(users_file) if users_file else None)
+        read_users(path)
     except InvalidParameter as error:
         sentence = str(error)
         raise ConfigError(f"{sentence[:1].upper()}{sentence[1:]}.", "check rpc.users_file.") from None

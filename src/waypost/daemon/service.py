@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
 from waypost.core.system import Identity
@@ -32,7 +33,9 @@ from waypost.daemon.outside import DaemonOutside
 from waypost.daemon.pump import Pump
 from waypost.daemon.resolver import Resolver
 from waypost.daemon.rpc import RpcGuard, RpcListener, RpcSockets, serving, stepped
+from waypost.daemon.rpc_users import Logons, import_users
 from waypost.daemon.sockets import allow_files, datagram_sockets, endpoint, listen, stepping_sockets, stream_sockets
+from waypost.daemon.store_mode import check_store_mode
 from waypost.daemon.tcp import TcpConnections, TcpSettings
 from waypost.daemon.udp import Pings
 from waypost.daemon.walking import Walking
@@ -97,6 +100,8 @@ class Daemon:
         self._log: Final = log
         self._make_app: Final = make_app if config.http.enabled else None
         self._stop: Final = asyncio.Event()
+        # The users that may log on to RPC.
+        self._logons: Final = Logons()
         self._exit_code = 0
         self._upgrade_told = 0.0
 
@@ -109,15 +114,19 @@ class Daemon:
             outside = DaemonOutside(self._log, self._broken)
             shell = Loop(
                 self._config.folder,
-                _settings(self._config, addresses, sockets.rpc),
+                _settings(self._config, addresses, sockets.rpc, self._logons),
                 max_size=max_size_of(self._config),
                 reserve=reserve_of(self._config),
                 outside=outside,
                 on_walk=Walking(self._log).tell,
                 on_upgrade=self._tell_upgrade,
             )
+            self._logons.users = shell.driver.node.users
             doors = Doors()
             try:
+                check_store_mode(self._config.folder, shell.driver.node.users)
+                if self._config.rpc.enabled and self._config.rpc.users_file:
+                    await import_users(shell, Path(self._config.rpc.users_file), self._log)
                 if self._make_app is not None:
                     doors = open_doors(self._config.folder, self._config.http, self._log)
                 await self._serve(shell, outside, sockets, doors, addresses, announce)
@@ -177,7 +186,7 @@ class Daemon:
             shell,
             None,
             TcpSettings(keep_alive_s=_KEEP_ALIVE_SECONDS, keeps_users=True),
-            guard=RpcGuard(config.rpc),
+            guard=RpcGuard(config.rpc, self._logons),
             log=log,
             pump=pump,
         )
@@ -399,7 +408,7 @@ def _rpc_sockets(undo: ExitStack, config: Config) -> RpcSockets:
     )
 
 
-def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Settings:
+def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets, logons: Logons) -> Settings:
     return replace(
         manager_settings(config.names.computer or None, config.quotas.machine_kb),
         source_share=config.quotas.source_share,
@@ -412,7 +421,7 @@ def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Set
         hardened_security=config.security.hardened,
         closes_new_queues=config.security.new_queues == "closed",
         machine_security=machine_security(config.security.machine),
-        remote=serving(config.rpc, rpc, config.transfer.bind),
+        remote=serving(config.rpc, rpc, config.transfer.bind, logons),
     )
 
 

@@ -21,7 +21,6 @@ from waypost.clock import Now
 from waypost.core.position_events import KILOBYTE, PositionEvents
 from waypost.core.queues import OutgoingQueue, OutgoingQueueState
 from waypost.drive.loop_watch import LoopWatch
-from waypost.errors import InvalidParameter
 from waypost.guid import guid_text
 from waypost.http.doctor_sequences import examine_sequences
 from waypost.http.service import Service
@@ -31,6 +30,7 @@ from waypost.limits import LIST_PART, LONG_TURN_SECONDS
 from waypost.node.network.ack_queues import Overdue
 from waypost.node.network.network import Network
 from waypost.rpc.authentication import AuthLevel
+from waypost.security.callers import Role
 from waypost.transfer.believing import Bringer
 from waypost.wire.property_values import UNLIMITED
 
@@ -66,6 +66,7 @@ async def examine(service: Service) -> list[Check]:
     now = Now(time.monotonic(), time.time())
     checks = [*examine_node(service.node, service.path, now), *_turns(service.watch), *_rpc(service)]
     checks.append(check_access(service.settings))
+    checks.append(_users(service))
     checks += await _network(service)
     checks += examine_sequences(service.node, now)
     checks += await _queues(service)
@@ -263,7 +264,7 @@ def _rpc(service: Service) -> Iterator[Check]:
         return
     yield _access(access, remote.settings.min_auth_level)
     if access.users_file:
-        yield check_users(access)
+        yield check_users_file(access.users_file)
     if access.kerberos:
         yield _kerberos(access)
 
@@ -272,7 +273,7 @@ def _access(access: RpcAccess, level: AuthLevel) -> Check:
     if access.is_loopback_only:
         sentence = (
             "only programs of the daemon's account and of root, on this computer, may read over RPC; to allow others, "
-            "set rpc.users_file or rpc.kerberos"
+            "add users with `waypost user add NAME --ntlm` and start again, or set rpc.kerberos"
         )
     elif level is AuthLevel.NONE:
         sentence = (
@@ -280,17 +281,15 @@ def _access(access: RpcAccess, level: AuthLevel) -> Check:
         )
     elif not _has_users(access) and not access.has_kerberos_key():
         sentence = "remote readers must authenticate, but RPC has neither users nor a Kerberos key"
-        return Check("rpc", False, sentence, "add users to the file in rpc.users_file, or configure a Kerberos keytab")
+        hint = "add users with `waypost user add NAME --ntlm`, or configure a Kerberos keytab"
+        return Check("rpc", False, sentence, hint)
     else:
         sentence = f"remote readers must authenticate, with the protection level {level.name.lower()} or higher"
     return Check("rpc", True, sentence)
 
 
 def _has_users(access: RpcAccess) -> bool:
-    try:
-        return bool(access.users_file and access.count_users())
-    except InvalidParameter:
-        return False
+    return access.count_users() > 0
 
 
 def _kerberos(access: RpcAccess) -> Check:
@@ -300,20 +299,31 @@ def _kerberos(access: RpcAccess) -> Check:
     return Check("kerberos", False, sentence, "add host/NAME@REALM to a keytab, and set KRB5_KTNAME to the file")
 
 
-def check_users(access: RpcAccess) -> Check:
-    """Check the file of the users that authenticate with NTLM."""
-    path = access.users_file
+def _users(service: Service) -> Check:
+    """Say who gets in."""
+    users = service.node.users.all()
+    if not users:
+        sentence = "single-user mode: only the account of the daemon, root, and programs with the daemon's token get in"
+        if service.logins.is_open:
+            sentence = "single-user mode without a token: every program that reaches the HTTP port is an administrator"
+        return Check("users", True, sentence)
+    admins = sum(Role(user.role) is Role.ADMIN for user in users)
+    logons = sum(bool(user.nt_hash) for user in users)
+    count = f"{len(users)} user" if len(users) == 1 else f"{len(users)} users"
+    return Check("users", True, f"{count}: {admins} with the role admin, {logons} may log on with NTLM")
+
+
+def check_users_file(path: str) -> Check:
+    """Check the file of users that was imported: it contains passwords."""
     try:
-        count = access.count_users()
         mode = stat.S_IMODE(os.stat(path).st_mode)
-    except (InvalidParameter, OSError) as error:
-        return Check("users", False, str(error), "correct the file in rpc.users_file; until then, NTLM logons fail")
+    except OSError as error:
+        return Check("users file", True, f"rpc.users_file is not needed any more: {path}: {error.strerror}")
     if mode & OTHERS:
         sentence = f"every user of this computer can open {path}, which contains passwords (mode {mode:04o})"
-        return Check("users", False, sentence, f"chmod o-rwx {path}")
-    if not count:
-        return Check("users", False, f"{path} has no users", "add lines DOMAIN:user:password; no restart is needed")
-    return Check("users", True, f"{count} users can log on with NTLM; only the owner and group of {path} can open it")
+        return Check("users file", False, sentence, f"chmod o-rwx {path}")
+    sentence = f"the users of {path} are imported; the file contains passwords, and is not needed any more"
+    return Check("users file", True, sentence)
 
 
 def _is_loopback(addresses: Iterable[str]) -> bool:

@@ -333,7 +333,21 @@ class _Live(Collector):
         )
         yield _gauge("waypost_http_cursors", "Open cursors of HTTP clients.", len(service.cursors))
         yield _gauge("waypost_http_handles", "Queues that HTTP clients have open exclusively.", len(service.handles))
+        yield from _logins(service)
         yield _gauge("waypost_http_streams", "HTTP clients that follow a queue.", service.streams)
+
+
+def _logins(service: Service) -> Iterator[Metric]:
+    logins, node = service.logins, service.node
+    found = CounterMetricFamily("waypost_logins", "Logins with a password, by the label `result`.", labels=["result"])
+    for result, count in (("ok", logins.succeeded), ("failed", logins.failed), ("limited", logins.limited)):
+        found.add_metric([result], count)
+    yield found
+    yield _counter(
+        "waypost_requests_denied", "Requests refused for want of a role, and failed logins.", node.audit.denied
+    )
+    yield _gauge("waypost_users", "Users of the queue manager.", len(node.users))
+    yield _gauge("waypost_audit_entries", "Entries of the audit trail.", len(node.audit))
 
 
 def _is_shown(queue: Queue) -> bool:

@@ -30,9 +30,9 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class RpcAccess:
-    """Access of remote readers, for `doctor`. `users_file` is "" without NTLM.
+    """Access of remote readers, for `doctor`. `users_file` is the file that was imported, or "".
 
-    `count_users` reads that file, and raises InvalidParameter if it is invalid.
+    `count_users` counts the users that may log on with NTLM.
     """
 
     is_loopback_only: bool

@@ -6,7 +6,7 @@ signatures of a secured connection have numbers.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 from typing import Final
 
@@ -32,7 +32,7 @@ from waypost.remote.qm2qm.remote_queues import RemoteQueues
 from waypost.remote.qm2qm.server import Qm2qmServer
 from waypost.remote.remote_read.coordinator import LocalCoordinator, NoCoordinator
 from waypost.remote.remote_read.server import RemoteReadServer
-from waypost.rpc.authentication import Acceptors, Caller
+from waypost.rpc.authentication import Acceptors, AuthLevel, Caller
 from waypost.rpc.endpoint_mapper import Registration, endpoint_mapper
 from waypost.rpc.endpoint_mapper_interface import ANY_ADDRESS
 from waypost.rpc.server import ALL, RpcServer
@@ -64,6 +64,8 @@ class RemoteServing:
     `identify` gives the account of a caller that the shell knows, with its SID and groups. Others are users of this
     queue manager by name, or one of the authenticated users of the network, or anonymous.
 
+    `level_with_users` is the least protection of calls if users that may log on exist at the start, or None.
+
     `has_coordinator`: a coordinator gets the transactions of remote readers (ToCoordinator) and decides their outcome.
     Without one they are refused.
     """
@@ -72,6 +74,7 @@ class RemoteServing:
     rpc: RpcSettings = field(default_factory=RpcSettings)
     acceptors: Acceptors = _nobody
     identify: Callable[[Caller], Account | None] = _unknown
+    level_with_users: AuthLevel | None = None
     remote_read_port: int = REMOTE_READ_PORT
     qm2qm_port: int = QM2QM_PORT
     mapper_port: int = 0
@@ -106,7 +109,11 @@ class RemoteReading:
         self._identify: Final = serving.identify
         self._users: Final = users
         self._purges: Final = purges
-        self.settings: Final = serving.settings
+        settings, rpc = serving.settings, serving.rpc
+        if serving.level_with_users is not None and users.has_logons:
+            settings = replace(settings, min_auth_level=serving.level_with_users)
+            rpc = replace(rpc, min_auth_level=serving.level_with_users)
+        self.settings: Final = settings
         self.new_guid: Final = new_guid
         self.remote_read_port: Final = serving.remote_read_port
         self.qm2qm_port: Final = serving.qm2qm_port
@@ -142,7 +149,7 @@ class RemoteReading:
                 )
             ]
         self._rpc: Final = RpcServer(
-            {str(port): services for port, services in listeners.items()}, serving.acceptors, new_guid, serving.rpc
+            {str(port): services for port, services in listeners.items()}, serving.acceptors, new_guid, rpc
         )
 
     # Calls of the shell.

@@ -115,6 +115,11 @@ class Users:
         groups = frozenset(sid for sid in found if sid is not None)
         return verified(Sid.parse(user.sid), groups, most if role is None else min(role, most), user.name, origin)
 
+    @property
+    def has_logons(self) -> bool:
+        """Whether any user may log on with NTLM."""
+        return any(user.nt_hash for user in self._users.values())
+
     def logon(self, domain: str, name: str) -> UserRecord | None:
         """The user that may log on with NTLM under this name: DOMAIN\\user, or the user in any domain."""
         found = self.find(f"{domain}\\{name}") or self.find(name)
@@ -124,7 +129,7 @@ class Users:
         """The caller of a remote reader that has authenticated under this name; None has not."""
         if name is None:
             return anonymous(origin)
-        user = self.find(name) or self.find(name.rpartition("\\")[2])
+        user = self.find(name)
         if user is not None:
             return self.caller(user, origin)
         # An account of a domain without a known SID.
