@@ -12,6 +12,7 @@ import waypost
 from tests.crash.daemons import Daemon, loopback
 from tests.crash.remote_reader import QM2QM_PORT, RPC_PORT
 from waypost.api.bulk import (
+    Batches,
     Claim,
     KeepClaim,
     PlanRanges,
@@ -113,7 +114,7 @@ def test_what_they_cannot_do_is_said_in_a_sentence(host: HostOrigin, store: Stor
             origin.take_claim(TakeClaim(name="orders", claim="claim", driver="d", started=0.0, asked=1.0))
         with pytest.raises(error, match="peek"):
             origin.keep_claim(KeepClaim(name="orders", claim="claim"))
-        assert origin.batches("query") == ()
+        assert origin.batches("query") == Batches([])
         with pytest.raises(error, match="peek"):
             origin.read_claim(PART)
     with pytest.raises(StoreReadOnly, match="peek"):

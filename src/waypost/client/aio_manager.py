@@ -190,23 +190,27 @@ class Manager(ManagerSender, QueueCreator):
         """The GUIDs and addresses that `admit_sequence_address` admitted, without those in the configuration."""
         return [(each.guid, each.address) for each in (await self._transport.call(ListAdmitted())).addresses]
 
-    async def claims(self, queue: Name | None = None) -> list[ClaimObject]:
+    async def claims(self, queue: Name | None = None, *, idle: bool = False) -> list[ClaimObject]:
         """The parts that readers of `queue`, or of all queues, have claimed: messages that others do not get meanwhile.
 
         `lease_left_s` is the time after which an unused part is released. `held_by` says why a part stays claimed
-        though its lease has ended.
+        though its lease has ended. `idle`: claims without messages too, of which `count` is 0.
         """
         if queue is None:
-            return (await self._transport.call(ListAllClaims())).claims
-        return (await self._transport.call(ListClaims(name=str(self._transport.named(queue))))).claims
+            return (await self._transport.call(ListAllClaims(idle=idle))).claims
+        return (await self._transport.call(ListClaims(name=str(self._transport.named(queue)), idle=idle))).claims
 
-    async def release_claim(self, queue: Name, claim: str) -> int:
+    async def release_claim(self, queue: Name, claim: str, *, forget: bool = False) -> int:
         """Release the messages of a claim, as the end of its lease does, even if its query has committed some of them.
 
         Their `abort_count` rises. A reader that works on them is refused from then on, and goes on when it starts
         again. Returns the number of messages that other readers can receive again, 0 if the claim holds nothing.
+
+        `forget` deletes the claim too, for a reader that does not come back: at most 10,000 claims are kept. Raises
+        SharingViolation if a reader has used the claim within its lease.
         """
-        return (await self._transport.call(ReturnClaim(name=str(self._transport.named(queue)), claim=claim))).count
+        wish = ReturnClaim(name=str(self._transport.named(queue)), claim=claim, forget=forget)
+        return (await self._transport.call(wish)).count
 
     async def explain(self, subject: str) -> Explanation:
         """Explain why a message, or the messages of a queue, do not move. `subject` is the id of a message or a queue.

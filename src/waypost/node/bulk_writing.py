@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from waypost.api.bodies import BYTES
 from waypost.api.bulk import (
     Batches,
     BatchOfQuery,
+    BatchRead,
     Claim,
     Claims,
     CommitStages,
@@ -111,21 +112,22 @@ class BulkWriting:
         node = self._node
         node.kernel.check_store()
         with node.kernel.operation(call.now):
-            count = node.claims.give_back(find_target(node, operation.name), operation.claim, call.now)
+            end = node.claims.end if operation.forget else node.claims.give_back
+            count = end(find_target(node, operation.name), operation.claim, call.now)
             node.kernel.await_everything()
             node.kernel.reply(call.request, Returned(count))
 
     def list_claims(self, call: Call, operation: ListClaims) -> None:
         node = self._node
         with node.kernel.operation(call.now):
-            held = node.claims.held(call.now, find_target(node, operation.name))
+            held = node.claims.held(call.now, find_target(node, operation.name), idle=operation.idle)
             node.kernel.await_everything()
             node.kernel.reply(call.request, Claims(held))
 
-    def list_all_claims(self, call: Call, _: ListAllClaims) -> None:
+    def list_all_claims(self, call: Call, operation: ListAllClaims) -> None:
         node = self._node
         with node.kernel.operation(call.now):
-            held = node.claims.held(call.now)
+            held = node.claims.held(call.now, idle=operation.idle)
             node.kernel.await_everything()
             node.kernel.reply(call.request, Claims(held))
 
@@ -135,16 +137,22 @@ class BulkWriting:
         groups = [self._group(each) for each in operation.groups]
         groups += [self._rejected(each) for each in operation.rejected]
         place = Place(operation.partition, operation.serial)
-        self.stage_groups(call, self._batch(operation), groups, operation.lease_s, place)
+        self.stage_groups(call, self._batch(operation), groups, operation.lease_s, place, operation.within)
 
     def stage_groups(
-        self, call: Call, batch: Batch, groups: Sequence[Group], lease_s: float, place: Place = FIRST_PLACE
+        self,
+        call: Call,
+        batch: Batch,
+        groups: Sequence[Group],
+        lease_s: float,
+        place: Place = FIRST_PLACE,
+        within: BatchRead | UnsetType = UNSET,
     ) -> None:
         """Stage messages of the core."""
         node = self._node
         node.kernel.check_room()
         with node.kernel.operation(call.now):
-            node.claims.check_writer(batch.query, batch.run)
+            self._check_writer(batch, within)
             staged = node.stages.stage(batch, groups, place, lease_s, call.now)
             if staged.is_committed:
                 node.kernel.await_everything()
@@ -168,15 +176,23 @@ class BulkWriting:
         batch, identifiers = self._batch(operation), _identifiers(operation.stages)
         node.kernel.check_store()
         with _hint(_LOST_STAGE), node.kernel.operation(call.now):
-            node.claims.check_writer(batch.query, batch.run)
+            self._check_writer(batch, operation.within)
             taken = Removals(node, operation.removes)
             committed, under_way = node.stages.commit(batch, identifiers, call.now, taken)
             node.claims.committed(batch.query, batch.number, is_whole=operation.is_whole)
+            if operation.within is not UNSET:
+                node.claims.committed(operation.within.query, operation.within.batch, is_whole=False)
             node.kernel.await_everything()
             if under_way is None or not operation.wait_s:
                 node.kernel.reply(call.request, committed)
             else:
                 self._await_delivery(call, committed, under_way, operation.wait_s)
+
+    def _check_writer(self, batch: Batch, within: BatchRead | UnsetType) -> None:
+        """Raises ClaimTaken if the run that writes, or the one that has read, has lost a claim."""
+        self._node.claims.check_writer(batch.query, batch.run)
+        if within is not UNSET:
+            self._node.claims.check_writer(within.query, _run(within.run))
 
     def _await_delivery(self, call: Call, committed: Committed, commit: Commit, wait_s: float) -> None:
         kernel, key = self._node.kernel, (BulkWriting, call.request)
@@ -193,9 +209,9 @@ class BulkWriting:
     def list_batches(self, call: Call, operation: ListBatches) -> None:
         node = self._node
         with node.kernel.operation(call.now):
-            found = node.stages.batches(operation.query)
+            found = Batches(node.stages.batches(operation.query), node.stages.commits.whole(operation.query))
             node.kernel.await_everything()
-            node.kernel.reply(call.request, Batches(found))
+            node.kernel.reply(call.request, found)
 
     def _opened(self, name: str, epoch: str, now: Now) -> Queue:
         """A queue of this computer. As when it is opened, a missing subqueue is created."""

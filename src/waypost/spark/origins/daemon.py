@@ -1,11 +1,11 @@
 """A Waypost daemon as an origin, through its bulk interface."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec.structs import replace
 
-from waypost.api.bulk import Claim, Claimed, KeepClaim, ReadClaim, RemoveRange, TakeClaim, Taken
+from waypost.api.bulk import Batches, Claim, Claimed, KeepClaim, ListBatches, ReadClaim, RemoveRange, TakeClaim, Taken
 from waypost.arrow.packets import Packets
 from waypost.client.bulk.client import BulkClient
 from waypost.spark.options import Endpoint
@@ -41,5 +41,5 @@ class DaemonOrigin(RangeReading[BulkClient]):
         for frame in self._client.read_claim_all(wanted):
             yield Packets.of_frame(frame, wanted.name)
 
-    def batches(self, query: str) -> Sequence[int]:
-        return self._client.batches(query)
+    def batches(self, query: str) -> Batches:
+        return self._client.call(ListBatches(query=query))

@@ -1,10 +1,11 @@
 """The store folder of a queue manager as a read-only origin, on the same host, with or without a running daemon."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec import UNSET
 
 from waypost.api.bulk import (
+    Batches,
     Claim,
     Claimed,
     KeepClaim,
@@ -45,8 +46,8 @@ class StoreOrigin(RangeReading[FolderReader]):
     def read_claim(self, wanted: ReadClaim) -> Iterator[Packets]:
         raise _read_only()
 
-    def batches(self, query: str) -> Sequence[int]:
-        return ()
+    def batches(self, query: str) -> Batches:
+        return Batches([])
 
 
 def _read_only() -> StoreReadOnly:
