@@ -40,7 +40,7 @@ async def test_a_later_start_of_a_reader_ends_the_term_of_an_earlier_one(api: Ap
     await orders(api, "a", "b")
     take = {"claim": "c", "driver": "one", "started": 1.0, "asked": 2.0}
     taken = await ask(api, f"{CLAIMS}/take", take)
-    assert taken == {"term": 1, "settled": 0, "given": 0, "is_held": False}
+    assert taken == {"term": 1, "settled": 0, "given": 0, "is_held": False, "places": []}
     await ask(api, CLAIMS, {"claim": "c", "term": 1})
     await ask(api, f"{CLAIMS}/keep", {"claim": "c", "term": 1}, 204)
     assert (await ask(api, f"{CLAIMS}/take", take | {"driver": "two"}))["term"] == 2
@@ -130,7 +130,7 @@ async def test_what_is_staged_is_seen_after_its_commit_and_once(api: Api) -> Non
     commit = {"query": "q", "batch": 0, "stages": [staged["stage"]]}
     assert await ask(api, "/api/bulk/commits", commit) == {"count": 2, "is_repeated": False, "left": 0}
     assert await ask(api, "/api/bulk/commits", commit) == {"count": 0, "is_repeated": True, "left": 0}
-    assert (await api.get("/api/bulk/commits?query=q")).json() == {"batches": [0]}
+    assert (await api.get("/api/bulk/commits?query=q")).json() == {"batches": [0], "whole": [0]}
     messages = [await ledger.receive(0) for _ in range(2)]
     assert [(message.body, message.label) for message in messages] == [(b"1", "l"), (b"2", "l")]
 
@@ -242,7 +242,7 @@ async def test_a_commit_into_a_queue_that_was_created_again_is_refused(api: Api)
     assert response.status_code >= 400
     assert response.json()["error"] == "QueueDeleted"
     assert "a queue was deleted, or deleted and created again, after messages were staged" in response.json()["message"]
-    assert (await api.get("/api/bulk/commits?query=q")).json() == {"batches": []}
+    assert (await api.get("/api/bulk/commits?query=q")).json() == {"batches": [], "whole": []}
     assert (await ledger.info()).message_count == 0
 
 

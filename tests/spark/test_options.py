@@ -248,7 +248,6 @@ def test_messages_and_columns_are_chosen_by_options() -> None:
         ({"minMessagesPerTrigger": "9", "maxMessagesPerTrigger": "5"}, "9 must be at most maxMessagesPerTrigger 5"),
         ({"mode": "drain", "startingOffsets": "latest"}, "startingOffsets must be earliest"),
         ({"mode": "drain", "lockedMessages": "skip"}, "lockedMessages must be wait"),
-        ({"mode": "claim", "maxBytesPerPartition": "1m"}, "give maxMessagesPerPartition instead"),
         ({"queueType": "deadletter"}, "leave out queueType or queue"),
         ({"server": " "}, "the option server is empty"),
         ({"server": "ftp://x"}, "http://127.0.0.1:8181"),

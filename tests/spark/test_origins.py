@@ -11,6 +11,7 @@ import waypost
 from tests.crash.daemons import Daemon, loopback
 from tests.crash.remote_reader import QM2QM_PORT, RPC_PORT
 from waypost.api.bulk import (
+    Batches,
     Claim,
     KeepClaim,
     PlanRanges,
@@ -103,7 +104,7 @@ def test_what_a_host_cannot_do_is_said_in_a_sentence(host: HostOrigin) -> None:
         host.take_claim(TakeClaim(name="orders", claim="claim", driver="d", started=0.0, asked=1.0))
     with pytest.raises(InvalidParameter, match="peek"):
         host.keep_claim(KeepClaim(name="orders", claim="claim"))
-    assert host.batches("query") == ()
+    assert host.batches("query") == Batches([])
     with pytest.raises(InvalidParameter, match="peek"):
         host.read_claim(PART)
 

@@ -18,29 +18,18 @@ part gets the next messages that no reader has locked. Other readers do not get 
 survives a restart of the daemon. If a part is neither requested nor read for `lease_s`, its messages are released with
 a higher `abort_count`. Messages that were released `max_aborts` times move to the subqueue `poison`.
 
-Terms. A reader with a checkpoint, such as a query of Spark, takes its claim at each start with TakeClaim. It gets a
-term, which is higher than all earlier terms. Requests with an earlier term are refused, and so are stages and commits
-of the runs that read in earlier terms. If two programs use one checkpoint, only the one that started last works.
-Several readers of one program run share a term and get the same parts. Only the first reader that requests a part takes
-messages from the queue. KeepClaim renews the lease. If the lease expires, the term loses its claim. The next start
-continues: the part that was released counts as processed. A claim belongs to the first query that reads it.
+Terms. A reader with a checkpoint, such as a query of Spark, takes its claim at each start with TakeClaim, and gets a
+term. Requests with an earlier term are refused, and so are stages and commits of the runs that read in earlier terms.
+Several readers of one program run share a term and get the same parts. If the lease expires, the term loses its claim,
+and the next start continues after the released part. If the query has committed the whole batch that reads the part,
+the messages are removed instead; if only some of it, they stay claimed for the query.
 
-The commits of the query decide what happens when the lease expires. If the query has committed the whole batch that
-reads the part, the messages are removed. If it has committed only some of the batch, the messages stay claimed until
-the query continues or ReturnClaim releases them.
-
-Stages. Staged messages are on disk, and no reader sees them. CommitStages commits several stages in one step. It
-records for a year that this batch of this query is done for this destination, so a repetition changes nothing. A
-repetition has the same stages, or comes from another `run` of the query. Any other commit of the batch is a second
-write with the same name, and is refused. Several writes of one batch have names (`write`), which are different in every
-run. The n-th write that a run commits to a destination is the same as the n-th write of every other run. The messages
-enter their queues in the order of partition, serial number of the stage, and row. The first messages enter with the
-commit. `left` is the number of messages that wait for their turn, or for room in their queue. The commit drops other
-stages of the batch. A stage that is neither committed nor dropped within `lease_s` is deleted.
-
-A commit may also remove messages from queues of this computer, as a receive does (`removes`). Removal and commit are
-one transaction: if one of these messages is gone or locked, the commit is refused, and nothing changes. If two programs
-send the same messages on, only one of them succeeds.
+Stages. Staged messages are on disk, and no reader sees them. CommitStages commits several stages in one step, and
+records for a year that this batch of this query is done for this destination. A repetition changes nothing: it has the
+same stages, or comes from another `run` of the query. Any other commit of the batch is a second write with the same
+name, and is refused, unless the writes have names (`write`). Messages enter their queues in the order of partition,
+serial number of the stage, and row; `left` is the number of messages that wait for their turn, or for room. A commit
+may also remove messages from queues of this computer (`removes`), in the same transaction.
 """
 
 from typing import Annotated, Final, Literal, TypeAlias
@@ -286,12 +275,17 @@ class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
 
 
 class Claimed(Record, frozen=True, kw_only=True):
-    """The part `number` of a claim. If no message is available, `number` is the `after` of the request."""
+    """The part `number` of a claim. If no message is available, `number` is the `after` of the request.
+
+    `places` divide the part by bytes, if the request has `part_bytes`: places[i] to places[i + 1] are the positions of
+    messages with at most this many bytes together, or of one message.
+    """
 
     number: int
     count: int
     bytes: int
     epoch: Guid
+    places: list[int] = []
 
 
 @operation("POST /api/bulk/queues/{name}/claims", asks=QueueRight.RECEIVE, is_repeatable=True)
@@ -307,6 +301,7 @@ class Claim(Operation[Claimed], frozen=True, kw_only=True):
     # 0: report processed parts without claiming more messages.
     max_messages: Annotated[int, Meta(ge=0)] = DEFAULT_READ
     max_bytes: Count | UnsetType = UNSET
+    part_bytes: Count | UnsetType = UNSET
     lease_s: Seconds = DEFAULT_CLAIM_LEASE_S
     # 0 for no limit.
     max_aborts: Annotated[int, Meta(ge=0)] = DEFAULT_MAX_ABORTS
@@ -320,13 +315,15 @@ class Taken(Record, frozen=True, kw_only=True):
     """The term that a reader got at its start.
 
     Part `given` is the last part that exists, and part `settled` is the last processed part. If `is_held` is true, the
-    messages of part `given` are claimed. Otherwise the parts after `settled` were released.
+    messages of part `given` are claimed. Otherwise the parts after `settled` were released. `places` are the places of
+    this part, as in Claimed.
     """
 
     term: int
     settled: int
     given: int
     is_held: bool
+    places: list[int] = []
 
 
 @operation("POST /api/bulk/queues/{name}/claims/take", asks=QueueRight.RECEIVE, is_repeatable=True)
@@ -344,6 +341,7 @@ class TakeClaim(Operation[Taken], frozen=True, kw_only=True):
     started: float
     asked: float
     is_new: bool = False
+    part_bytes: Count | UnsetType = UNSET
     epoch: GuidOrNothing = ""
 
 
@@ -387,17 +385,23 @@ class Returned(Record, frozen=True):
 
 @operation("POST /api/bulk/queues/{name}/claims/return", asks=QueueRight.RECEIVE, is_repeatable=True)
 class ReturnClaim(Operation[Returned], frozen=True, kw_only=True):
-    """Return the messages of a claim to the queue before the lease expires."""
+    """Return the messages of a claim to the queue before the lease expires.
+
+    The claim itself is kept, so that its reader is refused and can continue with a new term. `forget` also deletes the
+    claim, for a reader that does not come back. This is refused while a reader uses the claim.
+    """
 
     name: QueueName
     claim: BulkName
+    forget: bool = False
 
 
 class ClaimObject(Record, frozen=True, kw_only=True):
-    """A part that a reader has claimed.
+    """A part that a reader has claimed, or a claim without messages (`count` is 0).
 
     `query` and `batch` identify the reader of the part, if known. `term` is the term of the reader (0 without a term).
-    `held_by` says why the part stays claimed although its lease has expired; otherwise it is empty.
+    `held_by` says why the part stays claimed although its lease has expired; otherwise it is empty. `unused_s` is the
+    time in seconds since the last request under the claim, or since the start of the daemon.
     """
 
     claim: BulkName
@@ -410,6 +414,10 @@ class ClaimObject(Record, frozen=True, kw_only=True):
     query: str
     batch: int | None
     held_by: str
+    unused_s: float
+
+
+Idle = Annotated[bool, Meta(description="List claims without messages too.")]
 
 
 class Claims(Record, frozen=True):
@@ -420,14 +428,17 @@ class Claims(Record, frozen=True):
 
 @operation("GET /api/bulk/queues/{name}/claims", asks=QueueRight.GET_PROPERTIES)
 class ListClaims(Operation[Claims], frozen=True, kw_only=True):
-    """List the parts of the queue that readers have claimed."""
+    """List the parts of the queue that readers have claimed. With `idle`, list claims without messages too."""
 
     name: QueueName
+    idle: Idle = False
 
 
 @operation("GET /api/bulk/claims", asks=Role.READ)
 class ListAllClaims(Operation[Claims], frozen=True, kw_only=True):
-    """List the parts of all queues that readers have claimed."""
+    """List the parts of all queues that readers have claimed. With `idle`, list claims without messages too."""
+
+    idle: Idle = False
 
 
 # --- Stages -----------------------------------------------------------------------------------------------------------
@@ -456,6 +467,14 @@ class RejectedRow(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
     body: bytes = b""
 
 
+class BatchRead(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A batch of a query that reads a claim: the query, its batch and its run, as in ReadClaim."""
+
+    query: BulkName
+    batch: Seq
+    run: GuidOrNothing = ""
+
+
 class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A batch of a query, written by one run of the query.
 
@@ -464,7 +483,9 @@ class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     request is a repetition only if it has the same stages. If a run writes the batch in several writes, `write` is the
     name of one of them. The writes are committed one after the other, in the same order in every run. With
     `is_version`, the batch counts as committed if a batch with the same or a higher number is committed. With
-    `is_anonymous`, the commit is remembered for only a day.
+    `is_anonymous`, the commit is remembered for only a day. If the batch has another name than the query that reads the
+    messages, such as the name of an application, `within` is the batch that reads them. The request is refused if the
+    run of that batch has lost a claim, and the commit counts as a commit of that batch.
     """
 
     query: BulkName
@@ -474,6 +495,7 @@ class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     write: WriteName = ""
     is_version: bool = False
     is_anonymous: bool = False
+    within: BatchRead | UnsetType = UNSET
 
 
 class Staged(Record, frozen=True):
@@ -546,9 +568,14 @@ class CommitStages(BatchOfQuery, Operation[Committed], frozen=True, kw_only=True
 
 
 class Batches(Record, frozen=True):
-    """The last committed batches of a query, in ascending order."""
+    """The last committed batches of a query, in ascending order.
+
+    `whole` are those that a commit without a name of its `write` has written: the only commit for its destination. Of
+    the others, more writes may be due.
+    """
 
     batches: list[int]
+    whole: list[int] = []
 
 
 @operation("GET /api/bulk/commits", asks=Owned.BY_CALLER)
@@ -559,22 +586,7 @@ class ListBatches(Operation[Batches], frozen=True, kw_only=True):
 
 
 BULK_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
-    ListBulkQueues,
-    ShowBulkQueue,
-    PlanRange,
-    PlanRanges,
-    ReadRange,
-    FindSeq,
-    RemoveRange,
-    Claim,
-    TakeClaim,
-    KeepClaim,
-    ReadClaim,
-    ReturnClaim,
-    ListClaims,
-    ListAllClaims,
-    Stage,
-    DropStages,
-    CommitStages,
-    ListBatches,
+    *(ListBulkQueues, ShowBulkQueue, PlanRange, PlanRanges, ReadRange, FindSeq, RemoveRange),
+    *(Claim, TakeClaim, KeepClaim, ReadClaim, ReturnClaim, ListClaims, ListAllClaims),
+    *(Stage, DropStages, CommitStages, ListBatches),
 )

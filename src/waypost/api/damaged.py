@@ -37,6 +37,6 @@ class DamagedPage(Record, frozen=True):
 
 
 class Forgotten(Record, frozen=True):
-    """Number of damaged messages that were deleted."""
+    """Number of damaged messages, and of damaged frames of committed stages, that were deleted."""
 
     forgotten: int

@@ -230,7 +230,7 @@ def own_hint() -> Iterator[None]:
     """Show the hint that the queue manager gives in place of the one for the class of the error."""
     try:
         yield
-    except (InvalidParameter, TransactionUsage) as error:
+    except (InvalidParameter, SharingViolation, TransactionUsage) as error:
         notes = getattr(error, "__notes__", ())
         if not notes:
             raise

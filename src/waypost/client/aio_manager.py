@@ -192,23 +192,28 @@ class Manager(ManagerSender, QueueCreator):
         """The GUIDs and addresses admitted with `admit_sequence_address`, without those in the configuration."""
         return [(each.guid, each.address) for each in (await self._transport.call(ListAdmitted())).addresses]
 
-    async def claims(self, queue: Name | None = None) -> list[ClaimObject]:
+    async def claims(self, queue: Name | None = None, *, idle: bool = False) -> list[ClaimObject]:
         """List the messages that readers of `queue`, or of all queues, have claimed. Other readers do not get them.
 
         Each entry is one part of a claim. `lease_left_s` is the time until the lease of the part expires, in seconds.
-        `held_by` says why the part stays claimed although its lease has expired.
+        `held_by` says why the part stays claimed although its lease has expired. With `idle`, the list also has claims
+        without messages, whose `count` is 0.
         """
         if queue is None:
-            return (await self._transport.call(ListAllClaims())).claims
-        return (await self._transport.call(ListClaims(name=str(self._transport.named(queue))))).claims
+            return (await self._transport.call(ListAllClaims(idle=idle))).claims
+        return (await self._transport.call(ListClaims(name=str(self._transport.named(queue)), idle=idle))).claims
 
-    async def release_claim(self, queue: Name, claim: str) -> int:
+    async def release_claim(self, queue: Name, claim: str, *, forget: bool = False) -> int:
         """Release the messages of a claim, even if its query has committed some of them.
 
         The `abort_count` of the messages increases. The current reader of the claim is refused until it is restarted.
         Returns the number of messages that other readers can receive again, or 0 if the claim has no messages.
+
+        `forget` also deletes the claim of a reader that does not come back: at most 10,000 claims are kept. Raises
+        SharingViolation if a reader has used the claim within its lease.
         """
-        return (await self._transport.call(ReturnClaim(name=str(self._transport.named(queue)), claim=claim))).count
+        wish = ReturnClaim(name=str(self._transport.named(queue)), claim=claim, forget=forget)
+        return (await self._transport.call(wish)).count
 
     @property
     def users(self) -> Users:

@@ -72,18 +72,26 @@ def machine_quota(node: Node) -> Check:
 
 def _damaged(node: Node) -> Check:
     """The check for messages that are damaged on disk."""
-    damaged = node.damaged
-    if not len(damaged):
+    damaged, frames = node.damaged, list(node.stages.delivery.damaged.frames.values())
+    sentences = []
+    if len(damaged):
+        queues = damaged.by_queue
+        shown = ", ".join(f"{count} of {name}" for name, count in queues[:_SHOWN])
+        more = f" and {len(queues) - _SHOWN} more queues" if len(queues) > _SHOWN else ""
+        sentences.append(f"damaged messages were removed from their queues: {shown}{more}")
+    if frames:
+        more = f" and {len(frames) - _SHOWN} more" if len(frames) > _SHOWN else ""
+        sentences.append(
+            "committed messages have not entered their queues, because their frames are damaged: "
+            f"{'; '.join(frames[:_SHOWN])}{more}"
+        )
+    if not sentences:
         return Check("damage", True, "no damaged messages were found")
-    queues = damaged.by_queue
-    shown = ", ".join(f"{count} of {name}" for name, count in queues[:_SHOWN])
-    more = f" and {len(queues) - _SHOWN} more queues" if len(queues) > _SHOWN else ""
-    sentence = f"damaged messages were removed from their queues: {shown}{more}"
     hint = (
-        "check the disk; `waypost store verify` finds all damage, `waypost store damaged` shows these messages, and "
-        "`waypost store damaged --forget` deletes their records"
+        "check the disk; `waypost store verify` finds all damage, `waypost store damaged` shows damaged messages, and "
+        "`waypost store damaged --forget` deletes their records and damaged frames"
     )
-    return Check("damage", False, sentence, hint)
+    return Check("damage", False, "; ".join(sentences), hint)
 
 
 def _permissions(path: Path) -> Check:

@@ -230,6 +230,11 @@ class _Live(Collector):
             "Damaged messages that were removed from their queues and not yet deleted by an operator.",
             len(damaged),
         )
+        yield _gauge(
+            "waypost_damaged_frames",
+            "Damaged frames of committed stages, with up to 2,000 messages each, not yet deleted by an operator.",
+            len(service.node.stages.delivery.damaged),
+        )
         yield _counter(
             "waypost_messages_damaged",
             "Messages found damaged on disk since the start of the daemon.",

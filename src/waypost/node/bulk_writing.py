@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from waypost.api.bodies import BYTES
 from waypost.api.bulk import (
     Batches,
     BatchOfQuery,
+    BatchRead,
     Claim,
     ClaimObject,
     Claims,
@@ -118,7 +119,8 @@ class BulkWriting:
         node.kernel.check_store()
         with node.kernel.operation(call.now):
             queue = self._found(call, operation.name)
-            count = node.claims.give_back(queue, self._name(call, operation.claim), call.now)
+            end = node.claims.end if operation.forget else node.claims.give_back
+            count = end(queue, self._name(call, operation.claim), call.now)
             node.kernel.await_everything()
             node.kernel.reply(call.request, Returned(count))
 
@@ -127,14 +129,14 @@ class BulkWriting:
         with node.kernel.operation(call.now):
             queue = find_target(node, operation.name)
             node.access.check(call.caller, queue, QueueAccess.MQSEC_GET_QUEUE_PROPERTIES)
-            held = node.claims.held(call.now, queue)
+            held = node.claims.held(call.now, queue, idle=operation.idle)
             node.kernel.await_everything()
             node.kernel.reply(call.request, Claims(self._shown(call, held)))
 
-    def list_all_claims(self, call: Call, _: ListAllClaims) -> None:
+    def list_all_claims(self, call: Call, operation: ListAllClaims) -> None:
         node = self._node
         with node.kernel.operation(call.now):
-            held = node.claims.held(call.now)
+            held = node.claims.held(call.now, idle=operation.idle)
             node.kernel.await_everything()
             node.kernel.reply(call.request, Claims(self._shown(call, held)))
 
@@ -144,16 +146,23 @@ class BulkWriting:
         groups = [self._group(each) for each in operation.groups]
         groups += [self._rejected(each) for each in operation.rejected]
         place = Place(operation.partition, operation.serial)
-        self.stage_groups(call, self._batch(call, operation), groups, operation.lease_s, place)
+        within = self._within(call, operation)
+        self.stage_groups(call, self._batch(call, operation), groups, operation.lease_s, place, within)
 
     def stage_groups(
-        self, call: Call, batch: Batch, groups: Sequence[Group], lease_s: float, place: Place = FIRST_PLACE
+        self,
+        call: Call,
+        batch: Batch,
+        groups: Sequence[Group],
+        lease_s: float,
+        place: Place = FIRST_PLACE,
+        within: BatchRead | UnsetType = UNSET,
     ) -> None:
         """Stage messages of the core."""
         node = self._node
         node.kernel.check_room()
         with node.kernel.operation(call.now):
-            node.claims.check_writer(batch.query, batch.run)
+            self._check_writer(batch, within)
             staged = node.stages.stage(batch, groups, place, lease_s, call.now)
             if staged.is_committed:
                 node.kernel.await_everything()
@@ -175,17 +184,26 @@ class BulkWriting:
         """Commit the staged messages and remove others, in one step. Wait for the delivery, or as long as asked for."""
         node = self._node
         batch, identifiers = self._batch(call, operation), _identifiers(operation.stages)
+        within = self._within(call, operation)
         node.kernel.check_store()
         with _hint(_LOST_STAGE), node.kernel.operation(call.now):
-            node.claims.check_writer(batch.query, batch.run)
+            self._check_writer(batch, within)
             taken = Removals(node, operation.removes, call.caller)
             committed, under_way = node.stages.commit(batch, identifiers, call.now, taken)
             node.claims.committed(batch.query, batch.number, is_whole=operation.is_whole)
+            if within is not UNSET:
+                node.claims.committed(within.query, within.batch, is_whole=False)
             node.kernel.await_everything()
             if under_way is None or not operation.wait_s:
                 node.kernel.reply(call.request, committed)
             else:
                 self._await_delivery(call, committed, under_way, operation.wait_s)
+
+    def _check_writer(self, batch: Batch, within: BatchRead | UnsetType) -> None:
+        """Raises ClaimTaken if the run that writes, or the one that has read, has lost a claim."""
+        self._node.claims.check_writer(batch.query, batch.run)
+        if within is not UNSET:
+            self._node.claims.check_writer(within.query, _run(within.run))
 
     def _await_delivery(self, call: Call, committed: Committed, commit: Commit, wait_s: float) -> None:
         kernel, key = self._node.kernel, (BulkWriting, call.request)
@@ -202,9 +220,10 @@ class BulkWriting:
     def list_batches(self, call: Call, operation: ListBatches) -> None:
         node = self._node
         with node.kernel.operation(call.now):
-            found = node.stages.batches(self._name(call, operation.query))
+            query = self._name(call, operation.query)
+            found = Batches(node.stages.batches(query), node.stages.commits.whole(query))
             node.kernel.await_everything()
-            node.kernel.reply(call.request, Batches(found))
+            node.kernel.reply(call.request, found)
 
     def _opened(self, call: Call, name: str, epoch: str) -> Queue:
         """A queue of this computer that the caller may receive from. As when it is opened, a subqueue is created."""
@@ -250,6 +269,11 @@ class BulkWriting:
             for identifier, key in keys
             if key is None or access.shown_name(call.caller, key.query) is not None
         ]
+
+    def _within(self, call: Call, given: BatchOfQuery) -> BatchRead | UnsetType:
+        """The batch that has read the messages, with the name under which its query is kept."""
+        within = given.within
+        return within if within is UNSET else replace(within, query=self._name(call, within.query))
 
     def _batch(self, call: Call, given: BatchOfQuery) -> Batch:
         to = given.destination

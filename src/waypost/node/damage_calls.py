@@ -39,6 +39,7 @@ class DamageCalls:
         self._node.kernel.check_store()
         with self._node.kernel.operation(call.now):
             count = self._node.damaged.forget(self._node.messages.batch)
+            count += self._node.stages.delivery.damaged.forget(self._node.messages.batch)
             self._node.kernel.reply(call.request, Forgotten(count))
 
 

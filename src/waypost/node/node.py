@@ -40,6 +40,7 @@ from waypost.node.directory import NodeDirectory
 from waypost.node.effects import ToCoordinator
 from waypost.node.kept_acks import KeptAcks
 from waypost.node.kernel import Kernel
+from waypost.node.lost_runs import LostRuns
 from waypost.node.message_index import MessageIndex
 from waypost.node.network.network import Network
 from waypost.node.purging import Purges
@@ -135,7 +136,7 @@ class Node:
         )
         self.audit: Final = AuditTrail(kernel, reader)
         # Messages that are reserved for one reader.
-        self.claims: Final = Claims(kernel, self.manager, kept.claims, now)
+        self.claims: Final = Claims(kernel, self.manager, kept.claims, LostRuns(kernel, reader), now)
         self.index: Final = MessageIndex(kernel, self.manager.collection.by_number.values(), self.manager.positions)
         self.purges: Final = Purges(kernel, self.manager)
         self._reserves: Final = Reserves(self.manager, reader)

@@ -243,6 +243,7 @@ class Stages:
         self._by_batch: Final[dict[tuple[str, int], dict[bytes, None]]] = {}
         self.commits: Final = CommittedBatches(kernel, reader, kept.commits)
         self.delivery: Final = StagedDelivery(kernel, manager, reader, rejected)
+        self.delivery.damaged.restore(kept.stages)
         self.delivery.restore([(identifier, stage) for identifier, stage in kept.stages.items() if stage.commit])
         for identifier, stage in self._stages.items():
             self._begin(identifier, stage, kernel.now)

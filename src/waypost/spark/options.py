@@ -207,11 +207,6 @@ def read_options(given: Mapping[str, str], token: str | None = None) -> ReadOpti
                 f"the mode {mode} takes every message out of the queue, even if the options classes and "
                 "labelPattern exclude the message: with these options, mode must be peek"
             )
-    if mode == "claim" and options.text("maxBytesPerPartition") is not None:
-        raise InvalidParameter(
-            "the mode claim does not know the sizes of single messages: use maxMessagesPerPartition instead of "
-            "maxBytesPerPartition, or bound the batch with maxBytesPerTrigger"
-        )
     return ReadOptions(
         endpoint=endpoint,
         queue_type=queue_type,

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
+from itertools import pairwise
 from math import ceil
 from typing import Final
 
@@ -111,6 +112,15 @@ def limits_of(split: Split, max_messages: int | UnsetType = UNSET, max_bytes: in
         part_messages=split.max_messages or UNSET,
         part_bytes=split.max_bytes or UNSET,
     )
+
+
+def edges(count: int, total: int, split: Split, places: Sequence[int]) -> list[int]:
+    """The places that divide `count` messages, out of `total`, into tasks. `places` divide them by bytes, if any do."""
+    parts = parts_for(count, total, split)
+    even = [count * number // parts for number in range(parts + 1)]
+    most = max((stop - start for start, stop in pairwise(places)), default=0)
+    is_enough = len(places) > parts and most <= (split.max_messages or count)
+    return list(places) if is_enough else sorted({*even, *places})
 
 
 def parts_for(count: int, total: int, split: Split) -> int:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from waypost.node.node import Node
 from waypost.sim.bulk.arguments import PlannedBatch
-from waypost.sim.model.disk import BulkKey, Done, Holder, SavedBulk, SavedClaim, SavedDone, SavedStage
+from waypost.sim.model.disk import BulkKey, Done, Holder, SavedBulk, SavedClaim, SavedDone, SavedLostRun, SavedStage
 from waypost.sim.violation import Violation
 from waypost.store import keys
-from waypost.store.bulk_records import ClaimRecord, DoneRecord, FrameRecord, StageRecord
+from waypost.store.bulk_records import ClaimRecord, DoneRecord, FrameRecord, LostRunRecord, StageRecord
 from waypost.store.memory import MemoryStore
 from waypost.store.port import Table
 
@@ -80,6 +80,9 @@ def _saved(key: bytes, value: bytes) -> tuple[BulkKey, SavedBulk]:
         stage = StageRecord.decode(value)
         batch = PlannedBatch(stage.query, stage.batch, _key_of(stage.destination), stage.run)
         return BulkKey(0, identifier), SavedStage(stage.lease_s, batch, stage.left, stage.size, bool(stage.commit))
+    if (run := keys.lost_run_of(key)) is not None:
+        lost = LostRunRecord.decode(value)
+        return BulkKey(0, (lost.query, run)), SavedLostRun(lost.claim)
     assert keys.is_done(key)
     done = DoneRecord.decode(value)
     commits = [Done(each.batch, each.run, each.digest, each.count, each.ordinal, each.write) for each in done.commits]

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from waypost.api.bulk import (
-    Batches,
+    BatchOfQuery,
     BulkQueue,
     Claim,
     Claimed,
@@ -50,7 +50,7 @@ from waypost.node.removals import digest_of_removals
 from waypost.sim.bulk.arguments import PlannedBatch
 from waypost.sim.local.arguments import format_name, key_of
 from waypost.sim.model.claims import ModelClaims
-from waypost.sim.model.disk import SavedClaim, SavedStage
+from waypost.sim.model.disk import SavedClaim, SavedLostRun, SavedStage
 from waypost.sim.model.records import SEQUENCE, Answer, ModelMessage, ModelQueue, Refused, State
 from waypost.sim.model.rows import check_rows, row_of
 from waypost.sim.model.stages import ModelStages
@@ -126,6 +126,8 @@ class Bulk:
                 self.claims.restore(key, saved)
             elif isinstance(saved, SavedStage):
                 self.stages.restore(key, saved)
+            elif isinstance(saved, SavedLostRun):
+                self.claims.restore_lost_run(key)
             else:
                 self.stages.restore_batches(key, saved)
         self.stages.restored()
@@ -275,21 +277,22 @@ class Bulk:
 
     def _return_claim(self, call: Call, wanted: ReturnClaim) -> None:
         self._openings.check_store()
-        self._expect(call, Returned(self.claims.give_back((self._queue(wanted.name).number, wanted.claim))))
+        key = self._queue(wanted.name).number, wanted.claim
+        self._expect(call, Returned(self.claims.end(key, call.now) if wanted.forget else self.claims.give_back(key)))
 
     def _list_claims(self, call: Call, wanted: ListClaims) -> None:
-        due = self.claims.held(call.now, self._queue(wanted.name))
+        due = self.claims.held(call.now, self._queue(wanted.name), idle=wanted.idle)
         self._answer(call, lambda found: _check_held(found.claims, due))
 
-    def _list_all_claims(self, call: Call, _: ListAllClaims) -> None:
-        due = self.claims.held(call.now)
+    def _list_all_claims(self, call: Call, wanted: ListAllClaims) -> None:
+        due = self.claims.held(call.now, idle=wanted.idle)
         self._answer(call, lambda found: _check_held(found.claims, due))
 
     # Stages.
 
     def _stage(self, call: Call, wanted: Stage) -> None:
         self._openings.check_room()
-        self.claims.check_writer(wanted.query, PlannedBatch.of(wanted).run)
+        self._check_writer(wanted)
         self._expect(call, self.stages.stage(self._known.last_guid, wanted, call.now))
 
     def _drop_stages(self, call: Call, wanted: DropStages) -> None:
@@ -302,10 +305,18 @@ class Bulk:
         identifiers = [parse_guid(each) for each in wanted.stages]
         digest = digest_of((*identifiers, *digest_of_removals(wanted.removes)))
         batch = PlannedBatch.of(wanted)
-        self.claims.check_writer(batch.query, batch.run)
+        self._check_writer(wanted)
         due = self.stages.commit(batch, identifiers, digest, lambda: self._taken(wanted))
-        self.claims.committed(batch, is_whole=wanted.is_whole)
+        self.claims.committed(batch.query, batch.number, is_whole=wanted.is_whole)
+        if wanted.within is not UNSET:
+            self._state.marks.sometimes("a commit under another name than that of its reader")
+            self.claims.committed(wanted.within.query, wanted.within.batch, is_whole=False)
         self._expect(call, due)
+
+    def _check_writer(self, wanted: BatchOfQuery) -> None:
+        self.claims.check_writer(wanted.query, PlannedBatch.of(wanted).run)
+        if wanted.within is not UNSET:
+            self.claims.check_writer(wanted.within.query, parse_guid(wanted.within.run))
 
     def _taken(self, wanted: CommitStages) -> list[ModelMessage]:
         """The messages that a commit removes. Raises Refused if one of them is gone or held."""
@@ -328,7 +339,7 @@ class Bulk:
         return found
 
     def _list_batches(self, call: Call, wanted: ListBatches) -> None:
-        self._expect(call, Batches(self.stages.batches_of(wanted.query)))
+        self._expect(call, self.stages.batches_of(wanted.query))
 
     # Helpers.
 
@@ -396,10 +407,19 @@ def _check_plan(plan: PlannedRange, wanted: PlanRange, planned: list[tuple[int, 
 
 
 def _check_held(found: list[ClaimObject], due: list[ClaimObject]) -> None:
-    names = [replace(each, lease_left_s=0.0, queue="", held_by="") for each in found]
-    if names != [replace(each, lease_left_s=0.0, queue="", held_by="") for each in due]:
+    rest = {"lease_left_s": 0.0, "unused_s": 0.0, "queue": "", "held_by": ""}
+    names = [replace(each, **rest) for each in found]
+    if names != [replace(each, **rest) for each in due]:
         raise Violation(f"claims hold {names}, but {due} was expected")
     if [bool(each.held_by) for each in found] != [bool(each.held_by) for each in due]:
         raise Violation(f"claims are said to be {found}, but {due} was expected")
-    if any(abs(one.lease_left_s - other.lease_left_s) > 1e-5 for one, other in zip(found, due, strict=True)):
+    times = [
+        abs(one - other)
+        for one, other in zip(
+            (time for each in found for time in (each.lease_left_s, each.unused_s)),
+            (time for each in due for time in (each.lease_left_s, each.unused_s)),
+            strict=True,
+        )
+    ]
+    if any(difference > 1e-5 for difference in times):
         raise Violation(f"the leases of claims are {found}, but {due} was expected")

@@ -7,10 +7,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from waypost.api.bulk import (
+    Batches,
     BulkQueue,
     Claim,
     Claimed,
     KeepClaim,
+    ListBatches,
     PlannedRange,
     PlanRanges,
     ReadClaim,
@@ -69,8 +71,8 @@ class DaemonOrigin:
         for frame in self._client.read_claim_all(wanted):
             yield Packets.of_frame(frame, wanted.name)
 
-    def batches(self, query: str) -> Sequence[int]:
-        return self._client.batches(query)
+    def batches(self, query: str) -> Batches:
+        return self._client.call(ListBatches(query=query))
 
     def close(self) -> None:
         self._client.close()

@@ -18,6 +18,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from waypost.api.bulk import (
+    Batches,
     BulkQueue,
     Claim,
     Claimed,
@@ -137,8 +138,8 @@ class HostOrigin:
     def read_claim(self, wanted: ReadClaim) -> Iterator[Packets]:
         raise _no_claims()
 
-    def batches(self, query: str) -> Sequence[int]:
-        return ()
+    def batches(self, query: str) -> Batches:
+        return Batches([])
 
     def close(self) -> None:
         self._host.close()
