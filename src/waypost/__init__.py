@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from waypost.api.permissions import Acl, AclEntry
     from waypost.api.properties import QueueInfo
     from waypost.api.sequences import SequenceInfo, SequenceReset
-    from waypost.api.status import Check, StatusInfo, StoreDamage, StoreReport
+    from waypost.api.status import Check, IdentityInfo, StatusInfo, StoreDamage, StoreReport
     from waypost.api.users import AuditEntry, NewToken, TokenInfo, UserInfo
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.restoring import RestoreInfo, restore
@@ -50,6 +50,7 @@ __all__ = [
     "Cursor",
     "DamagedInfo",
     "Explanation",
+    "IdentityInfo",
     "Lease",
     "Manager",
     "Message",
@@ -89,6 +90,7 @@ _HOMES: Final = {
     "Cursor": "waypost.client.queue",
     "DamagedInfo": "waypost.api.damaged",
     "Explanation": "waypost.api.explanation",
+    "IdentityInfo": "waypost.api.status",
     "Lease": "waypost.client.lease",
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",

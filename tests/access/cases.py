@@ -5,12 +5,11 @@ with it alone. An operation on an object without a descriptor works for the owne
 the object does not exist. The doors run the same table: a queue manager in this process, and a daemon.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from waypost.api.bulk import (
-    BULK_OPERATIONS,
     BatchOfQuery,
     Claim,
     CommitStages,
@@ -33,7 +32,6 @@ from waypost.api.bulk import (
     TakeClaim,
 )
 from waypost.api.operations import (
-    OPERATIONS,
     AbortTransaction,
     BeginTransaction,
     Browse,
@@ -61,6 +59,8 @@ from waypost.api.operations import (
     ShowQueue,
 )
 from waypost.api.properties import MessageProperties
+from waypost.api.status import ShowIdentity
+from waypost.api.users import SetPassword
 
 R = TypeVar("R")
 
@@ -97,8 +97,8 @@ class Owned:
 
 def put(door: Door) -> str:
     """The LookupIdentifier of a new message in the queue."""
-    door.call("administrator", Send(name=door.queue(), like=LIKE, bodies=[b"a"]))
-    found = door.call("administrator", Browse(name=door.queue()))
+    door.call("administrator", Send(name=door.queue(), like=LIKE, bodies=[b"a"], answer="ids"))
+    found = door.call("administrator", Browse(name=door.queue(), form="packet"))
     return str(lookup_id_of(found.messages[-1]))
 
 
@@ -143,7 +143,7 @@ def _moved(door: Door) -> MoveMessage:
 
 
 def _resent(door: Door) -> Resend:
-    return Resend(name=door.queue(), lookup_id=int(put(door)), to=door.queue())
+    return Resend(name=door.queue(), lookup_id=int(put(door)), to=door.queue(), form="packet")
 
 
 def begun(door: Door, who: str = "alice") -> str:
@@ -154,8 +154,8 @@ def _moved_on(door: Door) -> CursorNext:
     put(door)
     put(door)
     cursor = opened_cursor(door)
-    door.call("bob", CursorPeek(identifier=cursor))
-    return CursorNext(identifier=cursor)
+    door.call("bob", CursorPeek(identifier=cursor, form="packet"))
+    return CursorNext(identifier=cursor, form="packet")
 
 
 CASES: dict[type[Operation[Any]], Case] = {
@@ -165,19 +165,21 @@ CASES: dict[type[Operation[Any]], Case] = {
     ShowAcl: Case("get-permissions", lambda door: ShowAcl(name=door.queue())),
     SetAcl: Case("set-permissions", lambda door: SetAcl(name=door.queue(), grant=["everyone:send"])),
     PurgeQueue: Case("receive", lambda door: PurgeQueue(name=door.queue())),
-    Send: Case("send", lambda door: Send(name=door.queue(), like=LIKE, bodies=[b"a"])),
-    Receive: Case("receive", _after(put, lambda door: Receive(name=door.queue()))),
-    Peek: Case("peek", _after(put, lambda door: Peek(name=door.queue()))),
-    Browse: Case("peek", lambda door: Browse(name=door.queue())),
+    Send: Case("send", lambda door: Send(name=door.queue(), like=LIKE, bodies=[b"a"], answer="ids")),
+    Receive: Case("receive", _after(put, lambda door: Receive(name=door.queue(), form="packet"))),
+    Peek: Case("peek", _after(put, lambda door: Peek(name=door.queue(), form="packet"))),
+    Browse: Case("peek", lambda door: Browse(name=door.queue(), form="packet")),
     DeleteMessage: Case("receive", lambda door: DeleteMessage(name=door.queue(), number=put(door))),
     MoveMessage: Case("receive", _moved),
     MoveAll: Case("receive", lambda door: MoveAll(name=door.queue(), to=f"{door.queue()};retry")),
     Resend: Case("receive,send", _resent),
     OpenQueue: Case("receive", lambda door: OpenQueue(queue=door.queue())),
     OpenCursor: Case("peek", lambda door: OpenCursor(queue=door.queue())),
-    CursorPeek: Case("peek", _after(put, lambda door: CursorPeek(identifier=opened_cursor(door)))),
+    CursorPeek: Case("peek", _after(put, lambda door: CursorPeek(identifier=opened_cursor(door), form="packet"))),
     CursorNext: Case("peek", _moved_on),
-    CursorReceive: Case("receive", _after(put, lambda door: CursorReceive(identifier=opened_cursor(door)))),
+    CursorReceive: Case(
+        "receive", _after(put, lambda door: CursorReceive(identifier=opened_cursor(door), form="packet"))
+    ),
     ShowBulkQueue: Case("get-properties", lambda door: ShowBulkQueue(name=door.queue())),
     PlanRange: Case("peek", lambda door: PlanRange(name=door.queue())),
     PlanRanges: Case("peek", lambda door: PlanRanges(ranges=[RangeOfQueue(name=door.queue())])),
@@ -224,6 +226,17 @@ def removing(door: Door) -> CommitStages:
     )
 
 
+# Operations of every user about itself: tests/http/test_users.py and test_daemon.py have them.
+OF_EVERY_USER = frozenset({SetPassword, ShowIdentity})
+
+
 def decided() -> set[type[Operation[Any]]]:
     """The operations of the record table whose callers are not decided by a role."""
-    return {kind for kind in (*OPERATIONS, *BULK_OPERATIONS) if kind.row.role is None}
+    return {kind for kind in _all(Operation) if "row" in vars(kind) and kind.row.path and kind.row.role is None}
+
+
+def _all(kind: type[Operation[Any]]) -> Iterator[type[Operation[Any]]]:
+    for each in kind.__subclasses__():
+        if each.__module__.startswith("waypost."):
+            yield each
+            yield from _all(each)

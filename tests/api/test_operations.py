@@ -84,7 +84,15 @@ from waypost.api.operations import (
     operation,
 )
 from waypost.api.properties import MESSAGE_ROWS, MessageProperties
-from waypost.api.status import STATUS_OPERATIONS, CreateLink, Doctor, ShowVerification, StartVerification, Status
+from waypost.api.status import (
+    STATUS_OPERATIONS,
+    CreateLink,
+    Doctor,
+    ShowIdentity,
+    ShowVerification,
+    StartVerification,
+    Status,
+)
 from waypost.client.transports.http.exchanges import exchange_of
 from waypost.errors import WaypostError
 from waypost.http import operation_routes, quick
@@ -141,6 +149,7 @@ METHODS = {
     RevokeAddress: "Manager.revoke_sequence_address",
     ListAdmitted: "Manager.admitted_sequence_addresses",
     Status: "Manager.status",
+    ShowIdentity: "Manager.identity",
     Doctor: "Manager.doctor",
     StartVerification: "Manager.verify_store",
     ShowVerification: "Manager.verify_store",
@@ -248,6 +257,7 @@ SAMPLES: list[Operation[object]] = [
     RevokeAddress(guid=GUID, address="192.0.2.7"),
     ListAdmitted(),
     Status(turns_s=600.0),
+    ShowIdentity(),
     Doctor(),
     StartVerification(),
     ShowVerification(),

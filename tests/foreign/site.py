@@ -117,11 +117,12 @@ class OurClient:
         level: AuthLevel = AuthLevel.NONE,
         auth_type: AuthType = AuthType.NTLM,
         *,
+        user: str = f"{DOMAIN}\\{USER}",
         password: str = PASSWORD,
     ) -> None:
         security = None
         if level is not AuthLevel.NONE:
-            credentials = Credentials(f"{DOMAIN}\\{USER}", password)
+            credentials = Credentials(user, password)
             security = ClientSecurity(initiator(auth_type, level, endpoint[0], credentials), level)
         self.connection: Final = ClientConnection(interfaces, security)
         self._socket: Final = socket.create_connection(endpoint, SECONDS)

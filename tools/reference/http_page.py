@@ -24,7 +24,7 @@ _GROUPS: Final = {
     "Exclusive opens": "/api/handles",
     "Transactions": "/api/transactions",
     "Transactional sequences": "/api/sequences",
-    "The queue manager": ("/api/status", "/api/doctor", "/api/explain", "/api/links", "/health"),
+    "The queue manager": ("/api/status", "/api/identity", "/api/doctor", "/api/explain", "/api/links", "/health"),
     "The store": "/api/store",
     "Bulk": "/api/bulk",
 }

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Final
 
+from waypost.api.operation_rows import Owned
 from waypost.api.operations import Operation, operation
 from waypost.api.records import Record
 from waypost.security.callers import Role
@@ -57,6 +58,22 @@ class StatusInfo(Record, frozen=True, kw_only=True):
     longest_turn: TurnInfo | None = None
     slow_turns: int = 0
     listeners: tuple[ListenerInfo, ...] = ()
+
+
+class IdentityInfo(Record, frozen=True, kw_only=True):
+    """The queue manager, the limits of this server, and the caller: its name, SID and role.
+
+    For a queue manager in a program, `max_wait_s` and `max_batch` are null.
+    """
+
+    name: str
+    guid: str
+    version: str
+    who: str
+    sid: str
+    role: str
+    max_wait_s: float | None = None
+    max_batch: int | None = None
 
 
 class Check(Record, frozen=True):
@@ -132,6 +149,11 @@ class Status(Operation[StatusInfo], frozen=True, kw_only=True):
     turns_s: float = 60.0
 
 
+@operation("GET /api/identity", asks=Owned.BY_CALLER)
+class ShowIdentity(Operation[IdentityInfo], frozen=True, kw_only=True):
+    """Show the identity of the queue manager and of the caller. Every user may ask, whatever its role."""
+
+
 @operation("GET /api/doctor", asks=Role.READ)
 class Doctor(Operation[Checks], frozen=True, kw_only=True):
     """Run all checks, and report problems with their solutions."""
@@ -154,6 +176,7 @@ class CreateLink(Operation[LinkInfo], frozen=True, kw_only=True):
 
 STATUS_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
     Status,
+    ShowIdentity,
     Doctor,
     StartVerification,
     ShowVerification,

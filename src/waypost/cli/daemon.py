@@ -22,6 +22,8 @@ from waypost.errors import (
     HostError,
     IllegalFormatName,
     IllegalPathName,
+    IllegalSddl,
+    IllegalSecurityDescriptor,
     InsufficientResources,
     InvalidParameter,
     LabelTooLong,
@@ -72,9 +74,18 @@ class TimedOut(Failure):
     exit_code: ClassVar = 4
 
 
-_USAGE: Final = (InvalidParameter, EncodeError, LabelTooLong, IllegalFormatName, IllegalPathName)
+_USAGE: Final = (
+    InvalidParameter,
+    EncodeError,
+    LabelTooLong,
+    IllegalFormatName,
+    IllegalPathName,
+    IllegalSddl,
+    IllegalSecurityDescriptor,
+)
 _GIVEN: Final = "--help lists the valid values."
 _NAMES: Final = "use a queue name such as orders, 'orders;retry' or 'DIRECT=OS:host\\private$\\orders'."
+_SDDL: Final = "a security descriptor is written like 'D:(A;;0xf003f;;;BA)(A;;0x4;;;WD)', with the rights of queues."
 
 Hint: TypeAlias = tuple[type[WaypostError], str]
 Hints: TypeAlias = tuple[Hint, ...]
@@ -124,6 +135,8 @@ _HINTS: Final[Hints] = (
     (MessageError, "`waypost peek NAME --all` shows the messages of a queue."),
     (IllegalFormatName, _NAMES),
     (IllegalPathName, _NAMES),
+    (IllegalSddl, _SDDL),
+    (IllegalSecurityDescriptor, _SDDL),
     (
         UnsupportedFormatName,
         "send to a local queue such as orders, or to a remote queue such as 'DIRECT=OS:host\\private$\\orders'.",

@@ -61,6 +61,23 @@ def add(
     _show(found, as_json=as_json)
 
 
+@app.command()
+def whoami(context: typer.Context, *, as_json: Json = False) -> None:
+    """Show the user of this command, as the daemon knows it.
+
+    \b
+    waypost user whoami
+    """
+    out = Output()
+    with session(context) as manager:
+        found = manager.identity()
+    if as_json:
+        write_json(out, found.to_dict())
+    else:
+        write_pairs(out, [("who", found.who), ("sid", found.sid), ("role", found.role)])
+    out.flush()
+
+
 @app.command("list")
 def list_users(context: typer.Context, *, as_json: Json = False) -> None:
     """List the users."""

@@ -31,7 +31,7 @@ from waypost.api.operations import (
 from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
 from waypost.api.queues import Kind
 from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
-from waypost.api.status import Check, CreateLink, Doctor, Status, StatusInfo, StoreReport
+from waypost.api.status import Check, CreateLink, Doctor, IdentityInfo, ShowIdentity, Status, StatusInfo, StoreReport
 from waypost.api.users import AuditEntry, ListAudit
 from waypost.client.aio_queue import Queue
 from waypost.client.aio_transaction import Transaction
@@ -236,6 +236,10 @@ class Manager(ManagerSender, QueueCreator):
         manager remembers the host.
         """
         return await self._transport.call(Explain.of(subject))
+
+    async def identity(self) -> IdentityInfo:
+        """Return the identity of the queue manager and of the caller: name, SID and role."""
+        return await self._transport.call(ShowIdentity())
 
     async def status(self, *, turns_s: float = 60.0) -> StatusInfo:
         """Show the current state of the queue manager: name, version, queues, sessions, and the reason if new messages

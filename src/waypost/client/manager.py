@@ -30,7 +30,7 @@ from waypost.api.operations import (
 from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
 from waypost.api.queues import Kind
 from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
-from waypost.api.status import Check, CreateLink, Doctor, Status, StatusInfo, StoreReport
+from waypost.api.status import Check, CreateLink, Doctor, IdentityInfo, ShowIdentity, Status, StatusInfo, StoreReport
 from waypost.api.users import AuditEntry, ListAudit
 from waypost.client.arguments import (
     asked,
@@ -233,6 +233,10 @@ class Manager(ManagerSender, QueueCreator):
         manager remembers the host.
         """
         return self._transport.call(Explain.of(subject))
+
+    def identity(self) -> IdentityInfo:
+        """Return the identity of the queue manager and of the caller: name, SID and role."""
+        return self._transport.call(ShowIdentity())
 
     def status(self, *, turns_s: float = 60.0) -> StatusInfo:
         """Show the current state of the queue manager: name, version, queues, sessions, and the reason if new messages

@@ -121,6 +121,7 @@ def serving(settings: Rpc, sockets: RpcSockets, bind: str, logons: Logons) -> Re
         ),
         RpcSettings(min_auth_level=level),
         acceptors(logons),
+        is_own_account=not settings.min_auth_level and not _knows_users(settings),
         level_with_users=None if settings.min_auth_level else AuthLevel.PRIVACY,
         remote_read_port=_port(sockets.remote_read),
         qm2qm_port=_port(sockets.qm2qm),

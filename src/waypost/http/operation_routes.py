@@ -40,7 +40,15 @@ from waypost.api.operations import (
     ShowQueue,
 )
 from waypost.api.properties import QueueInfo, QueueList
-from waypost.api.status import CreateLink, Doctor, ShowVerification, StartVerification, Status, VerificationInfo
+from waypost.api.status import (
+    CreateLink,
+    Doctor,
+    ShowIdentity,
+    ShowVerification,
+    StartVerification,
+    Status,
+    VerificationInfo,
+)
 from waypost.api.users import PREPARED, USER_OPERATIONS
 from waypost.client.transports.http.schema import Messages, Packets, SentIds, SentMessages
 from waypost.http import bulk, handles, links, reading, sending, status, users
@@ -133,6 +141,7 @@ def routes() -> list[Route]:
     """The routes of all operations."""
     by_hand = (
         _route(Status, _plain(status.status)),
+        _route(ShowIdentity, _plain(status.identity)),
         _route(Doctor, _plain(status.doctor)),
         _route(StartVerification, _plain(_verify)),
         _route(ShowVerification, _plain(_verify)),

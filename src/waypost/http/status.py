@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from waypost.api.status import Checks, Doctor, ListenerInfo, Status, StatusInfo, TurnInfo
-from waypost.client.status import second_of, status_of
+from waypost.api.status import Checks, Doctor, IdentityInfo, ListenerInfo, ShowIdentity, Status, StatusInfo, TurnInfo
+from waypost.client.status import identity_of, second_of, status_of
 from waypost.drive.loop_watch import LoopTurn
 from waypost.http.doctor import examine
 from waypost.http.pages import page
@@ -50,6 +50,12 @@ async def status(service: Service, operation: Status) -> StatusInfo:
         slow_turns=0 if watch is None else watch.slow.total(),
         listeners=tuple(ListenerInfo(each.name, each.address, each.port) for each in settings.listeners),
     )
+
+
+async def identity(service: Service, _: ShowIdentity) -> IdentityInfo:
+    settings = service.settings
+    found = identity_of(service.node, service.caller)
+    return replace(found, max_wait_s=settings.max_wait_s, max_batch=settings.max_batch)
 
 
 def _turn(turn: LoopTurn) -> TurnInfo:

@@ -62,7 +62,8 @@ class RemoteServing:
     """Settings and ports of the server of remote readers. `mapper_port` 0: no endpoint mapper.
 
     `identify` gives the account of a caller that the shell knows, with its SID and groups. Others are users of this
-    queue manager by name, or one of the authenticated users of the network, or anonymous.
+    queue manager by name, or one of the authenticated users of the network, or anonymous. `is_own_account`: the shell
+    lets only its own account connect without a name, which is the local administrator while there are no users.
 
     `level_with_users` is the least protection of calls if users that may log on exist at the start, or None.
 
@@ -74,6 +75,7 @@ class RemoteServing:
     rpc: RpcSettings = field(default_factory=RpcSettings)
     acceptors: Acceptors = _nobody
     identify: Callable[[Caller], Account | None] = _unknown
+    is_own_account: bool = False
     level_with_users: AuthLevel | None = None
     remote_read_port: int = REMOTE_READ_PORT
     qm2qm_port: int = QM2QM_PORT
@@ -86,10 +88,28 @@ class RemoteReading:
     """RemoteHost of waypost.remote.context, and the calls of a shell about connections of remote readers."""
 
     __slots__ = (
-        "_access", "_addresses", "_identify", "_kernel", "_last_connection", "_purges", "_queues", "_remote_read",
-        "_rpc", "_users", "_waits", "connections", "coordinator", "cursors", "manager", "new_guid", "qm2qm_port",
-        "remote_read_port", "settings", "waiting",
-    )  # fmt: skip
+        "_access",
+        "_addresses",
+        "_identify",
+        "_is_own_account",
+        "_kernel",
+        "_last_connection",
+        "_purges",
+        "_queues",
+        "_remote_read",
+        "_rpc",
+        "_users",
+        "_waits",
+        "connections",
+        "coordinator",
+        "cursors",
+        "manager",
+        "new_guid",
+        "qm2qm_port",
+        "remote_read_port",
+        "settings",
+        "waiting",
+    )
 
     def __init__(
         self,
@@ -107,6 +127,7 @@ class RemoteReading:
         self.manager: Final = manager
         self._access: Final = access
         self._identify: Final = serving.identify
+        self._is_own_account: Final = serving.is_own_account
         self._users: Final = users
         self._purges: Final = purges
         settings, rpc = serving.settings, serving.rpc
@@ -298,8 +319,10 @@ class RemoteReading:
     def _account(self, caller: Caller) -> Account | None:
         """The account of a caller; None for one without a known SID."""
         found = self._identify(caller)
-        if found is not None or caller.name is None:
+        if found is not None:
             return found
+        if caller.name is None:
+            return self._access.administrator if self._is_own_account and not self._users else None
         known = self._users.remote_caller(caller.name, _origin(caller))
         return None if self._users.of_sid(known.sid) is None else known
 

@@ -13,11 +13,11 @@ from waypost.api.events import Events
 from waypost.api.local import CancelReads
 from waypost.api.names import Name, format_name
 from waypost.api.operations import Operation, checked
-from waypost.api.status import STATUS_OPERATIONS, Checks, Doctor, Status
+from waypost.api.status import STATUS_OPERATIONS, Checks, Doctor, ShowIdentity, Status
 from waypost.api.users import PREPARED
 from waypost.client.doctor import examine_node
 from waypost.client.doctor_queues import look_at, queue_checks, queues_to_look_at
-from waypost.client.status import status_of
+from waypost.client.status import identity_of, status_of
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.drive.driver import Driver
@@ -69,6 +69,8 @@ class _Embedded:
         now = Now(time.monotonic(), time.time())
         if isinstance(operation, Status):
             return status_of(self.driver.node, self.path, self._started, now.wall)
+        if isinstance(operation, ShowIdentity):
+            return identity_of(self.driver.node, self._caller)
         if isinstance(operation, Doctor):
             node = self.driver.node
             found = tuple(look_at(node, now.wall, queues_to_look_at(node)))
