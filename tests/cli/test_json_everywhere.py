@@ -74,6 +74,8 @@ OTHERS = {
     "decode": "it reads files",
     "bench": "it measures",
     "sim": "it simulates",
+    "open": "each link is another one",
+    "token": "the daemon does not say it",
     "store verify": "it reads a folder, or waits for the daemon's report",
     "store backup": "HTTP gives the backup itself",
     "store restore": "it writes a folder",

@@ -210,7 +210,7 @@ class Daemon:
                 # Before the port is open: a client that reaches it finds the token.
                 late_files = loop.create_task(self._keep(announcement))
                 doors.listen()
-                if not announcement.write():
+                if not announcement.write() and sys.platform != "win32":
                     log.warning(
                         "no runtime folder",
                         message="No runtime folder belongs to this account alone, so its programs do not find the "
