@@ -117,7 +117,7 @@ def test_what_only_a_daemon_answers(tmp_path: Path) -> None:
         assert explained["facts"]["found"] is True
         assert "has been waiting in the outgoing queue" in explained["sentences"][0]
         assert run(f"waypost queue pause {far}").returncode == 0
-        assert "on hold" in run(f"waypost explain {far}").stdout
+        assert "The queue is paused: `waypost queue resume` resumes sending." in run(f"waypost explain {far}").stdout
         assert run(f"waypost queue resume {far}").returncode == 0
         checks = json.loads(run("waypost doctor --json").stdout)["checks"]
         assert next(check for check in checks if check["check"] == "outgoing")["ok"] is False

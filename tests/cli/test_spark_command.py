@@ -134,8 +134,8 @@ def test_other_errors_are_one_sentence_without_a_trace(text: str, sentence: str)
 
 
 def test_what_spark_lacks_is_told_with_what_to_do() -> None:
-    told = failure_of(SparkNotAvailable("Spark needs Java 17; install one"), None)
-    assert (told.sentence, told.hint) == ("Spark needs Java 17.", "install one.")
+    told = failure_of(SparkNotAvailable("Spark requires Java 17; install one"), None)
+    assert (told.sentence, told.hint) == ("Spark requires Java 17.", "install one.")
 
 
 def broken(*_: object) -> NoReturn:

@@ -63,7 +63,7 @@ def test_messages_are_archived_replayed_rescued_and_decoded(
         # With --keep they stay, and are not archived a second time then.
         assert do(daemon, "archive", "archive", "commands;journal", "--keep").startswith("5 messages of 1 queue are in")
         assert bodies(manager, "commands;journal") == texts
-        assert do(daemon, "archive", "archive", "commands;journal").startswith("The queues had no new messages")
+        assert do(daemon, "archive", "archive", "commands;journal").startswith("The queues have no new messages for ")
         assert bodies(manager, "commands;journal") == []
         assert do(daemon, "archive", "archive", "--verify").startswith("All ")
 
@@ -175,7 +175,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_decoded(
         (("deadletters", "--do"), "no action to apply: specify resend, park or drop"),
         (("deadletters", "drop", "--to", "x"), "only valid with resend and park"),
         (("replay", "a", "--map", "orders"), "'orders' is not FROM=TO"),
-        (("replay", "a", "--since", "noon"), "'noon' is not a time like"),
+        (("replay", "a", "--since", "noon"), "'noon' is not a time such as 2026-03-01T12:00"),
         (("replay", "a", "--map-file", "nothing.csv"), "Cannot read nothing.csv"),
         (("replay", "a", "--id", "../x"), "only letters, digits, dots and hyphens are allowed"),
         (("replay", "a", "--id", ".."), "only letters, digits, dots and hyphens are allowed"),

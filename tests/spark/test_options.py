@@ -209,7 +209,7 @@ def test_options_of_kafka_are_understood_or_name_their_replacement() -> None:
     assert options.rate == Rate(9, None, 2)
     assert options.split == Split(max_messages=3)
     assert "maxOffsetsPerTrigger have the same meaning" in refusal(maxOffsetsPerTrigger="9", maxMessagesPerTrigger="9")
-    assert "give queuePattern" in refusal(subscribePattern="a.*")
+    assert "use queuePattern, in which * and ? stand for any characters" in refusal(subscribePattern="a.*")
     assert "use server for the address of the daemon" in refusal(**{"kafka.bootstrap.servers": "x"})
 
 
@@ -248,7 +248,7 @@ def test_messages_and_columns_are_chosen_by_options() -> None:
         ({"minMessagesPerTrigger": "9", "maxMessagesPerTrigger": "5"}, "9 must be at most maxMessagesPerTrigger 5"),
         ({"mode": "drain", "startingOffsets": "latest"}, "startingOffsets must be earliest"),
         ({"mode": "drain", "lockedMessages": "skip"}, "lockedMessages must be wait"),
-        ({"queueType": "deadletter"}, "leave out queueType or queue"),
+        ({"queueType": "deadletter"}, "remove queueType or queue"),
         ({"server": " "}, "the option server is empty"),
         ({"server": "ftp://x"}, "http://127.0.0.1:8181"),
         ({"tokenFile": "/nowhere/token"}, "the file of the option tokenFile: No such file or directory"),
@@ -302,8 +302,8 @@ def test_writes_are_exactly_once_under_a_name_of_their_own_unless_told_otherwise
     [
         ({"msmqHost": "win"}, "give the option server instead of msmqHost"),
         ({"queues": "a,b"}, "the option queues is only for reads"),
-        ({"txnAppId": "a"}, "the options txnAppId and txnVersion belong together"),
-        ({"txnVersion": "1"}, "the options txnAppId and txnVersion belong together"),
+        ({"txnAppId": "a"}, "the options txnAppId and txnVersion must be set together; set both, or neither"),
+        ({"txnVersion": "1"}, "the options txnAppId and txnVersion must be set together; set both, or neither"),
         ({"txnId": "a", "txnAppId": "a", "txnVersion": "1"}, "txnId and txnAppId are mutually exclusive"),
         ({"onInvalid": "ignore"}, "onInvalid"),
         ({"queue": "a", "delivery": "maybe"}, "exactly-once, at-least-once"),

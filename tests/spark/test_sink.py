@@ -237,7 +237,7 @@ def test_a_column_that_is_there_twice_is_refused() -> None:
 
 
 def test_without_a_destination_nothing_is_written() -> None:
-    with pytest.raises(InvalidParameter, match="no destination; give the option queue, or a column dest_queue"):
+    with pytest.raises(InvalidParameter, match="no destination; set the option queue, or add a column dest_queue"):
         sink_columns.check_columns(schema_of({"body": "binary"}), options_of(server="http://127.0.0.1:8181"))
 
 
