@@ -95,7 +95,7 @@ def test_any_status_and_any_fault_is_an_error_with_a_sentence(status: int) -> No
 @pytest.mark.parametrize(
     ("raised", "kind", "words"),
     [
-        (RpcFault(FaultStatus.ACCESS_DENIED), errors.AuthenticationFailed, "refuses .*: pass user and password$"),
+        (RpcFault(FaultStatus.ACCESS_DENIED), errors.AuthenticationFailed, "refuses .*: pass `user` and `password`$"),
         (
             RpcFault(EPT_S_NOT_REGISTERED),
             errors.SessionRefused,
@@ -191,7 +191,7 @@ def test_opening_and_enlisting_have_five_minutes_and_then_fail(tmp_path: Path, m
             await found.manager.create_queue("orders")
             middle.held = {OPEN}
             async with aio.msmq("127.0.0.1", rpc_port=middle.port, timeout=1000) as host:
-                with pytest.raises(errors.NotAcknowledged, match="R_OpenQueue got no answer in time"):
+                with pytest.raises(errors.NotAcknowledged, match="R_OpenQueue did not get an answer in time"):
                     await host.queue(rf"DIRECT=TCP:{HERE}\private$\orders").receive()
 
     run(work())

@@ -24,7 +24,9 @@ class DamageCalls:
         try:
             start = bytes.fromhex(operation.after)
         except ValueError:
-            raise InvalidParameter(f"after must be the `next` of a page, not {excerpt(operation.after)}") from None
+            raise InvalidParameter(
+                f"`after` must be the `next` value of a page, not {excerpt(operation.after)}"
+            ) from None
         with self._node.kernel.operation(call.now):
             self._node.kernel.await_everything()
             found, following = self._node.damaged.page(start, with_bytes=bool(operation.with_bytes))

@@ -50,4 +50,4 @@ class StoreOrigin(RangeReading[FolderReader]):
 
 
 def _read_only() -> StoreReadOnly:
-    return StoreReadOnly("a store folder is read-only, so messages stay in it; use the mode peek, or a daemon")
+    return StoreReadOnly("a store folder is read-only, so messages stay in it; use the mode `peek`, or a daemon")

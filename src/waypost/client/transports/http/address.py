@@ -37,7 +37,7 @@ class Address:
     ) -> "Address":
         """Check the arguments. Raises InvalidParameter for an invalid address, token, time or file of certificates."""
         if not isinstance(timeout, int | float) or not 0 < timeout < 1_000_000:
-            raise InvalidParameter(f"timeout must be a number of seconds, not {excerpt(timeout)}")
+            raise InvalidParameter(f"`timeout` must be a number of seconds, not {excerpt(timeout)}")
         if token is not None and not (isinstance(token, str) and token.isascii() and token.isprintable()):
             raise InvalidParameter("the token must be printable ASCII text")
         try:
@@ -95,9 +95,9 @@ def _trusting(cacert: str | os.PathLike[str] | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=cacert)
     except ssl.SSLError:
-        raise InvalidParameter(f"cacert {excerpt(cacert)} is not a PEM file of certificates") from None
+        raise InvalidParameter(f"`cacert` {excerpt(cacert)} is not a PEM file of certificates") from None
     except (OSError, TypeError, ValueError) as error:
-        raise InvalidParameter(f"cacert {excerpt(cacert)} is not readable: {reason_of(error)}") from None
+        raise InvalidParameter(f"`cacert` {excerpt(cacert)} is not readable: {reason_of(error)}") from None
 
 
 class NotSent(Exception):
