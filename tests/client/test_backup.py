@@ -70,7 +70,7 @@ def test_a_backup_goes_to_an_open_file_and_comes_from_one(tmp_path: Path, data: 
     with waypost.open(data) as manager:
         manager.backup(stream)
         for wrong in (7, None):
-            with pytest.raises(InvalidParameter, match="target must be a folder or an open file, not"):
+            with pytest.raises(InvalidParameter, match="`target` must be a folder or an open file, not"):
                 manager.backup(wrong)  # type: ignore[arg-type]
     stream.seek(0)
     waypost.restore(stream, tmp_path / "copy", same_identity=True)
@@ -168,7 +168,7 @@ def test_a_restore_that_fails_at_any_step_leaves_nothing(
             with pytest.raises(StoreFull):
                 waypost.restore(tmp_path / "backup", tmp_path / "copy", new_identity=True)
         assert sorted(each.name for each in tmp_path.iterdir()) == before
-    with pytest.raises(InvalidParameter, match="exactly one of same_identity and new_identity must be True"):
+    with pytest.raises(InvalidParameter, match="exactly one of `same_identity` and `new_identity` must be True"):
         waypost.restore(tmp_path / "backup", tmp_path / "copy")
     with pytest.raises(BackupError, match=r"cannot read .*/nothing: No such file or directory"):
         waypost.restore(tmp_path / "nothing", tmp_path / "copy", same_identity=True)

@@ -349,7 +349,7 @@ def test_whoever_shows_too_little_is_not_let_in(tmp_path: Path, protocol: str) -
             )
             assert await failure(user="alice") == f"alice {ticketless} password=, or run kinit"
             if protocol == "RemoteRead":
-                assert await failure() == f"{HERE} refuses anonymous readers: pass user and password"
+                assert await failure() == f"{HERE} refuses anonymous readers: pass `user` and `password`"
                 low = await failure(user="CORP\\alice", password="s3cret", level="integrity")
                 assert "or pass level='privacy'" in low
             else:

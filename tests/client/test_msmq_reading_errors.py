@@ -95,7 +95,7 @@ def test_any_status_and_any_fault_is_an_error_with_a_sentence(status: int) -> No
 @pytest.mark.parametrize(
     ("raised", "kind", "words"),
     [
-        (RpcFault(FaultStatus.ACCESS_DENIED), errors.AuthenticationFailed, "refuses .*: pass user and password$"),
+        (RpcFault(FaultStatus.ACCESS_DENIED), errors.AuthenticationFailed, "refuses .*: pass `user` and `password`$"),
         (
             RpcFault(EPT_S_NOT_REGISTERED),
             errors.SessionRefused,

@@ -365,13 +365,13 @@ async def test_properties_that_differ_travel_as_lists(api: Api) -> None:
         "correlation_id": [bytes(range(20)).hex(), None, "00" * 20],
     }
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"label": ["one"]}, "label has 1 values for 3 bodies"),
+        ({"label": ["one"]}, "`label` has 1 values for 3 bodies"),
         ({"label": ["x" * 250, "", ""]}, "at most 249"),
         ({"label": ["a\0b", "", ""]}, "contains a null before the end"),
         ({"label": [1, "", ""]}, "must be text"),
-        ({"app_tag": [-1, 0, 0]}, "app_tag must be a number from 0"),
-        ({"correlation_id": ["short", None, None]}, "correlation_id must be"),
-        ({"journal": [1, 1, 1]}, "'?journal'? is not one of the properties that may vary: label, "),
+        ({"app_tag": [-1, 0, 0]}, "`app_tag` must be a number from 0"),
+        ({"correlation_id": ["short", None, None]}, "`correlation_id` must be"),
+        ({"journal": [1, 1, 1]}, "'?journal'? is not one of the properties that can vary: label, "),
     ]
 
     def work() -> None:

@@ -67,7 +67,7 @@ def test_a_schema_of_the_user_is_a_choice_of_columns(spark: SparkSession, daemon
     assert frame.columns == ["label", "seq"]
     assert frame.count() == 100
     wrong = reader(spark, daemon, queue=sent)
-    assert "the column seq must be bigint, not string" in sentence(wrong.schema("seq string"))
+    assert "the column `seq` must be bigint, not string" in sentence(wrong.schema("seq string"))
     assert "a message has no column 'lable'; did you mean label?" in sentence(wrong.schema("lable string"))
 
 
@@ -92,7 +92,7 @@ def test_messages_are_chosen_by_label_and_class(spark: SparkSession, daemon: Dae
     assert frame.columns == ["label", "seq"]
     assert [row.label for row in frame.collect()] == ["label 5"] * 50
     assert reader(spark, daemon, queue=sent, classes="nack_q_deleted").load().count() == 0
-    assert "the option columns and a schema are mutually exclusive" in sentence(some.schema("seq long"))
+    assert "the option `columns` and a schema are mutually exclusive" in sentence(some.schema("seq long"))
 
 
 def test_two_actions_see_the_same_messages_and_a_new_load_sees_more(spark: SparkSession, daemon: Daemon) -> None:

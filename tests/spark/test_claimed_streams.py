@@ -1,4 +1,4 @@
-"""Streams in the mode claim and drain on a real daemon: one claim for each load, lost commits, and lost leases."""
+"""Streams in the mode `claim` and drain on a real daemon: one claim for each load, lost commits, and lost leases."""
 
 from __future__ import annotations
 

@@ -138,10 +138,10 @@ def test_invalid_rows_are_found_with_their_first_reason() -> None:
     found = {each.row: each.reason for each in sink_columns.invalid_rows(rows, None)}
     assert found.pop(1) == "the body is null"
     assert "null character" in found.pop(2)
-    assert "the column priority has the value -1: a priority must be a number from 0 to 7" in found.pop(4)
-    assert "the column app_tag has the value 4294967296" in found.pop(5)
+    assert "the column `priority` has the value -1: a priority must be a number from 0 to 7" in found.pop(4)
+    assert "the column `app_tag` has the value 4294967296" in found.pop(5)
     assert "a label must have at most 249 characters, not 250" in found.pop(6)
-    assert "the column dest_queue is invalid" in found.pop(7)
+    assert "the column `dest_queue` is invalid" in found.pop(7)
     assert found == {}
     invalid = sink_columns.invalid_rows(rows, None)
     assert sink_columns.without(rows, invalid).column("body").to_pylist() == [b"0", b"3"]
@@ -216,12 +216,12 @@ def test_frames_are_bounded_in_rows_and_bytes() -> None:
             {"body": "binary", "lable": "string"},
             "the column 'lable' is not a property of a message; drop it, or rename it: did you mean label?",
         ),
-        ({"body": "integer"}, "the column body is int; it must be binary or string"),
+        ({"body": "integer"}, "the column `body` is int, but must be binary or string"),
         (
             {"body": "string", "priority": "string"},
-            "the column priority is string; it must be tinyint or smallint or int",
+            "the column `priority` is string, but must be tinyint or smallint or int",
         ),
-        ({"label": "string"}, "the column body is missing"),
+        ({"label": "string"}, "the column `body` is missing; its type must be binary or string"),
     ],
 )
 def test_a_wrong_column_is_refused_by_its_name(columns: dict[str, str], words: str) -> None:
@@ -237,7 +237,7 @@ def test_a_column_that_is_there_twice_is_refused() -> None:
 
 
 def test_without_a_destination_nothing_is_written() -> None:
-    with pytest.raises(InvalidParameter, match="no destination; set the option queue, or add a column dest_queue"):
+    with pytest.raises(InvalidParameter, match="no destination; set the option `queue`, or add a column `dest_queue`"):
         sink_columns.check_columns(schema_of({"body": "binary"}), options_of(server="http://127.0.0.1:8181"))
 
 

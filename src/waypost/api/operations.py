@@ -69,7 +69,7 @@ class Operation(Struct, Generic[R_co], frozen=True, kw_only=True, omit_defaults=
 
 def checked(operation: Operation[R], reply: object) -> R:
     """The reply of an operation, with the type that its record declares."""
-    assert isinstance(reply, operation.row.reply), f"{operation.row.words} is answered with {type(reply).__name__}"
+    assert isinstance(reply, operation.row.reply), f"{operation.row.words} got the wrong reply {type(reply).__name__}"
     found: R = reply
     return found
 
@@ -98,7 +98,7 @@ def operation(
         in_path = tuple(_PATH_PARAMETER.findall(path))
         rest = [name for name in names if name not in in_path]
         in_query = tuple(rest) if method in _WITHOUT_BODY else tuple(query.split("&") if query else ())
-        assert set(in_path) | set(in_query) <= set(names), f"{binding} names what {kind.__name__} does not have"
+        assert set(in_path) | set(in_query) <= set(names), f"{binding} names a field that {kind.__name__} does not have"
         in_body = tuple(name for name in rest if name not in in_query)
         reply = _reply(kind)
         assert (status == 204) is (reply is type(None)), f"the status of {kind.__name__} does not fit its reply"

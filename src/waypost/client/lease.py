@@ -86,7 +86,7 @@ class Lease:
             self._ended = "over"
             raise TransactionSequence(
                 f"the lease of {len(self)} messages has expired, and other readers may have received them; use a "
-                "longer lease_s"
+                "longer `lease_s`"
             ) from error
         self._ended = "acknowledged"
 

@@ -125,7 +125,7 @@ def joined(transaction: Transaction | None, transport: Carrier) -> tuple[str | U
     if transport.without_transactions:
         raise TransactionUsage(transport.without_transactions)
     if not isinstance(transaction, Transaction):
-        raise InvalidParameter(f"transaction must come from manager.transaction(), not {excerpt(transaction)}")
+        raise InvalidParameter(f"`transaction` must come from manager.transaction(), not {excerpt(transaction)}")
     if transaction._transport is not transport:  # noqa: SLF001, of this module
         raise InvalidParameter("the transaction belongs to another queue manager")
     transaction._check()  # noqa: SLF001, of this module

@@ -181,7 +181,7 @@ def _check_label(label: str) -> None:
 
 def _base_header(message: Message) -> BaseHeader:
     if not 0 <= message.priority <= base_header.PR:
-        raise EncodeError(base_header.SECTION, "Flags", f"priority must be 0 to 7, not {message.priority}")
+        raise EncodeError(base_header.SECTION, "Flags", f"the priority must be 0 to 7, not {message.priority}")
     flags = message.effective_priority
     if message.tracing_requested:
         flags |= base_header.TR

@@ -266,12 +266,12 @@ def _check_exposure(http: Http) -> None:
         return
     if not http.token:
         raise ConfigError(
-            f"HTTP on {http.bind} is open to other computers and requires a token.",
+            f"The HTTP API on {http.bind} is reachable from other computers, and therefore requires a token.",
             "set http.token or http.token_file.",
         )
     if not http.tls_cert and not http.allow_insecure:
         raise ConfigError(
-            f"HTTP on {http.bind} is open to other computers and requires TLS.",
+            f"The HTTP API on {http.bind} is reachable from other computers, and therefore requires TLS.",
             "set http.tls_cert and http.tls_key, or http.allow_insecure=true behind a proxy with TLS.",
         )
 

@@ -172,7 +172,7 @@ def decoded(part: str) -> str:
     try:
         return unquote(part, errors="strict")
     except UnicodeDecodeError:
-        raise InvalidParameter(f"the name {excerpt(part)} is not UTF-8 in percent-encoding") from None
+        raise InvalidParameter(f"the name {excerpt(part)} is not percent-encoded UTF-8") from None
 
 
 def _unknown(name: str, known: frozenset[str]) -> str:

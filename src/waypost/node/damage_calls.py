@@ -25,7 +25,9 @@ class DamageCalls:
         try:
             start = bytes.fromhex(operation.after)
         except ValueError:
-            raise InvalidParameter(f"after must be the `next` of a page, not {excerpt(operation.after)}") from None
+            raise InvalidParameter(
+                f"`after` must be the `next` value of a page, not {excerpt(operation.after)}"
+            ) from None
         if operation.with_bytes:
             # They are the bytes of messages, and no descriptor says any more who may read them.
             check_role(call.caller, Role.ADMIN, "read the bytes of damaged messages")

@@ -42,7 +42,7 @@ class Removals:
         count = sum(len(each.lookup_ids) for each in self.removes)
         if count > MAX_BULK_REMOVED:
             raise InvalidParameter(
-                f"a commit must remove at most {MAX_BULK_REMOVED} messages, not {count}; use several commits"
+                f"a commit can remove at most {MAX_BULK_REMOVED} messages, not {count}; use several commits"
             )
         found = [self._of_queue(each) for each in self.removes if each.lookup_ids]
         _check_once(found, count)

@@ -131,7 +131,7 @@ class Host(ABC, Generic[S_co]):
         try:
             self.node = Node(self.disk.store, self._settings(), self._new_guid, now)
         except StoreError as error:
-            raise Violation(f"{self.name} does not start on its own store: {error}") from error
+            raise Violation(f"{self.name} does not start with its own store: {error}") from error
         self._surface = Surface(self.node)
         self._started(now)
 
@@ -302,14 +302,14 @@ class Host(ABC, Generic[S_co]):
             case Connect() | Write() | Close() | HoldReading() | Resolve() | SendDatagram() | Notice():
                 self._carry(effect)
             case SendChangeNotification() | FindDirectoryServers():
-                raise Violation(f"{self.name} wants {effect!r}, and the simulation has no directory")
+                raise Violation(f"{self.name} requests {effect!r}, but the simulation has no directory")
             case _:
                 assert_never(effect)
 
     def _answered(self, key: object, status: HResult, value: object) -> None:
         asked = self._requests.pop(key[1] if isinstance(key, tuple) else key, None)
         if asked is None:
-            raise Violation(f"request {key} of {self.name} is answered with {status.name}, but no answer was expected")
+            raise Violation(f"request {key} of {self.name}: expected no answer, but found {status.name}")
         client, ask, request = asked
         result = Result(request, status, value)
         self.note(status, client.name, request, "gets", status.name, *self._check_answer(key, ask, result))

@@ -41,7 +41,7 @@ class Given:
         """The text of an option, or None if it is missing. Raises InvalidParameter if it is empty."""
         found = self.values.get(name.lower())
         if found is not None and not found.strip():
-            raise InvalidParameter(f"the option {name} is empty; set a value, or remove the option")
+            raise InvalidParameter(f"the option `{name}` is empty; set a value, or remove the option")
         return found
 
     def read(self, name: str, reader: Callable[[str, str], T], default: T) -> T:
@@ -65,11 +65,11 @@ class Given:
             return Path(found).read_text(encoding="utf-8").strip() or None
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not UTF-8 text"
-            raise InvalidParameter(f"cannot read {excerpt(found)}, the file of the option {name}: {reason}") from None
+            raise InvalidParameter(f"cannot read {excerpt(found)}, the file of the option `{name}`: {reason}") from None
 
 
 def refused(name: str, found: object, allowed: str) -> InvalidParameter:
-    return InvalidParameter(f"the option {name} must be {allowed}, not {excerpt(found)}")
+    return InvalidParameter(f"the option `{name}` must be {allowed}, not {excerpt(found)}")
 
 
 def boolean(name: str, text: str) -> bool:
@@ -127,7 +127,7 @@ def times(name: str, text: str) -> dict[str, Place]:
     if not isinstance(found, dict) or not found:
         raise refused(name, text, 'JSON such as {"orders": 1772352000000}')
     return {
-        queue: _ENDS[value] if _is_end(value) else time(f"{name} for the queue {queue}", str(value))
+        queue: _ENDS[value] if _is_end(value) else time(f"{name}` for the queue `{queue}", str(value))
         for queue, value in found.items()
     }
 
@@ -176,7 +176,7 @@ def names(name: str, text: str) -> tuple[str, ...]:
         raise refused(name, text, "a list of queues such as orders,returns, without empty names")
     twice = {part for part in found if [each.lower() for each in found].count(part.lower()) > 1}
     if twice:
-        raise InvalidParameter(f"the option {name} contains {excerpt(min(twice))} twice")
+        raise InvalidParameter(f"the option `{name}` contains {excerpt(min(twice))} twice")
     return found
 
 
@@ -186,7 +186,7 @@ def _position(name: str, queue: str, value: Any) -> Place:
     found = value.get("seq") if isinstance(value, dict) else value
     if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= MAX_NUMBER:
         raise InvalidParameter(
-            f"the option {name} has an invalid position for the queue {excerpt(queue)}: {excerpt(value)}; "
+            f"the option `{name}` has an invalid position for the queue {excerpt(queue)}: {excerpt(value)}; "
             f"use the arrival number (seq) of a message, 0, -1 for the end of the queue or -2 for its beginning"
         )
     return found

@@ -58,23 +58,24 @@ KAFKA: Final = {
 _KAFKA: Final = {name.lower(): ours for name, ours in KAFKA.items()}
 # Options that are refused, with the reason and the replacement.
 _REFUSED: Final = {
-    "token": "the option token would show in plans: use tokenFile, the variable WAYPOST_TOKEN, or spark.msmq.token "
+    "token": "the option `token` would show in plans: use `tokenFile`, the variable WAYPOST_TOKEN, or spark.msmq.token "
     "of the session before waypost.spark.register",
-    "store": "the option store no longer exists, because a read of a folder took as long as a read through a daemon: "
-    "run waypost serve on the folder and use server; without a daemon, use waypost.client.bulk.folder",
-    "pushdown": "the option pushdown no longer exists, because Spark applies the filter of one query to the "
-    "next query of the same DataFrame: select messages with startingOffsets, startingTimestamp, endingTimestamp, "
-    "classes and labelPattern, and columns with columns",
-    "subscribepattern": "the option subscribePattern belongs to the Kafka source: use queuePattern, in "
+    "store": "the option `store` no longer exists, because a read of a folder took as long as a read through a "
+    "daemon: run waypost serve on the folder and use `server`; without a daemon, use waypost.client.bulk.folder",
+    "pushdown": "the option `pushdown` no longer exists, because Spark applies the filter of one query to the "
+    "next query of the same DataFrame: select messages with `startingOffsets`, `startingTimestamp`, "
+    "`endingTimestamp`, `classes` and `labelPattern`, and select columns with `columns`",
+    "subscribepattern": "the option `subscribePattern` belongs to the Kafka source: use `queuePattern`, in "
     "which * and ? stand for any characters",
-    "assign": "the option assign selects Kafka partitions, which queues do not have: use queue or queues",
-    "topic": "the option topic belongs to the Kafka sink: use queue",
-    "includeheadersasmap": "the option includeHeadersAsMap is unknown: use includeHeaders, an array of key and value",
-    "startingoffsetsbytimestampstrategy": "the option startingOffsetsByTimestampStrategy is unknown: a queue without "
+    "assign": "the option `assign` selects Kafka partitions, which queues do not have: use `queue` or `queues`",
+    "topic": "the option `topic` belongs to the Kafka sink: use `queue`",
+    "includeheadersasmap": "the option `includeHeadersAsMap` is unknown: use `includeHeaders`, an "
+    "array of key and value",
+    "startingoffsetsbytimestampstrategy": "the option `startingOffsetsByTimestampStrategy` is unknown: a queue without "
     "messages after the given time is read from its end",
-    "asyncprogresstrackingenabled": "asyncProgressTrackingEnabled is refused: Spark continues before it has recorded "
-    "a batch as done, so that messages are lost or repeated after a crash",
-    "groupidprefix": "the option groupIdPrefix belongs to Kafka: readers of a queue have no groups; the mode claim "
+    "asyncprogresstrackingenabled": "the option `asyncProgressTrackingEnabled` is refused: Spark continues "
+    "before it has recorded a batch as done, so that messages are lost or repeated after a crash",
+    "groupidprefix": "the option `groupIdPrefix` belongs to Kafka: readers of a queue have no groups; the mode `claim` "
     "divides messages among readers",
 }
 _NONE: Final[tuple[str, ...]] = ()
@@ -204,8 +205,8 @@ def read_options(given: Mapping[str, str], token: str | None = None) -> ReadOpti
         _check_consumes(mode, start, endpoint)
         if columns.choice != EVERY:
             raise InvalidParameter(
-                f"the mode {mode} takes every message out of the queue, even if the options classes and "
-                "labelPattern exclude the message: with these options, mode must be peek"
+                f"the mode `{mode}` takes every message out of the queue, even if the options `classes` and "
+                "`labelPattern` exclude the message: with these options, `mode` must be peek"
             )
     return ReadOptions(
         endpoint=endpoint,
@@ -245,13 +246,13 @@ def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOp
     endpoint = _endpoint(options, token)
     if endpoint.kind != "daemon":
         raise InvalidParameter(
-            "messages are written through a daemon, which sends them to any host: give the option server instead of "
-            "msmqHost"
+            "messages are written through a daemon, which sends them to any host: use the option `server` instead of "
+            "`msmqHost`"
         )
     for name in ("queues", "queuePattern"):
         if options.text(name) is not None:
             raise InvalidParameter(
-                f"the option {name} is only for reads; to write, set the option queue or add a column dest_queue"
+                f"the option `{name}` is only for reads; to write, set the option `queue` or add a column `dest_queue`"
             )
     words = ("exactly-once", "at-least-once")
     transaction, version = _transaction(options)
@@ -274,9 +275,9 @@ def _transaction(options: Given) -> tuple[str, int | None]:
     name, application = options.text("txnId"), options.text("txnAppId")
     version = options.read("txnVersion", _version_or_nothing, None)
     if name is not None and application is not None:
-        raise InvalidParameter("the options txnId and txnAppId are mutually exclusive; use only one")
+        raise InvalidParameter("the options `txnId` and `txnAppId` are mutually exclusive; use only one")
     if (application is None) != (version is None):
-        raise InvalidParameter("the options txnAppId and txnVersion must be set together; set both, or neither")
+        raise InvalidParameter("the options `txnAppId` and `txnVersion` must be set together; set both, or neither")
     return name or application or "", version
 
 
@@ -294,7 +295,9 @@ def _given(given: Mapping[str, str]) -> Given:
             known = _KAFKA.get(name, name)
             _check_known(name, known.lower())
             if known.lower() in found or (known != name and known.lower() in options):
-                raise InvalidParameter(f"the options {known} and {_alias(name)} have the same meaning; use only one")
+                raise InvalidParameter(
+                    f"the options `{known}` and `{_alias(name)}` have the same meaning; use only one"
+                )
             found[known.lower()] = value
     if _TABLE not in options:
         _add_path(options, found)
@@ -312,11 +315,11 @@ def _check_known(name: str, known: str) -> None:
         return
     if name.startswith("kafka."):
         raise InvalidParameter(
-            f"unknown option {excerpt(name)}: this is a setting of Kafka; use server for the address of the daemon, "
-            "and tokenFile for its token"
+            f"unknown option {excerpt(name)}: this is a setting of Kafka; use `server` for the address of the daemon, "
+            "and `tokenFile` for its token"
         )
     near = get_close_matches(name, list(_KNOWN), 1)
-    hint = f"did you mean {_KNOWN[near[0]]}?" if near else f"the options are {', '.join(_NAMES)}"
+    hint = f"did you mean `{_KNOWN[near[0]]}`?" if near else f"the options are {', '.join(_NAMES)}"
     raise InvalidParameter(f"unknown option {excerpt(name)}; {hint}")
 
 
@@ -330,7 +333,7 @@ def _add_path(options: Mapping[str, str], found: dict[str, str]) -> None:
     named = [name for name in _QUEUES if name.lower() in found]
     if named and (path or paths):
         raise InvalidParameter(
-            f"the queue is named twice: by the option {named[0]} and by the path {excerpt(path or paths)}, the "
+            f"the queue is named twice: by the option `{named[0]}` and by the path {excerpt(path or paths)}, the "
             "argument of load() or save(); use only one"
         )
     if path:
@@ -342,7 +345,7 @@ def _add_path(options: Mapping[str, str], found: dict[str, str]) -> None:
 def _endpoint(options: Given, token: str | None) -> Endpoint:
     named = [name for name in _PLACES if options.text(name) is not None]
     if len(named) > 1:
-        raise InvalidParameter(f"the options {named[0]} and {named[1]} are mutually exclusive; use only one")
+        raise InvalidParameter(f"the options `{named[0]}` and `{named[1]}` are mutually exclusive; use only one")
     timeout_s = options.read("timeout", values.seconds, DEFAULT_TIMEOUT)
     locked = cast("Locked", options.word("lockedMessages", ("wait", "skip"), "wait"))
     host = options.text("msmqHost")
@@ -376,7 +379,7 @@ def _url(options: Given) -> str:
 def _selection(options: Given) -> tuple[QueueType, tuple[str, ...], str | None]:
     named = [name for name in _QUEUES if options.text(name) is not None]
     if len(named) > 1:
-        raise InvalidParameter(f"the options {named[0]} and {named[1]} are mutually exclusive: both choose queues")
+        raise InvalidParameter(f"the options `{named[0]}` and `{named[1]}` are mutually exclusive: both choose queues")
     pattern = options.text("queuePattern")
     queue = options.text("queue")
     queues: tuple[str, ...] = (queue.strip(),) if queue else options.read("queues", values.names, _NONE)
@@ -390,7 +393,7 @@ def _selection(options: Given) -> tuple[QueueType, tuple[str, ...], str | None]:
     if found == "journal":
         queues = tuple(name if name.lower().endswith(";journal") else f"{name};journal" for name in queues)
     elif found in _SYSTEM and tuple(map(str.lower, queues)) != (_SYSTEM[found],):
-        raise InvalidParameter(f"a host has only one queue of the queueType {found}: remove queueType or {named[0]}")
+        raise InvalidParameter(f"a host has only one queue of the type {found}: remove `queueType` or `{named[0]}`")
     return found, queues, pattern
 
 
@@ -418,7 +421,7 @@ def _position(options: Given, names: tuple[str, str, str], default: Literal["ear
     if not given:
         return default
     if len(given) > 1:
-        raise InvalidParameter(f"the options {given[0]} and {given[1]} are mutually exclusive")
+        raise InvalidParameter(f"the options `{given[0]}` and `{given[1]}` are mutually exclusive")
     name, text = given[0], options.text(given[0]) or ""
     if name == names[1]:
         return values.time(name, text)
@@ -433,9 +436,11 @@ def _position(options: Given, names: tuple[str, str, str], default: Literal["ear
 def _check_consumes(mode: str, start: Position, endpoint: Endpoint) -> None:
     """Check that a stream reads all messages that it removes."""
     if start != "earliest":
-        raise InvalidParameter(f"the mode {mode} reads the whole queue: startingOffsets must be earliest")
+        raise InvalidParameter(f"the mode `{mode}` reads the whole queue: `startingOffsets` must be earliest")
     if endpoint.locked == "skip" and mode == "drain":
-        raise InvalidParameter("the mode drain would lose locked messages if they return: lockedMessages must be wait")
+        raise InvalidParameter(
+            "the mode `drain` would lose locked messages if they return: `lockedMessages` must be wait"
+        )
 
 
 def _rate(options: Given) -> Rate:
@@ -447,8 +452,8 @@ def _rate(options: Given) -> Rate:
     )
     if rate.max_messages is not None and rate.min_messages > rate.max_messages:
         raise InvalidParameter(
-            f"the option minMessagesPerTrigger {rate.min_messages} must be at most "
-            f"maxMessagesPerTrigger {rate.max_messages}"
+            f"the option `minMessagesPerTrigger` {rate.min_messages} must be at most "
+            f"`maxMessagesPerTrigger` {rate.max_messages}"
         )
     return rate
 
@@ -457,7 +462,9 @@ def _columns(options: Given) -> Columns:
     default = Columns()
     given = [name for name in _INCLUDES if options.text(name) is not None]
     if given and options.text("columns") is not None:
-        raise InvalidParameter(f"the options columns and {given[0]} are mutually exclusive: columns lists all columns")
+        raise InvalidParameter(
+            f"the options `columns` and `{given[0]}` are mutually exclusive: `columns` lists all columns"
+        )
     return Columns(
         include_body=options.read("includeBody", values.boolean, default.include_body),
         include_packet=options.read("includePacket", values.boolean, default.include_packet),

@@ -38,7 +38,7 @@ def chosen(origin: Origin, options: ReadOptions) -> list[BulkQueue]:
         queues = list(map(origin.queue, options.queues))
         for queue in queues:
             if options.queue_type == "outgoing" and queue.kind != "outgoing":
-                raise QueueNotFound(f"{queue.path} is not an outgoing queue; remove the option queueType to read it")
+                raise QueueNotFound(f"{queue.path} is not an outgoing queue; remove the option `queueType` to read it")
         # Two names may mean one queue.
         return list({queue.format_name: queue for queue in queues}.values())
     kinds = _KINDS.get(options.queue_type, _MAIN)
@@ -59,7 +59,7 @@ def place_of(origin: Origin, queue: BulkQueue, position: Position | Place, optio
     if isinstance(position, Mapping):
         places = [place for name, place in position.items() if _is_named(queue, name)]
         if not places:
-            raise InvalidParameter(f"the option {option} has no position for the queue {queue.format_name}")
+            raise InvalidParameter(f"the option `{option}` has no position for the queue {queue.format_name}")
         position = places[0]
     if position == "earliest":
         return 0
@@ -152,14 +152,14 @@ def gone(stretch: Stretch, count: int) -> MessageNotFound:
     return MessageNotFound(
         f"{stretch.count - count} of {stretch.count} messages of {stretch.queue} after {stretch.after} up to "
         f"{stretch.up_to} are gone: another reader has received or purged them, or they expired; set the option "
-        "failOnDataLoss to false to continue without them, or read in the mode claim"
+        "`failOnDataLoss` to false to continue without them, or read in the mode `claim`"
     )
 
 
 def recreated(queue: str) -> QueueDeleted:
     return QueueDeleted(
         f"the queue {queue} was deleted, or deleted and created again, after the query had read from it: its old "
-        "messages are gone; set the option failOnDataLoss to false to continue with the messages of the new queue"
+        "messages are gone; set the option `failOnDataLoss` to false to continue with the messages of the new queue"
     )
 
 

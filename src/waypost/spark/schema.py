@@ -78,12 +78,12 @@ def default_schema(columns: Columns) -> StructType:
 def shape_of(schema: StructType, columns: Columns) -> Shape:
     """The shape that a schema of the user selects. Raises InvalidParameter for an unknown column or a wrong type."""
     if columns.names and tuple(schema.names) != columns.names:
-        raise InvalidParameter("the option columns and a schema are mutually exclusive: both choose columns")
+        raise InvalidParameter("the option `columns` and a schema are mutually exclusive: both choose columns")
     for field in schema.fields:
         expected = from_arrow_type(_column(field.name).type)
         if field.dataType != expected:
             raise InvalidParameter(
-                f"the column {field.name} must be {expected.simpleString()}, not {field.dataType.simpleString()}; "
+                f"the column `{field.name}` must be {expected.simpleString()}, not {field.dataType.simpleString()}; "
                 "read it with that type, then cast it"
             )
     return Shape(

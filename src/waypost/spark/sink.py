@@ -172,7 +172,7 @@ def check_destination(options: WriteOptions) -> None:
     if options.delivery == "exactly-once" and not queue.transactional and queue.kind != "outgoing":
         raise TransactionUsage(
             f"{queue.path} is not transactional, so exactly-once writes are not possible: create the queue with "
-            "--transactional, or set the option delivery to at-least-once"
+            "--transactional, or set the option `delivery` to at-least-once"
         )
 
 
@@ -232,13 +232,13 @@ def _sorted_out(options: WriteOptions, frame: Any, partition: int) -> tuple[Any,
     if options.on_invalid == "fail":
         raise InvalidParameter(
             f"a row of partition {partition} is not valid: {invalid[0].reason}; nothing was sent; correct the row, or "
-            "set the option onInvalid to deadletter"
+            "set the option `onInvalid` to deadletter"
         )
     return without(frame, invalid), rejected(frame, invalid, options.queue, partition)
 
 
 def _patiently(options: WriteOptions, write: Callable[[], R]) -> R:
-    """Write, and wait for room as long as the option quotaWait allows. Raises InsufficientResources then."""
+    """Write, and wait for room as long as the option `quotaWait` allows. Raises InsufficientResources then."""
     end, pause = monotonic() + options.quota_wait_s, _FIRST_PAUSE_S
     while True:
         try:

@@ -81,7 +81,7 @@ class MsmqDataSource(DataSource):
         options = write_options(self.options, self.token)
         if overwrite:
             raise InvalidParameter(
-                "a write can only append messages to a queue: use the mode append, or INSERT INTO instead of INSERT "
+                "a write can only append messages to a queue: use the mode `append`, or INSERT INTO instead of INSERT "
                 "OVERWRITE"
             )
         check_columns(schema, options)

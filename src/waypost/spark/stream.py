@@ -136,9 +136,13 @@ class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
 
 def check_for_stream(options: ReadOptions) -> None:
     if options.end != "latest":
-        raise InvalidParameter("the options endingOffsets and endingTimestamp are for batch reads: a stream has no end")
+        raise InvalidParameter(
+            "the options `endingOffsets` and `endingTimestamp` are for batch reads: a stream has no end"
+        )
     if options.mode == "claim" and options.endpoint.kind != "daemon":
-        raise InvalidParameter("the mode claim requires a Waypost daemon: set the option server, or use another mode")
+        raise InvalidParameter(
+            "the mode `claim` requires a Waypost daemon: set the option `server`, or use another mode"
+        )
 
 
 def check_is_committed(options: ReadOptions, batch: GoneBatch) -> None:

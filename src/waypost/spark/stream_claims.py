@@ -204,7 +204,7 @@ class ClaimStream(MessageStream):
                 "a long time, and its messages are in the queue again"
             )
         if self._options.fail_on_data_loss:
-            yield GoneBatch(f"{reason}; set the option failOnDataLoss to false to continue without them", is_done)
+            yield GoneBatch(f"{reason}; set the option `failOnDataLoss` to false to continue without them", is_done)
         else:
             _log.warning("%s", reason)
 
@@ -269,7 +269,7 @@ class ClaimStream(MessageStream):
         if not self._options.fail_on_data_loss:
             _log.warning("%s", error)
             return
-        error.add_note("to continue with the current messages of the queue, set the option failOnDataLoss to false")
+        error.add_note("to continue with the current messages of the queue, set the option `failOnDataLoss` to false")
         raise error
 
     def _wanted(self, places: dict[str, ClaimPlace], limits: Limits) -> dict[str, int]:

@@ -205,7 +205,7 @@ class RangeStream(MessageStream):
     # --- Removal and loss
 
     def _settle(self, offset: Json) -> None:
-        """In the mode drain, remove the messages that Spark will not ask for again. A repetition does no harm."""
+        """In the mode `drain`, remove the messages that Spark will not ask for again. A repetition does no harm."""
         if self._options.mode != "drain":
             return
         for name, place in range_places(offset).items():

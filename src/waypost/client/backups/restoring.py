@@ -72,7 +72,7 @@ def restore(
     Raises BackupDamaged if the backup is missing or incomplete, and BackupError if the folder was not created.
     """
     if bool(same_identity) == bool(new_identity):
-        raise InvalidParameter("exactly one of same_identity and new_identity must be True")
+        raise InvalidParameter("exactly one of `same_identity` and `new_identity` must be True")
     folder = Path(os.path.abspath(path))
     identifier = new_guid() if new_identity else None
     try:

@@ -29,7 +29,7 @@ def check_target(target: Target) -> None:
     if isinstance(target, str | os.PathLike):
         _is_missing(Path(target))
     elif not hasattr(target, "write"):
-        raise InvalidParameter(f"target must be a folder or an open file, not {excerpt(target)}")
+        raise InvalidParameter(f"`target` must be a folder or an open file, not {excerpt(target)}")
 
 
 def store_backup(stream: Iterable[bytes], target: Target, progress: Progress | None = None) -> BackupInfo:

@@ -27,7 +27,7 @@ def check_bulk_table(store: MemoryStore, due: Mapping[BulkKey, SavedBulk]) -> No
     found = dict(_saved(key, value) for key, value in records if keys.frame_of(key) is None)
     for key in sorted(due.keys() | found.keys(), key=str):
         if found.get(key) != _without_write(due.get(key)):
-            raise Violation(f"the store has {found.get(key)} under {key}, and {due.get(key)} is durable")
+            raise Violation(f"the store has {found.get(key)} under {key}, but {due.get(key)} is durable")
 
 
 def _check_frames(records: Sequence[tuple[bytes, bytes]]) -> None:
@@ -42,9 +42,11 @@ def _check_frames(records: Sequence[tuple[bytes, bytes]]) -> None:
             stage = StageRecord.decode(value)
             counts = frames.pop(identifier, [])
             if sum(counts) - stage.messages_done != stage.left or len(counts) != stage.frames - stage.frames_done:
-                raise Violation(f"the stage {identifier.hex()} has frames of {counts}, and {stage} was written")
+                raise Violation(
+                    f"the frames of the stage {identifier.hex()} have {counts} messages, but {stage} was written"
+                )
     if frames:
-        raise Violation(f"the store has frames of stages that are gone: {frames}")
+        raise Violation(f"the store has frames of deleted stages: {frames}")
 
 
 def check_bulk(node: Node, model: "Model") -> None:
@@ -61,12 +63,13 @@ def check_bulk(node: Node, model: "Model") -> None:
         for identifier, runs in node.manager.lasting.collection.items()
     }
     if found != due:
-        raise Violation(f"claims hold {found}, but {due} was expected")
+        raise Violation(f"expected claims to hold {due}, but found {found}")
     staged = node.manager.positions.staged_bytes
     if staged != model.state.staged_bytes:
-        raise Violation(f"{staged} bytes are staged, but {model.state.staged_bytes} were expected")
+        raise Violation(f"expected {model.state.staged_bytes} staged bytes, but found {staged}")
     if list(node.claims._claims) != list(claims) or node.stages._stages.keys() != stages.keys():
-        raise Violation("other claims and stages are known than those that are due")
+        found_keys, due_keys = (list(node.claims._claims), sorted(node.stages._stages)), (list(claims), sorted(stages))
+        raise Violation(f"expected the claims and stages {due_keys}, but found {found_keys}")
 
 
 def _saved(key: bytes, value: bytes) -> tuple[BulkKey, SavedBulk]:

@@ -51,7 +51,7 @@ class HostOrigin:
         self._host: Final = host
 
     def queues(self, pattern: str) -> Sequence[BulkQueue]:
-        raise InvalidParameter(f"an MSMQ host does not list its queues for {pattern!r}; use `queue` instead")
+        raise InvalidParameter(f"an MSMQ host does not list its queues for {pattern!r}; use the option `queue` instead")
 
     def queue(self, name: str) -> BulkQueue:
         messages = [(_seq(each), each.size, each.arrived_time, each.transactional) for each in self._messages(name)]
@@ -182,4 +182,4 @@ def _seq(message: Message) -> int:
 
 
 def _no_claims() -> InvalidParameter:
-    return InvalidParameter("an MSMQ host does not support the mode claim; use the mode peek or drain")
+    return InvalidParameter("an MSMQ host does not support the mode `claim`; use the mode `peek` or `drain`")

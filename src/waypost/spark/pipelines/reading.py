@@ -79,7 +79,7 @@ def _chosen(rows: DataFrame, path: str, columns: Sequence[str]) -> DataFrame:
     lost = [name for name in missing if name not in made]
     if lost:
         raise InvalidParameter(
-            f"{path} has no column {lost[0]!r}, and no column packet to decode it from; use files that contain it"
+            f"{path} has no column {lost[0]!r}, and no column `packet` to decode; use files with one of these columns"
         )
     given = [name for name in columns if name in there and name != PACKET]
     return decoded(rows.select(*given, PACKET), missing).select(*columns)
@@ -196,7 +196,7 @@ def _of_file(file: Path, folders: Mapping[str, Any] | None, columns: Sequence[st
     lost = [name for name in made if name not in DECODED or PACKET not in names]
     if lost:
         raise InvalidParameter(
-            f"{file} has no column {lost[0]!r}, and no column packet to decode it from; use files that contain it"
+            f"{file} has no column {lost[0]!r}, and no column `packet` to decode; use files with one of these columns"
         )
     read = dict.fromkeys([*inside, *([PACKET] if made else [])])
     table = pq.ParquetFile(file).read(columns=[names[name] for name in read])

@@ -42,7 +42,7 @@ class Address:
     ) -> "Address":
         """Check the arguments. Raises InvalidParameter for an invalid address, token, time or file of certificates."""
         if not isinstance(timeout, int | float) or not 0 < timeout < 1_000_000:
-            raise InvalidParameter(f"timeout must be a number of seconds, not {excerpt(timeout)}")
+            raise InvalidParameter(f"`timeout` must be a number of seconds, not {excerpt(timeout)}")
         try:
             parts = urlsplit(url if isinstance(url, str) else "")
             port = parts.port
@@ -110,9 +110,9 @@ def _trusting(cacert: str | os.PathLike[str] | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=cacert)
     except ssl.SSLError:
-        raise InvalidParameter(f"cacert {excerpt(cacert)} is not a PEM file of certificates") from None
+        raise InvalidParameter(f"`cacert` {excerpt(cacert)} is not a PEM file of certificates") from None
     except (OSError, TypeError, ValueError) as error:
-        raise InvalidParameter(f"cacert {excerpt(cacert)} is not readable: {reason_of(error)}") from None
+        raise InvalidParameter(f"`cacert` {excerpt(cacert)} is not readable: {reason_of(error)}") from None
 
 
 class NotSent(Exception):

@@ -173,7 +173,7 @@ class Failures:
     def _unauthenticated(self, detail: str = "") -> WaypostError:
         access = self._access
         if access.level is AuthLevel.NONE:
-            advice = "pass user and password"
+            advice = "pass `user` and `password`"
         elif access.level < AuthLevel.PRIVACY:
             advice = "check the name and the password, or pass level='privacy'"
         else:

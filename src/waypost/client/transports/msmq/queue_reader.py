@@ -376,4 +376,4 @@ def _check_same_host(name: FormatName, to: FormatName) -> None:
 
 def _check_lookup_id(lookup_id: int) -> None:
     if not 0 < lookup_id <= _BEHIND_ALL:
-        raise MessageNotFound(f"no message has the lookup_id {lookup_id}")
+        raise MessageNotFound(f"no message has the `lookup_id` {lookup_id}")
