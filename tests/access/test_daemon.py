@@ -50,6 +50,7 @@ class Outside(Door):
             administrator.users.add(name, ntlm=True, password=PASSWORD)
             self.tokens[name] = administrator.users.token(name).token
             self.managers[name] = waypost.connect(daemon.url, token=self.tokens[name])
+        administrator.users.add("SERVER$", ntlm=True, password=PASSWORD)
         self._numbers = count(1)
         self._queue = ""
         self.call("administrator", CreateQueue(name="ledger", transactional=True))
@@ -102,9 +103,7 @@ class Outside(Door):
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     place = tmp_path_factory.mktemp("rights")
-    logons = place / "users"
-    logons.write_text("".join(f":{name}:{PASSWORD}\n" for name in (*USERS, "SERVER$")), encoding="utf-8")
-    settings = (f"http.token={TOKEN}", f"rpc.users_file={logons}", "rpc.min_auth_level=none")
+    settings = (f"http.token={TOKEN}", "rpc.min_auth_level=none")
     with Daemon(place, "host", loopback(90), *settings) as daemon:
         daemon.start()
         yield daemon

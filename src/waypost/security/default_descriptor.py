@@ -5,7 +5,7 @@ without one. readings MQDMPR 3.AA: the owner, which the text computes and then f
 result. A group is not. No queue gets an ACE with other rights than those of a queue.
 
 Whether a SID is that of a domain user is for the directory to say. Without one nobody is, so a default DACL is open to
-everyone. The owner stays the creator all the same if it is an account (docs/readings.md). Where users are known, a
+everyone. The owner stays the creator all the same if it is an account (readings MQDMPR 7.1). Where users are known, a
 closed default DACL is the rule: all rights for the creator and administrators, and everyone may send.
 
 The descriptor of the computer has no default in the text. Waypost's is closed for dead-letter messages and journals.
