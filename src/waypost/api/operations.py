@@ -85,8 +85,7 @@ def operation(
 ) -> Callable[[type[O]], type[O]]:
     """Give a record its row. `binding` is like "POST /api/queues/{name}/purge?outgoing".
 
-    By default, changes are audited that need a role, and changes of queues themselves.
-
+    By default, changes that need a role and changes of queues themselves are audited.
     Fields after ? are in the query of a request. The others are in the path if it names them, or in the query of a GET
     or DELETE, or else in the body.
     """
