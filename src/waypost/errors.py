@@ -429,6 +429,18 @@ class BackupDamaged(BackupError):
     """The backup is damaged or incomplete."""
 
 
+class KeyFolderError(WaypostError):
+    """The key folder is unusable: others can read it, it is damaged, or the passphrase is wrong."""
+
+    hresult = HResult.MQ_ERROR_CORRUPTED_SECURITY_DATA
+
+
+class PublicKeyUnknown(WaypostError):
+    """A message must be encrypted for a queue manager whose exchange keys are not known."""
+
+    hresult = HResult.MQ_ERROR_PUBLIC_KEY_NOT_FOUND
+
+
 class DirectoryError(WaypostError):
     """The directory failed an operation (GenericError of MS-MQDMPR 3.1.1.17). Other statuses have their own classes."""
 

@@ -31,6 +31,8 @@ KEYS = [
     "sender_sid",
     "sender_verified",
     "authenticated",
+    "signature",
+    "certificate_subject",
     "encrypted",
     "correlation_id",
     "app_tag",

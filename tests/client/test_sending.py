@@ -31,6 +31,8 @@ KEYS = (
     *(
         "sender_verified",
         "authenticated",
+        "signature",
+        "certificate_subject",
         "encrypted",
         "correlation_id",
         "app_tag",
@@ -110,7 +112,7 @@ def test_what_nobody_says_has_a_default(orders: waypost.Queue) -> None:
     assert (message.time_to_reach_queue, message.time_to_be_received) == (4 * 24 * 3600, None)
     assert message.admin_queue is message.response_queue is message.correlation_id is message.sender_sid is None
     assert message.trace is None
-    assert (message.sender_verified, message.authenticated, message.encrypted) == (False, False, False)
+    assert (message.sender_verified, message.authenticated, message.encrypted) == (False, False, None)
     assert (message.app_tag, message.extension, message.abort_count, message.move_count) == (0, b"", 0, 0)
     assert (message.class_name, message.class_meaning) == ("MQMSG_CLASS_NORMAL", "a message of an application")
     assert not message.journal

@@ -25,6 +25,7 @@ _GROUPS: Final = {
     "Transactions": "/api/transactions",
     "Transactional sequences": "/api/sequences",
     "The queue manager": ("/api/status", "/api/identity", "/api/doctor", "/api/explain", "/api/links", "/health"),
+    "Keys and certificates": ("/api/keys", "/api/certificates"),
     "The store": "/api/store",
     "Bulk": "/api/bulk",
 }

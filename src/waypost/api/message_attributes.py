@@ -36,12 +36,17 @@ def message_like(properties: MessageProperties, *, computer: str) -> Message:
     if values == _TEXT_ALONE:
         return Message(delivery_guarantee=DeliveryGuarantee.RECOVERABLE, body_type=VT_BSTR)
     attributes: dict[str, Any] = {"delivery_guarantee": DeliveryGuarantee.RECOVERABLE}
+    is_protected = False
     for row, value, default in zip(MESSAGE_ROWS, values, _DEFAULTS, strict=True):
         if value is not default and value != default:
-            if row.kind in _READ:
+            if row.kind is Kind.PROTECTION:
+                is_protected = True
+            elif row.kind in _READ:
                 attributes[row.attribute] = _READ[row.kind](row, value)
             else:
                 attributes.update(_READ_NAMES[row.kind](row, value, computer))
+    if is_protected and not (properties.sign or properties.encrypt):
+        raise InvalidParameter("certificate, signature and hash require sign, and algorithm requires encrypt")
     _check_acknowledge(attributes)
     if "tracing_queue_identifier" in attributes:
         attributes["tracing_requested"] = True

@@ -53,6 +53,10 @@ SINGLE_ACKNOWLEDGE: Final = ("pos-arrival", "pos-receive", "neg-arrival", "neg-r
 # The messages that a queue accepts: clear, encrypted or both.
 Privacy: TypeAlias = Literal["none", "optional", "body"]
 
+# The hashes of signatures and the algorithms of encryption that messages can be sent with.
+Hash: TypeAlias = Literal["sha512", "sha256", "sha1", "md5"]
+Algorithm: TypeAlias = Literal["aes256", "aes192", "aes128", "rc2", "rc4"]
+
 _BRACED_OR_BARE: Final = rf"\{{{GUID_PATTERN}\}}|{GUID_PATTERN}"
 _IDENTIFIER_PATTERN: Final = rf"^([0-9A-Fa-f]{{40}}|\{{?{GUID_PATTERN}\}}?\\[0-9]{{1,10}})$"
 _PUBLIC_PATTERN: Final = rf"^[Pp][Uu][Bb][Ll][Ii][Cc]={GUID_PATTERN}$"
@@ -232,6 +236,45 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
         says("GUID of a connector, for gateways to other systems.", pattern=f"^({_BRACED_OR_BARE})$"),
         Property("ConnectorTypeIdentifier", Kind.GUID, "UserHeader.ConnectorType", metavar="GUID"),
     ] = None
+    sign: Annotated[
+        bool,
+        says("Sign the message, so that the receiver knows the sender."),
+        Property("AuthenticationLevel", Kind.PROTECTION, "SecurityHeader.Signature"),
+    ] = False
+    certificate: Annotated[
+        str | None,
+        says(
+            "The certificate to sign with: its digest, or its PEM text with the private key (default: the newest "
+            "internal certificate of the sender)."
+        ),
+        Property("SenderCertificate", Kind.PROTECTION, "SecurityHeader.SenderCert", metavar="DIGEST|FILE"),
+    ] = None
+    signature: Annotated[
+        int | None,
+        says(
+            "Version of the signature: 1 or 2 (default: 2). A message to several queues always has version 3.",
+            minimum=1,
+            maximum=3,
+        ),
+        Property(
+            "AuthenticationLevel", Kind.PROTECTION, "SecurityHeader.Signature", attribute="signature", metavar="N"
+        ),
+    ] = None
+    hash: Annotated[
+        Hash | None,
+        says("Hash of the signature: sha512, sha256, sha1 or md5 (default: sha512)."),
+        Property("HashAlgorithm", Kind.PROTECTION, "MessagePropertiesHeader.HashAlgorithm", metavar="WORD"),
+    ] = None
+    encrypt: Annotated[
+        bool,
+        says("Encrypt the body for its queue manager, whose keys must be known."),
+        Property("PrivacyLevel", Kind.PROTECTION, "MessagePropertiesHeader.PrivacyLevel"),
+    ] = False
+    algorithm: Annotated[
+        Algorithm | None,
+        says("Algorithm of the encryption: aes256, aes192, aes128, rc2 or rc4 (default: aes256)."),
+        Property("EncryptionAlgorithm", Kind.PROTECTION, "MessagePropertiesHeader.EncryptionAlgorithm", metavar="WORD"),
+    ] = None
 
 
 class NewMessage(MessageProperties, frozen=True):
@@ -274,7 +317,13 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     sender_sid: Annotated[str | None, Meta(description="The SID that the sender claims, or null.")]
     sender_verified: Annotated[bool, Meta(description="Whether `sender_sid` was verified.")] = False
     authenticated: Annotated[bool, Meta(description="Whether the signature of the message was verified.")] = False
-    encrypted: Annotated[bool, Meta(description="Whether the body is encrypted.")] = False
+    signature: Annotated[str, Meta(description="The verified signature: none, msmq10, msmq20 or msmq30.")] = "none"
+    certificate_subject: Annotated[
+        str | None, Meta(description="The subject of the certificate of a signed message, or null.")
+    ] = None
+    encrypted: Annotated[
+        str | None, Meta(description="The algorithm by which the body was encrypted on its way, or null.")
+    ] = None
     correlation_id: Annotated[str | None, Meta(description="The id of the message that this message answers.")]
     app_tag: Annotated[int, Meta(description="Number that the application has set.")]
     admin_queue: Annotated[

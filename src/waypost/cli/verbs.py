@@ -42,6 +42,8 @@ VERBS: Final = {
     "peek": Verb("waypost.cli.receive:peek", "Show messages without removing them from the queue."),
     "message": Verb("waypost.cli.message:app", "Move, export, import, resend and delete single messages."),
     "sequence": Verb("waypost.cli.sequence:app", "Show and reset transactional sequences."),
+    "key": Verb("waypost.cli.key:app", "Show, export, rotate and trust the keys of queue managers."),
+    "cert": Verb("waypost.cli.cert:app", "Create, register and remove the certificates of users."),
     "claim": Verb("waypost.cli.claim:app", "List and release claimed messages."),
     "user": Verb("waypost.cli.user:app", "Add, show, change and remove users, and create their tokens."),
     "audit": Verb("waypost.cli.audit:audit", "Show who changed what, and what was refused."),

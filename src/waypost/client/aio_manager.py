@@ -33,6 +33,7 @@ from waypost.api.queues import Kind
 from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
 from waypost.api.status import Check, CreateLink, Doctor, IdentityInfo, ShowIdentity, Status, StatusInfo, StoreReport
 from waypost.api.users import AuditEntry, ListAudit
+from waypost.client.aio_key_methods import KeyMethods
 from waypost.client.aio_queue import Queue
 from waypost.client.aio_transaction import Transaction
 from waypost.client.aio_users import Users
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class Manager(ManagerSender, QueueCreator):
+class Manager(ManagerSender, QueueCreator, KeyMethods):
     """A queue manager, as returned by `waypost.aio.open`. Use it in an `async with` statement, or close it.
 
     Names of queues: 'orders' is a private queue of this computer, 'orders;retry' is its subqueue and 'orders;journal'

@@ -12,7 +12,15 @@ from msgspec import UNSET, UnsetType
 from waypost.api.message_attributes import dead_letter_text, identifier_text, names_text
 from waypost.api.names import Name, Names
 from waypost.api.new_bodies import Body
-from waypost.api.properties import MESSAGE_ROWS, QUEUE_ROWS, MessageProperties, Privacy, QueueProperties
+from waypost.api.properties import (
+    MESSAGE_ROWS,
+    QUEUE_ROWS,
+    Algorithm,
+    Hash,
+    MessageProperties,
+    Privacy,
+    QueueProperties,
+)
 from waypost.client.arguments import with_table
 from waypost.client.message import Message
 from waypost.wire.base_header import DEFAULT_PRIORITY
@@ -61,6 +69,12 @@ class QueueSender(ABC):
         trace: str | None = None,
         message_class: int = 0,
         connector_type: str | None = None,
+        sign: bool = False,
+        certificate: str | None = None,
+        signature: int | None = None,
+        hash: Hash | None = None,  # noqa: A002, the name of the property
+        encrypt: bool = False,
+        algorithm: Algorithm | None = None,
         transaction: "Transaction | None" = None,
     ) -> Message:
         """Send one message, and return it with its `id` and `lookup_id` when it is stored.
@@ -94,6 +108,12 @@ class QueueSender(ABC):
             trace,
             message_class,
             connector_type,
+            sign,
+            certificate,
+            signature,
+            hash,
+            encrypt,
+            algorithm,
         )
         return await self.send_record(body, properties, transaction)
 
@@ -118,6 +138,12 @@ class QueueSender(ABC):
         trace: str | None = None,
         message_class: int = 0,
         connector_type: str | None = None,
+        sign: bool = False,
+        certificate: str | None = None,
+        signature: int | None = None,
+        hash: Hash | None = None,  # noqa: A002, the name of the property
+        encrypt: bool = False,
+        algorithm: Algorithm | None = None,
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
         """Send several bodies with the same properties, all or none, with one flush to disk.
@@ -143,6 +169,12 @@ class QueueSender(ABC):
             trace,
             message_class,
             connector_type,
+            sign,
+            certificate,
+            signature,
+            hash,
+            encrypt,
+            algorithm,
         )
         return await self.send_records(bodies, properties, transaction)
 
@@ -190,6 +222,12 @@ class ManagerSender(ABC):
         trace: str | None = None,
         message_class: int = 0,
         connector_type: str | None = None,
+        sign: bool = False,
+        certificate: str | None = None,
+        signature: int | None = None,
+        hash: Hash | None = None,  # noqa: A002, the name of the property
+        encrypt: bool = False,
+        algorithm: Algorithm | None = None,
         transaction: "Transaction | None" = None,
     ) -> Message:
         """Send one message to a local or remote queue, or to several queues: join their format names with commas.
@@ -216,6 +254,12 @@ class ManagerSender(ABC):
             trace,
             message_class,
             connector_type,
+            sign,
+            certificate,
+            signature,
+            hash,
+            encrypt,
+            algorithm,
         )
         return await self.send_record(queue, body, properties, transaction)
 
@@ -241,6 +285,12 @@ class ManagerSender(ABC):
         trace: str | None = None,
         message_class: int = 0,
         connector_type: str | None = None,
+        sign: bool = False,
+        certificate: str | None = None,
+        signature: int | None = None,
+        hash: Hash | None = None,  # noqa: A002, the name of the property
+        encrypt: bool = False,
+        algorithm: Algorithm | None = None,
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
         """Send several bodies with the same properties, like `Queue.send_many`."""
@@ -263,6 +313,12 @@ class ManagerSender(ABC):
             trace,
             message_class,
             connector_type,
+            sign,
+            certificate,
+            signature,
+            hash,
+            encrypt,
+            algorithm,
         )
         return await self.send_records(queue, bodies, properties, transaction)
 

@@ -20,6 +20,9 @@ from waypost.wire.property_values import UNLIMITED
 
 _LITTLE_ROOM: Final = 0x1000_0000
 _SHOWN: Final = 3
+_DAY: Final = 86_400
+# A certificate that ends within this time has to be renewed.
+_SOON: Final = 30 * _DAY
 # Permissions of others than owner and group. On Windows these bits mean nothing.
 OTHERS: Final = 0 if sys.platform == "win32" else 0o007
 # 2024-01-01: an earlier clock was never set.
@@ -34,8 +37,33 @@ def examine_node(node: Node, path: Path, now: Now) -> Iterator[Check]:
     yield _clock(node, now)
     yield _claims(node, now)
     yield from rights_checks(node)
+    yield _certificates(node, now)
+    if node.network is not None:
+        yield _keys(node.network.statistics.messages_not_encrypted)
     if node.network is None:
         yield Check("network", True, "this queue manager does not use the network")
+
+
+def _certificates(node: Node, now: Now) -> Check:
+    """Check for certificates that have expired, or will soon."""
+    registered = node.protection.facts.registered
+    ending = {digest: each.not_after for digest, each in registered.items() if each.not_after - now.wall < _SOON}
+    if not ending:
+        count = f"{len(registered)} {'certificate is' if len(registered) == 1 else 'certificates are'} registered"
+        return Check("certificates", True, f"{count}, and none ends within 30 days")
+    shown = [f"{digest.hex()} ({max(0, int(end - now.wall) // _DAY)} days left)" for digest, end in ending.items()]
+    sentence = f"{len(ending)} registered certificates have expired or end within 30 days: {', '.join(shown[:_SHOWN])}"
+    hint = "create another with `waypost cert create`, register it where it is needed, and remove the old one"
+    return Check("certificates", False, sentence, hint)
+
+
+def _keys(not_encrypted: int) -> Check:
+    """Check for messages that were not sent because the keys of their destinations are missing."""
+    if not not_encrypted:
+        return Check("keys", True, "no message was held back for want of the keys of its destination")
+    sentence = f"{not_encrypted} messages could not be encrypted and were not sent since the start"
+    hint = "the log has their destinations; pin the keys of these hosts with `waypost key trust HOST FILE`"
+    return Check("keys", False, sentence, hint)
 
 
 def _store(node: Node, path: Path) -> Iterator[Check]:

@@ -37,6 +37,7 @@ from waypost.client.arguments import (
     transaction_limit,
     warn_of_ignored,
 )
+from waypost.client.key_methods import KeyMethods
 from waypost.client.message import Message
 from waypost.client.packet_files import Counted, PacketFile, check_count, properties_to_send, read_packets
 from waypost.client.queue import Queue
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class Manager(ManagerSender, QueueCreator):
+class Manager(ManagerSender, QueueCreator, KeyMethods):
     """A queue manager, as returned by `waypost.open`. Use it in a `with` statement, or close it.
 
     Names of queues: 'orders' is a private queue of this computer, 'orders;retry' is its subqueue and 'orders;journal'

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from importlib import import_module
 from operator import attrgetter
 from types import NoneType
 from typing import Any, Final
@@ -14,6 +15,7 @@ from waypost.api.framework_headers import message_headers
 from waypost.api.message_attributes import acknowledge_text
 from waypost.api.messages import Copies
 from waypost.api.properties import MESSAGE_ROWS, CopyObject, MessageObject, ShownProperties
+from waypost.api.protection import ALGORITHM_WORDS, SIGNATURE_WORDS
 from waypost.api.times import iso_8601
 from waypost.core.message import NO_IDENTIFIER
 from waypost.core.message import Message as CoreMessage
@@ -21,7 +23,7 @@ from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee, 
 from waypost.core.serialization import packet_of, size_in_bytes
 from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID, guid_text
-from waypost.wire import base_header, user_header
+from waypost.wire import base_header, security_header, user_header
 from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.message_class import MessageClass, meaning
@@ -150,22 +152,43 @@ class Message(ShownProperties):
 
     @property
     def sender_verified(self) -> bool:
-        """True if the queue manager has verified `sender_sid`. Waypost does not verify senders yet."""
+        """True if the message is signed with a certificate that is registered for `sender_sid`."""
         return self.authenticated and self.sender_sid is not None
 
     @property
     def authenticated(self) -> bool:
-        """True if the queue manager has verified the signature. Waypost does not verify signatures yet."""
+        """True if the queue manager has verified the signature."""
         return self._core.authentication_level is not AuthenticationLevel.NONE
 
     @property
-    def encrypted(self) -> bool:
-        """True if the body is encrypted. Then `body` has the encrypted bytes: Waypost does not decrypt bodies yet."""
+    def signature(self) -> str:
+        """The signature that the queue manager has verified: "msmq10", "msmq20" or "msmq30", or "none"."""
+        return SIGNATURE_WORDS.get(self._core.authentication_level, "none")
+
+    @property
+    def certificate_subject(self) -> str | None:
+        """The subject of the certificate of a signed message, or None."""
+        certificate = self._core.sender_certificate
+        if not certificate:
+            return None
+        # Only programs that look at signed messages have to wait for this import.
+        subject: str | None = import_module("waypost.security.certificates").subject_of(certificate)
+        return subject
+
+    @property
+    def encrypted(self) -> str | None:
+        """The algorithm by which the body was encrypted on its way: "aes256", "aes192", "aes128", "rc2" or "rc4".
+
+        None for a message that was not encrypted. A message that waits in an outgoing queue is encrypted when it is
+        sent, and a message that this computer only forwards has a body that only its destination can decrypt.
+        """
         packet = self.packet
         if not int.from_bytes(packet[_USER_FLAGS], "little") & user_header.SH:
-            return False
+            return None
         security = UserMessage.decode(packet).security
-        return security is not None and security.is_body_encrypted
+        if security is None or not security.flags & (security_header.EB | security_header.PRIVATE):
+            return None
+        return ALGORITHM_WORDS.get(self._core.encryption_algorithm, "unknown")
 
     @property
     def correlation_id(self) -> str | None:

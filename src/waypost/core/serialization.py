@@ -48,7 +48,8 @@ from waypost.wire.user_header import UserHeader
 from waypost.wire.user_message import UserMessage
 
 _SYSTEM_PROVIDERS: Final = frozenset({BASE_PROVIDER, ENHANCED_PROVIDER})
-_AUTHENTICATED: Final = security_header.AU | security_header.AS
+# Facts that only the queue manager of the queue knows: on the wire they are zero, or a claim.
+_AUTHENTICATED: Final = security_header.AU | security_header.AS | security_header.PRIVATE
 _MAX_TRANSACTION_IDENTIFIER: Final = transaction_header.ID >> transaction_header.ID_SHIFT
 
 # Indexed by the value in the packet, which its decoder has checked: cheaper than a call of the enumeration.
@@ -87,7 +88,16 @@ def serialize_message_to_buffer(message: Message) -> bytes:
         return plain
     packet = construct_user_message_packet(message)
     check_originated(packet)
+    if packet.security is not None:
+        _set_local_flags(message, packet.security)
     return packet.encode()
+
+
+def _set_local_flags(message: Message, security: SecurityHeader) -> None:
+    """Set the facts that only this queue manager knows: the verified signature, and that the body is clear."""
+    security.flags |= message.authentication_level << security_header.AS_SHIFT
+    if security.is_body_encrypted and not message.symmetric_key:
+        security.flags += security_header.PRIVATE - security_header.EB
 
 
 def deserialize_message_from_buffer(buffer: bytes) -> Message:
@@ -289,8 +299,11 @@ def _security_header(message: Message) -> SecurityHeader | None:
     flags = int(message.sender_identifier_type) if message.sender_identifier else security_header.NO_SENDER
     if message.privacy_level != PrivacyLevel.NONE:
         flags |= security_header.EB
-    if message.signature and not provider_info:
+    is_signed = message.signature or message.multiple_destination_signature
+    if is_signed and not provider_info:
         flags |= security_header.DE
+    if is_signed or message.symmetric_key or provider_info:
+        flags |= security_header.AI
     return SecurityHeader(
         flags,
         message.sender_identifier,

@@ -15,6 +15,7 @@ from msgspec.structs import fields
 
 from waypost.api.defaults import BACKUP_SECONDS
 from waypost.daemon.config_http import Http as Http
+from waypost.daemon.config_security import Security
 from waypost.daemon.config_types import Count, Milliseconds, PeerPort, Port, Seconds
 from waypost.daemon.configured_hosts import parse_ack_addresses
 from waypost.limits import MAX_STORE_SIZE
@@ -304,43 +305,6 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
             "daemon remembers more messages of a relay to detect duplicates."
         ),
     ] = ()
-
-
-class Security(Struct, frozen=True, forbid_unknown_fields=True):
-    """Rights on queues and on this computer, and handling of signed and encrypted messages."""
-
-    new_queues: Annotated[
-        Literal["closed", "msmq"],
-        Meta(
-            description="Rights on a new queue, once there are users. `closed`: its creator and administrators have "
-            "all rights, and everyone may send. `msmq`: the default of MSMQ, in most cases all rights for everyone. "
-            "Without users, it is always `msmq`."
-        ),
-    ] = "closed"
-    machine: Annotated[
-        str,
-        Meta(
-            description="Rights on this computer, as a security descriptor in SDDL. Empty: only administrators read "
-            "the dead-letter queues, the journal and outgoing queues, and users may create queues."
-        ),
-    ] = ""
-    hardened: Annotated[
-        bool,
-        Meta(
-            description="Hardened mode of MSMQ: answer no RPC request, and send messages only over HTTP (MS-MQDMPR "
-            "3.1.1.1, HardenedSecurity)."
-        ),
-    ] = False
-    unverified: Annotated[
-        Literal["refuse", "deliver"],
-        Meta(
-            description="Action for signed or encrypted messages. Waypost does not verify signatures or decrypt "
-            "bodies yet. `refuse` drops them with a negative acknowledgment. `deliver` puts them into their queues "
-            "unchanged and unauthenticated. It never puts them into a queue that requires authentication or "
-            "encryption. "
-            "`waypost doctor` counts refused messages by source."
-        ),
-    ] = "refuse"
 
 
 class Quotas(Struct, frozen=True, forbid_unknown_fields=True):

@@ -199,7 +199,14 @@ def _checked(config: Config) -> Config:
     if config.rpc.enabled:
         _check_logons(config.rpc)
         machine_security(config.security.machine)
-    return replace(config, http=http, remote=_with_password(config.remote))
+    security = config.security
+    passphrase = _secret("security.key_passphrase", security.key_passphrase, security.key_passphrase_file)
+    return replace(
+        config,
+        http=http,
+        security=replace(security, key_passphrase=passphrase),
+        remote=_with_password(config.remote),
+    )
 
 
 def _check_others(config: Config) -> None:

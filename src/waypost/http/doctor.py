@@ -342,27 +342,24 @@ def _identifier(network: Network) -> Check:
 
 
 def _unverified(service: Service) -> Check:
-    """Check for refused signed and encrypted messages. Waypost does not verify or decrypt messages yet."""
+    """Check for messages that were refused for their signature or encryption."""
     network = service.node.network
     assert network is not None
     refused = network.refused_sources
-    if network.delivers_unverified:
-        sentence = "signed and encrypted messages are delivered unchanged, not verified (security.unverified)"
-        return Check("unverified", True, sentence)
     if not refused.count:
-        return Check("unverified", True, "no message was refused because it was signed or encrypted")
+        return Check("unverified", True, "no message was refused for its signature or encryption")
     sources = sorted(refused.by_guid.items(), key=lambda each: -each[1].count)
     shown = [f"{source.count} of {guid_text(guid)} at {source.peer}" for guid, source in sources[:_SHOWN]]
     rest = refused.count - sum(source.count for _, source in sources[:_SHOWN])
     if rest:
         shown.append(f"{rest} of others")
-    few = refused.count == 1
-    count = f"{refused.count} signed or encrypted {'message was' if few else 'messages were'}"
+    count = f"{refused.count} {'message was' if refused.count == 1 else 'messages were'}"
     hint = (
-        'security.unverified = "deliver" delivers them without verification, except to queues that require '
-        "authentication or encryption; or send from these hosts without signatures and encryption"
+        "the log has the reason of each: `message rejected`; register the certificates of these senders with `waypost "
+        "cert register`, and give them the exchange key of this queue manager (`waypost key export`)"
     )
-    return Check("unverified", False, f"{count} refused since the start: {', '.join(shown)}", hint)
+    sentence = f"{count} refused since the start for a signature or encryption: {', '.join(shown)}"
+    return Check("unverified", False, sentence, hint)
 
 
 def _acks(overdue: list[Overdue]) -> Check:

@@ -78,7 +78,8 @@ _TRANSFER: Final = {
     "transactional_acks_unmatched": "Late, repeated or forged acknowledgments, for messages that do not wait for one.",
     "duplicates_discarded": "Messages discarded because they had arrived before.",
     "messages_rejected": "Messages that no queue of this computer accepted.",
-    "messages_unverified": "Rejected messages that were signed or encrypted (security.unverified).",
+    "messages_unverified": "Rejected messages with a bad signature or encryption, or without a required one.",
+    "messages_not_encrypted": "Outgoing messages that could not be encrypted and were not sent.",
     "messages_refused_for_acks": (
         "Transactional messages temporarily refused, because too many acknowledgments wait for the sender."
     ),

@@ -9,6 +9,7 @@ from msgspec import Struct
 from waypost.api.bulk import BULK_OPERATIONS, ListBulkQueues, ReadClaim, ReadRange
 from waypost.api.explanation import Explanation
 from waypost.api.frames import MEDIA_TYPE, Frame
+from waypost.api.keys import KEY_OPERATIONS
 from waypost.api.messages import Received
 from waypost.api.operations import (
     OPERATIONS,
@@ -176,7 +177,8 @@ def routes() -> list[Route]:
         _route(ReadClaim, _plain(bulk.framed)),
     )
     bound = {route.name for route in by_hand}
-    others = (kind for kind in (*OPERATIONS, *BULK_OPERATIONS, *USER_OPERATIONS) if kind.row.name not in bound)
+    kinds = (*OPERATIONS, *KEY_OPERATIONS, *BULK_OPERATIONS, *USER_OPERATIONS)
+    others = (kind for kind in kinds if kind.row.name not in bound)
     return [*by_hand, *(_route(kind, _plain(_ask)) for kind in others)]
 
 

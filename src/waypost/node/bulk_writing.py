@@ -3,6 +3,7 @@
 An answer waits until all earlier work is durable, because it may show the work of another request.
 """
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
@@ -38,6 +39,7 @@ from waypost.api.message_attributes import message_like, varied_attributes
 from waypost.api.names import check_can_be_sent_to, format_name
 from waypost.api.new_bodies import body_of, encode_bodies, encode_body
 from waypost.api.properties import MessageProperties, NewMessage
+from waypost.api.protection import ProtectionRequest, protection_of
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queues import AccessType, Queue, ShareMode
@@ -48,10 +50,13 @@ from waypost.node.bulk import find_target, rows_of
 from waypost.node.committed_batches import BY_COLUMN
 from waypost.node.kernel import Call
 from waypost.node.node import Node
+from waypost.node.opened_queues import OpenedQueues
+from waypost.node.protected_sending import ProtectedSending
 from waypost.node.removals import Removals
 from waypost.node.staged_delivery import Commit
 from waypost.node.stages import FIRST_PLACE, Batch, Group, Place
 from waypost.wire.access_masks import QueueAccess
+from waypost.wire.format_names import MultipleElementFormatName
 from waypost.wire.message_class import MessageClass
 
 C = TypeVar("C", Claim, TakeClaim, KeepClaim, ReadClaim)
@@ -64,10 +69,11 @@ _LOST_STAGE: Final = "GET /api/bulk/commits lists the committed batches; stage t
 class BulkWriting:
     """Claims and stages on one node."""
 
-    __slots__ = ("_computer", "_node")
+    __slots__ = ("_computer", "_node", "_protected")
 
     def __init__(self, node: Node) -> None:
         self._node: Final = node
+        self._protected: Final = ProtectedSending(node, OpenedQueues(node))
         self._computer: Final = node.manager.identity.computer_name
 
     # --- Claims
@@ -145,9 +151,34 @@ class BulkWriting:
     def stage(self, call: Call, operation: Stage) -> None:
         groups = [self._group(each) for each in operation.groups]
         groups += [self._rejected(each) for each in operation.rejected]
-        place = Place(operation.partition, operation.serial)
+        place, batch = Place(operation.partition, operation.serial), self._batch(call, operation)
         within = self._within(call, operation)
-        self.stage_groups(call, self._batch(call, operation), groups, operation.lease_s, place, within)
+        requests = [self._requests(each) for each in operation.groups]
+        if not any(requests):
+            self.stage_groups(call, batch, groups, operation.lease_s, place, within)
+            return
+        for at, wanted in enumerate(requests):
+            if wanted:
+                groups[at] = _single(groups[at])
+        protected = [
+            (group.name, message, request)
+            for group, wanted in zip(groups, requests, strict=False)
+            for message, request in zip(group.messages, wanted, strict=False)
+            if request is not None
+        ]
+        self._protected.protect(
+            call, protected, lambda call: self.stage_groups(call, batch, groups, operation.lease_s, place, within)
+        )
+
+    def _requests(self, given: StagedMessages) -> list[ProtectionRequest | None]:
+        """The requests to sign or encrypt of each message of a group; empty if there are none."""
+        alike = given.like if given.like is not UNSET else None
+        properties = [alike] * len(given.bodies) if alike is not None else []
+        if not any(each.sign or each.encrypt for each in (*properties[:1], *given.messages) if each is not None):
+            return []
+        has_several = isinstance(format_name(given.queue, self._computer), MultipleElementFormatName)
+        everyone = [*properties, *given.messages]
+        return [protection_of(each, has_several=has_several) for each in everyone if each is not None]
 
     def stage_groups(
         self,
@@ -325,6 +356,18 @@ class BulkWriting:
 
     def _without_body(self, properties: MessageProperties) -> Message:
         return message_like(properties, computer=self._computer)
+
+
+def _single(group: Group) -> Group:
+    """The messages of a group one by one."""
+    if group.like is None:
+        return group
+    like, varied = group.like, group.varied
+    messages = [
+        dataclasses.replace(like, body=body, **{name: values[at] for name, values in varied.items()})  # type: ignore[arg-type]
+        for at, body in enumerate(group.bodies)
+    ]
+    return Group(group.name, messages=[*messages, *group.messages])
 
 
 def _run(text: str) -> bytes:

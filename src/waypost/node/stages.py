@@ -22,7 +22,7 @@ from typing import Final, Protocol
 from waypost.api.bulk import Committed, Staged
 from waypost.clock import Now
 from waypost.core.message import Message
-from waypost.core.message_values import DeliveryGuarantee
+from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee
 from waypost.core.plain_packets import plain_packets, varied_packets
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, OutgoingQueue, Queue, ShareMode
@@ -60,7 +60,7 @@ from waypost.node.committed_batches import (
 from waypost.node.failures import machine_is_full
 from waypost.node.kernel import Kernel
 from waypost.node.message_records import head_of
-from waypost.node.sending import Sending, close_unusable, new_message, queue_of
+from waypost.node.sending import Sending, close_unusable, new_message, queue_of, verified_here
 from waypost.node.staged_delivery import Commit, Rejected, StagedDelivery
 from waypost.store import keys
 from waypost.store.bulk_records import CommitRecord, FrameRecord, FrameRun, StageRecord
@@ -361,7 +361,7 @@ class Stages:
             if group.bodies:
                 self._prepare_alike(group, descriptor, transaction, pieces, now)
             for message in map(new_message, group.messages):
-                self._sending.prepare(descriptor, message, transaction, now)
+                self._sending.prepare(descriptor, message, transaction, now, level=message.authentication_level)
                 message.identifier = manager.message_identifier()
                 if not descriptor.multiple:
                     self._add(pieces, descriptor, message)
@@ -411,6 +411,8 @@ class Stages:
         self._check_quotas(pieces, descriptor, queue, max(map(len, packets)))
 
     def _add(self, pieces: _Pieces, descriptor: OpenQueueDescriptor, message: Message) -> None:
+        if message.authentication_level is not AuthenticationLevel.NONE:
+            verified_here(descriptor, message)
         queue, before = queue_of(descriptor), pieces.size
         pieces.add(queue, message)
         self._check_quotas(pieces, descriptor, queue, pieces.size - before)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, assert_never
 
 from waypost.clock import Now
 from waypost.directory.effects import FindDirectoryServers, SendChangeNotification
-from waypost.errors import StoreError, WaypostError
+from waypost.errors import ServiceNotAvailable, StoreError, WaypostError
 from waypost.hresult import HResult
 from waypost.node.effects import (
     Close,
@@ -20,6 +20,7 @@ from waypost.node.effects import (
     Effect,
     Failure,
     HoldReading,
+    KeyWork,
     Notice,
     Reply,
     Resolve,
@@ -301,6 +302,9 @@ class Host(ABC, Generic[S_co]):
                 self._tell_coordinator(effect)
             case Connect() | Write() | Close() | HoldReading() | Resolve() | SendDatagram() | Notice():
                 self._carry(effect)
+            case KeyWork(job):
+                error = ServiceNotAvailable("the simulation has no keys")
+                self.node.kernel.job_done(job, error, self.now)
             case SendChangeNotification() | FindDirectoryServers():
                 raise Violation(f"{self.name} requests {effect!r}, but the simulation has no directory")
             case _:

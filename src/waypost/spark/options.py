@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 from uuid import uuid4
 
 from waypost.api import defaults
 from waypost.api.bulk import DEFAULT_CLAIM_LEASE_S, DEFAULT_LEASE_S, DEFAULT_MAX_ABORTS, Locked
 from waypost.api.excerpt import excerpt
+from waypost.api.properties import MessageProperties
+from waypost.api.protection import protection_of
 from waypost.arrow.choice import EVERY, Choice
 from waypost.arrow.packets import OnMalformed
 from waypost.client.bulk.client import DEFAULT_QUOTA_WAIT_S
@@ -47,6 +49,7 @@ _NAMES: Final = (
     *("columns", "includeBody", "includePacket", "includeSecurity", "includeHeaders"),
     *("decodeBody", "maxBodyBytes", "onMalformed", "lockedMessages"),
     *("delivery", "txnId", "txnAppId", "txnVersion", "runId", "stageLease", "onInvalid", "quotaWait"),
+    *("sign", "certificate", "signature", "hash", "encrypt", "algorithm"),
 )
 # Options of Spark's Kafka source with the same meaning.
 KAFKA: Final = {
@@ -186,6 +189,8 @@ class WriteOptions:
     quota_wait_s: float = DEFAULT_QUOTA_WAIT_S
     # True if each row names its queue.
     is_by_column: bool = False
+    # The properties of all messages that ask to sign and to encrypt.
+    protection: dict[str, Any] = field(default_factory=dict)
 
     @property
     def destination(self) -> str:
@@ -267,7 +272,25 @@ def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOp
         quota_wait_s=options.read("quotaWait", values.seconds, DEFAULT_QUOTA_WAIT_S),
         lease_s=options.read("stageLease", values.seconds, DEFAULT_LEASE_S),
         run=options.read("runId", values.guid, ""),
+        protection=_protection(options),
     )
+
+
+def _protection(options: Given) -> dict[str, Any]:
+    """The properties of all messages of a write that ask to sign and to encrypt."""
+    given: dict[str, Any] = {
+        name: True for name in ("sign", "encrypt") if options.read(name, values.boolean, default=False)
+    }
+    for name in ("certificate", "hash", "algorithm"):
+        text = options.text(name)
+        if text is not None:
+            given[name] = text
+    version = options.read("signature", _version_or_nothing, None)
+    if version is not None:
+        given["signature"] = version
+    # It refuses combinations that cannot work.
+    protection_of(MessageProperties(**given), has_several=False)
+    return given
 
 
 def _transaction(options: Given) -> tuple[str, int | None]:

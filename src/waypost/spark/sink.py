@@ -189,6 +189,13 @@ def staged(messages: Iterable[Group]) -> list[StagedMessages]:
     return found
 
 
+def _protected(options: WriteOptions, found: Iterable[Group]) -> Iterator[Group]:
+    """Groups with the properties of all messages of the write."""
+    for group in found:
+        group.properties.update(options.protection)
+        yield group
+
+
 def _write(options: WriteOptions, batches: Iterator[Any], name: Name) -> Written:
     context = TaskContext.get()
     partition = context.partitionId() if context else 0
@@ -196,7 +203,7 @@ def _write(options: WriteOptions, batches: Iterator[Any], name: Name) -> Written
         with _manager(options.endpoint) as manager:
             for frame in _frames(batches):
                 valid, rejected_rows = _sorted_out(options, frame, partition)
-                for group in groups(valid, options.queue):
+                for group in _protected(options, groups(valid, options.queue)):
                     _send_all(options, manager, group)
                 if rejected_rows:
                     _send_rejected(options, rejected_rows)
@@ -208,7 +215,7 @@ def _write(options: WriteOptions, batches: Iterator[Any], name: Name) -> Written
                 valid, rejected_rows = _sorted_out(options, frame, partition)
                 wish = Stage(
                     **name.of(options),
-                    groups=staged(groups(valid, options.queue, varies=True)),
+                    groups=staged(_protected(options, groups(valid, options.queue, varies=True))),
                     rejected=rejected_rows,
                     lease_s=options.lease_s,
                     partition=partition,
