@@ -165,16 +165,14 @@ class UserExists(WaypostError):
     hresult = HResult.MQ_ERROR_INVALID_PARAMETER
 
 
-class TooManyLogins(WaypostError):
-    """Too many logins have failed, so that passwords are not checked for a while."""
-
-    hresult = HResult.MQ_ERROR_ACCESS_DENIED
-
-
 class AccessDenied(WaypostError):
     """The caller lacks the permission, or the queue was not opened for this operation."""
 
     hresult = HResult.MQ_ERROR_ACCESS_DENIED
+
+
+class TooManyLogins(AccessDenied):
+    """Too many logins have failed, so that passwords are not checked for a while."""
 
 
 class QueueError(WaypostError):

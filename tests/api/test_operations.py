@@ -108,6 +108,19 @@ from waypost.api.status import (
     StartVerification,
     Status,
 )
+from waypost.api.users import (
+    PREPARED,
+    USER_OPERATIONS,
+    AddUser,
+    CreateToken,
+    ListAudit,
+    ListUsers,
+    RemoveToken,
+    RemoveUser,
+    SetPassword,
+    SetUser,
+    ShowUser,
+)
 from waypost.client.transports.http.exchanges import exchange_of
 from waypost.errors import WaypostError
 from waypost.http import operation_routes, quick
@@ -123,7 +136,7 @@ from waypost.node.operation_handlers import Handlers
 from waypost.security.callers import Role
 
 # The node has a handler for the first, and its shells answer the others.
-EVERY = (*OPERATIONS, *KEY_OPERATIONS, *BULK_OPERATIONS, *STATUS_OPERATIONS)
+EVERY = (*OPERATIONS, *KEY_OPERATIONS, *BULK_OPERATIONS, *STATUS_OPERATIONS, *USER_OPERATIONS)
 PAGE = http_page.page()
 GUID = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11"
 FAR = r"DIRECT=TCP:192.0.2.1\PRIVATE$\far & away?"
@@ -333,12 +346,22 @@ SAMPLES: list[Operation[object]] = [
     CreateCertificate(user="a", days=7),
     ImportCertificate(data=b"both", user="a", password="p"),
     RemoveCertificate(digest="0a" * 20),
+    ListUsers(),
+    ShowUser(name="ada"),
+    SetUser(name="ada", role="read", groups=["a"], ntlm=False),
+    SetPassword(name="ada", password="two", current="one"),
+    CreateToken(name="ada", role="read", expires_days=1.5),
+    RemoveToken(name="ada", id="00"),
+    RemoveUser(name="ada"),
+    ListAudit(limit=3, after=7),
+    # The last one: with a user, the server asks who you are.
+    AddUser(name="ada", role="read", groups=["a", "b"], ntlm=True, password="one"),
 ]
 
 
 def test_every_operation_has_a_handler(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as manager:
-        wanted = {*EVERY, *LOCAL_OPERATIONS}.difference(STATUS_OPERATIONS)
+        wanted = {*EVERY, *LOCAL_OPERATIONS}.difference(STATUS_OPERATIONS, PREPARED)
         assert Handlers(driver_of(manager).node).types == wanted
 
 
@@ -415,7 +438,7 @@ async def test_what_a_client_asks_for_is_what_the_queue_manager_gets(api: Api) -
 def test_a_request_repeats_only_what_may_be_repeated() -> None:
     for each in SAMPLES:
         is_repeatable = each.row.reads_only or isinstance(
-            each, SetQueue | SetAcl | Peek | CursorPeek | CommitTransaction
+            each, SetQueue | SetAcl | SetUser | Peek | CursorPeek | CommitTransaction
         )
         is_repeatable = is_repeatable or type(each) in BULK_OPERATIONS
         assert exchange_of(each).is_repeatable is each.row.is_repeatable is is_repeatable

@@ -20,6 +20,7 @@ from waypost.api.properties import MessageObject, QueueInfo
 from waypost.api.queues import MovedObject
 from waypost.api.sequences import Admitted, AdmittedAddress, SequenceInfo, SequenceReset
 from waypost.api.status import Checks, StatusInfo
+from waypost.api.users import AuditEntry, NewToken, UserInfo
 from waypost.cli.verbs import VERBS
 
 GUID = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11"
@@ -63,6 +64,14 @@ CASES = {
     "sequence revoke": Case(f"sequence revoke {GUID} 192.0.2.7", (AdmittedAddress,)),
     "claim list": Case("claim list", (ClaimObject,), is_list=True),
     "claim release": Case("claim release claimed one --yes", (Returned,)),
+    "user add": Case("user add ada --role read", (UserInfo,)),
+    "user list": Case("user list", (UserInfo,), is_list=True),
+    "user show": Case("user show ada", (UserInfo,)),
+    "user set": Case("user set ada --role operate", (UserInfo,)),
+    "user passwd": Case("user passwd ada --password-file password", (UserInfo,)),
+    "user token": Case("user token ada", (NewToken,)),
+    "user remove": Case("user remove ada --yes", (UserInfo,)),
+    "audit": Case("audit", (AuditEntry,), is_list=True),
     "store damaged": Case("store damaged --forget", (DamagedPage, Forgotten)),
     "status": Case("status", (StatusInfo,)),
     "doctor": Case("doctor", (Checks,), code=1),
@@ -113,6 +122,7 @@ def test_every_verb_is_compared_with_http_or_has_nothing_there() -> None:
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The output of each verb, and its exit code."""
     folder = tmp_path_factory.mktemp("json")
+    (folder / "password").write_text("correct horse\n", encoding="utf-8")
     found = {}
     with daemon(folder / "data", "--json") as environment:
 

@@ -26,6 +26,7 @@ _GROUPS: Final = {
     "Transactional sequences": "/api/sequences",
     "The queue manager": ("/api/status", "/api/identity", "/api/doctor", "/api/explain", "/api/links", "/health"),
     "Keys and certificates": ("/api/keys", "/api/certificates"),
+    "Users and audit trail": ("/api/users", "/api/audit", "/api/login", "/api/logout"),
     "The store": "/api/store",
     "Bulk": "/api/bulk",
 }

@@ -53,7 +53,7 @@ from waypost.api.properties import MessageProperties, NewMessage
 from waypost.api.records import Record
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.limits import MAX_BULK_NAME, MAX_HTTP_WAIT_SECONDS
-from waypost.security.callers import Role
+from waypost.roles import Role
 
 DEFAULT_READ: Final = 10_000
 DEFAULT_READ_BYTES: Final = 4 << 20

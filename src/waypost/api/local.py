@@ -10,7 +10,7 @@ from waypost.api.operation_rows import Owned, QueueRight
 from waypost.api.operations import Operation, QueueName, operation
 from waypost.api.users import NewToken, RoleName, UserInfo
 from waypost.core.message import Message
-from waypost.security.callers import Role
+from waypost.roles import Role
 from waypost.wire.format_names import FormatName
 
 

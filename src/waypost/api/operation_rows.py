@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from waypost.security.callers import Role
+from waypost.roles import Role
 
 
 class QueueRight(Enum):

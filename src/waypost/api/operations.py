@@ -45,7 +45,7 @@ from waypost.api.properties import MessageProperties, NewMessage, QueueInfo, Que
 from waypost.api.queues import Kind, MovedObject
 from waypost.api.sequences import Admitted, AdmittedAddresses, Direction, SequencePage, SequenceReset
 from waypost.errors import DecodeError, InvalidParameter
-from waypost.security.callers import Role
+from waypost.roles import Role
 from waypost.wire.identifiers import MessageIdentifier
 
 R = TypeVar("R")

@@ -6,7 +6,7 @@ from typing import Final
 from waypost.api.operation_rows import Owned
 from waypost.api.operations import Operation, operation
 from waypost.api.records import Record
-from waypost.security.callers import Role
+from waypost.roles import Role
 
 
 class ListenerInfo(Record, frozen=True):

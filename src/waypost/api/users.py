@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from waypost.api.operation_rows import Owned
 from waypost.api.operations import Operation, operation
 from waypost.api.records import Record
-from waypost.security.callers import Role
+from waypost.roles import Role
 
 RoleName: TypeAlias = Literal["none", "read", "operate", "admin"]
 UserName = Annotated[str, Meta(description="Name of a user. Upper and lower case are the same.")]

@@ -149,6 +149,7 @@ def passwd(
         Path | None,
         typer.Option(metavar="FILE", help="File with the current password, for your own user.", show_default=False),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Change the password of a user, which ends its sessions.
 
@@ -161,16 +162,26 @@ def passwd(
     current = None if current_file is None else _read(current_file)
     with session(context) as manager:
         manager.users.set_password(name, password, current=current)
-    say(f"The password of {name} is changed.")
+    _done({"name": name}, f"The password of {name} is changed.", as_json=as_json)
 
 
 @app.command()
-def remove(context: typer.Context, name: Name, *, yes: Yes = False) -> None:
+def remove(context: typer.Context, name: Name, *, yes: Yes = False, as_json: Json = False) -> None:
     """Remove a user. Its tokens and sessions end at once. Access lists keep its SID."""
     with session(context) as manager:
         ask(f"Remove the user {name}, with all its tokens?", yes=yes)
+        found = manager.users.show(name)
         manager.users.remove(name)
-    say(f"The user {name} is removed.")
+    _done(found.to_dict(), f"The user {name} is removed.", as_json=as_json)
+
+
+def _done(facts: dict[str, object], sentence: str, *, as_json: bool) -> None:
+    if not as_json:
+        say(sentence)
+        return
+    out = Output()
+    write_json(out, facts)
+    out.flush()
 
 
 @app.command()

@@ -6,12 +6,12 @@ S-1-5-21-A-B-C, which its GUID decides; accounts of its user store have SIDs bel
 """
 
 from dataclasses import dataclass, field
-from enum import IntEnum
 from hashlib import sha256
 from struct import unpack
 from typing import Final
 
 from waypost.errors import AccessDenied
+from waypost.roles import Role as Role
 from waypost.wire.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, LOCAL_SYSTEM, Sid
 
 # MS-DTYP 2.4.2.4: the account of the administrator, and the first number for other accounts.
@@ -20,19 +20,6 @@ FIRST_RID: Final = 1001
 
 _NT_AUTHORITY: Final = 5
 _ACCOUNTS: Final = 21
-
-
-class Role(IntEnum):
-    """A role for management. Each includes those before it."""
-
-    NONE = 0
-    READ = 1
-    OPERATE = 2
-    ADMIN = 3
-
-    @property
-    def word(self) -> str:
-        return self.name.lower()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
