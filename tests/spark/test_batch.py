@@ -160,7 +160,9 @@ def test_a_token_comes_from_a_file_or_the_session_and_stands_in_no_plan(spark: S
         file.write_text("wrong", encoding="utf-8")
         with pytest.raises(AccessDenied, match="token"):
             waypost.spark.purge("system$;deadletter", 1, server=guarded.url, tokenFile=str(file))
-        assert "token" in sentence(dead_letters)
+        assert "token" in sentence(reader(spark, guarded, queueType="deadletter", tokenFile=str(file)))
+        # Driver and executors are of the account of the daemon, and find it without a token.
+        assert dead_letters.load().count() == 0
         file.write_text("open-sesame\n", encoding="utf-8")
         assert waypost.spark.purge("system$;deadletter", 1, server=guarded.url, tokenFile=str(file)) == 0
         spark.conf.set("spark.msmq.token", "open-sesame")
@@ -168,6 +170,9 @@ def test_a_token_comes_from_a_file_or_the_session_and_stands_in_no_plan(spark: S
             waypost.spark.register(spark)
             frame = dead_letters.load()
             assert frame.count() == 0
+            spark.conf.set("spark.msmq.token", "wrong")
+            waypost.spark.register(spark)
+            assert "token" in sentence(dead_letters)
         finally:
             spark.conf.unset("spark.msmq.token")
             waypost.spark.register(spark)
