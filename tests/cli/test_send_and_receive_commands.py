@@ -117,15 +117,6 @@ def test_a_message_that_the_queue_does_not_take_is_refused(desk: Desk) -> None:
     assert "hint: use --transactional for transactional queues only" in result.stderr
 
 
-@pytest.mark.parametrize("option", ["--sign", "--encrypt"])
-def test_what_is_not_offered_yet_says_so(desk: Desk, option: str) -> None:
-    result = desk.run("send", "orders", "--body", "x", option)
-    assert result.exit_code == 1
-    assert "not supported yet" in result.stderr
-    assert desk.manager.queue("orders").info().message_count == 0
-    assert option not in desk.do("send", "--help")
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from waypost.clock import Now
 from waypost.core.acknowledgments import INSECURE_NACKS, acknowledgment, asks_in_vain, is_requested
-from waypost.core.message import Message
+from waypost.core.message import NO_IDENTIFIER, Message
 from waypost.core.message_values import AuthenticationLevel
 from waypost.core.ports import MessageArrived, MessagePositionDeleted
 from waypost.core.queue_manager import QueueManager
@@ -117,7 +117,10 @@ class Delivery:
         if isinstance(queue, OutgoingQueue):
             return None
         is_signed = message.authentication_level is not AuthenticationLevel.NONE
-        is_encrypted = message.privacy_level != PrivacyLevel.NONE
+        # A level alone is only a claim (readings MQMQ 3.19), but enough from here. A message gets its identifier later.
+        is_encrypted = message.privacy_level != PrivacyLevel.NONE and (
+            bool(message.symmetric_key) or message.identifier is NO_IDENTIFIER or self._is_ours(message)
+        )
         return self.kind_refusal(queue, message) or protection_refusal(
             queue, is_signed=is_signed, is_encrypted=is_encrypted
         )

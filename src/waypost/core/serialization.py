@@ -88,6 +88,16 @@ def serialize_message_to_buffer(message: Message) -> bytes:
         return plain
     packet = construct_user_message_packet(message)
     check_originated(packet)
+    return packet.encode()
+
+
+def _packet_in_queue(message: Message) -> bytes:
+    """A new packet as it is kept in a queue."""
+    plain = plain_packet(message)
+    if plain is not None:
+        return plain
+    packet = construct_user_message_packet(message)
+    check_originated(packet)
     if packet.security is not None:
         _set_local_flags(message, packet.security)
     return packet.encode()
@@ -126,7 +136,7 @@ def received_message(packet: UserMessage, data: bytes) -> Message:
 def packet_of(message: Message) -> bytes:
     """The packet of a message, made now if it has none yet."""
     if not message.packet:
-        message.packet = serialize_message_to_buffer(message)
+        message.packet = _packet_in_queue(message)
     return message.packet
 
 
