@@ -214,9 +214,8 @@ class PlannedRanges(Record, frozen=True):
 class PlanRanges(PlanLimits, Operation[PlannedRanges], frozen=True, kw_only=True):
     """Plan ranges of several queues together, as PlanRange does for one.
 
-    A limit of messages is divided among the queues in proportion to their numbers of messages. A limit of bytes, and
-    the number of parts, are divided in proportion to their bytes. If one queue does not exist, the other queues are
-    still planned.
+    `max_messages` is divided among the queues in proportion to their message counts. `max_bytes` and `parts` are
+    divided in proportion to their sizes in bytes. If one queue does not exist, the other queues are still planned.
     """
 
     ranges: list[RangeOfQueue]
@@ -357,7 +356,7 @@ class KeepClaim(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/queues/{name}/claims/read", asks=Right.RECEIVE, is_repeatable=True)
 class ReadClaim(Operation[Frame], frozen=True, kw_only=True):
-    """Read messages of a part in one binary frame, by their positions in the order of arrival.
+    """Read some messages of a claimed part, selected by their positions in the order of arrival, as one binary frame.
 
     Positions count from 0. The frame has the messages in [start, stop), as far as the limits allow. In the frame, `end`
     is the position after the last message.

@@ -62,7 +62,7 @@ _BASE64_PATTERN: Final = "^[A-Za-z0-9+/]*={0,2}$"
 
 
 class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Properties of a message to send (MS-MQDMPR 3.1.1.12), with the names of `Queue.send`."""
+    """Properties of a message to send (MS-MQDMPR 3.1.1.12). The names are the same as in `Queue.send`."""
 
     label: Annotated[
         str,
@@ -413,14 +413,15 @@ class QueueInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
 
     `kind` is private, public, system, journal, subqueue or outgoing. Quotas are in kilobytes, or None for no limit.
 
-    The next fields are only for outgoing queues. For other queues, they are None, and the JSON omits them. `state` is a
-    word such as inactive or connected. `next_hops` are the addresses of the next hop. `unacknowledged` is the number of
-    transactional messages that were sent and not acknowledged. `unread` is the number of transactional messages that
-    arrived and were not received. `last_error` is the reason why the last connection failed, or "". `connections` are
-    the last connection events, the newest at the end. All queues have the remaining fields. `damaged_count` is the
-    number of messages that were damaged on disk and removed. `oldest_time` is the arrival time of the oldest message,
-    or None if the queue is empty. After a request that creates or changes a queue, `notes` lists properties without
-    effect.
+    The next fields are only for outgoing queues. For other queues, these fields are None, and the JSON omits the
+    fields. `state` is a word such as inactive or connected. `next_hops` are the addresses of the next hop.
+    `unacknowledged` is the number of transactional messages that were sent but not acknowledged. `unread` is the number
+    of transactional messages that arrived but were not received.
+    `last_error` is the reason why the last connection failed, or "". `connections` are the last connection events, the
+    newest at the end. All queues have the remaining fields.
+    `damaged_count` is the number of messages that were damaged on disk and removed. `oldest_time` is the arrival time
+    of the oldest message, or None if the queue is empty. After a request that creates or changes a queue, `notes` lists
+    properties without effect.
     """
 
     path: str

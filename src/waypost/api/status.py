@@ -29,8 +29,8 @@ class StatusInfo(Record, frozen=True, kw_only=True):
     reason why new messages are refused, or "". `room_bytes` is the free disk space for new messages. `bytes` is the
     size of all messages together. `quota_bytes` is the quota for this size, or null for no limit.
 
-    `rpc_connections` is the number of connections of remote readers, and `rpc_open_calls` the number of their
-    unanswered calls. `longest_turn` is the longest recent turn of the event loop, or null if all turns were shorter
+    `rpc_connections` is the number of remote reader connections, and `rpc_open_calls` is the number of unanswered calls
+    on these connections. `longest_turn` is the longest recent turn of the event loop, or null if all turns were shorter
     than 10 ms. All other work waits during a turn. For a queue manager in a program, `max_wait_s` and `max_batch` are
     null, and `listeners` is empty.
     """
@@ -89,8 +89,8 @@ class StoreDamage(Record, frozen=True):
 class StoreReport(Record, frozen=True, kw_only=True):
     """The result of a verification: `size` of the file in bytes, and `records` by table.
 
-    `damage` lists the first thousand damaged places, and `damage_count` is their total number. `is_whole` is true if
-    nothing is damaged.
+    `damage` lists the first thousand damaged places, and `damage_count` is the number of all damaged places. `is_whole`
+    is true if nothing is damaged.
     """
 
     is_whole: bool
@@ -105,7 +105,8 @@ class StoreReport(Record, frozen=True, kw_only=True):
 
 
 class VerificationInfo(Record, frozen=True):
-    """Progress of a verification, in pages. At the end, `report` has the result, or `error` says why it failed."""
+    """Progress of a verification, in pages. At the end, `report` has the result, or `error` has the reason for a
+    failure."""
 
     running: bool
     done: int = 0

@@ -112,9 +112,9 @@ class Manager(ManagerSender, QueueCreator):
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
         """Return an object for the queue with this name. The first use of the object checks that the queue exists.
 
-        All callers with the same name share one object, so closing the object cancels the waiting reads of all of them.
-        With `exclusive`, the object is separate. From its first receive until it is closed, no other reader can
-        receive. The first receive raises SharingViolation if other readers have the queue open.
+        All callers with the same name share one object, so closing the object cancels the waiting reads of all callers.
+        With `exclusive`, the object is separate, and no other reader can receive from its first receive until it is
+        closed. The first receive raises SharingViolation if other readers have the queue open.
         """
         found = self._format_name(name)
         return Queue(self, self._transport, found, self._forget, exclusive=True) if exclusive else self._named(found)
@@ -152,7 +152,7 @@ class Manager(ManagerSender, QueueCreator):
     def list_queues(self, kind: Kind = "", pattern: str = "") -> list[QueueInfo]:
         """Return the current `info` of several queues with one request.
 
-        `kind` is "" for the queues that were created on this computer, "outgoing", "system" or "all". `pattern` selects
+        `kind` is "outgoing", "system", "all", or "" for queues that were created on this computer. `pattern` selects
         queues by name: * matches any characters, ? matches one character.
         """
         return list(self._transport.call(ListQueues(kind=kind, pattern=pattern)).queues)
@@ -160,18 +160,18 @@ class Manager(ManagerSender, QueueCreator):
     def outgoing_queues(self) -> list[Queue]:
         """List the outgoing queues, which hold messages for other computers until the messages are transferred.
 
-        A program can browse, receive and purge the messages of these queues, and delete the queues.
+        A program can browse, receive and purge the messages in outgoing queues, and delete outgoing queues.
         """
         return self.queues(kind="outgoing")
 
     def admit_sequence_address(self, guid: str, address: str) -> int:
         """Accept acknowledgments of the queue manager `guid` from this IP address, until the address is revoked.
 
-        A transactional message leaves the outgoing queue only when the destination acknowledges it from a known
-        address. An address is known if this computer has connected to it, or if the name of the destination resolves to
-        it. Acknowledgments from other addresses, such as addresses behind NAT, are stored but not applied. `waypost
-        explain` and `waypost doctor` show these acknowledgments. This call applies the stored acknowledgments from this
-        address, and returns their number.
+        A transactional message leaves the outgoing queue only when the destination acknowledges the message from a
+        known address. An address is known if this computer has connected to the address, or if the name of the
+        destination resolves to the address. Acknowledgments from other addresses, such as addresses behind NAT, are
+        stored but not applied. `waypost explain` and `waypost doctor` show these acknowledgments. This call applies the
+        stored acknowledgments from this address, and returns the number of applied acknowledgments.
         """
         return self._transport.call(AdmitAddress(guid=guid, address=address)).believed
 
@@ -184,24 +184,25 @@ class Manager(ManagerSender, QueueCreator):
         self._transport.call(RevokeAddress(guid=guid, address=address))
 
     def admitted_sequence_addresses(self) -> list[tuple[str, str]]:
-        """The GUIDs and addresses admitted with `admit_sequence_address`, without those in the configuration."""
+        """The GUIDs and addresses admitted with `admit_sequence_address`, but not by the configuration."""
         return [(each.guid, each.address) for each in self._transport.call(ListAdmitted()).addresses]
 
     def claims(self, queue: Name | None = None) -> list[ClaimObject]:
-        """List the messages that readers of `queue`, or of all queues, have claimed. Other readers do not get them.
+        """List the messages of `queue`, or of all queues, that are claimed. Other readers do not get these messages.
 
         Each entry is one part of a claim. `lease_left_s` is the time until the lease of the part expires, in seconds.
-        `held_by` says why the part stays claimed although its lease has expired.
+        `held_by` is the reason why the part stays claimed although its lease has expired.
         """
         if queue is None:
             return self._transport.call(ListAllClaims()).claims
         return self._transport.call(ListClaims(name=str(self._transport.named(queue)))).claims
 
     def release_claim(self, queue: Name, claim: str) -> int:
-        """Release the messages of a claim, even if its query has committed some of them.
+        """Release the messages of a claim, even if its query has committed some of the messages.
 
-        The `abort_count` of the messages increases. The current reader of the claim is refused until it is restarted.
-        Returns the number of messages that other readers can receive again, or 0 if the claim has no messages.
+        The `abort_count` of the messages increases. The queue manager refuses the current reader of the claim until the
+        reader is restarted. Returns the number of messages that other readers can receive again, or 0 if the claim has
+        no messages.
         """
         return self._transport.call(ReturnClaim(name=str(self._transport.named(queue)), claim=claim)).count
 
@@ -223,7 +224,7 @@ class Manager(ManagerSender, QueueCreator):
         return self._transport.call(Status(turns_s=turns_s))
 
     def doctor(self) -> list[Check]:
-        """Check for problems, like `waypost doctor`. If a check is not `ok`, its `hint` says what to do.
+        """Check for problems, like `waypost doctor`. If a check is not `ok`, its `hint` names the solution.
 
         A daemon also checks its network and its ports.
         """
@@ -271,7 +272,7 @@ class Manager(ManagerSender, QueueCreator):
         source: str | None = None,
         address: str | None = None,
     ) -> Iterator[SequenceInfo]:
-        """Iterate over the known transactional sequences. Their number may reach a million.
+        """Iterate over the known transactional sequences, which may be a million.
 
         direction  "out" for outgoing sequences, "in" for incoming sequences, "refused" for sequences that were
                    refused recently, or None for all sequences
@@ -297,15 +298,15 @@ class Manager(ManagerSender, QueueCreator):
         older_than: float | None = None,
         trial: bool = False,
     ) -> SequenceReset:
-        """Restart transactional sequences. Messages may arrive twice: the `warning` of the result says which.
+        """Restart transactional sequences. Messages may arrive twice: the `warning` of the result names them.
 
-        If `queue` is an outgoing queue, its unacknowledged messages get new numbers in a new sequence. Otherwise the
+        If `queue` is an outgoing queue, its unacknowledged messages get new numbers in a new sequence. Otherwise, the
         queue manager deletes its records of the incoming sequences that match all arguments. `queue` is the
         destination, `source` is the GUID of the sending queue manager, `address` is its IP address, and `older_than` is
         the number of seconds since the last message. The next message of a given source is accepted, even if earlier
         messages are missing.
 
-        With `trial`, the call is a dry run: it changes nothing, and its result says what a reset would do.
+        With `trial`, the call is a dry run: the call changes nothing, and its result shows the effect of a reset.
         """
         name = None if queue is None else str(self._format_name(queue))
         wanted = ResetSequences(queue=name, source=source, address=address, older_than_s=older_than, trial=trial)
@@ -345,8 +346,8 @@ class Manager(ManagerSender, QueueCreator):
             manager.backup("/backups/2026-11-17")
 
         `target` is a new folder, which the backup creates, or an open binary file for the stream. The backup contains
-        everything that was acknowledged before it began, but no express messages. `progress` is called with the number
-        of bytes so far and an estimate of the total. `waypost.restore` creates a data folder from a backup.
+        everything that was acknowledged before the backup began, but no express messages. `progress` is called with the
+        number of bytes so far and an estimate of the total. `waypost.restore` creates a data folder from a backup.
 
         Raises BackupUnderWay if another backup is in progress, and BackupError if the backup failed. A failed backup
         leaves nothing in the folder.
@@ -360,9 +361,9 @@ class Manager(ManagerSender, QueueCreator):
                 order = orders.receive(transaction=transaction)
                 invoices.send(order.body, transaction=transaction)
 
-        The end of the `with` block commits the transaction. An exception in the block aborts it. A transaction that is
-        unused for `timeout` seconds aborts, and its next use raises TransactionSequence (default: 60 for a daemon, no
-        limit in this process).
+        The end of the `with` block commits the transaction. An exception in the block aborts the transaction. A
+        transaction that is unused for `timeout` seconds aborts, and its next use raises TransactionSequence (default:
+        60 for a daemon, no limit in this process).
         """
         self._transport.check()
         return Transaction(self._transport, transaction_limit(timeout, self._transport.transaction_s))
@@ -379,8 +380,8 @@ class Manager(ManagerSender, QueueCreator):
         """Close the queue manager. Waiting reads raise OperationCancelled, and open transactions abort.
 
         A queue manager in this process writes pending changes, stops and releases its folder. Its express messages are
-        lost. Raises a StoreError if a write failed. A daemon continues to run. A second call does nothing. If the first
-        call was interrupted, the second call completes it.
+        lost. Raises a StoreError if a write failed. A daemon continues to run. A second call does nothing, or completes
+        a first call that was interrupted.
         """
         self._transport.close()
 
