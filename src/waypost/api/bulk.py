@@ -128,7 +128,7 @@ class ListBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
 
     In `pattern`, * matches any characters and ? matches one character. The pattern is compared with names such as
     orders, orders;journal, orders;retry and system$;deadletter, and with the format names of outgoing queues. A long
-    list is built in parts. A queue that is created or deleted during that time may be missing.
+    list is built in parts. A queue that is created or deleted meanwhile may be missing.
     """
 
     kind: BulkKind = ""
@@ -147,9 +147,9 @@ class PlannedRange(Record, frozen=True, kw_only=True):
     """Ranges of a plan. Part i is the range (bounds[i], bounds[i + 1]], which contains counts[i] messages.
 
     sizes[i] is the size of part i in bytes. If no message follows `after`, `bounds` has only `after`, and `counts` is
-    empty. If a plan without `up_to` ends before messages that are held back, `held_by` says why, and `behind` is the
-    number of these messages. `oldest` is the arrival time of the first message in seconds since 1970 (0 if no message
-    follows). If `is_gone` is true, the queue was deleted, or deleted and created again.
+    empty. If a plan without `up_to` ends before messages that are held back, `held_by` is the reason, and `behind` is
+    the number of these messages. `oldest` is the arrival time of the first message in seconds since 1970 (0 if no
+    message follows). If `is_gone` is true, the queue was deleted, or deleted and created again.
     """
 
     epoch: GuidOrNothing
@@ -185,7 +185,7 @@ class PlanRange(PlanLimits, Operation[PlannedRange], frozen=True, kw_only=True):
 
     The plan covers the first messages after `after`: at most `max_messages`, and at most `max_bytes`. `up_to` is the
     end of the plan (default: the stable number, or the committed number if locked messages are skipped). The plan has
-    `parts` ranges, or more if `part_messages` and `part_bytes` require more.
+    `parts` ranges, or more ranges if `part_messages` and `part_bytes` require them.
     """
 
     name: QueueName
@@ -212,7 +212,7 @@ class PlannedRanges(Record, frozen=True):
 
 @operation("POST /api/bulk/plan", asks=Right.READ, is_repeatable=True)
 class PlanRanges(PlanLimits, Operation[PlannedRanges], frozen=True, kw_only=True):
-    """Plan ranges of several queues together, as PlanRange does for one.
+    """Plan ranges of several queues together, as PlanRange does for one queue.
 
     `max_messages` is divided among the queues in proportion to their message counts. `max_bytes` and `parts` are
     divided in proportion to their sizes in bytes. If one queue does not exist, the other queues are still planned.
@@ -225,8 +225,8 @@ class PlanRanges(PlanLimits, Operation[PlannedRanges], frozen=True, kw_only=True
 class ReadRange(Operation[Frame], frozen=True, kw_only=True):
     """Read messages of a range in one binary frame, in the order of arrival.
 
-    The frame has as many messages as the limits allow, but at least one. It also contains the arrival number up to
-    which the frame is complete.
+    The frame has as many messages as the limits allow, but at least one message. The frame also contains the arrival
+    number up to which the frame is complete.
     """
 
     name: QueueName
@@ -240,7 +240,7 @@ class ReadRange(Operation[Frame], frozen=True, kw_only=True):
 
 
 class SeqAt(Record, frozen=True):
-    """The highest arrival number before the requested time, or 0 if no message arrived before it."""
+    """The highest arrival number before the requested time, or 0 if no message arrived before that time."""
 
     seq: int
 
@@ -258,7 +258,7 @@ class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
 
 
 class Removed(Record, frozen=True):
-    """Number of removed messages, and number of messages left because they are locked or exceed `max_messages`."""
+    """Number of removed messages, and number of messages left behind because of a lock or `max_messages`."""
 
     count: int
     left: int
@@ -266,7 +266,7 @@ class Removed(Record, frozen=True):
 
 @operation("POST /api/bulk/queues/{name}/remove?outgoing", asks=Right.RECEIVE, is_repeatable=True)
 class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
-    """Receive and discard the messages of a range. The request may be repeated.
+    """Receive and discard the messages of a range. The request is safe to repeat.
 
     One request removes at most `max_messages`.
     """
@@ -283,7 +283,7 @@ class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
 
 
 class Claimed(Record, frozen=True, kw_only=True):
-    """The part `number` of a claim. If no message is available, `number` is the `after` of the request."""
+    """The part `number` of a claim. If no message is available, `number` is the value of `after` in the request."""
 
     number: int
     count: int
@@ -317,7 +317,7 @@ class Taken(Record, frozen=True, kw_only=True):
     """The term that a reader got at its start.
 
     Part `given` is the last part that exists, and part `settled` is the last processed part. If `is_held` is true, the
-    messages of part `given` are claimed. Otherwise the parts after `settled` were released.
+    messages of part `given` are claimed. Otherwise, the parts after `settled` were released.
     """
 
     term: int
@@ -330,9 +330,9 @@ class Taken(Record, frozen=True, kw_only=True):
 class TakeClaim(Operation[Taken], frozen=True, kw_only=True):
     """Take a claim at the start of a reader: end the current term and begin the next term.
 
-    A reader joins the current term if it has the same `driver` and its `started` is before the `asked` of the request
-    that began the term. Both are times in seconds by the same clock. `is_new` means that the reader has no checkpoint.
-    Such a reader is refused if the claim belongs to a query.
+    A reader joins the current term if two conditions are true: the reader has the same `driver`, and the `started` of
+    the reader is before the `asked` of the request that began the term. Both values are times in seconds by the same
+    clock. `is_new` means that the reader has no checkpoint. Such a reader is refused if the claim belongs to a query.
     """
 
     name: QueueName
@@ -394,7 +394,7 @@ class ClaimObject(Record, frozen=True, kw_only=True):
     """A part that a reader has claimed.
 
     `query` and `batch` identify the reader of the part, if known. `term` is the term of the reader (0 without a term).
-    `held_by` says why the part stays claimed although its lease has expired; otherwise it is empty.
+    If the part stays claimed although its lease has expired, `held_by` is the reason; otherwise `held_by` is empty.
     """
 
     claim: BulkName
@@ -433,8 +433,8 @@ class ListAllClaims(Operation[Claims], frozen=True, kw_only=True):
 class StagedMessages(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Messages for one queue: bodies that share the properties of `like`, or single messages.
 
-    `varied` contains the properties that are different for each body. It maps the name of a property to a list with one
-    value for each body: a text, a number or an id. null stands for the default of the property.
+    `varied` contains the properties that are different for each body. `varied` maps the name of a property to a list
+    with one value for each body: a text, a number or an id. null stands for the default of the property.
     """
 
     queue: str
@@ -458,10 +458,10 @@ class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
     `destination` is the queue of all messages, or "" if each message names its queue (for Spark, in a column). A batch
     without a destination is committed once, for all destinations. `run` is the GUID of the run. Without `run`, a
-    request is a repetition only if it has the same stages. If a run writes the batch in several writes, `write` is the
-    name of one of them. The writes are committed one after the other, in the same order in every run. With
-    `is_version`, the batch counts as committed if a batch with the same or a higher number is committed. With
-    `is_anonymous`, the commit is remembered for only a day.
+    request is a repetition only if the stages are the same. If a run writes the batch in several writes, `write` is the
+    name of one write. The writes are committed one after the other, in the same order in every run. With `is_version`,
+    the batch counts as committed if a batch with the same or a higher number is committed. With `is_anonymous`, the
+    commit is remembered for only a day.
     """
 
     query: BulkName
@@ -485,9 +485,9 @@ class Staged(Record, frozen=True):
 class Stage(BatchOfQuery, Operation[Staged], frozen=True, kw_only=True):
     """Write messages to disk. Readers see these messages only after their batch is committed.
 
-    The order of the messages is kept. Either all messages are written or none. The destination queues must be
-    transactional, and may be local or remote. A commit orders the stages by `partition`, then by `serial`, then by the
-    time of staging.
+    The order of the messages is kept. Either all messages are written or no message is written. The destination queues
+    must be transactional, but can be local or remote. A commit orders the stages by `partition`, then by `serial`, then
+    by the time of staging.
     """
 
     groups: list[StagedMessages]
@@ -507,7 +507,7 @@ class DropStages(Operation[None], frozen=True, kw_only=True):
 
 
 class Committed(Record, frozen=True):
-    """Number of messages. If `is_repeated` is true, the batch was committed before and the new stages are dropped.
+    """Number of messages. If `is_repeated` is true, the batch was already committed, and the new stages are dropped.
 
     `left` is the number of committed messages that are not in their queues yet. These messages enter their queues in
     order, when the queues have room.
@@ -530,10 +530,10 @@ class MessagesToRemove(Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 class CommitStages(BatchOfQuery, Operation[Committed], frozen=True, kw_only=True):
     """Commit the stages of a batch. A second commit changes nothing.
 
-    Other stages of the batch are dropped. The messages in `removes` leave their queues at the same moment, as if they
-    were received. If one of them is gone or locked, the commit is refused. One commit removes at most 5,000 messages.
-    `is_whole` means that the batch has no other commit. The answer waits up to `wait_s` seconds until all messages are
-    in their queues; repeat the request while `left` is not 0.
+    Other stages of the batch are dropped. The messages in `removes` leave their queues at the same moment, like
+    received messages. If one of these messages is gone or locked, the commit is refused. One commit removes at most
+    5,000 messages. `is_whole` means that the batch has no other commit. The answer waits up to `wait_s` seconds until
+    all messages are in their queues; repeat the request while `left` is not 0.
     """
 
     stages: list[Guid]

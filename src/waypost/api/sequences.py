@@ -77,7 +77,7 @@ class SequenceReset(Record, frozen=True):
 
 
 class Admitted(Record, frozen=True):
-    """Number of stored acknowledgments from the address that are applied now."""
+    """Number of stored acknowledgments from the address that the request applied."""
 
     believed: int
 

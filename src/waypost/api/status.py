@@ -16,7 +16,7 @@ class ListenerInfo(Record, frozen=True):
 
 
 class TurnInfo(Record, frozen=True):
-    """A turn of the event loop: its duration, the working time of this process, and the main work."""
+    """A turn of the event loop: the duration, the working time of this process, and the main work."""
 
     at: datetime
     seconds: float
@@ -59,7 +59,7 @@ class StatusInfo(Record, frozen=True, kw_only=True):
 
 
 class Check(Record, frozen=True):
-    """The result of one check. `hint` says what to do, or is "" if nothing is wrong."""
+    """The result of one check. `hint` names the solution, or is "" if nothing is wrong."""
 
     check: str
     ok: bool
@@ -105,8 +105,7 @@ class StoreReport(Record, frozen=True, kw_only=True):
 
 
 class VerificationInfo(Record, frozen=True):
-    """Progress of a verification, in pages. At the end, `report` has the result, or `error` has the reason for a
-    failure."""
+    """Progress of a verification, in pages. At the end, `report` is the result, or `error` is the cause of a failure."""
 
     running: bool
     done: int = 0
@@ -132,12 +131,12 @@ class Doctor(Operation[Checks], frozen=True, kw_only=True):
 
 @operation("POST /api/store/verification", asks=Right.READ, status=202)
 class StartVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
-    """Start a verification of the store, unless one is running. GET shows its progress."""
+    """Start a verification of the store, unless a verification is running. GET shows the progress."""
 
 
 @operation("GET /api/store/verification", asks=Right.READ)
 class ShowVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
-    """Show the progress of the last verification, and its report when it is complete."""
+    """Show the progress of the last verification or, when the verification is complete, its report."""
 
 
 STATUS_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (Status, Doctor, StartVerification, ShowVerification)

@@ -229,12 +229,12 @@ class Message(ShownProperties):
 
     @property
     def time_to_reach_queue(self) -> int | None:
-        """Time to reach the queue, counted from sending, in seconds, or None for no limit."""
+        """Maximum time from sending until the message reaches the queue, in seconds, or None for no limit."""
         return _span(self._core.time_to_reach_queue)
 
     @property
     def time_to_be_received(self) -> int | None:
-        """Time until the message is received, counted from sending, in seconds, or None for no limit."""
+        """Maximum time from sending until the message is received, in seconds, or None for no limit."""
         return _span(self._core.time_to_be_received)
 
     @property
