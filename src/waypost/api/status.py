@@ -105,7 +105,7 @@ class StoreReport(Record, frozen=True, kw_only=True):
 
 
 class VerificationInfo(Record, frozen=True):
-    """Progress of a verification, in pages. At the end, `report` is the result, or `error` is the cause of a failure."""
+    """Progress of a verification, in pages. At the end, `report` is the result, or `error` the cause of a failure."""
 
     running: bool
     done: int = 0

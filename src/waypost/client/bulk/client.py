@@ -214,9 +214,9 @@ class BulkClient(BulkReading):
                 left, since = answer.left, monotonic()
             elif monotonic() - since >= quota_wait_s:
                 raise InsufficientResources(
-                    f"batch {wish.batch} of the query {wish.query} is committed, and {answer.left} of its messages "
-                    f"wait for room in their queue: none found any for {quota_wait_s:g} seconds; they enter the queue "
-                    "when readers or a larger quota make room, and writing the batch again writes nothing twice"
+                    f"batch {wish.batch} of the query {wish.query} is committed, but {answer.left} of its messages "
+                    f"wait for room in their queue, without progress for {quota_wait_s:g} seconds; these messages "
+                    "enter the queue when readers or a larger quota make room; a repeated batch writes nothing twice"
                 )
             answer = self.call(wish)
         return replace(first, left=0)
