@@ -26,7 +26,7 @@ class DecodeError(ProtocolError):
 
     `section` is the section of the specification ("MS-MQMQ 2.2.19.1"), and `field` is the name of the field in that
     section. `offset` counts bytes from the start of the packet or blob, or characters from the start of a name.
-    `reason` says what is wrong with the field.
+    `reason` describes the error in the field.
     """
 
     def __init__(self, section: str, field: str, offset: int, reason: str) -> None:
@@ -104,7 +104,7 @@ class InvalidHandle(WaypostError):
 
 
 class ServiceNotAvailable(WaypostError):
-    """The queue manager is not ready: it is starting or stopping."""
+    """The queue manager is not ready, because it is starting or stopping."""
 
     hresult = HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE
 
@@ -121,7 +121,7 @@ class HostError(WaypostError):
     """Another host did not acknowledge messages that were sent without a queue manager, or refused a read.
 
     `acknowledged` and `unknown` are indexes in the list of sent messages. The host has acknowledged the messages in
-    `acknowledged`. It may or may not have the messages in `unknown`. It does not have the other messages.
+    `acknowledged`, may or may not have the messages in `unknown`, and does not have the other messages.
     """
 
     hresult = HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
@@ -192,7 +192,7 @@ class QueueExists(QueueError):
 
 
 class QueueDeleted(QueueError):
-    """The queue was deleted while a read waited for a message. Its handles can only be closed."""
+    """The queue was deleted while a read waited for a message. The handles of the queue can only be closed."""
 
     hresult = HResult.MQ_ERROR_QUEUE_DELETED
 
@@ -392,8 +392,8 @@ class StoreDamaged(StoreError):
 class RecordDamaged(StoreDamaged):
     """A record of the store is damaged or missing.
 
-    `table` is the number of a waypost.store.port.Table. `value` has the damaged bytes, including their checksum. It is
-    None if the record is missing or unreadable.
+    `table` is the number of a waypost.store.port.Table. `value` has the damaged bytes, including their checksum.
+    `value` is None if the record is missing or unreadable.
     """
 
     def __init__(self, reason: str, table: int = 0, key: bytes = b"", value: bytes | None = None) -> None:
@@ -404,7 +404,7 @@ class RecordDamaged(StoreDamaged):
 
 
 class StoreTooOld(StoreError):
-    """An older version of Waypost wrote the store. The store is open read-only, so Waypost cannot upgrade it."""
+    """An older version of Waypost wrote the store. The store is open read-only, so Waypost cannot upgrade the store."""
 
 
 class StoreTooNew(StoreError):

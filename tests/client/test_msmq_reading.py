@@ -482,7 +482,7 @@ def test_whoever_was_refused_too_often_is_told_so(tmp_path: Path) -> None:
                         await host.queue("orders").receive(0)
             assert type(caught.value) is SessionRefused
             assert str(caught.value) == (
-                f"{HERE} closed the connection to port 2103 without an answer: it may have blocked this computer "
+                f"{HERE} closed the connection to port 2103 without an answer: the host may have blocked this computer "
                 "after too many errors, or does not serve RPC on this port"
             )
 

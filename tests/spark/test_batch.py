@@ -147,7 +147,7 @@ def test_what_is_wrong_is_said_in_one_sentence(spark: SparkSession, daemon: Daem
     assert "cannot reach the daemon at http://127.0.0.1:9" in sentence(
         spark.read.format("msmq").options(server="127.0.0.1:9", queue=sent)
     )
-    assert "did you mean queue?" in sentence(reader(spark, daemon, queu=sent))
+    assert "did you mean `queue`?" in sentence(reader(spark, daemon, queu=sent))
     assert "no-such" in sentence(reader(spark, daemon, queue="no-such"))
     assert "a batch read removes nothing from a queue" in sentence(reader(spark, daemon, queue=sent, mode="drain"))
 

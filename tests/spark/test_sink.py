@@ -124,7 +124,7 @@ def test_a_row_without_a_destination_needs_the_option() -> None:
     assert sink_columns.invalid_rows(rows, "b") == []
     (invalid,) = sink_columns.invalid_rows(rows, None)
     assert invalid.row == 1
-    assert "dest_queue is null" in invalid.reason
+    assert "the column `dest_queue` is null, and the option `queue` is not set" in invalid.reason
 
 
 def test_invalid_rows_are_found_with_their_first_reason() -> None:
@@ -232,7 +232,7 @@ def test_a_wrong_column_is_refused_by_its_name(columns: dict[str, str], words: s
 
 def test_a_column_that_is_there_twice_is_refused() -> None:
     twice = types.StructType().add("body", "binary").add("label", "string").add("label", "string")
-    with pytest.raises(InvalidParameter, match="several columns have the name label; keep only one"):
+    with pytest.raises(InvalidParameter, match="several columns have the name `label`; keep only one"):
         sink_columns.check_columns(twice, options_of(queue="orders"))
 
 

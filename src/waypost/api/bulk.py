@@ -119,7 +119,7 @@ class ListBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
 
     In `pattern`, * matches any characters and ? matches one character. The pattern is compared with names such as
     orders, orders;journal, orders;retry and system$;deadletter, and with the format names of outgoing queues. A long
-    list is built in parts. A queue that is created or deleted during that time may be missing.
+    list is built in parts. A queue that is created or deleted meanwhile may be missing.
     """
 
     kind: BulkKind = ""
@@ -138,9 +138,9 @@ class PlannedRange(Record, frozen=True, kw_only=True):
     """Ranges of a plan. Part i is the range (bounds[i], bounds[i + 1]], which contains counts[i] messages.
 
     sizes[i] is the size of part i in bytes. If no message follows `after`, `bounds` has only `after`, and `counts` is
-    empty. If a plan without `up_to` ends before messages that are held back, `held_by` says why, and `behind` is the
-    number of these messages. `oldest` is the arrival time of the first message in seconds since 1970 (0 if no message
-    follows). If `is_gone` is true, the queue was deleted, or deleted and created again.
+    empty. If a plan without `up_to` ends before messages that are held back, `held_by` is the reason, and `behind` is
+    the number of these messages. `oldest` is the arrival time of the first message in seconds since 1970 (0 if no
+    message follows). If `is_gone` is true, the queue was deleted, or deleted and created again.
     """
 
     epoch: GuidOrNothing
@@ -176,7 +176,7 @@ class PlanRange(PlanLimits, Operation[PlannedRange], frozen=True, kw_only=True):
 
     The plan covers the first messages after `after`: at most `max_messages`, and at most `max_bytes`. `up_to` is the
     end of the plan (default: the stable number, or the committed number if locked messages are skipped). The plan has
-    `parts` ranges, or more if `part_messages` and `part_bytes` require more.
+    `parts` ranges, or more ranges if `part_messages` and `part_bytes` require them.
     """
 
     name: QueueName
@@ -203,11 +203,10 @@ class PlannedRanges(Record, frozen=True):
 
 @operation("POST /api/bulk/plan", asks=QueueRight.PEEK, is_repeatable=True)
 class PlanRanges(PlanLimits, Operation[PlannedRanges], frozen=True, kw_only=True):
-    """Plan ranges of several queues together, as PlanRange does for one.
+    """Plan ranges of several queues together, as PlanRange does for one queue.
 
-    A limit of messages is divided among the queues in proportion to their numbers of messages. A limit of bytes, and
-    the number of parts, are divided in proportion to their bytes. If one queue does not exist, the other queues are
-    still planned.
+    `max_messages` is divided among the queues in proportion to their message counts. `max_bytes` and `parts` are
+    divided in proportion to their sizes in bytes. If one queue does not exist, the other queues are still planned.
     """
 
     ranges: list[RangeOfQueue]
@@ -217,8 +216,8 @@ class PlanRanges(PlanLimits, Operation[PlannedRanges], frozen=True, kw_only=True
 class ReadRange(Operation[Frame], frozen=True, kw_only=True):
     """Read messages of a range in one binary frame, in the order of arrival.
 
-    The frame has as many messages as the limits allow, but at least one. It also contains the arrival number up to
-    which the frame is complete.
+    The frame has as many messages as the limits allow, but at least one message. The frame also contains the arrival
+    number up to which the frame is complete.
     """
 
     name: QueueName
@@ -232,7 +231,7 @@ class ReadRange(Operation[Frame], frozen=True, kw_only=True):
 
 
 class SeqAt(Record, frozen=True):
-    """The highest arrival number before the requested time, or 0 if no message arrived before it."""
+    """The highest arrival number before the requested time, or 0 if no message arrived before that time."""
 
     seq: int
 
@@ -250,7 +249,7 @@ class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
 
 
 class Removed(Record, frozen=True):
-    """Number of removed messages, and number of messages left because they are locked or exceed `max_messages`."""
+    """Number of removed messages, and number of messages left behind because of a lock or `max_messages`."""
 
     count: int
     left: int
@@ -258,7 +257,7 @@ class Removed(Record, frozen=True):
 
 @operation("POST /api/bulk/queues/{name}/remove?outgoing", asks=QueueRight.RECEIVE, is_repeatable=True)
 class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
-    """Receive and discard the messages of a range. The request may be repeated.
+    """Receive and discard the messages of a range. The request is safe to repeat.
 
     One request removes at most `max_messages`.
     """
@@ -330,9 +329,9 @@ class Taken(Record, frozen=True, kw_only=True):
 class TakeClaim(Operation[Taken], frozen=True, kw_only=True):
     """Take a claim at the start of a reader: end the current term and begin the next term.
 
-    A reader joins the current term if it has the same `driver` and its `started` is before the `asked` of the request
-    that began the term. Both are times in seconds by the same clock. `is_new` means that the reader has no checkpoint.
-    Such a reader is refused if the claim belongs to a query.
+    A reader joins the current term if two conditions are true: the reader has the same `driver`, and the `started` of
+    the reader is before the `asked` of the request that began the term. Both values are times in seconds by the same
+    clock. `is_new` means that the reader has no checkpoint. Such a reader is refused if the claim belongs to a query.
     """
 
     name: QueueName
@@ -357,7 +356,7 @@ class KeepClaim(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/bulk/queues/{name}/claims/read", asks=QueueRight.RECEIVE, is_repeatable=True)
 class ReadClaim(Operation[Frame], frozen=True, kw_only=True):
-    """Read messages of a part in one binary frame, by their positions in the order of arrival.
+    """Read some messages of a claimed part, selected by their positions in the order of arrival, as one binary frame.
 
     Positions count from 0. The frame has the messages in [start, stop), as far as the limits allow. In the frame, `end`
     is the position after the last message.
@@ -447,8 +446,8 @@ class ListAllClaims(Operation[Claims], frozen=True, kw_only=True):
 class StagedMessages(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Messages for one queue: bodies that share the properties of `like`, or single messages.
 
-    `varied` contains the properties that are different for each body. It maps the name of a property to a list with one
-    value for each body: a text, a number or an id. null stands for the default of the property.
+    `varied` contains the properties that are different for each body. `varied` maps the name of a property to a list
+    with one value for each body: a text, a number or an id. null stands for the default of the property.
     """
 
     queue: str
@@ -510,9 +509,9 @@ class Staged(Record, frozen=True):
 class Stage(BatchOfQuery, Operation[Staged], frozen=True, kw_only=True):
     """Write messages to disk. Readers see these messages only after their batch is committed.
 
-    The order of the messages is kept. Either all messages are written or none. The destination queues must be
-    transactional, and may be local or remote. A commit orders the stages by `partition`, then by `serial`, then by the
-    time of staging.
+    The order of the messages is kept. Either all messages are written or no message is written. The destination queues
+    must be transactional, but can be local or remote. A commit orders the stages by `partition`, then by `serial`, then
+    by the time of staging.
     """
 
     groups: list[StagedMessages]
@@ -532,7 +531,7 @@ class DropStages(Operation[None], frozen=True, kw_only=True):
 
 
 class Committed(Record, frozen=True):
-    """Number of messages. If `is_repeated` is true, the batch was committed before and the new stages are dropped.
+    """Number of messages. If `is_repeated` is true, the batch was already committed, and the new stages are dropped.
 
     `left` is the number of committed messages that are not in their queues yet. These messages enter their queues in
     order, when the queues have room.
@@ -555,10 +554,10 @@ class MessagesToRemove(Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 class CommitStages(BatchOfQuery, Operation[Committed], frozen=True, kw_only=True):
     """Commit the stages of a batch. A second commit changes nothing.
 
-    Other stages of the batch are dropped. The messages in `removes` leave their queues at the same moment, as if they
-    were received. If one of them is gone or locked, the commit is refused. One commit removes at most 5,000 messages.
-    `is_whole` means that the batch has no other commit. The answer waits up to `wait_s` seconds until all messages are
-    in their queues; repeat the request while `left` is not 0.
+    Other stages of the batch are dropped. The messages in `removes` leave their queues at the same moment, like
+    received messages. If one of these messages is gone or locked, the commit is refused. One commit removes at most
+    5,000 messages. `is_whole` means that the batch has no other commit. The answer waits up to `wait_s` seconds until
+    all messages are in their queues; repeat the request while `left` is not 0.
     """
 
     stages: list[Guid]

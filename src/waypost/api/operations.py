@@ -160,7 +160,7 @@ QueueName = Annotated[str, Meta(description="Name of a queue, such as orders or 
 Age = Annotated[float, Meta(description="Number of seconds, 0 or more.", extra_json_schema={"minimum": 0})]
 Guid = Annotated[str, Meta(description="GUID of a queue manager.", extra_json_schema=GUID_FORM)]
 Address = Annotated[str, Meta(description="An IP address.", extra_json_schema=ADDRESS_FORM)]
-After = Annotated[str, Meta(description="The `next` of the previous answer, or empty.", extra_json_schema=NEXT_FORM)]
+After = Annotated[str, Meta(description="Value of `next` in the previous answer.", extra_json_schema=NEXT_FORM)]
 Outgoing = Annotated[
     bool, Meta(description="Use the local outgoing queue with this format name, not the remote queue.")
 ]
@@ -178,11 +178,11 @@ Answer: TypeAlias = Literal["full", "ids"]
 class ListQueues(Operation[QueueList], frozen=True, kw_only=True):
     """List the queues that applications have created. `kind` selects other queues: outgoing, system or all.
 
-    A long list is built in parts. A queue that is created or deleted during that time may be missing.
+    A long list is built in parts. A queue that is created or deleted meanwhile may be missing.
     """
 
     kind: Kind = ""
-    pattern: Annotated[str, Meta(description="Pattern for queue names. * matches any characters, ? matches one.")] = ""
+    pattern: Annotated[str, Meta(description="Pattern for queue names: * matches any text, ? any character.")] = ""
 
 
 @operation("GET /api/queues/{name}", asks=QueueRight.GET_PROPERTIES)
@@ -201,7 +201,7 @@ class DeleteQueue(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/pause", asks=Role.OPERATE, status=204)
 class PauseQueue(Operation[None], frozen=True, kw_only=True):
-    """Pause an outgoing queue. Its messages are not sent until the queue is resumed."""
+    """Pause an outgoing queue. The messages in the queue are not sent until the queue is resumed."""
 
     name: QueueName
 
@@ -273,9 +273,9 @@ class Send(Operation[Sent], frozen=True, kw_only=True):
     """Send messages. The answer is sent when recoverable messages are on disk.
 
     In a transaction, the commit writes the messages to disk. `messages` are sent one by one, in order. `bodies` share
-    the properties of `like`, and either all of them are sent or none. The fastest request, used by waypost.connect, has
-    `like` and `bodies` in MessagePack, `like.body_type`, and the answer "ids". A request to several queues (format
-    names joined with commas) may have only one body.
+    the properties of `like`, and either all bodies are sent or no body is sent. The fastest request, used by
+    waypost.connect, has `like` and `bodies` in MessagePack, `like.body_type`, and the answer "ids". A request to
+    several queues (format names joined with commas) can have only one body.
     """
 
     name: QueueName
@@ -311,12 +311,12 @@ class Receive(Read, frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/peek?outgoing", asks=QueueRight.PEEK, is_repeatable=True)
 class Peek(Read, frozen=True, kw_only=True):
-    """Peek at messages, without removing them from the queue."""
+    """Peek at messages. The messages stay in the queue."""
 
 
 @operation("GET /api/queues/{name}/browse", asks=QueueRight.PEEK)
 class Browse(Operation[Received], frozen=True, kw_only=True):
-    """Peek at all messages, page by page. `after` is the `next` of the previous answer."""
+    """Peek at all messages, page by page. `after` is the value of `next` in the previous answer."""
 
     name: QueueName
     after: Annotated[str, Meta(extra_json_schema=LOOKUP_ID_OR_NOTHING_FORM)] = ""
@@ -352,9 +352,9 @@ class MoveMessage(Operation[None], frozen=True, kw_only=True):
 class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
     """Move the messages between a queue and one of its subqueues, a few thousand per request.
 
-    To continue, repeat the request with the `up_to` of the answer, and with its `next` as `after`, until `next` is
-    empty. Messages that arrive during the move stay in their queue. Messages that are locked by a reader also stay. If
-    the move is interrupted, each message is in exactly one of the two queues.
+    To continue, repeat the request with the `up_to` of the answer, and with the `next` of the answer as `after`, until
+    `next` is empty. Messages that arrive during the move stay in their queue. Messages that are locked by a reader also
+    stay. If the move is interrupted, each message is in exactly one of the two queues.
     """
 
     name: QueueName
@@ -366,7 +366,7 @@ class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/resend?outgoing", asks=QueueRight.RECEIVE, is_audited=True)
 class Resend(Operation[Sent], frozen=True, kw_only=True):
-    """Receive a message and send it again, in one atomic step, to another queue or to its original destination."""
+    """Receive a message and resend it, in one atomic step, to another queue or to its original destination."""
 
     name: QueueName
     lookup_id: LookupId
@@ -380,7 +380,7 @@ class Resend(Operation[Sent], frozen=True, kw_only=True):
 
 @operation("POST /api/handles", asks=QueueRight.RECEIVE, status=201)
 class OpenQueue(Operation[Handle], frozen=True, kw_only=True):
-    """Open a queue exclusively, so that no other client receives from it."""
+    """Open a queue exclusively, so that no other client can receive from the queue."""
 
     queue: str
     exclusive: Annotated[bool, Meta(extra_json_schema={"const": True})] = True
@@ -388,7 +388,7 @@ class OpenQueue(Operation[Handle], frozen=True, kw_only=True):
 
 @operation("DELETE /api/handles/{identifier}", asks=Owned.BY_CALLER, status=204)
 class CloseQueue(Operation[None], frozen=True, kw_only=True):
-    """Close a handle. Its waiting reads are cancelled."""
+    """Close a handle. Waiting reads of the handle are cancelled."""
 
     identifier: Identifier
 
@@ -397,7 +397,7 @@ class CloseQueue(Operation[None], frozen=True, kw_only=True):
 class OpenCursor(Operation[Handle], frozen=True, kw_only=True):
     """Open a cursor at the start of a queue.
 
-    `handle` is the id of an exclusive handle of the same queue. Then the cursor belongs to this handle.
+    If `handle` is the id of an exclusive handle of the same queue, the cursor belongs to this handle.
     """
 
     queue: str
@@ -429,7 +429,7 @@ class CursorPeek(CursorRead, frozen=True, kw_only=True):
 
 @operation("POST /api/cursors/{identifier}/next", asks=QueueRight.PEEK)
 class CursorNext(CursorRead, frozen=True, kw_only=True):
-    """Move the cursor to the next message, and peek at it."""
+    """Move the cursor to the next message, and peek at this message."""
 
 
 @operation("POST /api/cursors/{identifier}/receive", asks=QueueRight.RECEIVE)
@@ -439,9 +439,9 @@ class CursorReceive(CursorRead, frozen=True, kw_only=True):
 
 @operation("POST /api/transactions", asks=Owned.BY_CALLER, status=201)
 class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
-    """Begin a transaction. It aborts if it is unused for `timeout_s` seconds.
+    """Begin a transaction, which aborts if it is unused for `timeout_s` seconds.
 
-    `id` is a GUID; by default the server generates one.
+    `id` is a GUID (default: a new GUID).
     """
 
     id: AnyGuid | UnsetType = UNSET
@@ -450,7 +450,7 @@ class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
 
 @operation("POST /api/transactions/{identifier}/commit", asks=Owned.BY_CALLER, status=204, is_repeatable=True)
 class CommitTransaction(Operation[None], frozen=True, kw_only=True):
-    """Commit a transaction. The answer is sent when everything is on disk. The request may be repeated."""
+    """Commit a transaction. The answer is sent when everything is on disk. The request is safe to repeat."""
 
     identifier: Identifier
 
@@ -470,7 +470,7 @@ class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
     """List transactional sequences, at most a thousand per request.
 
     `direction` is `in` for incoming, `out` for outgoing and `refused` for refused sequences. `queue`, `source` (a GUID)
-    and `address` select sequences. `after` is the `next` of the previous answer.
+    and `address` select sequences. `after` is the value of `next` in the previous answer.
     """
 
     direction: Direction = "in"
@@ -482,12 +482,12 @@ class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/reset", asks=Role.OPERATE, wait_s=LONG_SECONDS)
 class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
-    """Restart transactional sequences. Messages may arrive twice: `warning` says which.
+    """Restart transactional sequences. Messages may arrive twice: `warning` names these messages.
 
-    The request resets the sequences that match all given fields. The name of an outgoing queue selects its outgoing
-    sequence. Then the answer is sent when all waiting messages have new numbers, and another reset during that time is
-    refused. With `trial`, the request is a dry run, which changes nothing. A request covers at most ten thousand
-    sequences. To continue, repeat the request with `next` of the answer as `after`.
+    The request resets the sequences that match all given fields. The name of an outgoing queue selects the outgoing
+    sequence of the queue. In this case, the answer is sent when all waiting messages have new numbers, and another
+    reset is refused until then. With `trial`, the request is a dry run, which changes nothing. A request covers at most
+    ten thousand sequences. To continue, repeat the request with the `next` of the answer as `after`.
     """
 
     queue: str | None = None
@@ -500,7 +500,7 @@ class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/admit", asks=Role.OPERATE)
 class AdmitAddress(Operation[Admitted], frozen=True, kw_only=True):
-    """Accept stored and future acknowledgments of a queue manager from this address."""
+    """Accept the stored and future acknowledgments that a queue manager sends from this address."""
 
     guid: Guid
     address: Address
@@ -548,7 +548,7 @@ class Explain(Operation[Explanation], frozen=True, kw_only=True):
 class ListDamaged(Operation[DamagedPage], frozen=True, kw_only=True):
     """List messages that were damaged on disk and removed from their queues, at most a thousand per request.
 
-    `with_bytes` adds the damaged bytes. `after` is the `next` of the previous answer.
+    `with_bytes` adds the damaged bytes. `after` is the value of `next` in the previous answer.
     """
 
     after: After = ""

@@ -66,7 +66,7 @@ _BASE64_PATTERN: Final = "^[A-Za-z0-9+/]*={0,2}$"
 
 
 class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Properties of a message to send (MS-MQDMPR 3.1.1.12), with the names of `Queue.send`."""
+    """Properties of a message to send (MS-MQDMPR 3.1.1.12). The names are the same as in `Queue.send`."""
 
     label: Annotated[
         str,
@@ -111,7 +111,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     time_to_be_received: Annotated[
         float | None,
         says(
-            "Time until the message is received, counted from sending, in seconds (default: no limit).",
+            "Maximum time from sending until the message is received, in seconds (default: no limit).",
             minimum=0,
             maximum=MAX_SECONDS,
         ),
@@ -294,18 +294,18 @@ class CopyObject(Struct, kw_only=True):
 
 
 class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
-    """A message. The keys have the names and values of the attributes of waypost.Message.
+    """A message. The keys have the same names and values as the attributes of waypost.Message.
 
     In MessagePack, `body` replaces `body_base64`, and `extension` replaces `extension_base64`.
     """
 
-    id: Annotated[str, Meta(description="The id, {guid}\\number. It is the same in every queue.")]
+    id: Annotated[str, Meta(description="The id, {guid}\\number. A message keeps its id in every queue.")]
     lookup_id: Annotated[str, Meta(description="Position in this queue, a 64-bit number as a decimal string.")]
     label: Annotated[str, Meta(description="The title.")]
     body_base64: Annotated[bytes | UnsetType, Meta(description="The body, in base64.")] = UNSET
     body: Annotated[bytes | UnsetType, Meta(description="The body, in MessagePack.")] = UNSET
     body_text: Annotated[str | None, Meta(description="The body as text, or null if the body is not text.")]
-    body_type: Annotated[int, Meta(description="The VARTYPE of the body, or 0 if it is unknown.")]
+    body_type: Annotated[int, Meta(description="The VARTYPE of the body, or 0 if the type is unknown.")]
     message_class: Annotated[str, Meta(description="The class, as 0x and four hexadecimal digits.")]
     class_name: Annotated[str, Meta(description="The name of the class, or empty for a custom class.")]
     priority: Annotated[int, Meta(description="The priority, from 0 to 7. Always 0 for a transactional message.")]
@@ -331,8 +331,12 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     ]
     response_queue: Annotated[str | None, Meta(description="The queue for replies, or the first of several queues.")]
     destination_queue: Annotated[str | None, Meta(description="The queue to which the message was sent.")]
-    first_in_transaction: Annotated[bool, Meta(description="Whether the message is the first one of its transaction.")]
-    last_in_transaction: Annotated[bool, Meta(description="Whether the message is the last one of its transaction.")]
+    first_in_transaction: Annotated[
+        bool, Meta(description="Whether the message is the first message of its transaction.")
+    ]
+    last_in_transaction: Annotated[
+        bool, Meta(description="Whether the message is the last message of its transaction.")
+    ]
     abort_count: Annotated[int, Meta(description="Number of transactions that received the message and aborted.")]
     move_count: Annotated[int, Meta(description="Number of moves between a queue and its subqueues.")]
     size: Annotated[int, Meta(description="Size in bytes, as counted by quotas.")]
@@ -351,7 +355,8 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     ]
     time_to_reach_queue_ends: Annotated[str | None, Meta(description="End of `time_to_reach_queue`, in ISO 8601, UTC.")]
     time_to_be_received: Annotated[
-        int | None, Meta(description="Time until the message is received, in seconds, or null for no limit.")
+        int | None,
+        Meta(description="Maximum time from sending until the message is received, in seconds, or null for no limit."),
     ]
     time_to_be_received_ends: Annotated[str | None, Meta(description="End of `time_to_be_received`, in ISO 8601, UTC.")]
     trace: Annotated[

@@ -182,7 +182,7 @@ def admit(
     *,
     as_json: Json = False,
 ) -> None:
-    """Accept acknowledgments of a queue manager from this address, even after a restart.
+    """Accept acknowledgments that a queue manager sends from this address. Restarts do not end the admission.
 
     Acknowledgments from an unknown address are stored, but not applied. `waypost doctor` lists these addresses. Admit
     an address only if you know that it belongs to the queue manager, because acknowledgments delete messages.

@@ -56,7 +56,7 @@ class Lease:
 
     @property
     def receipt(self) -> str:
-        """The id of the transaction that locks the messages. HTTP calls it the receipt."""
+        """The id of the transaction that locks the messages. The HTTP API calls this id the receipt."""
         return self._transaction.id
 
     @property
@@ -69,13 +69,13 @@ class Lease:
 
     @property
     def is_open(self) -> bool:
-        """True before `acknowledge` or `release`. Even then, the lease may have expired at the queue manager."""
+        """True before `acknowledge` or `release`. The lease may still have expired at the queue manager."""
         return self._transaction.is_open
 
     async def acknowledge(self) -> None:
         """Remove the messages, and return when the removal is on disk.
 
-        Raises TransactionSequence if the lease has expired. Then other readers can receive the messages. After
+        Raises TransactionSequence if the lease has expired, so that other readers can receive the messages. After
         ConnectionLost or OutcomeUnknown, it is unknown whether the messages were removed. After StoreFull, the lease
         may still be open (`is_open`).
         """

@@ -118,9 +118,9 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
         """Return an object for the queue with this name. The first use of the object checks that the queue exists.
 
-        All callers with the same name share one object, so closing the object cancels the waiting reads of all of them.
-        With `exclusive`, the object is separate. From its first receive until it is closed, no other reader can
-        receive. The first receive raises SharingViolation if other readers have the queue open.
+        All callers with the same name share one object, so closing the object cancels the waiting reads of all callers.
+        With `exclusive`, the object is separate, and no other reader can receive from its first receive until it is
+        closed. The first receive raises SharingViolation if other readers have the queue open.
         """
         found = self._format_name(name)
         return Queue(self, self._transport, found, self._forget, exclusive=True) if exclusive else self._named(found)
@@ -158,7 +158,7 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
     async def list_queues(self, kind: Kind = "", pattern: str = "") -> list[QueueInfo]:
         """Return the current `info` of several queues with one request.
 
-        `kind` is "" for the queues that were created on this computer, "outgoing", "system" or "all". `pattern` selects
+        `kind` is "outgoing", "system", "all", or "" for queues that were created on this computer. `pattern` selects
         queues by name: * matches any characters, ? matches one character.
         """
         return list((await self._transport.call(ListQueues(kind=kind, pattern=pattern))).queues)
@@ -166,18 +166,18 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
     async def outgoing_queues(self) -> list[Queue]:
         """List the outgoing queues, which hold messages for other computers until the messages are transferred.
 
-        A program can browse, receive and purge the messages of these queues, and delete the queues.
+        A program can browse, receive and purge the messages in outgoing queues, and delete outgoing queues.
         """
         return await self.queues(kind="outgoing")
 
     async def admit_sequence_address(self, guid: str, address: str) -> int:
         """Accept acknowledgments of the queue manager `guid` from this IP address, until the address is revoked.
 
-        A transactional message leaves the outgoing queue only when the destination acknowledges it from a known
-        address. An address is known if this computer has connected to it, or if the name of the destination resolves to
-        it. Acknowledgments from other addresses, such as addresses behind NAT, are stored but not applied. `waypost
-        explain` and `waypost doctor` show these acknowledgments. This call applies the stored acknowledgments from this
-        address, and returns their number.
+        A transactional message leaves the outgoing queue only when the destination acknowledges the message from a
+        known address. An address is known if this computer has connected to the address, or if the name of the
+        destination resolves to the address. Acknowledgments from other addresses, such as addresses behind NAT, are
+        stored but not applied. `waypost explain` and `waypost doctor` show these acknowledgments. This call applies the
+        stored acknowledgments from this address, and returns the number of applied acknowledgments.
         """
         return (await self._transport.call(AdmitAddress(guid=guid, address=address))).believed
 
@@ -190,7 +190,7 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         await self._transport.call(RevokeAddress(guid=guid, address=address))
 
     async def admitted_sequence_addresses(self) -> list[tuple[str, str]]:
-        """The GUIDs and addresses admitted with `admit_sequence_address`, without those in the configuration."""
+        """The GUIDs and addresses admitted with `admit_sequence_address`, but not by the configuration."""
         return [(each.guid, each.address) for each in (await self._transport.call(ListAdmitted())).addresses]
 
     async def claims(self, queue: Name | None = None, *, idle: bool = False) -> list[ClaimObject]:
@@ -251,7 +251,7 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return await self._transport.call(Status(turns_s=turns_s))
 
     async def doctor(self) -> list[Check]:
-        """Check for problems, like `waypost doctor`. If a check is not `ok`, its `hint` says what to do.
+        """Check for problems, like `waypost doctor`. If a check is not `ok`, its `hint` names the solution.
 
         A daemon also checks its network and its ports.
         """
@@ -299,7 +299,7 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         source: str | None = None,
         address: str | None = None,
     ) -> AsyncIterator[SequenceInfo]:
-        """Iterate over the known transactional sequences. Their number may reach a million.
+        """Iterate over the known transactional sequences, which may be a million.
 
         direction  "out" for outgoing sequences, "in" for incoming sequences, "refused" for sequences that were
                    refused recently, or None for all sequences
@@ -327,15 +327,15 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         older_than: float | None = None,
         trial: bool = False,
     ) -> SequenceReset:
-        """Restart transactional sequences. Messages may arrive twice: the `warning` of the result says which.
+        """Restart transactional sequences. Messages may arrive twice: the `warning` of the result names them.
 
-        If `queue` is an outgoing queue, its unacknowledged messages get new numbers in a new sequence. Otherwise the
+        If `queue` is an outgoing queue, its unacknowledged messages get new numbers in a new sequence. Otherwise, the
         queue manager deletes its records of the incoming sequences that match all arguments. `queue` is the
         destination, `source` is the GUID of the sending queue manager, `address` is its IP address, and `older_than` is
         the number of seconds since the last message. The next message of a given source is accepted, even if earlier
         messages are missing.
 
-        With `trial`, the call is a dry run: it changes nothing, and its result says what a reset would do.
+        With `trial`, the call is a dry run: the call changes nothing, and its result shows the effect of a reset.
         """
         name = None if queue is None else str(self._format_name(queue))
         wanted = ResetSequences(queue=name, source=source, address=address, older_than_s=older_than, trial=trial)
@@ -382,8 +382,8 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
             await manager.backup("/backups/2026-11-17")
 
         `target` is a new folder, which the backup creates, or an open binary file for the stream. The backup contains
-        everything that was acknowledged before it began, but no express messages. `progress` is called with the number
-        of bytes so far and an estimate of the total. `waypost.restore` creates a data folder from a backup.
+        everything that was acknowledged before the backup began, but no express messages. `progress` is called with the
+        number of bytes so far and an estimate of the total. `waypost.restore` creates a data folder from a backup.
 
         Raises BackupUnderWay if another backup is in progress, and BackupError if the backup failed. A failed backup
         leaves nothing in the folder.
@@ -397,9 +397,9 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
                 order = await orders.receive(transaction=transaction)
                 await invoices.send(order.body, transaction=transaction)
 
-        The end of the `async with` block commits the transaction. An exception in the block aborts it. A transaction
-        that is unused for `timeout` seconds aborts, and its next use raises TransactionSequence (default: 60 for a
-        daemon, no limit in this process).
+        The end of the `async with` block commits the transaction. An exception in the block aborts the transaction. A
+        transaction that is unused for `timeout` seconds aborts, and its next use raises TransactionSequence (default:
+        60 for a daemon, no limit in this process).
         """
         self._transport.check()
         return Transaction(self._transport, transaction_limit(timeout, self._transport.transaction_s))
@@ -416,8 +416,8 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         """Close the queue manager. Waiting reads raise OperationCancelled, and open transactions abort.
 
         A queue manager in this process writes pending changes, stops and releases its folder. Its express messages are
-        lost. Raises a StoreError if a write failed. A daemon continues to run. A second call does nothing. If the first
-        call was interrupted, the second call completes it.
+        lost. Raises a StoreError if a write failed. A daemon continues to run. A second call does nothing, or completes
+        a first call that was interrupted.
         """
         await self._transport.close()
 

@@ -150,6 +150,6 @@ def _claims(node: Node, now: Now) -> Check:
         "claims",
         False,
         f"messages stay claimed after their lease, because queries committed only a part of a batch: {shown}{more}",
-        "start the query again with its checkpoint; `waypost claim list` names it, and `waypost claim release QUEUE "
-        "CLAIM` gives the messages back, so that some are processed twice",
+        "start the query again with its checkpoint (`waypost claim list` shows the query), or release the messages "
+        "with `waypost claim release QUEUE CLAIM`; some released messages are then processed twice",
     )

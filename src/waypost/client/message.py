@@ -54,14 +54,14 @@ class Message(ShownProperties):
 
     @property
     def id(self) -> str:
-        """The identifier, ``{guid}\\number``. It is the same on every computer, and in acknowledgments."""
+        """The identifier, ``{guid}\\number``. A message keeps its id on every computer and in acknowledgments."""
         return str(self._core.identifier)
 
     @property
     def lookup_id(self) -> int:
         """The position of the message in this queue, for `receive(lookup_id=...)`, `peek(lookup_id=...)` and `move`.
 
-        It is 0 in the result of a send to several queues, because each of the `copies` has its own lookup_id.
+        The value is 0 in the result of a send to several queues, because each copy in `copies` has its own lookup_id.
         """
         return self._core.lookup_identifier
 
@@ -83,8 +83,8 @@ class Message(ShownProperties):
     def text(self) -> str:
         """The body as text. VT_BSTR, VT_LPSTR and VT_LPWSTR are decoded by their type, other bodies as UTF-8.
 
-        XML is decoded with the encoding that it declares, or that its first bytes indicate, such as UTF-16. Raises
-        DecodeError if the body is not text.
+        XML is decoded with the encoding in its declaration, or with the encoding that its first bytes indicate, such as
+        UTF-16. Raises DecodeError if the body is not text.
         """
         return decode_text(self._core.body, self._core.body_type)
 
@@ -230,12 +230,14 @@ class Message(ShownProperties):
 
     @property
     def destination_queue(self) -> str | None:
-        """The destination queue. In the result of a send to several queues, their format names, joined with commas."""
+        """The destination queue. In the result of a send to several queues, the value has all format names, joined with
+        commas."""
         return _text(self._core.destination_queue_format_name)
 
     @property
     def trace(self) -> str | None:
-        """The queue for tracing reports, "" if the message is traced without a queue, or None if it is not traced."""
+        """The queue for tracing reports, "" if the message is traced without a queue, or None if the message is not
+        traced."""
         guid = self._core.tracing_queue_identifier
         if guid != NULL_GUID:
             return str(PublicFormatName(guid))
@@ -249,12 +251,12 @@ class Message(ShownProperties):
 
     @property
     def time_to_reach_queue(self) -> int | None:
-        """Time to reach the queue, counted from sending, in seconds, or None for no limit."""
+        """Maximum time from sending until the message reaches the queue, in seconds, or None for no limit."""
         return _span(self._core.time_to_reach_queue)
 
     @property
     def time_to_be_received(self) -> int | None:
-        """Time until the message is received, counted from sending, in seconds, or None for no limit."""
+        """Maximum time from sending until the message is received, in seconds, or None for no limit."""
         return _span(self._core.time_to_be_received)
 
     @property
@@ -269,12 +271,12 @@ class Message(ShownProperties):
 
     @property
     def first_in_transaction(self) -> bool:
-        """True if this message is the first one that its transaction sent to this queue."""
+        """True if this message is the first message that its transaction sent to this queue."""
         return self._core.first_in_transaction
 
     @property
     def last_in_transaction(self) -> bool:
-        """True if this message is the last one that its transaction sent to this queue."""
+        """True if this message is the last message that its transaction sent to this queue."""
         return self._core.last_in_transaction
 
     @property

@@ -77,11 +77,11 @@ class QueueSender(ABC):
         algorithm: Algorithm | None = None,
         transaction: "Transaction | None" = None,
     ) -> Message:
-        """Send one message, and return it with its `id` and `lookup_id` when it is stored.
+        """Send one message, and return the message with its `id` and `lookup_id` after it is stored.
 
-        A recoverable message, the default, is stored on disk. With `recoverable=False`, the message is express: it is
-        much faster, but kept in memory and lost when its queue manager stops. Concurrent senders share one flush to
-        disk. In a transaction, `send` does not wait: the commit sends the message and stores it on disk. A
+        A recoverable message, the default, is stored on disk. With `recoverable=False`, the message is express: much
+        faster, but kept in memory and lost when its queue manager stops. Concurrent senders share one flush to disk. In
+        a transaction, `send` does not wait: the commit sends the message and stores the message on disk. A
         transactional queue accepts messages only in a transaction. Other queues accept messages only without a
         transaction.
 
@@ -230,10 +230,10 @@ class ManagerSender(ABC):
         algorithm: Algorithm | None = None,
         transaction: "Transaction | None" = None,
     ) -> Message:
-        """Send one message to a local or remote queue, or to several queues: join their format names with commas.
+        """Send one message to a local or remote queue, or to several queues. Join several format names with commas.
 
-        A message to another computer waits in an outgoing queue until it is transferred. The arguments are the same as
-        for `Queue.send`.
+        A message to another computer waits in an outgoing queue until the message is transferred. The arguments are the
+        same as for `Queue.send`.
         """
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(

@@ -61,8 +61,8 @@ _LEAVE_SECONDS: Final = 0.01
 _LEAVE_OPERATIONS: Final = 1000
 _CLOSED: Final = "the queue manager is closed"
 _OPEN_OUTCOME: Final = (
-    "; the operation is kept in memory, and is stored if the disk works again before the process ends; check its "
-    "effect before you repeat it"
+    "; the operation is kept in memory, and is stored if the disk works again before the process ends; check the "
+    "effect of the operation before you repeat it"
 )
 
 if TYPE_CHECKING:

@@ -75,7 +75,9 @@ def _moment(folder: Path) -> Iterator[tuple[PageFile, Meta | None]]:
                 if found:
                     yield file, found[0]
                     return
-        raise StoreError(f"{folder} changes too fast to verify it; try again at a time with less traffic")
+        raise StoreError(
+            f"the store in {folder} changes too fast for a verification; try again at a time with less traffic"
+        )
 
 
 class _Verification:

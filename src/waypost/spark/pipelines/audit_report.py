@@ -165,7 +165,7 @@ class _Findings:
         times = [
             Column(f"{name}_count", f"{name.capitalize()} acknowledgments", Kind.COUNT) for name in ("reach", "receive")
         ]
-        text = "Each of these messages has several acknowledgments of the same kind: it was delivered more than once."
+        text = "Each of these messages was delivered more than once: several acknowledgments are of the same kind."
         return [Section("Duplicated", text, [_list("duplicated", self.found.duplicated, (*_MESSAGE, *times), count)])]
 
     def _unmatched(self) -> list[Section]:

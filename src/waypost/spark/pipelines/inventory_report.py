@@ -139,11 +139,11 @@ def _checks(checked: Sequence[dict[str, Any]]) -> list[Section]:
     if any(row["cut_at_start"] or row["cut_at_end"] for row in checked):
         notes.append(
             Note(
-                "A transaction without its first messages is usual while an application receives them; one without its "
-                "last message is not."
+                "A transaction without its first messages is normal while an application receives the messages. A "
+                "transaction without its last message is not normal."
             )
         )
-    text = "Transactional messages arrive once and in order. They are checked by queue and source."
+    text = "Transactional messages arrive once and in order. This table checks the messages by queue and source."
     return [Section("Transactional streams", text, [*notes, Table.of("streams", "Checks", _STREAMS, checked)])]
 
 

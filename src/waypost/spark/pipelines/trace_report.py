@@ -59,8 +59,8 @@ def report(reports: DataFrame | pa.Table, origin: str = "") -> Report:
     if totals["unfinished"]:
         listed = _list("unfinished", routes.unfinished, names, totals["unfinished"])
         note = Note(
-            "A report says that the message was sent, but no report says that it was received. The message may be in "
-            "transit or lost, or only the report is lost: reports are express messages.",
+            "A report says that the message was sent, but no report says that the message was received. The message "
+            "may be in transit or lost, or only the report is lost: reports are express messages.",
             Tone.WARNING,
         )
         sections.append(Section("Not arrived", "", [note, listed]))
@@ -158,8 +158,8 @@ def _graph(ways: Sequence[_Way]) -> list[Part]:
         return []
     drawn = [plots.Edge(way.start, way.end, way.messages, _words(way), _tone(way, ways)) for way in ways[:DRAWN]]
     text = (
-        "The width of an arrow grows with its messages; its text is their number and median time. Yellow links are "
-        "slow; red links have messages that were not received."
+        "The width and the text of an arrow show the number of messages. The text also shows the median time. "
+        "Yellow links are slow. Red links have messages that were not received."
     )
     return [plots.graph("routes", "Route graph", drawn, text=text)]
 

@@ -54,7 +54,7 @@ class Request(Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class ErrorObject(Struct, omit_defaults=True, kw_only=True):
-    """A WaypostError: the name of its class, its HRESULT as 0x and eight digits, and its text.
+    """A WaypostError: the class name, the HRESULT as 0x and eight digits, and the text of the error.
 
     `arguments` are the arguments of a DecodeError or EncodeError.
     """
@@ -113,7 +113,7 @@ class Messages(Struct, omit_defaults=True, kw_only=True):
 class PacketRow(Struct, array_like=True, frozen=True):
     """A message as an MSMQ packet, with additional information from the queue manager.
 
-    waypost.client.transports.http.packing.packet_row creates it.
+    waypost.client.transports.http.packing.packet_row creates the row.
     """
 
     lookup_id: int
@@ -140,7 +140,7 @@ class Receipts(Request):
 
 
 class Outcomes(Struct):
-    """The outcome of commits. `refused` are the transactions that had already ended, with an unknown outcome."""
+    """The outcomes of commits. `refused` lists the transactions that had already ended with an unknown outcome."""
 
     committed: list[Guid]
     refused: list[Guid] = []
