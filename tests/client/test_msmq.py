@@ -265,6 +265,9 @@ def test_what_needs_a_queue_manager_is_refused() -> None:
     host: Any = waypost.msmq("winserver01")
     with pytest.raises(TransactionUsage, match="waypost serve"):
         host.send("orders", b"m", transaction=object())
+    for name in ("sign", "encrypt"):
+        with pytest.raises(InvalidParameter, match=f"cannot {name}: waypost.msmq has no keys"):
+            host.send("orders", b"m", **{name: True})
     for name in ("journal", "dead_letter"):
         with pytest.raises(InvalidParameter, match=f"{name} requires a local queue manager"):
             host.send("orders", b"m", **{name: True})

@@ -121,6 +121,7 @@ class PacketRow(Struct, array_like=True, frozen=True):
     abort_count: int
     move_count: int
     packet: bytes
+    authentication_level: int = 0
 
 
 class Packets(Struct, omit_defaults=True, kw_only=True):
