@@ -79,7 +79,7 @@ from waypost.api.operations import (
 )
 from waypost.api.users import ListAudit, ListUsers, RemoveToken, RemoveUser, ShowUser
 from waypost.clock import Now
-from waypost.errors import AccessDenied, WaypostError
+from waypost.errors import AccessDenied, StoreError, WaypostError
 from waypost.node.bulk import BulkReadingCalls
 from waypost.node.bulk_writing import BulkWriting
 from waypost.node.damage_calls import DamageCalls
@@ -231,7 +231,9 @@ class Handlers:
             self._audit.denied += is_denied
             if is_denied:
                 kernel.notice("refused", who=call.caller.name, origin=call.caller.origin, reason=error)
-            if (is_audited or is_denied) and self._audit.refused(call.now):
+            # A store that cannot write, or is full, has no room for entries about it.
+            can_note = kernel.trouble is None and not isinstance(error, StoreError)
+            if (is_audited or is_denied) and can_note and self._audit.refused(call.now):
                 self._note(noted, call.now)
             raise
         finally:

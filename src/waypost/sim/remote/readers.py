@@ -56,14 +56,15 @@ class RemoteReaders:
 
     @property
     def serving(self) -> RemoteServing:
-        """Settings of the node's server: any client, without authentication; the simulation is the coordinator."""
+        """Settings of the node's server: any client is the local administrator; the simulation is the coordinator."""
         settings = RemoteSettings(
             pending_request_timeout_s=self.drawn.pending_request_s,
             transaction_timeout_s=self.drawn.enlistment_s,
             min_auth_level=AuthLevel.NONE,
             allows_nonauthenticated_rpc=True,
         )
-        return RemoteServing(settings, RpcSettings(AuthLevel.NONE, self.drawn.max_fragment), has_coordinator=True)
+        rpc = RpcSettings(AuthLevel.NONE, self.drawn.max_fragment)
+        return RemoteServing(settings, rpc, is_own_account=True, has_coordinator=True)
 
     def open(self, host: "LocalHost") -> None:
         self.host = host
