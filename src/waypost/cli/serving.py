@@ -21,9 +21,8 @@ from waypost.client.transports.embedded import AioEmbedded
 from waypost.client.transports.msmq.access import Access
 from waypost.client.transports.msmq.address import HostAddress
 from waypost.client.transports.msmq.transport import AioMsmq
-from waypost.daemon.config import Config, keys
+from waypost.daemon.config import Config, Rpc, keys
 from waypost.daemon.config_page import FLAGS
-from waypost.daemon.config_rpc import Rpc
 from waypost.daemon.configured_hosts import logon_hosts
 from waypost.daemon.loading import ConfigError, load
 from waypost.daemon.logs import Log, standard_log

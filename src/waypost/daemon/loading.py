@@ -17,8 +17,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
-from waypost.daemon.config import SECTIONS, Config, Http, Key, keys
-from waypost.daemon.config_rpc import Remote, Rpc
+from waypost.daemon.config import SECTIONS, Config, Http, Key, Remote, Rpc, keys
 from waypost.daemon.configured_hosts import parse_ack_addresses, parse_relays, parse_routes
 from waypost.errors import DecodeError, IllegalSddl, IllegalSecurityDescriptor, InvalidParameter
 from waypost.security.permissions import with_machine_rights
