@@ -151,7 +151,7 @@ def test_archives_are_decoded_together_and_tell_kinds_of_bodies(
     pq.write_table(pq.read_table(tmp_path / "whole.parquet").drop_columns(["packet"]), tmp_path / "bare.parquet")
     refused = CliRunner().invoke(app, ["spark", "inventory", "./bare.parquet", "--bodies"])
     assert refused.exit_code == 2
-    sentence = f"{tmp_path}/bare.parquet has no column 'body_kind', and no column packet to decode it from;"
+    sentence = f"{tmp_path}/bare.parquet has no column 'body_kind', and no column `packet` to decode;"
     assert refused.stderr.splitlines()[1].startswith(sentence)
 
 

@@ -107,6 +107,8 @@ def list_certificates(context: typer.Context, *, user: User = "", as_json: Json 
 def remove(
     context: typer.Context,
     digest: Annotated[str, typer.Argument(metavar="DIGEST", help="Digest of the certificate.", show_default=False)],
+    *,
+    as_json: Json = False,
 ) -> None:
     """Remove a certificate and its key. Messages that are signed with it are refused from now on.
 
@@ -115,6 +117,10 @@ def remove(
     """
     with session(context) as manager:
         manager.remove_certificate(digest)
+    if as_json:
+        out = Output()
+        write_json(out, {"digest": digest})
+        out.flush()
 
 
 def _write(found: "list[CertificateInfo]", values: object, *, as_json: bool) -> None:

@@ -1,6 +1,7 @@
 """`waypost key ...`: the keys of this queue manager, and the pinned keys of others."""
 
 import sys
+from base64 import b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -70,6 +71,7 @@ def export(
         typer.Option(help="PEM, or the form of MS-MQMQ 2.2.2, as directories have it."),
     ] = "mqdspublickeys",
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="File to write. Default: standard output.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Export the public key, for `waypost key trust` on other computers.
 
@@ -79,7 +81,13 @@ def export(
     """
     with session(context) as manager:
         data = manager.export_keys(kind, format)
-    if out is None:
+    if as_json:
+        if out is not None:
+            write_file(out, data)
+        written = Output()
+        write_json(written, {"kind": kind, "format": format, "data": b64encode(data).decode()})
+        written.flush()
+    elif out is None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     else:
@@ -173,7 +181,7 @@ def _list(out: Output, found: "list[TrustedKey]", *, as_json: bool) -> None:
 
 
 @app.command()
-def untrust(context: typer.Context, who: Who) -> None:
+def untrust(context: typer.Context, who: Who, *, as_json: Json = False) -> None:
     """Remove the pinned keys of another queue manager.
 
     \b
@@ -181,3 +189,7 @@ def untrust(context: typer.Context, who: Who) -> None:
     """
     with session(context) as manager:
         manager.untrust_keys(who)
+    if as_json:
+        out = Output()
+        write_json(out, {"who": who})
+        out.flush()
