@@ -156,5 +156,5 @@ def test_asynchronous_progress_is_refused_where_it_can_be_seen(
 ) -> None:
     with daemon.connect() as manager:
         manager.create_queue("claims-async", transactional=True)
-    with pytest.raises(Exception, match="asyncProgressTrackingEnabled is refused"):
+    with pytest.raises(Exception, match="the option `asyncProgressTrackingEnabled` is refused"):
         finish(to_parquet(load(spark, daemon, queue="claims-async", asyncProgressTrackingEnabled="true"), tmp_path))

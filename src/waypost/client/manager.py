@@ -168,7 +168,8 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return self.queues(kind="outgoing")
 
     def admit_sequence_address(self, guid: str, address: str) -> int:
-        """Accept acknowledgments of the queue manager `guid` from this IP address, until the address is revoked.
+        """Accept acknowledgments that the queue manager `guid` sends from this IP address, until the address is
+        revoked.
 
         A transactional message leaves the outgoing queue only when the destination acknowledges the message from a
         known address. An address is known if this computer has connected to the address, or if the name of the

@@ -141,7 +141,9 @@ def check_deadline(node: Node, due: float | None, now: Now) -> None:
 
 def check_durable(ask: object, answer: Answer, model: Model) -> None:
     if answer.needs > model.disk.durable:
-        raise Violation(f"{ask} was answered, but requires {answer.needs} durable batches: found {model.disk.durable}")
+        raise Violation(
+            f"{ask} was answered too early: expected {answer.needs} durable batches, but found {model.disk.durable}"
+        )
 
 
 def check_value(ask: object, answer: Answer, messages: Sequence[Message]) -> None:
