@@ -54,7 +54,7 @@ CONDITIONS = {
     0xC00E001D: "MessageAlreadyReceived",
     0xC00E001E: "IllegalFormatName",
     0xC00E0020: "UnsupportedFormatName",
-    0xC00E0021: "IllegalSecurityDescriptor",
+    0xC00E0021: "IllegalSecurityDescriptor IllegalSddl",
     0xC00E0025: "AccessDenied TooManyLogins",
     0xC00E0027: "InsufficientResources LimitReached StoreFull",
     # A message could not be stored.

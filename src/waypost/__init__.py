@@ -8,7 +8,7 @@
         print(orders.receive().text)
 
 Start with `waypost.open`. `waypost.connect` offers the same on a running daemon, and `waypost.msmq` sends to and reads
-from any MSMQ host. `waypost.restore` makes a data folder from a backup. `waypost.aio` has all of them for asyncio,
+from any MSMQ host. `waypost.restore` creates a data folder from a backup. `waypost.aio` has all of them for asyncio,
 and `waypost.errors` has the exceptions. The packets, names and values of the protocol are in waypost.wire.
 """
 

@@ -355,10 +355,10 @@ MAX_READS_AT_ONCE: Final = 10_000
 MAX_OPENED_NAMES: Final = 4096
 MAX_OPENED_NAME: Final = 1024
 
-# The bulk interface: UTF-8 bytes of the name of a claim or a query, which is a part of a key of the store; claims that
-# are remembered though nothing is held under them; stages that wait for their commit; messages of one stage; messages
-# of one part of a claim, while which are taken or given back nobody else has a turn; batches of a query that are known
-# to be committed to a destination (older ones are refused); seconds of a lease.
+# The bulk interface: UTF-8 bytes of the name of a claim or a query, which is a part of a key of the store; claims, with
+# and without messages (one more is refused); stages that wait for their commit; messages of one stage; messages of one
+# part of a claim, while which are taken or given back nobody else has a turn; batches of a query that are known to be
+# committed to a destination (older ones are refused); seconds of a lease.
 MAX_BULK_NAME: Final = 255
 MAX_BULK_MESSAGES: Final = 1_000_000
 MAX_CLAIMED: Final = 100_000
@@ -366,8 +366,6 @@ MAX_CLAIMS: Final = 10_000
 MAX_STAGES: Final = 100_000
 MAX_BATCHES: Final = 128
 MAX_BULK_LEASE_SECONDS: Final = 30 * 86_400
-# Earlier runs of a query that a claim remembers, to refuse what they still write.
-MAX_PAST_RUNS: Final = 8
 
 # Messages and bytes of one frame of a stage, which is one record of the store, and messages of a committed stage that
 # enter their queues in one turn: some ten milliseconds. One that asks for acknowledgments or expires counts more.

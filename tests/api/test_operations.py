@@ -41,6 +41,21 @@ from waypost.api.bulk import (
     StagedMessages,
     TakeClaim,
 )
+from waypost.api.keys import (
+    KEY_OPERATIONS,
+    CreateCertificate,
+    ExportKeys,
+    ImportCertificate,
+    ImportKey,
+    ListCertificates,
+    ListTrustedKeys,
+    RegisterCertificate,
+    RemoveCertificate,
+    RotateKeys,
+    ShowKeys,
+    TrustKeys,
+    UntrustKeys,
+)
 from waypost.api.local import LOCAL_OPERATIONS
 from waypost.api.operations import (
     OPERATIONS,
@@ -121,7 +136,7 @@ from waypost.node.operation_handlers import Handlers
 from waypost.security.callers import Role
 
 # The node has a handler for the first, and its shells answer the others.
-EVERY = (*OPERATIONS, *BULK_OPERATIONS, *STATUS_OPERATIONS, *USER_OPERATIONS)
+EVERY = (*OPERATIONS, *KEY_OPERATIONS, *BULK_OPERATIONS, *STATUS_OPERATIONS, *USER_OPERATIONS)
 PAGE = http_page.page()
 GUID = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11"
 FAR = r"DIRECT=TCP:192.0.2.1\PRIVATE$\far & away?"
@@ -170,6 +185,18 @@ METHODS = {
     Explain: "Manager.explain",
     ListDamaged: "Manager.damaged_messages",
     ForgetDamaged: "Manager.forget_damaged_messages",
+    ShowKeys: "Manager.keys",
+    ExportKeys: "Manager.export_keys",
+    ImportKey: "Manager.import_key",
+    RotateKeys: "Manager.rotate_keys",
+    ListTrustedKeys: "Manager.trusted_keys",
+    TrustKeys: "Manager.trust_keys",
+    UntrustKeys: "Manager.untrust_keys",
+    ListCertificates: "Manager.certificates",
+    RegisterCertificate: "Manager.register_certificate",
+    CreateCertificate: "Manager.create_certificate",
+    ImportCertificate: "Manager.import_certificate",
+    RemoveCertificate: "Manager.remove_certificate",
     ListClaims: "Manager.claims",
     ListAllClaims: "Manager.claims",
     ReturnClaim: "Manager.release_claim",
@@ -307,6 +334,18 @@ SAMPLES: list[Operation[object]] = [
     DropStages(stages=[GUID], batch=BatchOfQuery(query="q", batch=7)),
     CommitStages(query="q", batch=0, destination="orders", stages=[GUID]),
     ListBatches(query="q & r"),
+    ShowKeys(),
+    ExportKeys(kind="signing", format="pem"),
+    ImportKey(data=b"key", kind="signing", password="p", grace=1),
+    RotateKeys(kind="exchange", grace=0),
+    ListTrustedKeys(),
+    TrustKeys(who="host", data=b"keys"),
+    UntrustKeys(who="10.0.0.7"),
+    ListCertificates(user="a & b"),
+    RegisterCertificate(certificate=b"one", user="a"),
+    CreateCertificate(user="a", days=7),
+    ImportCertificate(data=b"both", user="a", password="p"),
+    RemoveCertificate(digest="0a" * 20),
     ListUsers(),
     ShowUser(name="ada"),
     SetUser(name="ada", role="read", groups=["a"], ntlm=False),
@@ -339,7 +378,7 @@ async def test_every_operation_has_a_route_that_the_schema_describes(api: Api) -
         assert described["description"].startswith(row.help)
 
 
-@pytest.mark.parametrize("kind", [*OPERATIONS, *STATUS_OPERATIONS])
+@pytest.mark.parametrize("kind", [*OPERATIONS, *KEY_OPERATIONS, *STATUS_OPERATIONS])
 def test_every_operation_is_a_method_of_both_sides_with_the_same_parameters(kind: type[Operation[object]]) -> None:
     owner, _, name = METHODS[kind].partition(".")
     ours, theirs = (getattr(getattr(module, owner), name) for module in (waypost, aio))

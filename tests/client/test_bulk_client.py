@@ -182,7 +182,7 @@ def test_without_a_daemon_or_its_token_it_says_so(tmp_path: Path) -> None:
             client.queues()
     with pytest.raises(CannotConnect, match="cannot reach the daemon"):
         BulkClient(daemon.url)
-    with pytest.raises(InvalidParameter, match="like http"):
+    with pytest.raises(InvalidParameter, match="must have the form http"):
         BulkClient("127.0.0.1")
 
 
@@ -205,5 +205,5 @@ def test_what_answers_may_be_something_else() -> None:
 def test_an_answer_has_the_type_that_was_asked_for(manager: waypost.Manager, client: BulkClient) -> None:
     manager.create_queue("typed")
     assert isinstance(client.call(ShowBulkQueue(name="typed")), BulkQueue)
-    with pytest.raises(DecodeError, match="not an answer of a Waypost daemon"):
+    with pytest.raises(DecodeError, match="the answer does not come from a Waypost daemon"):
         client.call(Mistyped(name="typed"))

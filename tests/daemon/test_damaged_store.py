@@ -81,7 +81,7 @@ def test_a_flipped_bit_costs_one_message_that_everybody_is_told_of(
     assert "waypost_damaged_messages 1.0" in numbers
     assert "waypost_messages_damaged_total 1.0" in numbers
     assert "1 of alpha\\private$\\orders" in command(daemon, "doctor").stdout
-    assert "damaged on disk and set aside" in command(daemon, "explain", "orders").stdout
+    assert "damaged on disk and removed" in command(daemon, "explain", "orders").stdout
     assert "damaged_count" in command(daemon, "queue", "show", "orders").stdout
     shown = command(daemon, "store", "damaged", "--save", str(tmp_path / "remains"), "--forget")
     assert damaged.message_id in shown.stdout

@@ -212,7 +212,7 @@ def test_a_queue_there_is_denied_to_others(place: Place) -> None:
 
 def test_what_cannot_be_is_refused(place: Place) -> None:
     queue, own = place.queues("1")
-    with pytest.raises(QueueNotFound, match="is not a queue of the host"):
+    with pytest.raises(QueueNotFound, match="does not exist on the host; check the name"):
         place.alpha.queue(place.beta_daemon.direct("nowhere")).receive(0)
     with pytest.raises(QueueNotFound, match="another computer"):
         queue.info()

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from tests.daemon.recording import loops, run
 from tests.daemon.running import loopback, running
 from waypost.cli import app
-from waypost.daemon.config_rpc import Rpc
+from waypost.daemon.config import Rpc
 from waypost.daemon.loading import ConfigError, load
 from waypost.daemon.rpc import RpcSockets, stepped
 from waypost.daemon.rpc_acceptors import has_kerberos_key

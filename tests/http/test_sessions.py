@@ -20,6 +20,7 @@ async def link(api: Api) -> str:
 @served(SETTINGS)
 async def test_a_link_logs_a_browser_on_once(api: Api) -> None:
     path = await link(api)
+    assert (await api.client.head(path)).status_code == 401
     first = await api.get(path)
     cookie = first.headers["set-cookie"]
     assert first.status_code == 200

@@ -69,7 +69,7 @@ class Operation(Struct, Generic[R_co], frozen=True, kw_only=True, omit_defaults=
 
 def checked(operation: Operation[R], reply: object) -> R:
     """The reply of an operation, with the type that its record declares."""
-    assert isinstance(reply, operation.row.reply), f"{operation.row.words} is answered with {type(reply).__name__}"
+    assert isinstance(reply, operation.row.reply), f"{operation.row.words} got the wrong reply {type(reply).__name__}"
     found: R = reply
     return found
 
@@ -85,8 +85,7 @@ def operation(
 ) -> Callable[[type[O]], type[O]]:
     """Give a record its row. `binding` is like "POST /api/queues/{name}/purge?outgoing".
 
-    By default, changes are audited that need a role, and changes of queues themselves.
-
+    By default, changes that need a role and changes of queues themselves are audited.
     Fields after ? are in the query of a request. The others are in the path if it names them, or in the query of a GET
     or DELETE, or else in the body.
     """
@@ -98,7 +97,7 @@ def operation(
         in_path = tuple(_PATH_PARAMETER.findall(path))
         rest = [name for name in names if name not in in_path]
         in_query = tuple(rest) if method in _WITHOUT_BODY else tuple(query.split("&") if query else ())
-        assert set(in_path) | set(in_query) <= set(names), f"{binding} names what {kind.__name__} does not have"
+        assert set(in_path) | set(in_query) <= set(names), f"{binding} names a field that {kind.__name__} does not have"
         in_body = tuple(name for name in rest if name not in in_query)
         reply = _reply(kind)
         assert (status == 204) is (reply is type(None)), f"the status of {kind.__name__} does not fit its reply"
@@ -158,11 +157,13 @@ def _reply(kind: type[Operation[object]]) -> type[object]:
 # Percent-encoded in a path.
 QueueName = Annotated[str, Meta(description="Name of a queue, such as orders or orders;retry, or a format name.")]
 # The performer checks it, with a better error than a decoder could give.
-Age = Annotated[float, Meta(description="Seconds, 0 or more.", extra_json_schema={"minimum": 0})]
+Age = Annotated[float, Meta(description="Number of seconds, 0 or more.", extra_json_schema={"minimum": 0})]
 Guid = Annotated[str, Meta(description="GUID of a queue manager.", extra_json_schema=GUID_FORM)]
 Address = Annotated[str, Meta(description="An IP address.", extra_json_schema=ADDRESS_FORM)]
-After = Annotated[str, Meta(description="The `next` of the previous answer, or empty.", extra_json_schema=NEXT_FORM)]
-Outgoing = Annotated[bool, Meta(description="Use the outgoing queue for this format name, not the queue itself.")]
+After = Annotated[str, Meta(description="Value of `next` in the previous answer.", extra_json_schema=NEXT_FORM)]
+Outgoing = Annotated[
+    bool, Meta(description="Use the local outgoing queue with this format name, not the remote queue.")
+]
 Identifier = Annotated[str, Meta(description="Id of the cursor, handle or transaction.", extra_json_schema=GUID_FORM)]
 Seek: TypeAlias = Literal["first", "previous", "current", "next", "last"]
 # Form of the messages in an answer over HTTP.
@@ -177,11 +178,11 @@ Answer: TypeAlias = Literal["full", "ids"]
 class ListQueues(Operation[QueueList], frozen=True, kw_only=True):
     """List the queues that applications have created. `kind` selects other queues: outgoing, system or all.
 
-    A long list is built in parts. A queue that is created or deleted during that time may be missing.
+    A long list is built in parts. A queue that is created or deleted meanwhile may be missing.
     """
 
     kind: Kind = ""
-    pattern: Annotated[str, Meta(description="Pattern for queue names. * matches any characters, ? matches one.")] = ""
+    pattern: Annotated[str, Meta(description="Pattern for queue names: * matches any text, ? any character.")] = ""
 
 
 @operation("GET /api/queues/{name}", asks=QueueRight.GET_PROPERTIES)
@@ -200,7 +201,7 @@ class DeleteQueue(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/pause", asks=Role.OPERATE, status=204)
 class PauseQueue(Operation[None], frozen=True, kw_only=True):
-    """Pause an outgoing queue. Its messages are not sent until it is resumed."""
+    """Pause an outgoing queue. The messages in the queue are not sent until the queue is resumed."""
 
     name: QueueName
 
@@ -272,9 +273,9 @@ class Send(Operation[Sent], frozen=True, kw_only=True):
     """Send messages. The answer is sent when recoverable messages are on disk.
 
     In a transaction, the commit writes the messages to disk. `messages` are sent one by one, in order. `bodies` share
-    the properties of `like`, and either all of them are sent or none. The fastest request, used by waypost.connect, has
-    `like` and `bodies` in MessagePack, `like.body_type`, and the answer "ids". A request to several queues (format
-    names joined with commas) may have only one body.
+    the properties of `like`, and either all bodies are sent or no body is sent. The fastest request, used by
+    waypost.connect, has `like` and `bodies` in MessagePack, `like.body_type`, and the answer "ids". A request to
+    several queues (format names joined with commas) can have only one body.
     """
 
     name: QueueName
@@ -310,12 +311,12 @@ class Receive(Read, frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/peek?outgoing", asks=QueueRight.PEEK, is_repeatable=True)
 class Peek(Read, frozen=True, kw_only=True):
-    """Peek at messages, and leave them in the queue."""
+    """Peek at messages. The messages stay in the queue."""
 
 
 @operation("GET /api/queues/{name}/browse", asks=QueueRight.PEEK)
 class Browse(Operation[Received], frozen=True, kw_only=True):
-    """Peek at all messages, page by page. `after` is the `next` of the previous answer."""
+    """Peek at all messages, page by page. `after` is the value of `next` in the previous answer."""
 
     name: QueueName
     after: Annotated[str, Meta(extra_json_schema=LOOKUP_ID_OR_NOTHING_FORM)] = ""
@@ -349,11 +350,11 @@ class MoveMessage(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/move-all?outgoing", asks=QueueRight.RECEIVE, is_audited=True)
 class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
-    """Move the messages between a queue and one of its subqueues, some thousands with each request.
+    """Move the messages between a queue and one of its subqueues, a few thousand per request.
 
-    To continue, repeat the request with the `up_to` of the answer, and with its `next` as `after`, until `next` is
-    empty. Messages that arrive during the move stay in their queue. Messages that are locked by a reader stay too. If
-    the move is interrupted, each message is in exactly one of the two queues.
+    To continue, repeat the request with the `up_to` of the answer, and with the `next` of the answer as `after`, until
+    `next` is empty. Messages that arrive during the move stay in their queue. Messages that are locked by a reader also
+    stay. If the move is interrupted, each message is in exactly one of the two queues.
     """
 
     name: QueueName
@@ -365,7 +366,7 @@ class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
 
 @operation("POST /api/queues/{name}/resend?outgoing", asks=QueueRight.RECEIVE, is_audited=True)
 class Resend(Operation[Sent], frozen=True, kw_only=True):
-    """Receive a message and send it again, in one atomic step, to another queue or to its original destination."""
+    """Receive a message and resend it, in one atomic step, to another queue or to its original destination."""
 
     name: QueueName
     lookup_id: LookupId
@@ -379,7 +380,7 @@ class Resend(Operation[Sent], frozen=True, kw_only=True):
 
 @operation("POST /api/handles", asks=QueueRight.RECEIVE, status=201)
 class OpenQueue(Operation[Handle], frozen=True, kw_only=True):
-    """Open a queue exclusively, so that no other client receives from it."""
+    """Open a queue exclusively, so that no other client can receive from the queue."""
 
     queue: str
     exclusive: Annotated[bool, Meta(extra_json_schema={"const": True})] = True
@@ -387,7 +388,7 @@ class OpenQueue(Operation[Handle], frozen=True, kw_only=True):
 
 @operation("DELETE /api/handles/{identifier}", asks=Owned.BY_CALLER, status=204)
 class CloseQueue(Operation[None], frozen=True, kw_only=True):
-    """Close a handle. Its waiting reads are cancelled."""
+    """Close a handle. Waiting reads of the handle are cancelled."""
 
     identifier: Identifier
 
@@ -396,7 +397,7 @@ class CloseQueue(Operation[None], frozen=True, kw_only=True):
 class OpenCursor(Operation[Handle], frozen=True, kw_only=True):
     """Open a cursor at the start of a queue.
 
-    `handle` is the id of an exclusive handle of the same queue. Then the cursor belongs to this handle.
+    If `handle` is the id of an exclusive handle of the same queue, the cursor belongs to this handle.
     """
 
     queue: str
@@ -428,7 +429,7 @@ class CursorPeek(CursorRead, frozen=True, kw_only=True):
 
 @operation("POST /api/cursors/{identifier}/next", asks=QueueRight.PEEK)
 class CursorNext(CursorRead, frozen=True, kw_only=True):
-    """Move the cursor to the next message, and peek at it."""
+    """Move the cursor to the next message, and peek at this message."""
 
 
 @operation("POST /api/cursors/{identifier}/receive", asks=QueueRight.RECEIVE)
@@ -438,9 +439,9 @@ class CursorReceive(CursorRead, frozen=True, kw_only=True):
 
 @operation("POST /api/transactions", asks=Owned.BY_CALLER, status=201)
 class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
-    """Begin a transaction. It aborts if it is unused for `timeout_s` seconds.
+    """Begin a transaction, which aborts if it is unused for `timeout_s` seconds.
 
-    `id` is a GUID; by default the server generates one.
+    `id` is a GUID (default: a new GUID).
     """
 
     id: AnyGuid | UnsetType = UNSET
@@ -449,7 +450,7 @@ class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
 
 @operation("POST /api/transactions/{identifier}/commit", asks=Owned.BY_CALLER, status=204, is_repeatable=True)
 class CommitTransaction(Operation[None], frozen=True, kw_only=True):
-    """Commit a transaction. The answer is sent when everything is on disk. The request may be repeated."""
+    """Commit a transaction. The answer is sent when everything is on disk. The request is safe to repeat."""
 
     identifier: Identifier
 
@@ -469,7 +470,7 @@ class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
     """List transactional sequences, at most a thousand per request.
 
     `direction` is `in` for incoming, `out` for outgoing and `refused` for refused sequences. `queue`, `source` (a GUID)
-    and `address` select sequences. `after` is the `next` of the previous answer.
+    and `address` select sequences. `after` is the value of `next` in the previous answer.
     """
 
     direction: Direction = "in"
@@ -481,12 +482,12 @@ class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/reset", asks=Role.OPERATE, wait_s=LONG_SECONDS)
 class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
-    """Reset transactional sequences, which start again. Messages may arrive twice: `warning` says which.
+    """Restart transactional sequences. Messages may arrive twice: `warning` names these messages.
 
-    The request resets the sequences that match all given fields. The name of an outgoing queue means its outgoing
-    sequence. Then the answer is sent when all waiting messages have new numbers, and another reset during that time is
-    refused. `trial` is a dry run, which changes nothing. A request covers at most ten thousand sequences. To continue,
-    repeat the request with `next` of the answer as `after`.
+    The request resets the sequences that match all given fields. The name of an outgoing queue selects the outgoing
+    sequence of the queue. In this case, the answer is sent when all waiting messages have new numbers, and another
+    reset is refused until then. With `trial`, the request is a dry run, which changes nothing. A request covers at most
+    ten thousand sequences. To continue, repeat the request with the `next` of the answer as `after`.
     """
 
     queue: str | None = None
@@ -499,7 +500,7 @@ class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/admit", asks=Role.OPERATE)
 class AdmitAddress(Operation[Admitted], frozen=True, kw_only=True):
-    """Accept kept and future acknowledgments of a queue manager from this address (ADR 22)."""
+    """Accept the stored and future acknowledgments that a queue manager sends from this address."""
 
     guid: Guid
     address: Address
@@ -523,7 +524,10 @@ class ListAdmitted(Operation[AdmittedAddresses], frozen=True, kw_only=True):
 
 @operation("GET /api/explain", asks=Role.READ)
 class Explain(Operation[Explanation], frozen=True, kw_only=True):
-    """Explain why a message, or the messages of a queue, do not move. `message` and `queue` are mutually exclusive."""
+    """Explain why a message, or the messages in a queue, are not delivered or received.
+
+    `message` and `queue` are mutually exclusive.
+    """
 
     message: Annotated[str, Meta(description="The id of a message.", extra_json_schema=MESSAGE_ID_FORM)] = ""
     queue: Annotated[str, Meta(description="The name of a queue.")] = ""
@@ -532,7 +536,7 @@ class Explain(Operation[Explanation], frozen=True, kw_only=True):
     def of(cls, subject: object) -> "Explain":
         """The operation for the id of a message or the name of a queue. Raises InvalidParameter for other values."""
         if not isinstance(subject, str):
-            raise InvalidParameter(f"explain needs the id of a message or the name of a queue, not {excerpt(subject)}")
+            raise InvalidParameter(f"explain requires a message id or a queue name, not {excerpt(subject)}")
         try:
             MessageIdentifier.parse(subject)
         except DecodeError:
@@ -542,9 +546,9 @@ class Explain(Operation[Explanation], frozen=True, kw_only=True):
 
 @operation("GET /api/store/damaged", asks=Role.READ)
 class ListDamaged(Operation[DamagedPage], frozen=True, kw_only=True):
-    """List messages that were damaged on disk and set aside, at most a thousand per request.
+    """List messages that were damaged on disk and removed from their queues, at most a thousand per request.
 
-    `with_bytes` adds the damaged bytes. `after` is the `next` of the previous answer.
+    `with_bytes` adds the damaged bytes. `after` is the value of `next` in the previous answer.
     """
 
     after: After = ""

@@ -68,10 +68,10 @@ def list_queues(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the queues of this computer, and the outgoing queues with messages for other computers.
+    """List the local queues, and the outgoing queues with messages for other computers.
 
-    AGE is the age of the oldest message. QUOTA is the used part of the quota. A narrow terminal shows fewer columns.
-    Files and pipes get all columns.
+    AGE is the age of the oldest message. QUOTA is the percentage of the quota in use. A narrow terminal shows fewer
+    columns. Files and pipes get all columns.
 
     \b
     waypost queue list
@@ -171,7 +171,7 @@ def set_queue(
     waypost queue set orders --quota-kb 4096 --no-journal
     """
     if not properties:
-        raise typer.BadParameter("no property to change: give at least one", param_hint="OPTIONS")
+        raise typer.BadParameter("no property to change: specify at least one", param_hint="OPTIONS")
     with session(context) as manager, _notes():
         queue = manager.queue(name)
         queue.set(**properties)
@@ -246,7 +246,7 @@ def pause(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
         queue.pause()
         if as_json:
             _show(queue.info(), as_json=True)
-        say(f"{name} is on hold.")
+        say(f"{name} is paused.")
 
 
 @app.command()
@@ -261,7 +261,7 @@ def resume(context: typer.Context, name: Name, *, as_json: Json = False) -> None
         queue.resume()
         if as_json:
             _show(queue.info(), as_json=True)
-        say(f"{name} sends again.")
+        say(f"{name} is resumed.")
 
 
 @app.command()
@@ -315,7 +315,7 @@ def purge(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Delete all messages of a queue, but not the queue itself.
+    """Delete all messages in a queue, but not the queue itself.
 
     \b
     waypost queue purge 'system$;deadletter'

@@ -21,9 +21,8 @@ from waypost.client.transports.embedded import AioEmbedded
 from waypost.client.transports.msmq.access import Access
 from waypost.client.transports.msmq.address import HostAddress
 from waypost.client.transports.msmq.transport import AioMsmq
-from waypost.daemon.config import Config, keys
+from waypost.daemon.config import Config, Rpc, keys
 from waypost.daemon.config_page import FLAGS
-from waypost.daemon.config_rpc import Rpc
 from waypost.daemon.configured_hosts import logon_hosts
 from waypost.daemon.loading import ConfigError, load
 from waypost.daemon.logs import Log, standard_log
@@ -93,7 +92,7 @@ def serve(
         raise Damaged(f"{error}.", _DAMAGE_HINT) from None
     except StoreTooNew as error:
         raise Damaged(
-            f"{error}.", f"start the version of Waypost that wrote the store. Otherwise, {_DAMAGE_HINT}"
+            f"{error}.", f"start the version of Waypost that wrote the store. If the store is damaged, {_DAMAGE_HINT}"
         ) from None
     except WaypostError as error:
         # The first word may be the name of a file, which stays as it is.
@@ -208,8 +207,8 @@ def _hint(error: WaypostError) -> str:
         case CannotListen():
             return "choose another --bind or port. Port 0 means any free port."
         case StoreInUse():
-            return "stop that process, or name another folder with --data."
+            return "stop that process, or specify another folder with --data."
         case StoreError():
-            return "name another folder with --data."
+            return "specify another folder with --data."
         case _:
             return "waypost serve --help shows the usage."

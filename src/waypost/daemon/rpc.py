@@ -8,7 +8,7 @@ from socket import socket
 from typing import Final
 
 from waypost.clock import Now
-from waypost.daemon.config_rpc import Rpc
+from waypost.daemon.config import Rpc
 from waypost.daemon.connection_guard import ConnectionGuard
 from waypost.daemon.loading import ConfigError
 from waypost.daemon.rpc_acceptors import acceptors

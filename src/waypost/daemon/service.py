@@ -18,10 +18,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
+from waypost.core.message_values import AuthenticationLevel
 from waypost.core.system import Identity
 from waypost.daemon import systemd
 from waypost.daemon.addresses import own_addresses
 from waypost.daemon.config import Config, max_size_of, reserve_of
+from waypost.daemon.config_security import Security
 from waypost.daemon.configured_hosts import parse_relays, parse_routes
 from waypost.daemon.connection_guard import ConnectionGuard
 from waypost.daemon.cycles import Cycles
@@ -40,6 +42,7 @@ from waypost.daemon.tcp import TcpConnections, TcpSettings
 from waypost.daemon.udp import Pings
 from waypost.daemon.walking import Walking
 from waypost.daemon.web import App, Web
+from waypost.drive.keys.settings import KeySettings
 from waypost.drive.loop import Loop
 from waypost.drive.loop_watch import loop_watch
 from waypost.drive.settings import settings as manager_settings
@@ -118,6 +121,7 @@ class Daemon:
                 max_size=max_size_of(self._config),
                 reserve=reserve_of(self._config),
                 outside=outside,
+                keys=_key_settings(self._config.security),
                 on_walk=Walking(self._log).tell,
                 on_upgrade=self._tell_upgrade,
             )
@@ -165,7 +169,7 @@ class Daemon:
         if connections < limits.max_connections:
             log.warning(
                 "too few files",
-                message="The system limit of open files allows fewer connections than the configuration.",
+                message="The system limit for open files allows fewer connections than the configuration.",
                 connections=connections,
             )
         for sentence in stepped(config.rpc, sockets.rpc):
@@ -210,7 +214,7 @@ class Daemon:
                 # Before the port is open: a client that reaches it finds the token.
                 late_files = loop.create_task(self._keep(announcement))
                 doors.listen()
-                if not announcement.write():
+                if not announcement.write() and sys.platform != "win32":
                     log.warning(
                         "no runtime folder",
                         message="No runtime folder belongs to this account alone, so its programs do not find the "
@@ -344,7 +348,7 @@ class Daemon:
             self._log.error(
                 "queue manager broken",
                 reason=error,
-                message="The daemon stopped. Everything that it confirmed is on disk.",
+                message="The daemon stopped. All confirmed operations are on disk.",
             )
             self._fail()
 
@@ -417,12 +421,19 @@ def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets, logons
         transfer=config.transfer.settings(),
         routes=parse_routes(config.routing.routes),
         relays=parse_relays(config.routing.relays),
-        delivers_unverified=config.security.unverified == "deliver",
+        min_signature=_MIN_SIGNATURES[config.security.min_signature],
         hardened_security=config.security.hardened,
         closes_new_queues=config.security.new_queues == "closed",
         machine_security=machine_security(config.security.machine),
         remote=serving(config.rpc, rpc, config.transfer.bind, logons),
     )
+
+
+_MIN_SIGNATURES: Final = {"msmq10": AuthenticationLevel.NONE, "msmq20": AuthenticationLevel.SIG20}
+
+
+def _key_settings(security: Security) -> KeySettings:
+    return KeySettings(security.key_bits, security.key_passphrase.encode() or None, uses_processes=True)
 
 
 @contextmanager

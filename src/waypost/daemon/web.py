@@ -87,7 +87,7 @@ class Web:
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(
                 f"Cannot set up TLS for HTTP: {error.strerror or error}.",
-                "http.tls_cert and http.tls_key must name a certificate and its key, in PEM.",
+                "http.tls_cert and http.tls_key must be files with a certificate and its key, in PEM.",
             ) from None
         self._server: Final = _Server(config)
         self._task: asyncio.Task[None] | None = None

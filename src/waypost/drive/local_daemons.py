@@ -18,6 +18,9 @@ from typing import Final
 
 from waypost.wire.ip_addresses import with_port
 
+if sys.platform != "win32":
+    import pwd
+
 _PRIVATE_FOLDER: Final = 0o700
 _PRIVATE_FILE: Final = 0o600
 _OTHERS: Final = 0o077
@@ -47,8 +50,6 @@ def own_account() -> int:
 def account_name(uid: int) -> str:
     """The name of an account, or its number."""
     if sys.platform != "win32":
-        import pwd  # noqa: PLC0415, which Windows does not have
-
         with suppress(KeyError):
             return pwd.getpwuid(uid).pw_name
     return str(uid)
@@ -147,6 +148,6 @@ def _sweep(folder: Path) -> None:
     """Remove files of daemons whose data folder is gone: tests and demos leave some."""
     for path in folder.iterdir():
         found = _read(path, own_account())
-        if found is not None and found.data and not Path(found.data).exists():
-            with suppress(OSError):
+        with suppress(OSError):
+            if found is not None and found.data and not Path(found.data).exists():
                 path.unlink()

@@ -13,6 +13,7 @@ from waypost.api.operations import Operation, checked
 from waypost.clock import Now
 from waypost.drive.answers import Answer
 from waypost.drive.driver import Driver
+from waypost.drive.keys.settings import KeySettings
 from waypost.drive.loop_watch import LoopWatch, NoWatch
 from waypost.drive.outside import Outside
 from waypost.errors import InvalidParameter
@@ -37,6 +38,7 @@ class Loop:
         max_size: int | None,
         reserve: int | None = None,
         outside: Outside | None = None,
+        keys: KeySettings | None = None,
         on_walk: Progress = unheard,
         on_upgrade: Progress = unheard,
     ) -> None:
@@ -59,6 +61,7 @@ class Loop:
             reserve=reserve,
             outside=outside,
             is_alone=True,
+            keys=keys,
             on_walk=on_walk,
             on_upgrade=on_upgrade,
         )
@@ -116,7 +119,8 @@ class Loop:
             loop = None
         if loop is not self._loop:
             raise InvalidParameter(
-                "the queue manager belongs to another event loop; use it there, or open another folder in this loop"
+                "the queue manager belongs to another event loop; use it in that loop, or open another folder in this "
+                "loop"
             )
 
     def _start(self, operation: Operation[object], caller: Caller) -> Answer:

@@ -29,7 +29,7 @@ async def _ready(service: Service, asked: Ready, _request: Request) -> Response:
     """Check that the queue manager works. Otherwise the status is 503 with the reason, such as a failing disk.
 
     If the disk is full or the quota is reached, the queue manager is still ready for receives, which free space. Then
-    the answer has the status `limited` and the reason. With `use=send`, the answer is 503.
+    the answer has the status `limited` and the reason. With `use=send`, the status is 503.
     """
     reason = _trouble(service)
     if reason is None:

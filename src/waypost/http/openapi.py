@@ -22,8 +22,8 @@ from waypost.http.service import Service
 from waypost.security.callers import Role
 
 _DESCRIPTION: Final = (
-    "A queue manager that speaks MSMQ. Requests and answers are JSON or MessagePack, according to Content-Type and "
-    "Accept. Bytes are base64 text in JSON and binary in MessagePack."
+    "HTTP API of a queue manager that speaks MSMQ. Requests and answers are JSON or MessagePack, according to "
+    "Content-Type and Accept. Bytes are base64 text in JSON and binary in MessagePack."
 )
 _MEDIA_TYPES: Final = (JSON.decode(), *sorted(each.decode() for each in MESSAGE_PACK))
 _TOKEN: Final = "token"
@@ -38,7 +38,7 @@ _STATUSES: Final = {
     415: "The body is neither JSON nor MessagePack.",
     421: "The Host header does not name this server.",
     500: "The disk failed during a write, or the server has a bug.",
-    502: "The computer of the queue is unreachable, or the connection to it was lost.",
+    502: "The computer that hosts the queue is unreachable, or the connection to it was lost.",
     503: "The queue manager is stopping, or the limit of open objects is reached.",
     507: "The disk is full, or a quota is reached.",
 }

@@ -9,6 +9,7 @@ from msgspec import Struct
 from waypost.api.bulk import BULK_OPERATIONS, ListBulkQueues, ReadClaim, ReadRange
 from waypost.api.explanation import Explanation
 from waypost.api.frames import MEDIA_TYPE, Frame
+from waypost.api.keys import KEY_OPERATIONS
 from waypost.api.messages import Received
 from waypost.api.operations import (
     OPERATIONS,
@@ -73,7 +74,10 @@ async def _explain(service: Service, operation: Explain) -> Explanation:
     host = service.remote.host_of(operation.queue) if operation.queue else None
     if host is None:
         return explanation
-    sentence = f"The queue is on the host {host}; only that host can explain it. Its messages can be read from here."
+    sentence = (
+        f"The queue is on the host {host}; only that host can explain its state. This queue manager can read the "
+        "messages in the queue."
+    )
     return explanation.with_sentence(sentence)
 
 
@@ -173,7 +177,8 @@ def routes() -> list[Route]:
         _route(ReadClaim, _plain(bulk.framed)),
     )
     bound = {route.name for route in by_hand}
-    others = (kind for kind in (*OPERATIONS, *BULK_OPERATIONS, *USER_OPERATIONS) if kind.row.name not in bound)
+    kinds = (*OPERATIONS, *KEY_OPERATIONS, *BULK_OPERATIONS, *USER_OPERATIONS)
+    others = (kind for kind in kinds if kind.row.name not in bound)
     return [*by_hand, *(_route(kind, _plain(_ask)) for kind in others)]
 
 

@@ -114,7 +114,7 @@ class Quick:
             return status_of(refused), self._encoder.encode(problem(refused)), _LINES
         except Exception as error:  # noqa: BLE001, as the framework does for its handlers
             _log.error("POST %s failed", path[:200], exc_info=error)
-            sentence = "the request failed with an unexpected error; the log of the server has the details"
+            sentence = "the request failed with an unexpected error; see the log of the server for details"
             content = self._encoder.encode(problem(WaypostError(sentence)))
             return HTTPStatus.INTERNAL_SERVER_ERROR, content, _LINES
         if value is None:

@@ -194,7 +194,7 @@ class RemoteQueues:
             if self.find(text) is None:
                 raise
             raise QueueNotFound(
-                f"{text} is a queue of another computer: only reads of its messages are supported"
+                f"{text} is a queue of another computer: only reading its messages is supported"
             ) from None
 
     def stop(self) -> None:
@@ -233,7 +233,7 @@ class RemoteQueues:
                 if hop.queue_manager_guid == guid and hop.host_name:
                     return hop.host_name
         error = QueueNotFound(f"{name} is a queue of another computer, and its host is unknown")
-        error.add_note("name the host in routing.routes of the configuration, or use a DIRECT= name")
+        error.add_note("add the host to routing.routes in the configuration, or use a DIRECT= name")
         raise error
 
 

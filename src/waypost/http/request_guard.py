@@ -59,8 +59,9 @@ class RequestGuard:
             return
         method, path = scope["method"], scope["raw_path"].partition(b"?")[0].decode("latin-1")
         peer = peer_of(scope)
-        # uvicorn still needs to know that it was a HEAD.
-        scope = {**scope, "path": path, "method": "GET" if method == "HEAD" else method}
+        # uvicorn still needs to know that it was a HEAD. A HEAD for a link must not use it up: programs that show links
+        # send some.
+        scope = {**scope, "path": path, "method": "GET" if method == "HEAD" and path != LINK else method}
         if (failed := await self._check_password(scope, receive, peer)) is not None:
             await failed(scope, receive, answering(method, send))
             return

@@ -34,7 +34,7 @@ _PATH_PARAMETER: Final = re.compile(r"\{(\w+)\}")
 # An error of msgspec about a field.
 _OF_FIELD: Final = re.compile(r"(.*) - at `\$\.(\w+)`")
 _MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
-_NO_BODY: Final = "the body is missing; it must be JSON or MessagePack, and {} means all defaults"
+_NO_BODY: Final = "the body is missing; send JSON or MessagePack, or {} for all defaults"
 # In the tree of paths: any one part.
 _ANY: Final = "{}"
 
@@ -143,7 +143,7 @@ class Route:
             if name not in self.query_names:
                 raise InvalidParameter(_unknown(name, self.query_names))
             if name in found:
-                raise InvalidParameter(f"the query parameter {name} occurs twice; give it once")
+                raise InvalidParameter(f"the query parameter {name} occurs twice; send it only once")
             found[name] = value
         return found
 
@@ -172,7 +172,7 @@ def decoded(part: str) -> str:
     try:
         return unquote(part, errors="strict")
     except UnicodeDecodeError:
-        raise InvalidParameter(f"the name {excerpt(part)} is not UTF-8 in percent-encoding") from None
+        raise InvalidParameter(f"the name {excerpt(part)} is not percent-encoded UTF-8") from None
 
 
 def _unknown(name: str, known: frozenset[str]) -> str:

@@ -52,7 +52,7 @@ class Transactions:
         """Begin a transaction. Returns its id."""
         key = guid_text(new_guid()) if identifier is None else _key(identifier)
         if key in self._open or key in self._outcomes:
-            raise TransactionSequence(f"the transaction {key} exists already; use a new id for each transaction")
+            raise TransactionSequence(f"the transaction {key} already exists; use a new id for each transaction")
         self.check_room()
         self._shell.start(BeginTransaction(id=key), caller)
         return self._open.add(caller.sid, self._limit(seconds), caller, key)

@@ -3,8 +3,8 @@
 A queue is guarded by its security descriptor, and so are its subqueues and its journal. The dead-letter queues, the
 journal of the computer and the outgoing queues are guarded by the descriptor of the computer, which is open to
 administrators only unless `security.machine` says otherwise. Every path asks once: an operation before it uses its
-queue, a remote reader when it opens one, a stage for each of its queues, and an arrival for its sender. Work of the
-queue manager itself (acknowledgments, journals, delivery of staged messages) is not asked about.
+queue, a remote reader when it opens one, a stage for each of its queues, and an arrival for its sender. Actions of the
+queue manager itself (acknowledgments, journals, delivery of staged messages) are not checked.
 
 Objects without a descriptor (transactions, handles, cursors, claims, stages) belong to the SID of the caller that has
 made them, and to administrators. To others they do not exist.
@@ -64,7 +64,7 @@ _OTHER_MACHINE_RIGHTS: Final = {
 # Between the SID of a caller and the name of an object.
 _OF: Final = "/"
 
-# Refused actions, by the right that is missing.
+# Verbs for a refusal, by the missing right.
 _VERBS: Final = {
     "receive": "receive from",
     "receive-journal": "receive from",

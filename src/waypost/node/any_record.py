@@ -8,7 +8,15 @@ from waypost.directory.records import Entry, ObjectType
 from waypost.errors import StoreDamaged
 from waypost.store import keys
 from waypost.store.ack_records import AdmittedRecord, DestinationRecord, KeptAckRecord
-from waypost.store.bulk_records import BatchesRecord, ClaimRecord, CommitsRecord, DoneRecord, FrameRecord, StageRecord
+from waypost.store.bulk_records import (
+    BatchesRecord,
+    ClaimRecord,
+    CommitsRecord,
+    DoneRecord,
+    FrameRecord,
+    LostRunRecord,
+    StageRecord,
+)
 from waypost.store.damaged_records import DamagedRecord
 from waypost.store.port import Table
 from waypost.store.queue_records import QueueManagerRecord, QueueRecord
@@ -117,6 +125,8 @@ def _bulk(key: bytes, value: bytes) -> object:
         return FrameRecord.decode(value)
     if keys.is_done(key):
         return DoneRecord.decode(value)
+    if keys.lost_run_of(key) is not None:
+        return LostRunRecord.decode(value)
     if keys.query_of(key) is not None:
         return BatchesRecord.decode(value)
     _demand(keys.committing_query_of(key) is not None)

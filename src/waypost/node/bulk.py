@@ -220,7 +220,7 @@ class BulkReadingCalls:
             queue = find_target(node, operation.name, operation.epoch, outgoing=operation.outgoing)
             node.access.check(call.caller, queue, QueueAccess.MQSEC_RECEIVE_MESSAGE)
             if queue.deniers:
-                raise SharingViolation(f"a reader has {queue} open exclusively; close the queue there first")
+                raise SharingViolation(f"a reader has {queue} open exclusively; close the queue in that reader first")
             uncommitted = self._uncommitted(queue)
             free = _seen(queue, uncommitted, skips_locked=True)
             lookup_ids = free.take(after, up_to, min(operation.max_messages, MAX_BULK_REMOVED))

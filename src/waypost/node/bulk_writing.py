@@ -3,17 +3,19 @@
 An answer waits until all earlier work is durable, because it may show the work of another request.
 """
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from waypost.api.bodies import BYTES
 from waypost.api.bulk import (
     Batches,
     BatchOfQuery,
+    BatchRead,
     Claim,
     ClaimObject,
     Claims,
@@ -37,6 +39,7 @@ from waypost.api.message_attributes import message_like, varied_attributes
 from waypost.api.names import check_can_be_sent_to, format_name
 from waypost.api.new_bodies import body_of, encode_bodies, encode_body
 from waypost.api.properties import MessageProperties, NewMessage
+from waypost.api.protection import ProtectionRequest, protection_of
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queues import AccessType, Queue, ShareMode
@@ -47,26 +50,30 @@ from waypost.node.bulk import find_target, rows_of
 from waypost.node.committed_batches import BY_COLUMN
 from waypost.node.kernel import Call
 from waypost.node.node import Node
+from waypost.node.opened_queues import OpenedQueues
+from waypost.node.protected_sending import ProtectedSending
 from waypost.node.removals import Removals
 from waypost.node.staged_delivery import Commit
 from waypost.node.stages import FIRST_PLACE, Batch, Group, Place
 from waypost.wire.access_masks import QueueAccess
+from waypost.wire.format_names import MultipleElementFormatName
 from waypost.wire.message_class import MessageClass
 
 C = TypeVar("C", Claim, TakeClaim, KeepClaim, ReadClaim)
 
 _DEAD_LETTERS: Final = "system$;deadxact"
-_LOST_CLAIM: Final = "begin another claim, which starts with the current messages of the queue"
-_LOST_STAGE: Final = "GET /api/bulk/commits lists the committed batches; stage the others again"
+_LOST_CLAIM: Final = "begin another claim, which starts with the current messages in the queue"
+_LOST_STAGE: Final = "GET /api/bulk/commits lists the committed batches; stage the other batches again"
 
 
 class BulkWriting:
     """Claims and stages on one node."""
 
-    __slots__ = ("_computer", "_node")
+    __slots__ = ("_computer", "_node", "_protected")
 
     def __init__(self, node: Node) -> None:
         self._node: Final = node
+        self._protected: Final = ProtectedSending(node, OpenedQueues(node))
         self._computer: Final = node.manager.identity.computer_name
 
     # --- Claims
@@ -118,7 +125,8 @@ class BulkWriting:
         node.kernel.check_store()
         with node.kernel.operation(call.now):
             queue = self._found(call, operation.name)
-            count = node.claims.give_back(queue, self._name(call, operation.claim), call.now)
+            end = node.claims.end if operation.forget else node.claims.give_back
+            count = end(queue, self._name(call, operation.claim), call.now)
             node.kernel.await_everything()
             node.kernel.reply(call.request, Returned(count))
 
@@ -127,14 +135,14 @@ class BulkWriting:
         with node.kernel.operation(call.now):
             queue = find_target(node, operation.name)
             node.access.check(call.caller, queue, QueueAccess.MQSEC_GET_QUEUE_PROPERTIES)
-            held = node.claims.held(call.now, queue)
+            held = node.claims.held(call.now, queue, idle=operation.idle)
             node.kernel.await_everything()
             node.kernel.reply(call.request, Claims(self._shown(call, held)))
 
-    def list_all_claims(self, call: Call, _: ListAllClaims) -> None:
+    def list_all_claims(self, call: Call, operation: ListAllClaims) -> None:
         node = self._node
         with node.kernel.operation(call.now):
-            held = node.claims.held(call.now)
+            held = node.claims.held(call.now, idle=operation.idle)
             node.kernel.await_everything()
             node.kernel.reply(call.request, Claims(self._shown(call, held)))
 
@@ -143,17 +151,49 @@ class BulkWriting:
     def stage(self, call: Call, operation: Stage) -> None:
         groups = [self._group(each) for each in operation.groups]
         groups += [self._rejected(each) for each in operation.rejected]
-        place = Place(operation.partition, operation.serial)
-        self.stage_groups(call, self._batch(call, operation), groups, operation.lease_s, place)
+        place, batch = Place(operation.partition, operation.serial), self._batch(call, operation)
+        within = self._within(call, operation)
+        requests = [self._requests(each) for each in operation.groups]
+        if not any(requests):
+            self.stage_groups(call, batch, groups, operation.lease_s, place, within)
+            return
+        for at, wanted in enumerate(requests):
+            if wanted:
+                groups[at] = _single(groups[at])
+        protected = [
+            (group.name, message, request)
+            for group, wanted in zip(groups, requests, strict=False)
+            for message, request in zip(group.messages, wanted, strict=False)
+            if request is not None
+        ]
+        self._protected.protect(
+            call, protected, lambda call: self.stage_groups(call, batch, groups, operation.lease_s, place, within)
+        )
+
+    def _requests(self, given: StagedMessages) -> list[ProtectionRequest | None]:
+        """The requests to sign or encrypt of each message of a group; empty if there are none."""
+        alike = given.like if given.like is not UNSET else None
+        properties = [alike] * len(given.bodies) if alike is not None else []
+        if not any(each.sign or each.encrypt for each in (*properties[:1], *given.messages) if each is not None):
+            return []
+        has_several = isinstance(format_name(given.queue, self._computer), MultipleElementFormatName)
+        everyone = [*properties, *given.messages]
+        return [protection_of(each, has_several=has_several) for each in everyone if each is not None]
 
     def stage_groups(
-        self, call: Call, batch: Batch, groups: Sequence[Group], lease_s: float, place: Place = FIRST_PLACE
+        self,
+        call: Call,
+        batch: Batch,
+        groups: Sequence[Group],
+        lease_s: float,
+        place: Place = FIRST_PLACE,
+        within: BatchRead | UnsetType = UNSET,
     ) -> None:
         """Stage messages of the core."""
         node = self._node
         node.kernel.check_room()
         with node.kernel.operation(call.now):
-            node.claims.check_writer(batch.query, batch.run)
+            self._check_writer(batch, within)
             staged = node.stages.stage(batch, groups, place, lease_s, call.now)
             if staged.is_committed:
                 node.kernel.await_everything()
@@ -175,17 +215,26 @@ class BulkWriting:
         """Commit the staged messages and remove others, in one step. Wait for the delivery, or as long as asked for."""
         node = self._node
         batch, identifiers = self._batch(call, operation), _identifiers(operation.stages)
+        within = self._within(call, operation)
         node.kernel.check_store()
         with _hint(_LOST_STAGE), node.kernel.operation(call.now):
-            node.claims.check_writer(batch.query, batch.run)
+            self._check_writer(batch, within)
             taken = Removals(node, operation.removes, call.caller)
             committed, under_way = node.stages.commit(batch, identifiers, call.now, taken)
             node.claims.committed(batch.query, batch.number, is_whole=operation.is_whole)
+            if within is not UNSET:
+                node.claims.committed(within.query, within.batch, is_whole=False)
             node.kernel.await_everything()
             if under_way is None or not operation.wait_s:
                 node.kernel.reply(call.request, committed)
             else:
                 self._await_delivery(call, committed, under_way, operation.wait_s)
+
+    def _check_writer(self, batch: Batch, within: BatchRead | UnsetType) -> None:
+        """Raises ClaimTaken if the run that writes, or the one that has read, has lost a claim."""
+        self._node.claims.check_writer(batch.query, batch.run)
+        if within is not UNSET:
+            self._node.claims.check_writer(within.query, _run(within.run))
 
     def _await_delivery(self, call: Call, committed: Committed, commit: Commit, wait_s: float) -> None:
         kernel, key = self._node.kernel, (BulkWriting, call.request)
@@ -202,9 +251,10 @@ class BulkWriting:
     def list_batches(self, call: Call, operation: ListBatches) -> None:
         node = self._node
         with node.kernel.operation(call.now):
-            found = node.stages.batches(self._name(call, operation.query))
+            query = self._name(call, operation.query)
+            found = Batches(node.stages.batches(query), node.stages.commits.whole(query))
             node.kernel.await_everything()
-            node.kernel.reply(call.request, Batches(found))
+            node.kernel.reply(call.request, found)
 
     def _opened(self, call: Call, name: str, epoch: str) -> Queue:
         """A queue of this computer that the caller may receive from. As when it is opened, a subqueue is created."""
@@ -251,6 +301,11 @@ class BulkWriting:
             if key is None or access.shown_name(call.caller, key.query) is not None
         ]
 
+    def _within(self, call: Call, given: BatchOfQuery) -> BatchRead | UnsetType:
+        """The batch that has read the messages, with the name under which its query is kept."""
+        within = given.within
+        return within if within is UNSET else replace(within, query=self._name(call, within.query))
+
     def _batch(self, call: Call, given: BatchOfQuery) -> Batch:
         to = given.destination
         destination = None if to is UNSET else format_name(to, self._computer) if to else BY_COLUMN
@@ -268,11 +323,11 @@ class BulkWriting:
         name = format_name(given.queue, self._computer)
         check_can_be_sent_to(name)
         if bool(given.bodies) != (given.like is not UNSET):
-            raise InvalidParameter("`like` and `bodies` must be given together; otherwise give only `messages`")
+            raise InvalidParameter("`like` and `bodies` must be set together; otherwise set only `messages`")
         messages = [self._message(each) for each in given.messages]
         if given.like is UNSET:
             if given.varied:
-                raise InvalidParameter("`varied` requires `like` and `bodies`: give them too")
+                raise InvalidParameter("`varied` requires `like` and `bodies`")
             return Group(name, messages=messages)
         like = self._without_body(given.like)
         bodies, like.body_type = encode_bodies(given.bodies, given.like.body_type)
@@ -301,6 +356,18 @@ class BulkWriting:
 
     def _without_body(self, properties: MessageProperties) -> Message:
         return message_like(properties, computer=self._computer)
+
+
+def _single(group: Group) -> Group:
+    """The messages of a group one by one."""
+    if group.like is None:
+        return group
+    like, varied = group.like, group.varied
+    messages = [
+        dataclasses.replace(like, body=body, **{name: values[at] for name, values in varied.items()})  # type: ignore[arg-type]
+        for at, body in enumerate(group.bodies)
+    ]
+    return Group(group.name, messages=[*messages, *group.messages])
 
 
 def _run(text: str) -> bytes:

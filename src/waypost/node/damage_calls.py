@@ -25,7 +25,9 @@ class DamageCalls:
         try:
             start = bytes.fromhex(operation.after)
         except ValueError:
-            raise InvalidParameter(f"after must be the `next` of a page, not {excerpt(operation.after)}") from None
+            raise InvalidParameter(
+                f"`after` must be the `next` value of a page, not {excerpt(operation.after)}"
+            ) from None
         if operation.with_bytes:
             # They are the bytes of messages, and no descriptor says any more who may read them.
             check_role(call.caller, Role.ADMIN, "read the bytes of damaged messages")
@@ -39,6 +41,7 @@ class DamageCalls:
         self._node.kernel.check_store()
         with self._node.kernel.operation(call.now):
             count = self._node.damaged.forget(self._node.messages.batch)
+            count += self._node.stages.delivery.damaged.forget(self._node.messages.batch)
             self._node.kernel.reply(call.request, Forgotten(count))
 
 

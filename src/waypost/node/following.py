@@ -101,7 +101,7 @@ def _start(node: Node, since: str) -> int:
     if not since:
         return node.manager.positions.sequential_id
     if not (since.isascii() and since.isdigit() and len(since) <= 20):
-        raise InvalidParameter("since must be the id of an event, or start")
+        raise InvalidParameter("`since` must be the id of an event, or 'start'")
     return min(int(since), node.manager.positions.sequential_id)
 
 

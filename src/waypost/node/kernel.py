@@ -6,7 +6,7 @@ not yet durable waits for the batch of that message.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from waypost.clock import Now
@@ -15,7 +15,7 @@ from waypost.core.ports import ReadEnded
 from waypost.errors import DecodeError, StoreDamaged, StoreError, StoreFull, WaypostError
 from waypost.limits import PARTS_AHEAD
 from waypost.node.damaged import DamagedMessages
-from waypost.node.effects import Commit, Effect, Failure, Notice, Reply
+from waypost.node.effects import Commit, Effect, Failure, KeyRequest, KeyWork, Notice, Reply
 from waypost.node.failures import failure
 from waypost.node.noted import Noted
 from waypost.node.stored_messages import StoredMessages
@@ -47,6 +47,8 @@ class Kernel:
         "_effects",
         "_expire",
         "_held_back",
+        "_jobs",
+        "_last_job",
         "_later",
         "_settle",
         "_waits",
@@ -103,6 +105,9 @@ class Kernel:
         self._held_back: dict[int, list[Effect]] = {}
         self._later: dict[int, list[Later]] = {}
         self._waits: dict[int, tuple[int, Callable[[Message], object], Callable[[Now], None]]] = {}
+        # The rest of the work that waits for keys, by the number of the job.
+        self._jobs: dict[int, Callable[[object, Now], None]] = {}
+        self._last_job = 0
         self.timers: Final = Timers()
         self.damaged: Final = DamagedMessages(reader, self)
         self.messages: Final = StoredMessages(reader, self.damaged)
@@ -194,6 +199,36 @@ class Kernel:
             self.reply(request, form(ended.message))
         else:
             self.fail(request, failure(ended.status))
+
+    def ask_keys(self, request: KeyRequest, then: Callable[[object, Now], None]) -> None:
+        """Let the shell do some work with keys, and go on in an operation, with its result or its WaypostError."""
+        self._last_job += 1
+        self._jobs[self._last_job] = then
+        self.emit(KeyWork(self._last_job, request))
+
+    def ask_keys_for(self, call: Call, request: KeyRequest, then: Callable[[Call, object], None]) -> None:
+        """As `ask_keys`, for a request of an application: an error of the work, or of `then`, answers it."""
+
+        def go_on(result: object, now: Now) -> None:
+            if isinstance(result, WaypostError):
+                self.fail(call.request, result)
+                return
+            self.caller = call.caller
+            try:
+                then(replace(call, now=now), result)
+            except WaypostError as error:
+                self.fail(call.request, error)
+            finally:
+                self.caller = QUEUE_MANAGER
+
+        self.ask_keys(request, go_on)
+
+    def job_done(self, job: int, result: object, now: Now) -> None:
+        """Go on with the result of work with keys."""
+        then = self._jobs.pop(job, None)
+        if then is not None and self.failure is None:
+            with self.operation(now):
+                then(result, now)
 
     def release(self, token: int) -> None:
         """Let the answers of the operation go when this batch is durable."""

@@ -40,8 +40,10 @@ from waypost.node.directory import NodeDirectory
 from waypost.node.effects import ToCoordinator
 from waypost.node.kept_acks import KeptAcks
 from waypost.node.kernel import Kernel
+from waypost.node.lost_runs import LostRuns
 from waypost.node.message_index import MessageIndex
 from waypost.node.network.network import Network
+from waypost.node.protection import Protection
 from waypost.node.purging import Purges
 from waypost.node.queue_security import QueueSecurity
 from waypost.node.recovery import Settings, recover
@@ -83,6 +85,7 @@ class Node:
         "messages",
         "network",
         "new_guid",
+        "protection",
         "purges",
         "remote",
         "renumberings",
@@ -134,8 +137,10 @@ class Node:
             machine=settings.machine_security,
         )
         self.audit: Final = AuditTrail(kernel, reader)
+        # Keys and certificates of this computer and others.
+        self.protection: Final = Protection(kernel, self.users)
         # Messages that are reserved for one reader.
-        self.claims: Final = Claims(kernel, self.manager, kept.claims, now)
+        self.claims: Final = Claims(kernel, self.manager, kept.claims, LostRuns(kernel, reader), now)
         self.index: Final = MessageIndex(kernel, self.manager.collection.by_number.values(), self.manager.positions)
         self.purges: Final = Purges(kernel, self.manager)
         self._reserves: Final = Reserves(self.manager, reader)
@@ -161,6 +166,7 @@ class Node:
                 sequences=self.sequences,
                 destinations=self.destinations,
                 kept_acks=self.kept_acks,
+                protection=self.protection,
                 longest_time_to_reach_queue=longest,
             )
         )

@@ -27,6 +27,7 @@ from waypost.api.bulk import (
     Stage,
     TakeClaim,
 )
+from waypost.api.keys import KEY_OPERATIONS
 from waypost.api.local import (
     CancelReads,
     Follow,
@@ -85,6 +86,7 @@ from waypost.node.damage_calls import DamageCalls
 from waypost.node.explain_calls import ExplainCalls
 from waypost.node.following import Following
 from waypost.node.kernel import Call
+from waypost.node.key_calls import KeyCalls
 from waypost.node.message_calls import MessageCalls
 from waypost.node.node import Node
 from waypost.node.noted import Noted, audited_object, audited_words
@@ -190,6 +192,9 @@ class Handlers:
         self._on(RemoveToken, users.remove_token)
         self._on(Note, users.note)
         self._on(ListAudit, users.list_audit)
+        keys = KeyCalls(node)
+        for kind in KEY_OPERATIONS:
+            self._on(kind, keys.perform)
 
     def start(self, call: Call, operation: Operation[object]) -> None:
         """Start an operation. Raises AccessDenied if the caller does not have its role, and as its handler does."""

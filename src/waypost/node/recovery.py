@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from waypost.clock import Now
 from waypost.core.message import Message
+from waypost.core.message_values import AuthenticationLevel
 from waypost.core.positions import PositionState
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue, Queue
@@ -47,7 +48,7 @@ class Settings:
     one peer may take. `long_live_time` is LongLiveTime of MS-MQDMPR 3.1.1.12, in seconds; None leaves it to the
     directory. `domain` is the GUID of the domain, NULL_GUID outside of one. Without `transfer` the queue manager has no
     network, and messages for others wait; without `remote` it serves no remote readers.
-    `delivers_unverified` is for messages that are signed or encrypted (waypost.security.unverified). With
+    `min_signature` is the oldest signature that counts; NONE lets all count. With
     `closes_new_queues`, new queues are closed once users are known. `machine_security` is the security descriptor of
     the computer, empty for the default.
     """
@@ -65,7 +66,7 @@ class Settings:
     aliases: frozenset[str] = field(default_factory=frozenset)
     routes: tuple[Route, ...] = ()
     relays: Relays = field(default_factory=Relays)
-    delivers_unverified: bool = False
+    min_signature: AuthenticationLevel = AuthenticationLevel.NONE
     closes_new_queues: bool = True
     machine_security: bytes = b""
     remote: RemoteServing | None = None

@@ -63,7 +63,7 @@ class RemoteServing:
 
     `identify` gives the account of a caller that the shell knows, with its SID and groups. Others are users of this
     queue manager by name, or one of the authenticated users of the network, or anonymous. `is_own_account`: the shell
-    lets only its own account connect without a name, which is the local administrator until the first user exists.
+    lets only its own account connect without a name, which is the local administrator until the first user is added.
 
     `level_with_users` is the least protection of calls if users that may log on exist at the start, or None.
 

@@ -86,6 +86,12 @@ def sender_of(header: SecurityHeader | None, groups_of: GroupsOf | None) -> Send
     return UNKNOWN if groups is None else Sender(groups | {sid, EVERYONE})
 
 
+def user_sender(sid: bytes) -> Sender:
+    """The sender whose certificate is registered for this SID (packet form)."""
+    found = _sid(sid)
+    return UNKNOWN if found is None else Sender(frozenset({found, EVERYONE, AUTHENTICATED_USERS}))
+
+
 def caller_of(name: str | None) -> Sender:
     """The caller over RPC; None has not authenticated."""
     return UNNAMED if name is None else AUTHENTICATED

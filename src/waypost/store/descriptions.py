@@ -72,6 +72,8 @@ def _bulk(key: bytes) -> str:
         return f"frame {frame[1]} of the stage {guid_text(frame[0])}"
     if keys.is_done(key):
         return f"the committed batches {key[1:].hex()} of a query"
+    if (run := keys.lost_run_of(key)) is not None:
+        return f"the lost run {guid_text(run)} of a query"
     query = keys.query_of(key) or keys.committing_query_of(key)
     _demand(query is not None)
     return f"the committed batches of the query {query}"

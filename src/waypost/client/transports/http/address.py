@@ -42,14 +42,14 @@ class Address:
     ) -> "Address":
         """Check the arguments. Raises InvalidParameter for an invalid address, token, time or file of certificates."""
         if not isinstance(timeout, int | float) or not 0 < timeout < 1_000_000:
-            raise InvalidParameter(f"timeout must be a number of seconds, not {excerpt(timeout)}")
+            raise InvalidParameter(f"`timeout` must be a number of seconds, not {excerpt(timeout)}")
         try:
             parts = urlsplit(url if isinstance(url, str) else "")
             port = parts.port
         except ValueError:
             parts, port = urlsplit(""), None
         if parts.scheme not in _PORTS or not parts.hostname or parts.query or parts.fragment:
-            raise InvalidParameter(f"the address of a daemon must be like {defaults.URL}, not {excerpt(url)}")
+            raise InvalidParameter(f"the address of a daemon must have the form {defaults.URL}, not {excerpt(url)}")
         prefix = parts.path.rstrip("/")
         netloc = parts.netloc.rpartition("@")[2]
         if not (prefix + netloc).isascii() or any(letter <= " " for letter in prefix + netloc):
@@ -83,9 +83,9 @@ class Address:
         return local_way(self.searched, self.port) if self.searched else None
 
     def cannot_connect(self, error: Exception) -> CannotConnect:
-        reason = "the daemon does not answer in time" if isinstance(error, TimeoutError) else reason_of(error)
+        reason = "the daemon did not answer in time" if isinstance(error, TimeoutError) else reason_of(error)
         failed = CannotConnect(f"cannot reach the daemon at {self.url}: {reason}")
-        failed.add_note("start a daemon with `waypost serve`, or give the address of a running one")
+        failed.add_note("start a daemon with `waypost serve`, or use the address of a running daemon")
         return failed
 
     @contextmanager
@@ -110,9 +110,9 @@ def _trusting(cacert: str | os.PathLike[str] | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=cacert)
     except ssl.SSLError:
-        raise InvalidParameter(f"cacert {excerpt(cacert)} is not a PEM file of certificates") from None
+        raise InvalidParameter(f"`cacert` {excerpt(cacert)} is not a PEM file of certificates") from None
     except (OSError, TypeError, ValueError) as error:
-        raise InvalidParameter(f"cacert {excerpt(cacert)} is not readable: {reason_of(error)}") from None
+        raise InvalidParameter(f"`cacert` {excerpt(cacert)} is not readable: {reason_of(error)}") from None
 
 
 class NotSent(Exception):

@@ -92,4 +92,4 @@ class EventReader:
             elif kind is None and self._quiet_since == inf:
                 self._quiet_since = now
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise DecodeError("HTTP", "event", 0, f"not an event of a Waypost daemon: {error}") from None
+            raise DecodeError("HTTP", "event", 0, f"the event does not come from a Waypost daemon: {error}") from None
