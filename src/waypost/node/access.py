@@ -23,7 +23,7 @@ from waypost.node.kernel import Kernel
 from waypost.node.users import WELL_KNOWN, Users
 from waypost.security.access import Sender, allows, owner_of
 from waypost.security.callers import QUEUE_MANAGER, Caller
-from waypost.security.default_descriptor import default_machine_descriptor
+from waypost.security.default_descriptor import default_machine_descriptor, default_queue_descriptor
 from waypost.security.permissions import words_of
 from waypost.wire.access_masks import MachineAccess, QueueAccess
 from waypost.wire.format_names import DirectFormatName, FormatName, MultipleElementFormatName, Suffix
@@ -161,7 +161,8 @@ class Access:
             guard = queue
         elif queue.is_journal and right is QueueAccess.MQSEC_RECEIVE_MESSAGE:
             right = QueueAccess.MQSEC_RECEIVE_JOURNAL_MESSAGE
-        return self._directory.security_of(guard), right
+        # A queue that was salvaged without its descriptor is open as a new one is.
+        return self._directory.security_of(guard) or default_queue_descriptor(is_closed=bool(self._users)), right
 
     def check_open(self, caller: Caller, name: FormatName, access: AccessType) -> None:
         """Raise AccessDenied unless the caller may open the queues of this name. Call it before they are opened.
@@ -274,6 +275,8 @@ class Access:
 
     def refusal(self, caller: Caller, queue: Queue, right: QueueAccess) -> WaypostError:
         """The error for a caller without a right, counted and noted in the log."""
+        if queue.is_internal:
+            return AccessDenied(f"{queue} is reserved for the queue manager")
         if queue.is_journal and right is QueueAccess.MQSEC_RECEIVE_MESSAGE:
             right = QueueAccess.MQSEC_RECEIVE_JOURNAL_MESSAGE
         return self._refusal(caller, queue_name(queue), right)

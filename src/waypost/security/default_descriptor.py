@@ -13,6 +13,7 @@ The descriptor of the computer has no default in the text. Waypost's is closed f
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from waypost.errors import DecodeError, IllegalSecurityDescriptor
@@ -107,6 +108,13 @@ def _closed_dacl(owner: Sid) -> Acl:
     if owner not in (ANONYMOUS, EVERYONE, ADMINISTRATORS):
         aces.insert(0, _allow(owner, full))
     return Acl(aces=tuple(aces))
+
+
+@lru_cache(maxsize=2)
+def default_queue_descriptor(*, is_closed: bool) -> bytes:
+    """The descriptor of a queue that has lost its own, and whose creator is unknown."""
+    everyone = Acl(aces=(_allow(EVERYONE, QueueAccess.MQSEC_QUEUE_GENERIC_ALL),))
+    return SecurityDescriptor(dacl=_closed_dacl(ANONYMOUS) if is_closed else everyone).encode()
 
 
 def default_machine_descriptor() -> bytes:
