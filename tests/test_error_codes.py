@@ -61,7 +61,7 @@ CONDITIONS = {
     0xC00E002A: "StoreError OutcomeUnknown StoreReadOnly StoreInUse StoreDamaged RecordDamaged StoreTooOld StoreTooNew "
     "NotAStore BackupError BackupUnderWay BackupDamaged",
     # A cryptographic function failed.
-    0xC00E0030: "DecryptionFailed",
+    0xC00E0030: "DecryptionFailed KeyFolderError",
     # The SID of a user was not found.
     0xC00E0036: "UserNotFound",
     0xC00E0039: "IllegalPropertyId",

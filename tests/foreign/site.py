@@ -96,6 +96,8 @@ def site(folder: Path, number: int) -> Iterator[Site]:
     users.write_text(f"{DOMAIN}:{USER}:{PASSWORD}\n", encoding="utf-8")
     settings = (
         "rpc.min_auth_level=none",
+        # With users, new queues are closed to other readers otherwise.
+        "security.new_queues=msmq",
         f"rpc.users_file={users}",
         "rpc.epm=true",
         f"rpc.epm_port={PORTS[EPMAPPER.uuid]}",

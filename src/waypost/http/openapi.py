@@ -128,7 +128,7 @@ def statuses(method: str, path: str, *, has_data: bool, demands_token: bool) -> 
     yield from (400, 500)
     if path in OPEN:
         return
-    yield from (401, 403, 503) if demands_token else (403, 421, 503)
+    yield from (401, 403, 503) if demands_token else (401, 403, 421, 503)
     if (method, path) not in _NAMELESS:
         yield from (404, 409)
     if method in WITH_BODY:
