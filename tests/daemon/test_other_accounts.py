@@ -274,6 +274,6 @@ tell(request)
         with pytest.raises(CannotConnect):
             waypost.connect(f"http://{address}:8181")
         request = json.loads(other.stdout.readline())
-    assert request.startswith("GET /api/status")
+    assert request.startswith("GET /api/identity")
     # Over the socket no token is needed.
     assert "theirs" not in request

@@ -57,13 +57,13 @@ def _authenticated(node: Node, queues: list[Queue]) -> Check:
 def _refusals(node: Node) -> Check:
     count = node.access.refused.total()
     if not count:
-        return Check("access", True, "no request was refused for a missing right since the start")
+        return Check("refusals", True, "no request was refused for a missing right since the start")
     name, last = next(reversed(node.access.last_refusals.items()))
     sentence = (
         f"{count} requests were refused for a missing right since the start; the last was from {last.who}, without the "
         f"right {last.right} on {name}"
     )
-    return Check("access", True, sentence)
+    return Check("refusals", True, sentence)
 
 
 def _named(queues: list[Queue]) -> str:
