@@ -81,6 +81,8 @@ CONDITIONS = {
     0xC00E0058: "TransactionEnlistFailed",
     0xC00E005A: "QueueDeleted",
     0xC00E005D: "LabelTooLong",
+    # The public key of a computer is not known.
+    0xC00E0079: "PublicKeyUnknown",
     # A computer that was asked for something does not answer.
     0xC00E0069: "HostError HostUnreachable SessionRefused SessionLost NotAcknowledged",
     0xC00E0082: "AuthenticationFailed",

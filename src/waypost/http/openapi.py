@@ -37,11 +37,14 @@ _STATUSES: Final = {
     413: "The request is too large.",
     415: "The body is neither JSON nor MessagePack.",
     421: "The Host header does not name this server.",
+    429: "Too many logins have failed. Retry later.",
     500: "The disk failed during a write, or the server has a bug.",
     502: "The computer that hosts the queue is unreachable, or the connection to it was lost.",
     503: "The queue manager is stopping, or the limit of open objects is reached.",
     507: "The disk is full, or a quota is reached.",
 }
+# Operations that check a password.
+_WITH_PASSWORD: Final = frozenset({"/api/login", "/api/users/{name}/password"})
 # Operations without a name that could be missing or in use.
 _NAMELESS: Final = frozenset(
     {
@@ -131,6 +134,8 @@ def statuses(method: str, path: str, *, has_data: bool, demands_token: bool) -> 
     yield from (401, 403, 503) if demands_token else (401, 403, 421, 503)
     if (method, path) not in _NAMELESS:
         yield from (404, 409)
+    if path in _WITH_PASSWORD:
+        yield 429
     if method in WITH_BODY:
         yield 415
     if has_data:
