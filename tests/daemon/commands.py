@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import urllib.request
 from typing import Any
 
 from tests.crash.daemons import Daemon
@@ -24,5 +25,6 @@ def check_of(daemon: Daemon, name: str) -> dict[str, Any]:
 
 
 def metric(daemon: Daemon, name: str) -> float:
-    lines = daemon.get("/metrics").splitlines()
+    with urllib.request.urlopen(f"{daemon.url}/metrics", timeout=SECONDS) as answer:
+        lines = answer.read().decode().splitlines()
     return float(next(line for line in lines if line.startswith(f"{name} ")).split()[1])

@@ -1,6 +1,7 @@
 """Real daemons on disks of 12 MB: filled, drained without a free byte, killed, and filled again."""
 
 import json
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -70,13 +71,15 @@ def until(what: str, is_so: Callable[[], object]) -> None:
 
 def get(daemon: Daemon, path: str) -> tuple[int, Any]:
     try:
-        return 200, json.loads(daemon.get(path))
+        with urllib.request.urlopen(f"{daemon.url}{path}", timeout=SECONDS) as answer:
+            return answer.status, json.loads(answer.read())
     except HTTPError as error:
         return error.code, json.loads(error.read())
 
 
 def gauge(daemon: Daemon, name: str) -> float:
-    lines = daemon.get("/metrics").splitlines()
+    with urllib.request.urlopen(f"{daemon.url}/metrics", timeout=SECONDS) as answer:
+        lines = answer.read().decode().splitlines()
     return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 
 

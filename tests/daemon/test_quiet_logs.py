@@ -4,6 +4,7 @@ import json
 import socket
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 from tests.crash.daemons import SECONDS, TRANSFER_PORT, Daemon, loopback, patience
 
@@ -15,7 +16,8 @@ def lines(daemon: Daemon, *events: str) -> list[dict[str, Any]]:
 
 
 def metric(daemon: Daemon, name: str) -> float:
-    text = daemon.get("/metrics")
+    with urlopen(f"{daemon.url}/metrics", timeout=SECONDS) as response:
+        text = response.read().decode()
     return float(next(line for line in text.splitlines() if line.startswith(f"{name} ")).split()[1])
 
 

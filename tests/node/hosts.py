@@ -11,7 +11,6 @@ from itertools import count
 from math import inf
 from typing import Any, TypeVar
 
-from tests.node.key_twin import KeyTwin
 from tests.store.engines import Engine, MemoryEngine
 from waypost.api.messages import Received
 from waypost.api.operations import AbortTransaction, BeginTransaction, CommitTransaction, DeleteQueue
@@ -37,7 +36,6 @@ from waypost.node.effects import (
     Connect,
     Failure,
     HoldReading,
-    KeyWork,
     Notice,
     Reply,
     Resolve,
@@ -102,7 +100,6 @@ class Host:
         self._guids = (bytes([int(address.rpartition(".")[2])]) + number.to_bytes(15, "big") for number in count(1))
         self._requests = count(1)
         self.notices: list[Notice] = []
-        self.key_desk = KeyTwin()
         self.is_up = False
         self.start()
 
@@ -200,8 +197,6 @@ class Host:
                     self.answers[request] = error
                 case Notice():
                     self.notices.append(effect)
-                case KeyWork():
-                    self.key_desk.carry_out(effect, self.node.kernel, self.net.now)
                 case HoldReading(connection, is_held):
                     self.hold_reading(connection, is_held=is_held)
                 case _:
@@ -383,7 +378,7 @@ class Host:
             self.node.manager.close_queue(handle)
 
     def _call(self) -> Call:
-        return Call(next(self._requests), self.net.now, self.node.administrator)
+        return Call(next(self._requests), self.net.now)
 
 
 class Peer:

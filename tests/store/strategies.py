@@ -12,7 +12,6 @@ from waypost.store.bulk_records import (
     DoneRecord,
     FrameRecord,
     FrameRun,
-    LostRunRecord,
     PassedWrite,
     RunRecord,
     StageRecord,
@@ -178,7 +177,6 @@ def _done(draw: st.DrawFn) -> DoneRecord:
 
 
 DONE: SearchStrategy[DoneRecord] = _done()
-LOST_RUNS: SearchStrategy[LostRunRecord] = st.builds(LostRunRecord, TEXT, TEXT, U64)
 
 
 @st.composite

@@ -26,7 +26,7 @@ def _root(
 ) -> None:
     """A message queue manager that speaks Microsoft Message Queuing (MSMQ) on the wire.
 
-    The options --url, --token, --cacert and --json are valid before or after the command.
+    --url, --token, --cacert and --json stand before the verb or behind it.
     """
     if version:
         typer.echo(f"waypost {__version__}")

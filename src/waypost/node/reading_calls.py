@@ -39,8 +39,6 @@ from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.opened_queues import OpenedQueues
 from waypost.node.transaction_calls import TransactionCalls
-from waypost.security.callers import QUEUE_MANAGER
-from waypost.wire.access_masks import QueueAccess
 
 
 class ReadingCalls:
@@ -66,7 +64,7 @@ class ReadingCalls:
         request = ReadRequest(milliseconds(operation.timeout_s), None, call.request, transaction)
         queue, access = self._opened.queue(operation.name), _receive_access(operation)
         if operation.handle is not UNSET:
-            handle = self._opened.exclusive(call.caller, operation.handle, operation.name)
+            handle = self._opened.exclusive(operation.handle, operation.name)
             if found is not None:
                 self.receive_found_message(call, handle, found, request)
             else:
@@ -114,7 +112,7 @@ class ReadingCalls:
         request = ReadRequest(milliseconds(operation.timeout_s), None, call.request)
         queue, access = self._opened.queue(operation.name), _peek_access(operation)
         if operation.handle is not UNSET:
-            handle = self._opened.exclusive(call.caller, operation.handle, operation.name)
+            handle = self._opened.exclusive(operation.handle, operation.name)
             if found is not None:
                 self.peek_found_message(call, handle, found)
             else:
@@ -141,7 +139,6 @@ class ReadingCalls:
         name = self._opened.name(operation.name)
         with self._kernel.operation(call.now):
             queue = find_queue(self._node, name)
-            self._node.access.check(call.caller, queue, QueueAccess.MQSEC_PEEK_MESSAGE)
             messages: list[Message] = []
             size = 0
             position = queue.positions.next_peekable(after)
@@ -159,10 +156,10 @@ class ReadingCalls:
         handle: OpenQueueDescriptor | None = None
         try:
             if isinstance(operation, CursorRead):
-                handle = self._opened.cursor(QUEUE_MANAGER, operation.identifier, QueueAccess.MQSEC_PEEK_MESSAGE).handle
+                handle = self._opened.cursor(operation.identifier).handle
             elif isinstance(operation, Read):
                 if operation.handle is not UNSET:
-                    handle = self._opened.exclusive(QUEUE_MANAGER, operation.handle, operation.name)
+                    handle = self._opened.exclusive(operation.handle, operation.name)
                 else:
                     is_peek = isinstance(operation, Peek)
                     access = _peek_access(operation) if is_peek else _receive_access(operation)
@@ -180,9 +177,7 @@ class ReadingCalls:
             cancel(handle, request, HResult.MQ_ERROR_OPERATION_CANCELLED)
 
     def cancel_reads(self, call: Call, operation: CancelReads) -> None:
-        queue = self._opened.queue(operation.name)
-        self._node.access.check_open(call.caller, queue.name, AccessType.PEEK)
-        self._opened.close(call, queue, keeps_sending=operation.keeps_sending)
+        self._opened.close(call, self._opened.queue(operation.name), keeps_sending=operation.keeps_sending)
         with self._kernel.operation(call.now):
             self._kernel.reply(call.request)
 
@@ -190,7 +185,7 @@ class ReadingCalls:
 
     def open_queue(self, call: Call, operation: OpenQueue) -> None:
         if not operation.exclusive:
-            raise InvalidParameter("only an exclusive open has a handle")
+            raise InvalidParameter("only an exclusive open uses a handle")
         identifier = self._opened.open_exclusive(call, operation.queue)
         with self._kernel.operation(call.now):
             self._kernel.reply(call.request, Handle(identifier, 0.0))
@@ -222,9 +217,7 @@ class ReadingCalls:
         self.receive_message(call, *self._at(call, operation))
 
     def _at(self, call: Call, operation: CursorRead) -> tuple[OpenQueueDescriptor, ReadRequest]:
-        receives = isinstance(operation, CursorReceive)
-        right = QueueAccess.MQSEC_RECEIVE_MESSAGE if receives else QueueAccess.MQSEC_PEEK_MESSAGE
-        place = self._opened.cursor(call.caller, operation.identifier, right)
+        place = self._opened.cursor(operation.identifier)
         transaction = self._transactions.joined(call, operation.transaction, operation.begin_s)
         return place.handle, ReadRequest(milliseconds(operation.timeout_s), place.cursor, call.request, transaction)
 

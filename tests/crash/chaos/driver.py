@@ -19,7 +19,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.crash.chaos.legs import EVEN, LEGS, ODD, SOURCE, STAGE_LEASE_S
 from tests.crash.chaos.points import Plot, Point, Victim, plot_here
-from tests.spark.clusters import SHORT_LIVED
 from waypost.client.bulk.client import BulkClient
 from waypost.errors import WaypostError
 from waypost.spark import purge, session
@@ -30,11 +29,7 @@ PARTITIONS: Final = 2
 TRIGGER: Final = "100 milliseconds"
 AGAIN_SECONDS: Final = 0.3
 
-SETTINGS: Final = {
-    "spark.sql.shuffle.partitions": str(PARTITIONS),
-    "spark.log.level": "WARN",
-    "spark.driver.extraJavaOptions": SHORT_LIVED,
-}
+SETTINGS: Final = {"spark.sql.shuffle.partitions": str(PARTITIONS), "spark.log.level": "WARN"}
 
 
 class Program:

@@ -14,9 +14,7 @@ _WRITING: Final = (
     *(Point.READ, Point.STAGE, Point.STAGE_ANSWER, Point.PREPARE),
     *(Point.SINK_COMMIT, Point.COMMIT_ANSWER, Point.COMMIT_LOG, Point.ANYTIME),
 )
-# Only streams have them.
-OF_STREAMS: Final = (Point.OFFSET, Point.OFFSET_LOG, Point.SETTLE)
-_STREAMING: Final = (*OF_STREAMS, *_WRITING)
+_STREAMING: Final = (Point.OFFSET, Point.OFFSET_LOG, *_WRITING, Point.SETTLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +41,7 @@ class Leg:
 
     @property
     def hard(self) -> tuple[Victim, ...]:
-        alone = Victim.DRIVER, Victim.JVM
-        return (Victim.EXECUTOR, *alone, Victim.NODE) if self.is_cluster else alone
+        return (Victim.JVM, Victim.DRIVER, Victim.NODE) if self.is_cluster else (Victim.DRIVER, Victim.JVM)
 
 
 SHORT_LEASE: Final = 3

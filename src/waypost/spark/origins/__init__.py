@@ -29,4 +29,10 @@ def _host(endpoint: Endpoint) -> Origin:
     return opened
 
 
-_OPENERS: Final[dict[str, Callable[[Endpoint], Origin]]] = {"daemon": _daemon, "host": _host}
+def _store(endpoint: Endpoint) -> Origin:
+    folder = import_module("waypost.client.bulk.folder").FolderReader(endpoint.address)
+    opened: Origin = import_module("waypost.spark.origins.store").StoreOrigin(folder, endpoint.locked)
+    return opened
+
+
+_OPENERS: Final[dict[str, Callable[[Endpoint], Origin]]] = {"daemon": _daemon, "host": _host, "store": _store}
