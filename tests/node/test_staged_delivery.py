@@ -258,6 +258,22 @@ def test_a_damaged_frame_is_left_out_and_the_others_come(rig: BulkRig, in_parts:
     assert rig.staged_bytes == 0
 
 
+def test_any_number_of_damaged_frames_is_left_out(rig: BulkRig, in_parts: None) -> None:
+    rig.modify("ledger", quota=2)
+    stage = rig.stage_of(large(*map(str, range(2400))))
+    rig.commit_stages(stage, to=None)
+    with rig.node.kernel.operation(rig.now):
+        for number in range(1, 1199):
+            rig.node.messages.batch.put(Table.BULK, keys.frame_key(stage, number), b"\1damaged")
+    rig.settle()
+    rig.stop()
+    for label in ("0", "1", "2398", "2399"):
+        assert rig.message(rig.receive("ledger")).label == label
+        finish(rig)
+    assert rig.seen("ledger") == []
+    assert rig.staged_bytes == 0
+
+
 # Records.
 
 

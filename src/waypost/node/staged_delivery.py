@@ -166,24 +166,35 @@ class StagedDelivery:
         return commit
 
     def _next(self) -> Commit | None:
-        """The first commit that can go on."""
-        return next((commit for commit in tuple(self._commits.values()) if self._is_ready(commit)), None)
+        """The first commit that can go on. Called at the end of every operation, so it looks at each commit once."""
+        queues_ahead: set[int] = set()
+        for commit in tuple(self._commits.values()):
+            if queues_ahead.isdisjoint(commit.queues) and self._can_go_on(commit):
+                return commit
+            if commit.number in self._commits:
+                queues_ahead |= commit.queues
+        return None
 
     def _is_ready(self, commit: Commit) -> bool:
         """Whether it has messages left that can go on. One that is for a queue of an earlier one waits behind that."""
-        if commit.number not in self._commits or self._kernel.now.monotonic < commit.retry_at:
-            return False
         for other in self._commits.values():
             if other is commit:
                 break
             if not other.queues.isdisjoint(commit.queues):
                 return False
-        place = self._place(commit)
-        if place is None:
-            return self._is_ready(commit)
-        run, at = place
-        queue = self._manager.collection.by_number.get(run.queue_id)
-        return queue is None or self._has_room(queue, len(run.packets[at]))
+        return self._can_go_on(commit)
+
+    def _can_go_on(self, commit: Commit) -> bool:
+        """Whether it has messages left, and its next message finds room. Damaged frames are left out first."""
+        if self._kernel.now.monotonic < commit.retry_at:
+            return False
+        while commit.number in self._commits:
+            place = self._place(commit)
+            if place is not None:
+                run, at = place
+                queue = self._manager.collection.by_number.get(run.queue_id)
+                return queue is None or self._has_room(queue, len(run.packets[at]))
+        return False
 
     def _has_room(self, queue: Queue, size: int) -> bool:
         return not len(queue.positions) or self._manager.positions.fits(queue, size)
