@@ -5,7 +5,7 @@ timed in turns, reads three times and the rest once; a figure is the median, and
 neighbours. A round before them is not timed.
 
 - read: format("msmq") with all columns, beside Spark's own scan of Parquet with the same rows and columns, and beside
-  reading message by message from the same daemon; and from the folder of its store, without asking it;
+  reading message by message from the same daemon;
 - decode: Parquet with a column of packets to all columns, beside the plain scan of that Parquet;
 - sink: rows from Parquet into a queue, exactly once, beside what the daemon takes of messages that are ready in memory
   (stages of the same size from two processes, then one commit);
@@ -30,6 +30,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any, Final
+from uuid import uuid4
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -47,7 +48,7 @@ from waypost.arrow import schema
 from waypost.arrow.decoder import decode
 from waypost.arrow.packets import OnMalformed, Packets
 from waypost.client.bulk.client import BulkClient
-from waypost.spark.pipelines.archive import archive, messages_of
+from waypost.spark.pipelines.archive import archive_queues
 from waypost.spark.pipelines.audit import audit
 from waypost.spark.session import session
 from waypost.wire.message_class import MessageClass
@@ -117,7 +118,6 @@ class Bench:
         for _ in range(READS):
             yield "parquet, all columns", self._count, lambda: to_nowhere(parquet(self._path("rows")))
             yield 'format("msmq"), all columns', self._count, lambda: to_nowhere(self._messages())
-            yield "from the folder, all columns", self._count, lambda: to_nowhere(self._stored())
             yield "message by message", min(self._count, SINGLES), self._singles
         yield "parquet, packets", self._count, lambda: to_nowhere(parquet(self._path("packets")))
         yield "decode to all columns", self._count, lambda: to_nowhere(self._decoded(parquet(self._path("packets"))))
@@ -137,10 +137,6 @@ class Bench:
     def _messages(self, columns: Any = None) -> DataFrame:
         reader = self._spark.read.format("msmq").option("server", self._daemon.url).option("queue", "orders")
         return (reader.schema(columns) if columns is not None else reader).load()
-
-    def _stored(self) -> DataFrame:
-        store = str(self._place / self._daemon.name)
-        return self._spark.read.format("msmq").option("store", store).option("queue", "orders").load()
 
     def _singles(self) -> None:
         with self._daemon.connect() as manager, manager.queue("orders").cursor() as cursor:
@@ -170,16 +166,16 @@ class Bench:
         rows.write.format("msmq").options(**options).mode("append").save()
 
     def _ingest(self) -> None:
-        target = self._new_target()
-        work = [(self._daemon.url, target, self._count // 2)] * 2
+        target, query = self._new_target(), str(uuid4())
+        work = [(self._daemon.url, query, target, self._count // 2)] * 2
         stages = [stage for found in self._senders.starmap(stage_all, work) for stage in found]
         with BulkClient(self._daemon.url, timeout=TIMEOUT) as client:
-            client.commit(target, 0, stages)
+            client.commit(query, 0, stages)
 
     def _archive(self) -> None:
         # Peeked, so that the messages stay for the next round.
-        messages = messages_of(self._spark, {"server": self._daemon.url, "queue": "orders", "mode": "peek"})
-        archive(messages, self._path("archive")).awaitTermination()
+        options = {"server": self._daemon.url, "queue": "orders", "mode": "peek"}
+        archive_queues(self._spark, options, self._path("archive")).awaitTermination()
 
     def _audit(self) -> None:
         parquet = self._spark.read.parquet
@@ -189,12 +185,12 @@ class Bench:
         return str(self._place / name)
 
 
-def stage_all(url: str, target: str, count: int) -> list[str]:
+def stage_all(url: str, query: str, target: str, count: int) -> list[str]:
     """Stage so many messages that are ready in memory."""
     bodies = [random.randbytes(BODY_SIZE) for _ in range(STAGE)]
     group = StagedMessages(queue=target, like=MessageProperties(label="order"), bodies=bodies)
     with BulkClient(url, timeout=TIMEOUT) as client:
-        return [client.stage(target, 0, [group]) for _ in range(count // STAGE)]
+        return [client.stage(query, 0, [group]) for _ in range(count // STAGE)]
 
 
 def to_nowhere(frame: DataFrame) -> None:
@@ -218,7 +214,6 @@ def fill(folder: Path, count: int) -> float:
 RATIOS: Final = (
     ('format("msmq"), all columns', "parquet, all columns"),
     ('format("msmq"), all columns', "message by message"),
-    ("from the folder, all columns", 'format("msmq"), all columns'),
     ("decode to all columns", "parquet, packets"),
     ('sink, format("msmq")', "daemon's ingest limit"),
     ("archive", 'format("msmq"), all columns'),

@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from fuzz.targets import SEGMENT_LENGTHS
 from tests.wire.vectors import frame, vector
-from waypost.wire import FormatName, base_header, user_header
+from waypost.drive.keys import formats
+from waypost.wire import FormatName, base_header, security_header, user_header
 from waypost.wire.addresses import AddressType, TaAddress, encode_addresses
 from waypost.wire.base_header import BaseHeader
 from waypost.wire.certificates import MqUserSignCert, MqUserSignCerts
@@ -103,6 +104,12 @@ FORMAT_NAMES: Final = (
     "MULTICAST=234.1.1.1:8001",
 )
 PATH_NAMES: Final = ("host\\orders", "host\\private$\\orders;late", "host\\system$;journal", ".\\Orders")
+SDDL_TEXTS: Final = (
+    "O:BAG:SYD:PAI(D;;0x3;;;AN)(A;CIOI;KA;;;S-1-5-21-1-2-3-1000)S:(AU;SAFA;GA;;;WD)",
+    "O:LAD:(OA;;01;4a2d3f00-0000-0000-0000-000000000001;;WD)(OD;IO;CCDC;;;AU)",
+    "D:NO_ACCESS_CONTROL",
+    "O:S-1-0x00050000000DD:",
+)
 IDENTIFIER_TEXTS: Final = (f"{{{GUID_TEXT}}}\\17", "234.1.1.1:8001", "S-1-5-32-544", "S-1-0xFFFFFFFFFFFF-0-1")
 
 
@@ -285,6 +292,29 @@ def certificates() -> list[bytes]:
     return [certificate, record.encode(), MqUserSignCerts((MqUserSignCert.of(GUID, b"abc"), record)).encode()]
 
 
+def key_files() -> list[bytes]:
+    key = RSAPublicNumbers(65537, (1 << 1023) + 1).public_key()
+    return [formats.pem_of(key), formats.mq_public_keys(key), *certificates()]
+
+
+def protected_packets() -> list[bytes]:
+    """A signed packet, an encrypted one, and one that is both."""
+    found = []
+    for flags in (security_header.DE, security_header.EB, security_header.DE | security_header.EB):
+        packet = whole_message()
+        packet.security = SecurityHeader(
+            flags | security_header.AI,
+            encryption_key=SimpleBlob(SessionKeyAlgorithm.AES_256, bytes(128)).encode(),
+            signature=bytes(128),
+            sender_cert=certificates()[0],
+        )
+        packet.properties.privacy_level, packet.properties.encryption_algorithm = 5, SessionKeyAlgorithm.AES_256
+        packet.properties.hash_algorithm = 0x800E
+        packet.properties.message_body = bytes(32)
+        found.append(packet.encode())
+    return found
+
+
 def identifiers() -> list[bytes]:
     addresses = [TaAddress(AddressType.IP, bytes(4)), TaAddress(AddressType.FOREIGN, GUID)]
     return [encode_addresses(addresses), MessageIdentifier(GUID, 7).encode()]
@@ -322,8 +352,11 @@ SEEDS: Final[dict[str, Callable[[], list[bytes]]]] = {
     "receive-reply": receive_replies,
     "security-descriptor": security_descriptors,
     "access-control": lambda: [Sid(5, (21, 1, 2, 3)).encode(), *(acl.encode() for acl in acls())],
+    "sddl": lambda: texts(SDDL_TEXTS),
     "keys": keys,
     "certificates": certificates,
+    "key-files": key_files,
+    "protected-packet": protected_packets,
     "identifiers": identifiers,
     "remote-trailers": remote_trailers,
     "remote-packet": remote_packets,

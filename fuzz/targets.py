@@ -12,8 +12,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from waypost.errors import DecodeError, EncodeError, InvalidParameter, UnsupportedFormatName
+from waypost.drive.keys import formats
+from waypost.drive.keys.rsa_work import perform
+from waypost.errors import (
+    AuthenticationFailed,
+    DecodeError,
+    DecryptionFailed,
+    EncodeError,
+    InvalidParameter,
+    UnsupportedFormatName,
+)
 from waypost.security.certificates import public_key_of
+from waypost.security.ciphers import body_encryption, open_body
+from waypost.security.signatures import claimed_signature, signature_digest
+from waypost.security.work import CheckSignature
 from waypost.wire import FormatName, PathName, Ping, Splitter, base_header, decode_packet
 from waypost.wire.addresses import decode_addresses, encode_addresses
 from waypost.wire.base_header import BaseHeader
@@ -41,6 +53,7 @@ from waypost.wire.remote_trailers import (
     SenderAddress,
     SubqueueHeader,
 )
+from waypost.wire.sddl import parse_sddl, sddl
 from waypost.wire.section_buffer import join_sections, read_sections, write_sections
 from waypost.wire.security_descriptor import Acl, SecurityDescriptor
 from waypost.wire.security_header import SecurityHeader
@@ -50,6 +63,7 @@ from waypost.wire.sid import Sid
 from waypost.wire.soap import CompoundMessageHeader, SoapHeader, SrmpEnvelopeHeader
 from waypost.wire.transaction_header import TransactionHeader
 from waypost.wire.user_header import UserHeader
+from waypost.wire.user_message import UserMessage
 
 
 class Record(Protocol):
@@ -299,6 +313,15 @@ def access_control(data: bytes) -> None:
         require(Sid.parse(str(found)) == found, "a printed SID parses to itself", found)
 
 
+def sddl_text(data: bytes) -> None:
+    text = text_of(data)
+    found = attempt(lambda: parse_sddl(text, Sid(5, (21, 1, 2, 3))), len(text))
+    if found is not None:
+        require(SecurityDescriptor.decode(found.encode()) == found, "a descriptor of a text has bytes", text)
+        again = parse_sddl(sddl(found))
+        require(again == found and sddl(again) == sddl(found), "a descriptor has one text", text, sddl(found))
+
+
 def keys(data: bytes) -> None:
     _check_prefix(PublicKeyBlob.decode, data)
     _check_prefix(MqDsPublicKey.decode, data)
@@ -315,6 +338,47 @@ def certificates(data: bytes) -> None:
         key = attempt(partial(public_key_of, certificate, KeyType.CALG_RSA_SIGN), len(certificate))
         if key is not None:
             require(PublicKeyBlob.decode(key.encode(), 0)[0] == key, "a certificate's key has a blob", data)
+
+
+def key_files(data: bytes) -> None:
+    """Files with keys and certificates that a person gives: read, or refused with a sentence."""
+    found = _refused(partial(formats.exchange_keys, data, "it"))
+    if found is not None:
+        require(formats.exchange_keys(formats.encoded_keys(found), "it") == found, "pinned keys are kept", data)
+    for read in (
+        partial(formats.certificate, data, "it"),
+        partial(formats.private_key, data, None, "it"),
+        partial(formats.certificate_with_key, data, "secret", "it"),
+    ):
+        _refused(read)
+
+
+def _refused(read: Callable[[], T]) -> T | None:
+    try:
+        return read()
+    except InvalidParameter:
+        return None
+
+
+def protected_packet(data: bytes) -> None:
+    """A signed or encrypted packet: what is hashed and decrypted, or why not; and the work with its certificate."""
+    packet = attempt(lambda: UserMessage.decode(data), len(data))
+    if packet is None:
+        return
+    try:
+        encryption = body_encryption(packet)
+        if encryption is not None and packet.security is not None:
+            attempt(partial(SimpleBlob.decode, packet.security.encryption_key), len(data))
+            open_body(packet, bytes(encryption.key_size or 0))
+        claim = claimed_signature(packet)
+        if claim is None or packet.security is None:
+            return
+        digests = tuple(signature_digest(packet, version) for version in claim.versions)
+    except (DecryptionFailed, AuthenticationFailed):
+        return
+    algorithm = packet.properties.hash_algorithm
+    checked = perform(CheckSignature(packet.security.sender_cert, claim.signature, algorithm, digests))
+    require(checked.found < 0 and checked.problem, "nobody forges a signature by chance", data)
 
 
 def identifiers(data: bytes) -> None:
@@ -399,8 +463,11 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
     "receive-reply": receive_reply,
     "security-descriptor": security_descriptor,
     "access-control": access_control,
+    "sddl": sddl_text,
     "keys": keys,
     "certificates": certificates,
+    "key-files": key_files,
+    "protected-packet": protected_packet,
     "identifiers": identifiers,
     "remote-trailers": remote_trailers,
     "remote-packet": remote_packet,

@@ -40,7 +40,7 @@ CONDITIONS = {
     0xC00E0002: "PropertyError",
     0xC00E0003: "QueueNotFound",
     0xC00E0005: "QueueExists",
-    0xC00E0006: "InvalidParameter EncodeError",
+    0xC00E0006: "InvalidParameter EncodeError UserExists",
     0xC00E0007: "InvalidHandle",
     0xC00E0008: "OperationCancelled",
     0xC00E0009: "SharingViolation",
@@ -54,14 +54,16 @@ CONDITIONS = {
     0xC00E001D: "MessageAlreadyReceived",
     0xC00E001E: "IllegalFormatName",
     0xC00E0020: "UnsupportedFormatName",
-    0xC00E0021: "IllegalSecurityDescriptor",
-    0xC00E0025: "AccessDenied",
+    0xC00E0021: "IllegalSecurityDescriptor IllegalSddl",
+    0xC00E0025: "AccessDenied TooManyLogins",
     0xC00E0027: "InsufficientResources LimitReached StoreFull",
     # A message could not be stored.
     0xC00E002A: "StoreError OutcomeUnknown StoreReadOnly StoreInUse StoreDamaged RecordDamaged StoreTooOld StoreTooNew "
     "NotAStore BackupError BackupUnderWay BackupDamaged",
     # A cryptographic function failed.
-    0xC00E0030: "DecryptionFailed",
+    0xC00E0030: "DecryptionFailed KeyFolderError",
+    # The SID of a user was not found.
+    0xC00E0036: "UserNotFound",
     0xC00E0039: "IllegalPropertyId",
     0xC00E003E: "PropertyNotAllowed",
     # An error of the directory: the objects that it lacks, or has already, need not be queues.
@@ -79,6 +81,8 @@ CONDITIONS = {
     0xC00E0058: "TransactionEnlistFailed",
     0xC00E005A: "QueueDeleted",
     0xC00E005D: "LabelTooLong",
+    # The public key of a computer is not known.
+    0xC00E0079: "PublicKeyUnknown",
     # A computer that was asked for something does not answer.
     0xC00E0069: "HostError HostUnreachable SessionRefused SessionLost NotAcknowledged",
     0xC00E0082: "AuthenticationFailed",

@@ -8,7 +8,7 @@
         print(orders.receive().text)
 
 Start with `waypost.open`. `waypost.connect` offers the same on a running daemon, and `waypost.msmq` sends to and reads
-from any MSMQ host. `waypost.restore` makes a data folder from a backup. `waypost.aio` has all of them for asyncio,
+from any MSMQ host. `waypost.restore` creates a data folder from a backup. `waypost.aio` has all of them for asyncio,
 and `waypost.errors` has the exceptions. The packets, names and values of the protocol are in waypost.wire.
 """
 
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from waypost.api.damaged import DamagedInfo
     from waypost.api.explanation import Explanation
     from waypost.api.new_bodies import xml_body
+    from waypost.api.permissions import Acl, AclEntry
     from waypost.api.properties import QueueInfo
     from waypost.api.sequences import SequenceInfo, SequenceReset
-    from waypost.api.status import Check, StatusInfo, StoreDamage, StoreReport
+    from waypost.api.status import Check, IdentityInfo, StatusInfo, StoreDamage, StoreReport
+    from waypost.api.users import AuditEntry, NewToken, TokenInfo, UserInfo
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.restoring import RestoreInfo, restore
     from waypost.client.connecting import connect
@@ -40,14 +42,19 @@ if TYPE_CHECKING:
     from waypost.client.transaction import Transaction
 
 __all__ = [
+    "Acl",
+    "AclEntry",
+    "AuditEntry",
     "BackupInfo",
     "Check",
     "Cursor",
     "DamagedInfo",
     "Explanation",
+    "IdentityInfo",
     "Lease",
     "Manager",
     "Message",
+    "NewToken",
     "Queue",
     "QueueInfo",
     "RestoreInfo",
@@ -58,7 +65,9 @@ __all__ = [
     "StatusInfo",
     "StoreDamage",
     "StoreReport",
+    "TokenInfo",
     "Transaction",
+    "UserInfo",
     "__version__",
     "aio",
     "connect",
@@ -73,14 +82,19 @@ __all__ = [
 
 # Imported on first use: the command line and the codec need none of them, and the imports take a while.
 _HOMES: Final = {
+    "Acl": "waypost.api.permissions",
+    "AclEntry": "waypost.api.permissions",
+    "AuditEntry": "waypost.api.users",
     "BackupInfo": "waypost.client.backups.container",
     "Check": "waypost.api.status",
     "Cursor": "waypost.client.queue",
     "DamagedInfo": "waypost.api.damaged",
     "Explanation": "waypost.api.explanation",
+    "IdentityInfo": "waypost.api.status",
     "Lease": "waypost.client.lease",
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
+    "NewToken": "waypost.api.users",
     "Queue": "waypost.client.queue",
     "QueueInfo": "waypost.api.properties",
     "RestoreInfo": "waypost.client.backups.restoring",
@@ -91,7 +105,9 @@ _HOMES: Final = {
     "StatusInfo": "waypost.api.status",
     "StoreDamage": "waypost.api.status",
     "StoreReport": "waypost.api.status",
+    "TokenInfo": "waypost.api.users",
     "Transaction": "waypost.client.transaction",
+    "UserInfo": "waypost.api.users",
     "connect": "waypost.client.connecting",
     "msmq": "waypost.client.host",
     "open": "waypost.client.opening",

@@ -24,9 +24,9 @@ class ProtocolError(WaypostError):
 class DecodeError(ProtocolError):
     """Bytes or text do not match their specification.
 
-    `section` is the section of the specification ("MS-MQMQ 2.2.19.1"), and `field` is the name of the field there.
-    `offset` counts bytes from the start of the packet or blob, or characters from the start of a name. `reason` says
-    what is wrong with the field.
+    `section` is the section of the specification ("MS-MQMQ 2.2.19.1"), and `field` is the name of the field in that
+    section. `offset` counts bytes from the start of the packet or blob, or characters from the start of a name.
+    `reason` describes the error in the field.
     """
 
     def __init__(self, section: str, field: str, offset: int, reason: str) -> None:
@@ -52,6 +52,12 @@ class IllegalFormatName(DecodeError):
     hresult = HResult.MQ_ERROR_ILLEGAL_FORMATNAME
 
 
+class IllegalSddl(DecodeError):
+    """The text is not a security descriptor in SDDL (MS-DTYP 2.5.1)."""
+
+    hresult = HResult.MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR
+
+
 class AuthenticationFailed(ProtocolError):
     """The signature of a message is wrong or not verifiable, or a caller failed to authenticate."""
 
@@ -59,7 +65,7 @@ class AuthenticationFailed(ProtocolError):
 
 
 class DecryptionFailed(ProtocolError):
-    """The body of a message is not decryptable."""
+    """The body of a message could not be decrypted."""
 
     hresult = HResult.MQ_ERROR_CORRUPTED_SECURITY_DATA
 
@@ -98,7 +104,7 @@ class InvalidHandle(WaypostError):
 
 
 class ServiceNotAvailable(WaypostError):
-    """The queue manager is not ready: it is starting or stopping."""
+    """The queue manager is not ready, because it is starting or stopping."""
 
     hresult = HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE
 
@@ -115,7 +121,7 @@ class HostError(WaypostError):
     """Another host did not acknowledge messages that were sent without a queue manager, or refused a read.
 
     `acknowledged` and `unknown` are indexes in the list of sent messages. The host has acknowledged the messages in
-    `acknowledged`. It may or may not have the messages in `unknown`. It does not have the other messages.
+    `acknowledged`, may or may not have the messages in `unknown`, and does not have the other messages.
     """
 
     hresult = HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
@@ -127,7 +133,7 @@ class HostError(WaypostError):
 
     @property
     def is_outcome_unknown(self) -> bool:
-        """Whether some message may have arrived: to send it again may double it."""
+        """Whether some messages may have arrived, so that sending them again may duplicate them."""
         return bool(self.unknown)
 
 
@@ -147,10 +153,26 @@ class NotAcknowledged(HostError):
     """The host did not acknowledge the messages in time, although the session is open."""
 
 
+class UserNotFound(WaypostError):
+    """The user does not exist."""
+
+    hresult = HResult.MQ_ERROR_COULD_NOT_GET_USER_SID
+
+
+class UserExists(WaypostError):
+    """A user or a group with this name or SID exists already."""
+
+    hresult = HResult.MQ_ERROR_INVALID_PARAMETER
+
+
 class AccessDenied(WaypostError):
-    """The caller does not have the right, or the queue was not opened for this operation."""
+    """The caller lacks the permission, or the queue was not opened for this operation."""
 
     hresult = HResult.MQ_ERROR_ACCESS_DENIED
+
+
+class TooManyLogins(AccessDenied):
+    """Too many logins have failed, so that passwords are not checked for a while."""
 
 
 class QueueError(WaypostError):
@@ -170,7 +192,7 @@ class QueueExists(QueueError):
 
 
 class QueueDeleted(QueueError):
-    """The queue was deleted while a read waited for a message. Its handles can only be closed."""
+    """The queue was deleted while a read waited for a message. The handles of the queue can only be closed."""
 
     hresult = HResult.MQ_ERROR_QUEUE_DELETED
 
@@ -188,7 +210,7 @@ class SharingViolation(QueueError):
 
 
 class ClaimTaken(QueueError):
-    """Another start of the reader, or another query, has the claim, or the reader has lost it."""
+    """Another reader has taken over the claim, or the claim belongs to another query."""
 
     hresult = HResult.MQ_ERROR_STALE_HANDLE
 
@@ -204,11 +226,11 @@ class UnsupportedAccessMode(QueueError):
 
 
 class MessageError(WaypostError):
-    """A message was not found, received or sent."""
+    """A message was not found, not received or not sent."""
 
 
 class MessageNotFound(MessageError):
-    """No message has this lookup identifier, or no message follows in the direction of the seek."""
+    """No message has this lookup identifier, or no message is next in the direction of the seek."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 
@@ -238,7 +260,7 @@ class IllegalCursorAction(WaypostError):
 
 
 class WaitError(WaypostError):
-    """A read that waited ended without a message."""
+    """A waiting read ended without a message."""
 
 
 class Timeout(WaitError):
@@ -290,7 +312,7 @@ class PropertyNotAllowed(PropertyError):
 
 
 class TooManyProperties(PropertyError):
-    """A call names more than 128 properties."""
+    """A call has more than 128 properties."""
 
     hresult = HResult.MQ_ERROR_TOO_MANY_PROPERTIES
 
@@ -336,7 +358,7 @@ class StoreError(WaypostError):
 
 
 class InsufficientResources(StoreError):
-    """A quota, the disk or the memory is full."""
+    """A quota is reached, or the disk or the memory is full."""
 
     hresult = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 
@@ -346,7 +368,7 @@ class LimitReached(InsufficientResources):
 
 
 class StoreFull(StoreError):
-    """The disk is full, or the store has reached its maximum size. Nothing was stored, and nothing is stored later."""
+    """The disk is full, or the store has reached its maximum size. The change was discarded."""
 
     hresult = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 
@@ -370,8 +392,8 @@ class StoreDamaged(StoreError):
 class RecordDamaged(StoreDamaged):
     """A record of the store is damaged or missing.
 
-    `table` is the number of a waypost.store.port.Table. `value` has the damaged bytes, including their checksum. It is
-    None if the record is missing or unreadable.
+    `table` is the number of a waypost.store.port.Table. `value` has the damaged bytes, including their checksum.
+    `value` is None if the record is missing or unreadable.
     """
 
     def __init__(self, reason: str, table: int = 0, key: bytes = b"", value: bytes | None = None) -> None:
@@ -382,7 +404,7 @@ class RecordDamaged(StoreDamaged):
 
 
 class StoreTooOld(StoreError):
-    """An older Waypost wrote the store, and the store is open for reading only, so Waypost cannot upgrade it."""
+    """An older version of Waypost wrote the store. The store is open read-only, so Waypost cannot upgrade the store."""
 
 
 class StoreTooNew(StoreError):
@@ -405,6 +427,18 @@ class BackupDamaged(BackupError):
     """The backup is damaged or incomplete."""
 
 
+class KeyFolderError(WaypostError):
+    """The key folder is unusable: others can read it, it is damaged, or the passphrase is wrong."""
+
+    hresult = HResult.MQ_ERROR_CORRUPTED_SECURITY_DATA
+
+
+class PublicKeyUnknown(WaypostError):
+    """A message must be encrypted for a queue manager whose exchange keys are not known."""
+
+    hresult = HResult.MQ_ERROR_PUBLIC_KEY_NOT_FOUND
+
+
 class DirectoryError(WaypostError):
     """The directory failed an operation (GenericError of MS-MQDMPR 3.1.1.17). Other statuses have their own classes."""
 
@@ -418,7 +452,7 @@ class DirectoryNotConnected(DirectoryError):
 
 
 class DirectoryObjectNotFound(DirectoryError):
-    """The directory has no such object."""
+    """The object does not exist in the directory."""
 
 
 class DirectoryAttributeNotFound(DirectoryError):

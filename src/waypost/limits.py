@@ -140,8 +140,13 @@ MAX_HTTP_WAIT_SECONDS: Final = 60
 MAX_HTTP_TRANSACTIONS: Final = 1000
 MAX_HTTP_HANDLES: Final = 1000
 MAX_HTTP_STREAMS: Final = 100
+# Sessions of browsers, and links that wait for one.
+MAX_HTTP_SESSIONS: Final = 64
 MAX_HTTP_LEASE_SECONDS: Final = 3600
 MAX_HTTP_OUTCOMES: Final = 10_000
+# Checks of passwords that wait, and wrong passwords of a user or an address in five minutes.
+MAX_LOGIN_CHECKS: Final = 16
+MAX_FAILED_LOGINS: Final = 10
 
 # Queues that /metrics shows one by one. The others are counted in waypost_queues_omitted, which says so.
 MAX_METRICS_QUEUES: Final = 1000
@@ -350,10 +355,10 @@ MAX_READS_AT_ONCE: Final = 10_000
 MAX_OPENED_NAMES: Final = 4096
 MAX_OPENED_NAME: Final = 1024
 
-# The bulk interface: UTF-8 bytes of the name of a claim or a query, which is a part of a key of the store; claims that
-# are remembered though nothing is held under them; stages that wait for their commit; messages of one stage; messages
-# of one part of a claim, while which are taken or given back nobody else has a turn; batches of a query that are known
-# to be committed to a destination (older ones are refused); seconds of a lease.
+# The bulk interface: UTF-8 bytes of the name of a claim or a query, which is a part of a key of the store; claims, with
+# and without messages (one more is refused); stages that wait for their commit; messages of one stage; messages of one
+# part of a claim, while which are taken or given back nobody else has a turn; batches of a query that are known to be
+# committed to a destination (older ones are refused); seconds of a lease.
 MAX_BULK_NAME: Final = 255
 MAX_BULK_MESSAGES: Final = 1_000_000
 MAX_CLAIMED: Final = 100_000
@@ -361,8 +366,6 @@ MAX_CLAIMS: Final = 10_000
 MAX_STAGES: Final = 100_000
 MAX_BATCHES: Final = 128
 MAX_BULK_LEASE_SECONDS: Final = 30 * 86_400
-# Earlier runs of a query that a claim remembers, to refuse what they still write.
-MAX_PAST_RUNS: Final = 8
 
 # Messages and bytes of one frame of a stage, which is one record of the store, and messages of a committed stage that
 # enter their queues in one turn: some ten milliseconds. One that asks for acknowledgments or expires counts more.
@@ -438,6 +441,19 @@ MAX_REFUSED_SEQUENCES: Final = 256
 # Nobody is refused for it: of further ones only these bytes are dropped, and the log says so; what they were (queue,
 # number, time, reason) is kept of all.
 MAX_DAMAGED_KEPT: Final = 1000
+
+# The audit trail: entries, of which a block goes at once; characters of a text; refusals with entries in a minute.
+MAX_AUDIT_ENTRIES: Final = 100_000
+AUDIT_BLOCK: Final = 1000
+MAX_AUDIT_TEXT: Final = 300
+REFUSALS_PER_MINUTE: Final = 120
+
+# Users: their number, groups and tokens of each, characters of a name, and of a password.
+MAX_USERS: Final = 10_000
+MAX_GROUPS_OF_USER: Final = 100
+MAX_TOKENS_OF_USER: Final = 100
+MAX_USER_NAME: Final = 100
+MAX_PASSWORD: Final = 1000
 
 # Damaged messages that one request shows. Nobody loses anything: the next request goes on.
 MAX_DAMAGED_PAGE: Final = 1000

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,21 @@ from waypost.api.bulk import (
     StagedMessages,
     TakeClaim,
 )
+from waypost.api.keys import (
+    KEY_OPERATIONS,
+    CreateCertificate,
+    ExportKeys,
+    ImportCertificate,
+    ImportKey,
+    ListCertificates,
+    ListTrustedKeys,
+    RegisterCertificate,
+    RemoveCertificate,
+    RotateKeys,
+    ShowKeys,
+    TrustKeys,
+    UntrustKeys,
+)
 from waypost.api.local import LOCAL_OPERATIONS
 from waypost.api.operations import (
     OPERATIONS,
@@ -75,25 +91,52 @@ from waypost.api.operations import (
     ResetSequences,
     ResumeQueue,
     RevokeAddress,
-    Right,
     Send,
+    SetAcl,
     SetQueue,
+    ShowAcl,
     ShowQueue,
     operation,
 )
 from waypost.api.properties import MESSAGE_ROWS, MessageProperties
-from waypost.api.status import STATUS_OPERATIONS, Doctor, ShowVerification, StartVerification, Status
+from waypost.api.status import (
+    STATUS_OPERATIONS,
+    CreateLink,
+    Doctor,
+    ShowIdentity,
+    ShowVerification,
+    StartVerification,
+    Status,
+)
+from waypost.api.users import (
+    PREPARED,
+    USER_OPERATIONS,
+    AddUser,
+    CreateToken,
+    ListAudit,
+    ListUsers,
+    RemoveToken,
+    RemoveUser,
+    SetPassword,
+    SetUser,
+    ShowUser,
+)
 from waypost.client.transports.http.exchanges import exchange_of
 from waypost.errors import WaypostError
 from waypost.http import operation_routes, quick
 from waypost.http.app import _Router
+from waypost.http.askers import Askers
+from waypost.http.request_guard import RequestGuard
 from waypost.http.requests import Request
 from waypost.http.routes import Route
 from waypost.http.service import Service
+from waypost.http.settings import HttpSettings
+from waypost.http.users import refused_login
 from waypost.node.operation_handlers import Handlers
+from waypost.security.callers import Role
 
 # The node has a handler for the first, and its shells answer the others.
-EVERY = (*OPERATIONS, *BULK_OPERATIONS, *STATUS_OPERATIONS)
+EVERY = (*OPERATIONS, *KEY_OPERATIONS, *BULK_OPERATIONS, *STATUS_OPERATIONS, *USER_OPERATIONS)
 PAGE = http_page.page()
 GUID = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11"
 FAR = r"DIRECT=TCP:192.0.2.1\PRIVATE$\far & away?"
@@ -107,6 +150,8 @@ METHODS = {
     ResumeQueue: "Queue.resume",
     CreateQueue: "Manager.create_queue",
     SetQueue: "Queue.set",
+    ShowAcl: "Queue.acl",
+    SetAcl: "Queue.set_acl",
     PurgeQueue: "Queue.purge",
     Send: "Queue.send_many",
     Receive: "Queue.receive",
@@ -132,12 +177,26 @@ METHODS = {
     RevokeAddress: "Manager.revoke_sequence_address",
     ListAdmitted: "Manager.admitted_sequence_addresses",
     Status: "Manager.status",
+    ShowIdentity: "Manager.identity",
     Doctor: "Manager.doctor",
     StartVerification: "Manager.verify_store",
     ShowVerification: "Manager.verify_store",
+    CreateLink: "Manager.browser_link",
     Explain: "Manager.explain",
     ListDamaged: "Manager.damaged_messages",
     ForgetDamaged: "Manager.forget_damaged_messages",
+    ShowKeys: "Manager.keys",
+    ExportKeys: "Manager.export_keys",
+    ImportKey: "Manager.import_key",
+    RotateKeys: "Manager.rotate_keys",
+    ListTrustedKeys: "Manager.trusted_keys",
+    TrustKeys: "Manager.trust_keys",
+    UntrustKeys: "Manager.untrust_keys",
+    ListCertificates: "Manager.certificates",
+    RegisterCertificate: "Manager.register_certificate",
+    CreateCertificate: "Manager.create_certificate",
+    ImportCertificate: "Manager.import_certificate",
+    RemoveCertificate: "Manager.remove_certificate",
     ListClaims: "Manager.claims",
     ListAllClaims: "Manager.claims",
     ReturnClaim: "Manager.release_claim",
@@ -154,6 +213,8 @@ PARAMETERS: dict[tuple[type[Operation[object]], str], str] = {
     (PauseQueue, "name"): "",
     (ResumeQueue, "name"): "",
     (SetQueue, "name"): "",
+    (ShowAcl, "name"): "",
+    (SetAcl, "name"): "",
     **{(kind, name): "" for kind in (PurgeQueue, Send, Receive, Peek, Browse) for name in ("name", "outgoing", "form")},
     **{
         (kind, name): ""
@@ -200,6 +261,9 @@ MORE: dict[type[Operation[object]], set[str]] = {
 SAMPLES: list[Operation[object]] = [
     CreateQueue(name="orders", transactional=True, label="all orders", quota_kb=None),
     SetQueue(name=FAR, journal=True),
+    ShowAcl(name=FAR),
+    SetAcl(name=FAR, grant=["alice:send"], deny=["anonymous:send"], revoke=["everyone"], owner="alice", force=True),
+    SetAcl(name="orders", sddl="D:(A;;0x4;;;WD)"),
     PurgeQueue(name=FAR, outgoing=True),
     Send(name="orders", like=MessageProperties(label="a", body_type=8), bodies=[b"a", b"\xff"], answer="ids"),
     Receive(name=FAR, outgoing=True, count=3, lookup_id=7, seek="next", form="packet"),
@@ -233,9 +297,11 @@ SAMPLES: list[Operation[object]] = [
     RevokeAddress(guid=GUID, address="192.0.2.7"),
     ListAdmitted(),
     Status(turns_s=600.0),
+    ShowIdentity(),
     Doctor(),
     StartVerification(),
     ShowVerification(),
+    CreateLink(),
     Explain(queue=FAR),
     Explain(message=f"{{{GUID}}}\\7"),
     ListDamaged(after="00", with_bytes=True),
@@ -268,12 +334,34 @@ SAMPLES: list[Operation[object]] = [
     DropStages(stages=[GUID], batch=BatchOfQuery(query="q", batch=7)),
     CommitStages(query="q", batch=0, destination="orders", stages=[GUID]),
     ListBatches(query="q & r"),
+    ShowKeys(),
+    ExportKeys(kind="signing", format="pem"),
+    ImportKey(data=b"key", kind="signing", password="p", grace=1),
+    RotateKeys(kind="exchange", grace=0),
+    ListTrustedKeys(),
+    TrustKeys(who="host", data=b"keys"),
+    UntrustKeys(who="10.0.0.7"),
+    ListCertificates(user="a & b"),
+    RegisterCertificate(certificate=b"one", user="a"),
+    CreateCertificate(user="a", days=7),
+    ImportCertificate(data=b"both", user="a", password="p"),
+    RemoveCertificate(digest="0a" * 20),
+    ListUsers(),
+    ShowUser(name="ada"),
+    SetUser(name="ada", role="read", groups=["a"], ntlm=False),
+    SetPassword(name="ada", password="two", current="one"),
+    CreateToken(name="ada", role="read", expires_days=1.5),
+    RemoveToken(name="ada", id="00"),
+    RemoveUser(name="ada"),
+    ListAudit(limit=3, after=7),
+    # The last one: with a user, the server asks who you are.
+    AddUser(name="ada", role="read", groups=["a", "b"], ntlm=True, password="one"),
 ]
 
 
 def test_every_operation_has_a_handler(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as manager:
-        wanted = {*EVERY, *LOCAL_OPERATIONS}.difference(STATUS_OPERATIONS)
+        wanted = {*EVERY, *LOCAL_OPERATIONS}.difference(STATUS_OPERATIONS, PREPARED)
         assert Handlers(driver_of(manager).node).types == wanted
 
 
@@ -290,7 +378,7 @@ async def test_every_operation_has_a_route_that_the_schema_describes(api: Api) -
         assert described["description"].startswith(row.help)
 
 
-@pytest.mark.parametrize("kind", [*OPERATIONS, *STATUS_OPERATIONS])
+@pytest.mark.parametrize("kind", [*OPERATIONS, *KEY_OPERATIONS, *STATUS_OPERATIONS])
 def test_every_operation_is_a_method_of_both_sides_with_the_same_parameters(kind: type[Operation[object]]) -> None:
     owner, _, name = METHODS[kind].partition(".")
     ours, theirs = (getattr(getattr(module, owner), name) for module in (waypost, aio))
@@ -349,7 +437,9 @@ async def test_what_a_client_asks_for_is_what_the_queue_manager_gets(api: Api) -
 
 def test_a_request_repeats_only_what_may_be_repeated() -> None:
     for each in SAMPLES:
-        is_repeatable = each.row.reads_only or isinstance(each, SetQueue | Peek | CursorPeek | CommitTransaction)
+        is_repeatable = each.row.reads_only or isinstance(
+            each, SetQueue | SetAcl | SetUser | Peek | CursorPeek | CommitTransaction
+        )
         is_repeatable = is_repeatable or type(each) in BULK_OPERATIONS
         assert exchange_of(each).is_repeatable is each.row.is_repeatable is is_repeatable
 
@@ -379,7 +469,7 @@ async def test_a_reply_has_the_same_values_in_json_messagepack_and_python(api: A
     assert in_json["sequences"][0]["time_stamp"].endswith("Z")
 
 
-@operation("PATCH /api/examples/{name}?loud", asks=Right.ADMIN, status=204)
+@operation("PATCH /api/examples/{name}?loud", asks=Role.ADMIN, status=204)
 class Example(Operation[None], frozen=True, kw_only=True):
     """Have something in every place of a request."""
 
@@ -396,7 +486,10 @@ async def test_a_record_may_be_in_the_path_the_query_and_the_body_of_one_request
     async def perform(_: Service, operation: Example, _request: Request) -> None:
         got.append(operation)
 
-    app: Any = _Router([operation_routes._route(Example, perform)], api.app._service, lambda error: error)
+    service = api.app._service
+    askers = Askers(HttpSettings(), service.sessions, service.logins)
+    router = _Router([operation_routes._route(Example, perform)], service, lambda error: error)
+    app: Any = RequestGuard(router, HttpSettings(), "HOST", askers, partial(refused_login, service))
     samples = [Example(name="a b", loud=True, size=3, note="x"), Example(name="ä;1", size=0)]
     headers = {"content-type": MESSAGEPACK}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:

@@ -16,6 +16,7 @@ from tests.client import managers
 from waypost import aio
 from waypost.api.properties import MESSAGE_ROWS, QUEUE_ROWS, MessageObject, MessageProperties
 from waypost.api.records import plain, record_of
+from waypost.api.rows import Kind
 from waypost.cli import app
 from waypost.client.aio_host import Host as AioHost
 from waypost.client.host import Host
@@ -55,7 +56,15 @@ VALUES: dict[str, Any] = {
     "trace": "PUBLIC=12345678-9abc-def0-1234-56789abcdef0",
     "message_class": 0x123,
     "connector_type": "12345678-9abc-def0-1234-56789abcdef1",
+    "sign": True,
+    "certificate": "00" * 20,
+    "signature": 1,
+    "hash": "sha256",
+    "encrypt": True,
+    "algorithm": "rc2",
 }
+# Requests to sign and to encrypt: what came of them is shown by other attributes of a message.
+PROTECTION = [row.name for row in MESSAGE_ROWS if row.kind is Kind.PROTECTION]
 # Companions of a property, because one needs the other.
 NEEDS: dict[str, dict[str, Any]] = {
     "acknowledge": {"admin_queue": "acks"},
@@ -209,7 +218,7 @@ def test_an_argument_is_the_property_of_its_name(name: str) -> None:
 
 
 # Without a directory nobody can have a trace.
-@pytest.mark.parametrize("name", [name for name in VALUES if name != "trace"])
+@pytest.mark.parametrize("name", [name for name in VALUES if name not in ("trace", *PROTECTION)])
 def test_a_message_that_is_sent_once_more_says_the_same(
     manager: waypost.Manager, orders: waypost.Queue, name: str
 ) -> None:  # fmt: skip
@@ -220,7 +229,7 @@ def test_a_message_that_is_sent_once_more_says_the_same(
 
 
 # An express message is not kept.
-@pytest.mark.parametrize("name", [name for name in VALUES if name not in ("trace", "recoverable")])
+@pytest.mark.parametrize("name", [name for name in VALUES if name not in ("trace", "recoverable", *PROTECTION)])
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_property_of_a_message_is_kept_on_disk(tmp_path: Path, name: str, count: int) -> None:
     """One message and several are encoded in different places."""
@@ -276,12 +285,16 @@ def test_every_property_has_a_value_to_test_with() -> None:
 @pytest.mark.parametrize("row", MESSAGE_ROWS, ids=lambda row: row.name)
 def test_a_property_has_a_help_sentence_an_attribute_and_a_place_in_a_packet(row: Any) -> None:
     assert row.help.endswith(".")
+    if row.kind is Kind.PROTECTION:
+        return
     assert row.attribute in {each.name for each in fields(Message)}
     header, field, *_ = row.facts.wire.split(".")
     assert re.sub(r"(?<=[a-z])(?=[A-Z])", "_", field).lower() in {each.name for each in fields(HEADERS[header])}
 
 
-@pytest.mark.parametrize("row", MESSAGE_ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    "row", [row for row in MESSAGE_ROWS if row.kind is not Kind.PROTECTION], ids=lambda row: row.name
+)
 def test_a_message_has_an_attribute_for_each_property(row: Any) -> None:
     name = {"recoverable": "delivery"}.get(row.name, row.name)
     assert isinstance(inspect.getattr_static(waypost.Message, name), property)

@@ -156,7 +156,7 @@ def test_a_name_that_is_no_text_is_shown_as_far_as_it_is(tmp_path: Path) -> None
 def test_what_cannot_be_read_is_an_error_that_tells_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nothing does not exist\. Hint: check the name"):
         all_packets(tmp_path / "nothing")
-    with pytest.raises(UnknownKind, match="Hint: give the kind of the file: raw, hex or pcap") as caught:
+    with pytest.raises(UnknownKind, match="Hint: specify the format of the file: raw, hex or pcap") as caught:
         all_packets(written(tmp_path / "x", b"\0\1\2"))
     # Errors travel from the workers of a cluster.
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)

@@ -48,7 +48,7 @@ def test_a_terminal_is_asked_and_no_leaves_everything(desk: Desk, line: list[str
     for answer in (b"n\n", b"\n", b"", b"what\n"):
         result = desk.run(*(line or delete_one(desk)), given=answer)
         assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr == f"{question}Nothing was changed.\nhint: answer y, or add --yes.\n"
+        assert result.stderr == f"{question}Nothing was changed.\nhint: answer y to the prompt, or add --yes.\n"
     assert [message.id for message in desk.manager.queue("orders").browse()] == before
 
 

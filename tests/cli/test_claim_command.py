@@ -62,6 +62,19 @@ def test_a_claim_is_released(claimed: Desk) -> None:
     assert claimed.manager.claims() == []
 
 
+def test_a_claim_of_a_reader_that_does_not_come_back_is_forgotten(claimed: Desk) -> None:
+    refused = claimed.run("claim", "release", "returns", "other", "--forget", "--yes")
+    assert refused.exit_code != 0
+    assert "A reader has used the claim other" in refused.stderr
+    assert "hint: stop the reader, and forget the claim when it was unused for 1000 s" in refused.stderr
+    claimed.do("claim", "release", "orders", "nightly", "--yes")
+    listed = claimed.json("claim", "list", "--idle")
+    assert [(each["claim"], each["count"]) for each in listed] == [("nightly", 0), ("other", 1)]
+    assert claimed.json("claim", "release", "orders", "nightly", "--forget") == {"count": 0}
+    assert [each.claim for each in claimed.manager.claims(idle=True)] == ["other"]
+    assert claimed.manager.claims("orders", idle=True) == []
+
+
 def test_a_person_is_asked_before_a_release(claimed: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("waypost.cli.asking.is_asked", lambda: True)
     result = claimed.run("claim", "release", "orders", "nightly", given=b"n\n")

@@ -220,7 +220,7 @@ def test_a_long_body_is_cut_unless_it_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "message"
     body = bytes(range(128, 256)) * 4
     path.write_bytes(UserMessage(properties=MessagePropertiesHeader(message_body=body)).encode())
-    assert "... 448 bytes more; --body shows them" in decode(path).stdout
+    assert "... 448 more bytes; --body shows them" in decode(path).stdout
     assert "more; --body" not in decode("--body", path).stdout
 
 
@@ -292,10 +292,10 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "has no bytes."),
+        (b"", "is empty."),
         (gzip.compress(b"capture", mtime=0), "hint: decompress the file first"),
-        (b"GMBU\x01\x02", "hint: open it in Wireshark"),
-        (b"\0\0\1\0", "hint: convert it with etl2pcapng"),
+        (b"GMBU\x01\x02", "hint: open the file in Wireshark"),
+        (b"\0\0\1\0", "hint: convert the file with etl2pcapng"),
     ],
 )
 def test_a_file_of_another_kind_is_refused_with_the_way_out(tmp_path: Path, content: bytes, said: str) -> None:
@@ -307,7 +307,7 @@ def test_a_file_of_another_kind_is_refused_with_the_way_out(tmp_path: Path, cont
 
 
 def test_the_hint_about_the_kind_of_a_file_names_the_option() -> None:
-    hint = "hint: give the kind of the file: raw, hex or pcap. The option is --as.\n"
+    hint = "hint: specify the format of the file: raw, hex or pcap. Use the option --as.\n"
     assert hint in decode("-", stdin=b"\0\1\2").stderr
 
 
@@ -359,7 +359,8 @@ def test_output_that_cannot_be_written_is_a_sentence_and_a_hint(arguments: list[
         result = run("decode", *arguments, VECTORS / "mqqb-4.1.5.bin", stdout=full)
     assert result.returncode == 1
     assert result.stderr == (
-        "Cannot write to standard output: No space left on device.\nhint: free space, or write to another place.\n"
+        "Cannot write to standard output: No space left on device.\n"
+        "hint: free disk space, or redirect the output to another file.\n"
     )
 
 

@@ -25,7 +25,7 @@ def test_the_demo_tells_its_story_and_leaves_nothing_behind() -> None:
     result = CliRunner().invoke(app, ["demo", "--no-spark"])
     assert result.exit_code == 0, result.stderr
     told = result.stdout
-    assert "nothing accepted the TCP connection (IP=127.0.0.3)" in told
+    assert "no program accepted the TCP connection (IP=127.0.0.3)" in told
     assert "BETA starts and receives '42 bolts' with the label 'order'." in told
     assert "ALPHA gets an acknowledgment: the message was received by an application." in told
     assert "BETA receives 'debit 100' and 'credit 100'" in told
@@ -63,7 +63,7 @@ def test_a_report_is_refused_at_once_where_spark_is_missing(tmp_path: Path) -> N
     result = CliRunner().invoke(app, ["demo", "--report", str(tmp_path / "report")])
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.splitlines() == [
-        "The report needs Spark: pyspark is not installed.",
+        "The report requires Spark: pyspark is not installed.",
         f"hint: `{command_for('spark')}` installs it.",
     ]
 
@@ -115,9 +115,9 @@ def test_what_only_a_daemon_answers(tmp_path: Path) -> None:
         identifier = run(f"waypost send {far} --body a").stdout.strip()
         explained = json.loads(run(f"waypost explain '{identifier}' --json").stdout)
         assert explained["facts"]["found"] is True
-        assert "waits in the outgoing queue" in explained["sentences"][0]
+        assert "has been waiting in the outgoing queue" in explained["sentences"][0]
         assert run(f"waypost queue pause {far}").returncode == 0
-        assert "on hold" in run(f"waypost explain {far}").stdout
+        assert "The queue is paused: `waypost queue resume` resumes sending." in run(f"waypost explain {far}").stdout
         assert run(f"waypost queue resume {far}").returncode == 0
         checks = json.loads(run("waypost doctor --json").stdout)["checks"]
         assert next(check for check in checks if check["check"] == "outgoing")["ok"] is False

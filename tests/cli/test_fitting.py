@@ -136,10 +136,13 @@ def test_messages_are_sorted_filtered_and_limited(desk: Desk) -> None:
     assert desk.json("peek", "orders", "--all", "--older-than", "30d") == []
     limited = desk.run("peek", "orders", "--all", "--limit", "1")
     assert len(limited.stdout.splitlines()) == 2
-    assert limited.stderr == "Only 1 message shown: there are more.\n"
+    assert limited.stderr == "Only 1 message shown. The queue contains more messages.\n"
 
 
 @pytest.mark.parametrize("option", [["--sort", "age"], ["--limit", "1"], ["--min-aborts", "1"], ["--older-than", "1d"]])
 def test_what_is_for_all_messages_needs_all(desk: Desk, option: list[str]) -> None:
     result = desk.run("peek", "ledger", *option)
-    assert (result.exit_code, result.stderr.splitlines()[0]) == (2, f"Invalid value for {option[0]}: needs --all.")
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (
+        2,
+        f"Invalid value for {option[0]}: only valid with --all.",
+    )

@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterator
+from hashlib import sha1
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,14 +13,18 @@ from msgspec import Struct
 
 import waypost
 from tests.cli.daemons import daemon, shell
+from tests.cli.test_key_and_cert_commands import files
 from tests.forks import run
 from waypost.api.bulk import Claim, ClaimObject, Returned
 from waypost.api.damaged import DamagedPage, Forgotten
 from waypost.api.explanation import Explanation
+from waypost.api.keys import CertificateCreated, CertificateInfo, ExportedKeys, Keys, TrustedKey
+from waypost.api.permissions import Acl
 from waypost.api.properties import MessageObject, QueueInfo
 from waypost.api.queues import MovedObject
 from waypost.api.sequences import Admitted, AdmittedAddress, SequenceInfo, SequenceReset
-from waypost.api.status import Checks, StatusInfo
+from waypost.api.status import Checks, IdentityInfo, StatusInfo
+from waypost.api.users import AuditEntry, NewToken, UserInfo
 from waypost.cli.verbs import VERBS
 
 GUID = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11"
@@ -35,7 +40,7 @@ class Case(NamedTuple):
     code: int = 0
 
 
-# In this order, on one daemon. $ID is the lookup_id of a message in orders.
+# In this order, on one daemon. $ID is the lookup_id of a message in orders, and $DIGEST that of a certificate.
 CASES = {
     "queue create": Case("queue create made", (QueueInfo,)),
     "queue set": Case("queue set made --label x", (QueueInfo,)),
@@ -63,6 +68,27 @@ CASES = {
     "sequence revoke": Case(f"sequence revoke {GUID} 192.0.2.7", (AdmittedAddress,)),
     "claim list": Case("claim list", (ClaimObject,), is_list=True),
     "claim release": Case("claim release claimed one --yes", (Returned,)),
+    "user add": Case("user add ada --role read", (UserInfo,)),
+    "user list": Case("user list", (UserInfo,), is_list=True),
+    "user show": Case("user show ada", (UserInfo,)),
+    "user set": Case("user set ada --role operate", (UserInfo,)),
+    "user passwd": Case("user passwd ada --password-file password", (UserInfo,)),
+    "user token": Case("user token ada", (NewToken,)),
+    "user remove": Case("user remove ada --yes", (UserInfo,)),
+    "user whoami": Case("user whoami", (IdentityInfo,)),
+    "queue acl": Case("queue acl orders --grant everyone:send", (Acl,)),
+    "key show": Case("key show", (Keys,)),
+    "key export": Case("key export --out here.keys", (ExportedKeys,)),
+    "key trust": Case("key trust host.example here.keys", (TrustedKey,)),
+    "key untrust": Case("key untrust host.example", (TrustedKey,)),
+    "key import": Case("key import alice.pem --kind signing", (Keys,)),
+    "key rotate": Case("key rotate --kind signing", (Keys,)),
+    "cert create": Case("cert create --out made.pem", (CertificateCreated,)),
+    "cert list": Case("cert list", (CertificateInfo,), is_list=True),
+    "cert register": Case("cert register made.pem", (CertificateInfo,)),
+    "cert import": Case("cert import alice.pem", (CertificateInfo,)),
+    "cert remove": Case("cert remove $DIGEST", (CertificateInfo,)),
+    "audit": Case("audit", (AuditEntry,), is_list=True),
     "store damaged": Case("store damaged --forget", (DamagedPage, Forgotten)),
     "status": Case("status", (StatusInfo,)),
     "doctor": Case("doctor", (Checks,), code=1),
@@ -74,6 +100,8 @@ OTHERS = {
     "decode": "it reads files",
     "bench": "it measures",
     "sim": "it simulates",
+    "open": "each link is another one",
+    "token": "the daemon does not say it",
     "store verify": "it reads a folder, or waits for the daemon's report",
     "store backup": "HTTP gives the backup itself",
     "store restore": "it writes a folder",
@@ -111,6 +139,8 @@ def test_every_verb_is_compared_with_http_or_has_nothing_there() -> None:
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The output of each verb, and its exit code."""
     folder = tmp_path_factory.mktemp("json")
+    (folder / "password").write_text("correct horse\n", encoding="utf-8")
+    _, certificate, *_ = files(folder)
     found = {}
     with daemon(folder / "data", "--json") as environment:
 
@@ -123,7 +153,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             manager.create_queue("claimed").send("0")
             manager.call(Claim(name="claimed", claim="one"))
         for verb, case in CASES.items():
-            line = case.line
+            line = case.line.replace("$DIGEST", sha1(certificate).hexdigest())
             if "$ID" in line:
                 first = command("peek orders --json")
                 line = line.replace("$ID", json.loads(first.stdout)[0]["lookup_id"])

@@ -27,7 +27,7 @@ def test_what_changes_nothing_is_noted(desk: Desk) -> None:
     result = desk.run("queue", "create", "orders", "--base-priority", "5")
     assert result.exit_code == 0
     assert result.stderr == (
-        "note: base_priority has no effect: it is always 0 for a private queue (MS-MQMQ 2.3.1.6).\n"
+        "note: `base_priority` has no effect, because it is always 0 for a private queue (MS-MQMQ 2.3.1.6).\n"
     )
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
@@ -51,7 +53,9 @@ def test_the_commands_that_it_proposes_work_as_typed(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline().startswith('{"event":"ready","name":"SHOP",')
         assert lines[0] == "Queue manager SHOP is ready."
-        address = re.search(r"Open (http://127\.0\.0\.1:\d+) ", lines[1])
+        # A pipe may end in a log: it gets no code.
+        assert not any("code=" in line for line in lines)
+        address = re.search(r"Run `.* --url (http://127\.0\.0\.1:\d+) open` for a link", lines[1])
         assert address is not None
         first, second = (line.strip() for line in lines if line.startswith("  "))
         assert address[1] in first
@@ -73,7 +77,7 @@ def test_a_pipe_gets_one_line_of_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
-def test_a_terminal_gets_the_text(tmp_path: Path) -> None:
+def test_a_terminal_gets_the_text_with_a_link_that_works_once(tmp_path: Path) -> None:
     terminal, end = os.openpty()
     command = [PROGRAM, "serve", "--data", str(tmp_path), "--bind", "127.0.0.1", *ANY_PORTS]
     with (
@@ -82,6 +86,13 @@ def test_a_terminal_gets_the_text(tmp_path: Path) -> None:
     ):
         try:
             assert any(line.startswith(b"Queue manager ") and b" is ready." in line for line in stream)
+            link = next(line for line in stream if b"/open?code=" in line).strip().decode()
+            with urlopen(link, timeout=60) as page:
+                assert page.headers["set-cookie"].startswith("waypost_")
+            with pytest.raises(HTTPError) as used:
+                urlopen(link, timeout=60)
+            used.value.close()
+            assert used.value.code == 403
         finally:
             process.kill()
             os.close(end)
@@ -89,9 +100,18 @@ def test_a_terminal_gets_the_text(tmp_path: Path) -> None:
 
 def test_the_standard_address_needs_no_option() -> None:
     text = ready_text(FACTS, Http(), "waypost")
-    assert "Open http://127.0.0.1:8181 in a browser, and try in another terminal:" in text
+    assert "Run `waypost open` for a link to open in a browser, and try in another terminal:" in text
     assert "  waypost queue create orders; waypost send orders --body '42 bolts'; waypost receive orders\n" in text
     assert "--url" not in text
+
+
+def test_a_terminal_gets_a_link_with_a_code() -> None:
+    text = ready_text(FACTS, Http(), "waypost", "/open?code=abc")
+    assert "\n  http://127.0.0.1:8181/open?code=abc\n" in text
+
+
+def test_without_a_token_the_address_is_the_link() -> None:
+    assert "Open http://127.0.0.1:8181 in a browser, and try" in ready_text(FACTS, Http(access="open"), "waypost")
 
 
 def test_a_program_in_a_folder_is_tried_in_that_folder() -> None:
@@ -109,7 +129,11 @@ def test_a_program_in_a_folder_is_tried_in_that_folder() -> None:
 )
 def test_the_address_is_one_that_can_be_opened_and_the_token_is_not_shown(endpoint: str, http: Http, url: str) -> None:
     text = ready_text(FACTS | {"http": endpoint}, http, "waypost")
-    assert f"Open {url} in a browser, and try in another terminal, with the token in WAYPOST_TOKEN:" in text
+    # Programs find the token only where they connect to a loopback address.
+    token = ", with the token in WAYPOST_TOKEN" if "192.0.2.10" in url else ""
+    assert (
+        f"Run `waypost --url {url} open` for a link to open in a browser, and try in another terminal{token}:" in text
+    )
     assert f"waypost --url {url} queue create orders;" in text
     assert "secret" not in text
 

@@ -115,7 +115,7 @@ def test_what_only_the_other_computer_knows_is_a_sentence(place: Place) -> None:
     name, _ = place.queue()
     shown = place.run("queue", "show", name)
     assert shown.exit_code == 1
-    assert "is a queue of another computer: only reads of its messages are supported" in shown.stderr
+    assert "is a queue of another computer: only reading its messages is supported" in shown.stderr
     explained = place.run("explain", name)
     assert explained.exit_code == 1
     assert "it has no outgoing queue" in explained.stdout
@@ -125,7 +125,7 @@ def test_what_only_the_other_computer_knows_is_a_sentence(place: Place) -> None:
 def test_what_is_wrong_there_is_a_sentence(place: Place) -> None:
     missing = place.run("receive", place.name("nothing"), "--timeout", "0")
     assert missing.exit_code == 1
-    assert "is not a queue of the host" in missing.stderr
+    assert "does not exist on the host; check the name" in missing.stderr
     unreachable = place.run("peek", f"DIRECT=TCP:{loopback(69)}\\private$\\orders")
     assert unreachable.exit_code == 1
     assert "is unreachable" in unreachable.stderr
@@ -193,7 +193,7 @@ def test_only_with_outgoing_a_command_means_the_outgoing_queue(desk: Desk) -> No
     far = "DIRECT=OS:far\\private$\\orders"
     result = desk.run("peek", far, "--outgoing")
     assert result.exit_code == 1
-    assert result.stderr.splitlines()[0] == f"{far} has no outgoing queue on this computer."
+    assert result.stderr.splitlines()[0] == f"This computer has no outgoing queue for {far}."
     sent = desk.manager.send(far, "a")
     assert desk.run("queue", "purge", far).exit_code == 1
     assert desk.do("peek", far, "--all", "--outgoing").endswith("a\n")

@@ -81,7 +81,7 @@ def test_it_tells_in_one_line_where_it_is_and_a_signal_ends_it_with_0(number: in
 def test_the_whole_of_it_with_free_ports_serves_http_and_keeps_its_identity(tmp_path: Path) -> None:
     arguments = ("--bind", loopback(4), "--data", str(tmp_path), "--transfer-port", "0", "--http-port", "0")
     with serving(*arguments) as (process, first):
-        assert list(first) == ["event", "name", "guid", "transfer", "rpc", "qm2qm", "http"]
+        assert list(first) == ["event", "name", "guid", "transfer", "rpc", "qm2qm", "http", "socket"]
         assert int(first["transfer"].rpartition(":")[2]) > 0
         with waypost.connect(f"http://{first['http']}") as manager:
             manager.create_queue("orders").send("42 bolts")
@@ -144,7 +144,7 @@ def test_a_folder_that_is_in_use_is_refused_with_a_sentence_and_a_hint(tmp_path:
         result = refused("--data", str(tmp_path / "data"), "--bind", loopback(4), *WITHOUT_HTTP)
     assert result.exit_code == 1
     assert "in use by process" in result.stderr
-    assert "hint: stop that process, or name another folder with --data." in result.stderr
+    assert "hint: stop that process, or specify another folder with --data." in result.stderr
 
 
 def test_a_port_that_is_taken_is_refused_with_a_sentence_and_a_hint(tmp_path: Path) -> None:
@@ -168,10 +168,14 @@ def test_a_port_that_is_taken_is_refused_with_a_sentence_and_a_hint(tmp_path: Pa
             "unknown key transfer.windowsize.",
             "did you mean transfer.window_size?",
         ),
-        (["--bind", "localhost"], "transfer.bind is localhost, which is not an IP address.", "write one like"),
+        (
+            ["--bind", "localhost"],
+            "transfer.bind is localhost, which is not an IP address.",
+            "use an address such as 127.0.0.1 or ::1.",
+        ),
         (["--config", "/nowhere.toml"], "Cannot read /nowhere.toml: No such file or directory.", "--config"),
         (["--transfer-port", "99999"], "--transfer-port: invalid value of transfer.port", "the default is 1801"),
-        (["--set", "http.bind=0.0.0.0"], "needs a token.", "set http.token or http.token_file."),
+        (["--set", "http.bind=0.0.0.0"], "and therefore requires a token.", "set http.token or http.token_file."),
         (
             ["--name", "a b\\c", "--data", "/nowhere"],
             "names.computer is a b\\c, which is not a computer name",
@@ -196,7 +200,7 @@ def test_wrong_usage_ends_with_2() -> None:
 
 def test_the_flags_of_rpc_choose_ports_and_the_endpoint_mapper(tmp_path: Path) -> None:
     text = " ".join(CliRunner().invoke(app, ["serve", "--help"], terminal_width=200).stdout.split())
-    assert "Run an endpoint mapper on port 135, which announces these ports." in text
+    assert "Run an RPC endpoint mapper on port 135." in text
     arguments = ("--bind", loopback(4), "--data", str(tmp_path), "--transfer-port", "0", *WITHOUT_HTTP)
     rpc = ("--rpc-port", "0", "--qm2qm-port", "0", "--epm", "--set", "rpc.epm_port=0")
     with serving(*arguments, *rpc) as (process, ready):

@@ -37,7 +37,7 @@ def test_a_violation_shows_the_events_before_it_and_how_to_see_all() -> None:
     *events, verdict, replay = result.stdout.splitlines()
     assert events
     assert verdict.startswith("seed 3: ")
-    assert "answered before it was durable" in verdict
+    assert "was answered too early: expected" in verdict
     assert replay == "replay: waypost sim --replay 3"
 
 

@@ -70,7 +70,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(verb: str, monkeypa
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
         "Pyspark is not installed.",
-        f"hint: `{command_for('spark')}` installs what Spark needs.",
+        f"hint: `{command_for('spark')}` installs the requirements of Spark.",
     ]
 
 
@@ -130,12 +130,12 @@ def test_an_error_that_is_made_of_parts_is_told_as_well() -> None:
 def test_other_errors_are_one_sentence_without_a_trace(text: str, sentence: str) -> None:
     told = failure_of(Exception(text), Path("/tmp/spark.log"))
     assert told.sentence == sentence
-    assert told.hint == "/tmp/spark.log has more output of Spark."
+    assert told.hint == "/tmp/spark.log contains more output of Spark."
 
 
 def test_what_spark_lacks_is_told_with_what_to_do() -> None:
-    told = failure_of(SparkNotAvailable("Spark needs Java 17; install one"), None)
-    assert (told.sentence, told.hint) == ("Spark needs Java 17.", "install one.")
+    told = failure_of(SparkNotAvailable("Spark requires Java 17; install one"), None)
+    assert (told.sentence, told.hint) == ("Spark requires Java 17.", "install one.")
 
 
 def broken(*_: object) -> NoReturn:

@@ -50,7 +50,7 @@ def test_the_status_is_a_page_for_people(desk: Desk) -> None:
     assert f"  data      {desk.manager.path}" in lines
     assert "  queues    1, and 0 outgoing queues" in lines
     assert "  messages  0 bytes, 0% of the machine quota of 1.0 GiB" in lines
-    assert lines[-1] == "It accepts messages. `waypost doctor` checks more."
+    assert lines[-1] == "The queue manager accepts messages. `waypost doctor` runs more checks."
     found = desk.json("status")
     assert (found["queues"], found["bytes"], found["quota_bytes"]) == (1, 0, 1 << 30)
 
@@ -66,7 +66,7 @@ def test_the_page_shows_listeners_and_troubles() -> None:
     assert "  started   2026-01-01 00:00:00 UTC, 2 days 5 h ago" in page
     assert "  messages  3.0 MiB, no machine quota" in page
     assert "  http      [::1]:8181" in page
-    assert page[-2:] == ["TROUBLE: the disk is gone.", "`waypost doctor` shows more."]
+    assert page[-2:] == ["TROUBLE: the disk is gone.", "`waypost doctor` shows details."]
 
 
 def test_sentences_explain_a_message(desk: Desk) -> None:
@@ -145,7 +145,7 @@ def test_a_daemon_that_cannot_be_reached_ends_with_3() -> None:
     assert (result.exit_code, result.stdout) == (3, "")
     sentence, hint = result.stderr.splitlines()
     assert sentence.startswith(f"Cannot reach the daemon at {url}: ")
-    assert hint == "hint: start one with `waypost serve`, or name another with --url or WAYPOST_URL."
+    assert hint == "hint: start a daemon with `waypost serve`, or specify another address with --url or WAYPOST_URL."
 
 
 @pytest.mark.parametrize(
@@ -169,8 +169,7 @@ def test_every_error_has_its_exit_code(error: WaypostError, code: int) -> None:
 def test_a_hint_fits_its_error() -> None:
     assert "purge messages" in failure(InsufficientResources("x")).hint
     assert (
-        failure(LimitReached("x")).hint
-        == "close or delete the objects that you no longer need, or wait until they expire."
+        failure(LimitReached("x")).hint == "close or delete objects that you no longer need, or wait until they expire."
     )
     assert "DIRECT=OS:host" in failure(UnsupportedFormatName("x")).hint
 
@@ -179,7 +178,7 @@ def test_a_hint_fits_its_error() -> None:
 def test_what_is_no_address_is_wrong_usage(url: str) -> None:
     result = CliRunner().invoke(app, ["--url", url, "status"])
     assert result.exit_code == 2
-    assert result.stderr.startswith("The address of a daemon must be like http://127.0.0.1:8181, not ")
+    assert result.stderr.startswith("The address of a daemon must have the form http://127.0.0.1:8181, not ")
 
 
 def test_what_is_no_daemon_is_told() -> None:
@@ -232,7 +231,7 @@ def test_a_verb_that_talks_to_no_daemon_takes_no_address() -> None:
 def test_a_token_on_the_command_line_is_warned_of_and_one_of_the_environment_is_not(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    warning = "warning: the list of processes shows the value of --token; use WAYPOST_TOKEN instead.\n"
+    warning = "warning: the value of --token is visible in the process list; use WAYPOST_TOKEN instead.\n"
     assert desk.run("status", "--token", "t").stderr == warning
     assert desk.run("--token", "t", "status").stderr == warning
     monkeypatch.setenv("WAYPOST_TOKEN", "t")

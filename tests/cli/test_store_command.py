@@ -88,7 +88,7 @@ def test_a_backup_of_a_folder_keeps_the_reserve_of_the_configuration(
 def test_wrong_usage_is_said(desk: Desk, tmp_path: Path) -> None:
     result = desk.run("store", "backup", "-", "--json")
     assert result.exit_code == 2
-    assert "--json needs a folder" in result.stderr
+    assert "--json requires a folder, because the backup goes to standard output." in result.stderr
     result = desk.run("store", "restore", str(tmp_path / "backup"), str(tmp_path / "copy"))
     assert result.exit_code == 2
     assert (
@@ -101,7 +101,7 @@ def test_what_is_wrong_with_folders_is_said_with_a_hint(desk: Desk, tmp_path: Pa
     (tmp_path / "full").mkdir()
     (tmp_path / "full/file").touch()
     for arguments, sentence in (
-        (("backup", str(tmp_path / "full")), "full is not empty; name a new folder."),
+        (("backup", str(tmp_path / "full")), "full is not empty; specify a new folder."),
         (("backup", str(tmp_path / "new"), "--data", str(tmp_path / "full")), "full does not contain a store."),
         (("restore", str(tmp_path / "full"), str(tmp_path / "new"), "--same-identity"), "the file"),
         (("restore", str(tmp_path / "full/file"), str(tmp_path / "new"), "--same-identity"), "its end is missing."),
@@ -121,13 +121,13 @@ def test_what_is_wrong_with_folders_is_said_with_a_hint(desk: Desk, tmp_path: Pa
         (("verify", "--data", "file/data"), "/file/data does not contain a store."),
         (("salvage", "missing", "new"), "/missing does not contain a store."),
         (("salvage", "x" * 300, "new"), "xxx: File name too long."),
-        (("salvage", "empty", "new"), "/empty has nothing to salvage: it contains no intact record of a store."),
-        (("salvage", "garbage", "new"), "/garbage has nothing to salvage: it contains no intact record of a store."),
+        (("salvage", "empty", "new"), "/empty contains nothing to salvage: no record of a store is intact."),
+        (("salvage", "garbage", "new"), "/garbage contains nothing to salvage: no record of a store is intact."),
         (("salvage", "garbage", "x" * 300), "xxx: File name too long."),
-        (("salvage", "garbage", "full"), "/full is not empty; name a new folder."),
+        (("salvage", "garbage", "full"), "/full is not empty; specify a new folder."),
         (
             ("salvage", "garbage", "/"),
-            "/ is a mount point, which a new folder cannot replace; name a folder inside it.",
+            "/ is a mount point, which a new folder cannot replace; specify a folder inside it.",
         ),
         (("backup", "new", "--data", "x" * 300), "xxx: File name too long."),
         (("backup", "new", "--data", "empty"), "/empty does not contain a store: its file data.mdb is empty."),
@@ -138,8 +138,11 @@ def test_what_is_wrong_with_folders_is_said_with_a_hint(desk: Desk, tmp_path: Pa
         (("restore", "file", "x" * 300), f"Cannot create {{}}/{'x' * 300}: File name too long."),
         (("restore", "file", "file"), "Cannot create {}/file: Not a directory."),
         (("restore", "file", "missing/new"), "Cannot create {}/missing/new: No such file or directory."),
-        (("restore", "file", "full"), "/full is not empty; name a new folder."),
-        (("restore", "file", "/"), "/ is a mount point, which a new folder cannot replace; name a folder inside it."),
+        (("restore", "file", "full"), "/full is not empty; specify a new folder."),
+        (
+            ("restore", "file", "/"),
+            "/ is a mount point, which a new folder cannot replace; specify a folder inside it.",
+        ),
     ],
 )
 def test_wrong_folders_are_a_sentence_and_leave_nothing(

@@ -320,7 +320,7 @@ def test_when_a_full_disk_has_room_again_everything_goes_on(tmp_path: Path) -> N
             orders = await manager.create_queue("orders")
             receiving = await soon(manager.queue("orders").receive(30))
             resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "data.mdb").stat().st_size, hard))
-            with pytest.raises(OutcomeUnknown, match="check its effect before you repeat it"):
+            with pytest.raises(OutcomeUnknown, match="check the effect of the operation before you repeat it"):
                 await asyncio.gather(*(orders.send(bytes(100_000)) for _ in range(20)))
             with pytest.raises(StoreFull):
                 await orders.send("x")

@@ -70,7 +70,7 @@ def test_a_backup_goes_to_an_open_file_and_comes_from_one(tmp_path: Path, data: 
     with waypost.open(data) as manager:
         manager.backup(stream)
         for wrong in (7, None):
-            with pytest.raises(InvalidParameter, match="target must be a folder or an open file, not"):
+            with pytest.raises(InvalidParameter, match="`target` must be a folder or an open file, not"):
                 manager.backup(wrong)  # type: ignore[arg-type]
     stream.seek(0)
     waypost.restore(stream, tmp_path / "copy", same_identity=True)
@@ -88,7 +88,7 @@ def test_a_closed_manager_makes_no_backup(tmp_path: Path, data: Path) -> None:
 def test_a_folder_that_holds_something_is_refused_before_anything_is_copied(tmp_path: Path, data: Path) -> None:
     with waypost.open(data) as manager:
         manager.backup(tmp_path / "backup")
-        with pytest.raises(BackupError, match="backup is not empty; name a new folder"):
+        with pytest.raises(BackupError, match="backup is not empty; specify a new folder"):
             manager.backup(tmp_path / "backup")
         with pytest.raises(BackupError, match=r"cannot use .*/backup/waypost\.backup: Not a directory"):
             manager.backup(tmp_path / "backup/waypost.backup")
@@ -115,7 +115,7 @@ def test_a_reader_that_takes_nothing_ends_the_backup(large: Path, monkeypatch: p
     with BackupSource(large) as backup:
         assert backup.read()
         backup._process.wait(60)
-        with pytest.raises(BackupError, match=r"the receiver has not read the backup for 0\.2 seconds"):
+        with pytest.raises(BackupError, match=r"the reader of the backup has read nothing for 0\.2 seconds"):
             list(backup)
     # And its readers are gone, and so is the lock.
     with BackupSource(large) as backup:
@@ -168,7 +168,7 @@ def test_a_restore_that_fails_at_any_step_leaves_nothing(
             with pytest.raises(StoreFull):
                 waypost.restore(tmp_path / "backup", tmp_path / "copy", new_identity=True)
         assert sorted(each.name for each in tmp_path.iterdir()) == before
-    with pytest.raises(InvalidParameter, match="exactly one of same_identity and new_identity must be True"):
+    with pytest.raises(InvalidParameter, match="exactly one of `same_identity` and `new_identity` must be True"):
         waypost.restore(tmp_path / "backup", tmp_path / "copy")
     with pytest.raises(BackupError, match=r"cannot read .*/nothing: No such file or directory"):
         waypost.restore(tmp_path / "nothing", tmp_path / "copy", same_identity=True)

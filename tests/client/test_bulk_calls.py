@@ -85,9 +85,9 @@ def test_a_batch_is_staged_and_committed_once(manager: waypost.Manager, ledger: 
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        (None, "operation must be a record of waypost.api like ListQueues(), not None"),
-        (PlanRange, "operation must be a record of waypost.api"),
-        (Operation(), "operation must be a record of waypost.api"),
+        (None, "`operation` must be a waypost.api record such as ListQueues(), not None"),
+        (PlanRange, "`operation` must be a waypost.api record such as ListQueues()"),
+        (Operation(), "`operation` must be a waypost.api record such as ListQueues()"),
         (CancelReads(name="orders"), "cancel reads is an internal operation of the queue manager"),
         (PlanRange(name=NUMBER), "invalid fields for plan range: Expected `str`, got `int` - at `$.name`"),
         (PlanRange(name="orders", parts=0), "Expected `int` >= 1 - at `$.parts`"),

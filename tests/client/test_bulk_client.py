@@ -17,7 +17,8 @@ import waypost
 from tests.client.daemons import Daemon
 from waypost.api.bulk import BulkQueue, PlanRange, ReadRange, Removed, RemoveRange, ShowBulkQueue
 from waypost.api.frames import Frame
-from waypost.api.operations import Operation, Right, operation
+from waypost.api.operation_rows import QueueRight
+from waypost.api.operations import Operation, operation
 from waypost.client.bulk.client import BulkClient
 from waypost.core.stored_message import stored_message
 from waypost.errors import (
@@ -51,7 +52,7 @@ def client(daemon: Daemon) -> Iterator[BulkClient]:
         yield client
 
 
-@operation("POST /api/bulk/queues/{name}/plan", asks=Right.READ)
+@operation("POST /api/bulk/queues/{name}/plan", asks=QueueRight.PEEK)
 class NoFrame(Operation[Frame], frozen=True, kw_only=True):
     """Ask for a frame where there is none."""
 
@@ -59,7 +60,7 @@ class NoFrame(Operation[Frame], frozen=True, kw_only=True):
     parts: int = 1
 
 
-@operation("GET /api/bulk/queues/{name}", asks=Right.READ)
+@operation("GET /api/bulk/queues/{name}", asks=QueueRight.PEEK)
 class Mistyped(Operation[Removed], frozen=True, kw_only=True):
     """Ask for a queue, and expect something else."""
 
@@ -181,7 +182,7 @@ def test_without_a_daemon_or_its_token_it_says_so(tmp_path: Path) -> None:
             client.queues()
     with pytest.raises(CannotConnect, match="cannot reach the daemon"):
         BulkClient(daemon.url)
-    with pytest.raises(InvalidParameter, match="like http"):
+    with pytest.raises(InvalidParameter, match="must have the form http"):
         BulkClient("127.0.0.1")
 
 
@@ -204,5 +205,5 @@ def test_what_answers_may_be_something_else() -> None:
 def test_an_answer_has_the_type_that_was_asked_for(manager: waypost.Manager, client: BulkClient) -> None:
     manager.create_queue("typed")
     assert isinstance(client.call(ShowBulkQueue(name="typed")), BulkQueue)
-    with pytest.raises(DecodeError, match="not an answer of a Waypost daemon"):
+    with pytest.raises(DecodeError, match="the answer does not come from a Waypost daemon"):
         client.call(Mistyped(name="typed"))

@@ -99,7 +99,7 @@ def test_a_damaged_message_is_left_out_with_a_warning(tmp_path: Path) -> None:
     before = path.read_bytes()
     with (
         FolderReader(path.parent) as folder,
-        pytest.warns(UserWarning, match="is damaged in the store, and is left out"),
+        pytest.warns(UserWarning, match="is damaged in the store, and was skipped"),
     ):
         assert bodies(folder, "orders") == [b"first message", b"third message"]
     assert path.read_bytes() == before

@@ -77,13 +77,13 @@ def test_a_large_message_comes_whole(orders: waypost.Queue) -> None:
 
 @pytest.mark.parametrize("since", [-1, 1 << 64, 1.5, True, "yesterday", "7", b"start"])
 def test_a_place_that_is_none_is_refused(orders: waypost.Queue, since: int) -> None:
-    with pytest.raises(InvalidParameter, match="since must be a Message, the lookup_id of a message"):
+    with pytest.raises(InvalidParameter, match="`since` must be a Message, the `lookup_id` of a message"):
         orders.events(since)
 
 
 def test_a_time_that_is_none_is_refused(orders: waypost.Queue) -> None:
     for timeout in (-1, float("nan")):
-        with pytest.raises(InvalidParameter, match="timeout must be a number of seconds"):
+        with pytest.raises(InvalidParameter, match="`timeout` must be a number of seconds"):
             orders.events(timeout=timeout)
 
 

@@ -120,10 +120,10 @@ def test_what_is_sent_in_the_transaction_of_a_lease_is_sent_when_it_is_acknowled
 @pytest.mark.parametrize("lease_s", [0, -1, float("nan"), float("inf"), 3601, "30", None, True])
 def test_a_lease_is_a_sensible_number_of_seconds(orders: waypost.Queue, lease_s: float) -> None:
     orders.send("a")
-    with pytest.raises(InvalidParameter, match="lease_s must be more than 0 and at most 3600 seconds, not"):
+    with pytest.raises(InvalidParameter, match="`lease_s` must be more than 0 and at most 3600 seconds, not"):
         orders.lease(1, 0, lease_s=lease_s)
     for count in (0, -1, 1.5):
-        with pytest.raises(InvalidParameter, match="count must be a number of messages"):
+        with pytest.raises(InvalidParameter, match="`count` must be a number of messages"):
             orders.lease(count, lease_s=30)  # type: ignore[arg-type]  # on purpose
     assert orders.receive(0).abort_count == 0
 

@@ -265,6 +265,9 @@ def test_what_needs_a_queue_manager_is_refused() -> None:
     host: Any = waypost.msmq("winserver01")
     with pytest.raises(TransactionUsage, match="waypost serve"):
         host.send("orders", b"m", transaction=object())
+    for name in ("sign", "encrypt"):
+        with pytest.raises(InvalidParameter, match=f"cannot {name}: waypost.msmq has no keys"):
+            host.send("orders", b"m", **{name: True})
     for name in ("journal", "dead_letter"):
         with pytest.raises(InvalidParameter, match=f"{name} requires a local queue manager"):
             host.send("orders", b"m", **{name: True})
@@ -274,7 +277,7 @@ def test_what_needs_a_queue_manager_is_refused() -> None:
         host.send("orders", b"m", label="x" * 300)
     with pytest.raises(TypeError, match="unexpected keyword argument 'apptag'"):
         host.send("orders", b"m", apptag=5)
-    with pytest.raises(InvalidParameter, match="bodies must be a list"):
+    with pytest.raises(InvalidParameter, match="`bodies` must be a list"):
         host.send_many("orders", b"m")
 
 
@@ -573,7 +576,9 @@ def test_a_host_with_the_identifier_of_the_sender_is_refused() -> None:
 
     async def work() -> None:
         async with peer(twin) as other, to(other, identifier=guid_text(GUID)) as host:
-            assert "has the identifier of this queue manager" in str(await failure_of(host, b"m"))
+            assert "the other queue manager has the same identifier as this queue manager" in str(
+                await failure_of(host, b"m")
+            )
 
     run(work())
 

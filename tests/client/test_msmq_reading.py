@@ -111,7 +111,7 @@ def test_a_message_comes_with_all_that_was_said_of_it(tmp_path: Path, protocol: 
                 assert message.packet == there.packet
                 assert (message.time_to_reach_queue, message.time_to_be_received) == (1800, 3600)
             assert (await found.manager.queue("orders").info()).message_count == 0
-            with pytest.raises(Timeout, match="orders got no message in time"):
+            with pytest.raises(Timeout, match="orders did not get a message in time"):
                 await queue.receive(0)
 
     run(work())
@@ -309,6 +309,7 @@ def test_a_user_reads_at_every_level(tmp_path: Path, protocol: str, level: Any) 
 
     async def work() -> None:
         async with daemon(tmp_path, f"rpc.users_file={users}", f"rpc.min_auth_level={level}") as found:
+            await found.manager.queue("orders").set_acl(grant="CORP\\alice:receive")
             await found.manager.send("orders", b"x" * 100_000)
             await found.manager.send("orders", "second")
             options: dict[str, Any] = {"user": "CORP\\alice", "password": "s3cret"}
@@ -342,15 +343,15 @@ def test_whoever_shows_too_little_is_not_let_in(tmp_path: Path, protocol: str) -
             assert wrong.startswith(f"{HERE} refuses the user CORP\\alice: check the name")
             assert "refuses the user CORP\\eve: " in await failure(user="CORP\\eve", password="x")
             # Whom Kerberos knows, and here it knows nobody.
-            ticketless = "has no password and no Kerberos ticket: give"
+            ticketless = "has no password and no Kerberos ticket: pass"
             assert await failure(level="privacy") == (
                 f"the user of this process {ticketless} user= and password=, or run kinit"
             )
             assert await failure(user="alice") == f"alice {ticketless} password=, or run kinit"
             if protocol == "RemoteRead":
-                assert await failure() == f"{HERE} refuses anonymous readers: give user and password"
+                assert await failure() == f"{HERE} refuses anonymous readers: pass `user` and `password`"
                 low = await failure(user="CORP\\alice", password="s3cret", level="integrity")
-                assert "or give level='privacy'" in low
+                assert "or pass level='privacy'" in low
             else:
                 assert "denies access to anonymous readers" in await failure()
 
@@ -364,7 +365,7 @@ def test_a_host_without_users_knows_nobody(tmp_path: Path) -> None:
                 await host.queue("orders").receive(0)
             assert type(caught.value) is AuthenticationFailed
             assert str(caught.value) == (
-                f"{HERE} has no users who can log on; omit the user, or set rpc.users_file there"
+                f"{HERE} has no user accounts; omit the user, or set rpc.users_file on that host"
             )
 
     run(work())
@@ -433,7 +434,10 @@ def test_a_host_that_serves_no_readers_says_so(tmp_path: Path) -> None:
         # The mapper is neither RemoteRead nor qmcomm.
         mapper = aio.msmq(HERE, rpc_port=10135)
         async with daemon(tmp_path, "rpc.epm=true", "rpc.epm_port=10135"), mapper as host:
-            with pytest.raises(SessionRefused, match="does not serve remote reading"):
+            with pytest.raises(
+                SessionRefused,
+                match="does not serve remote readers: MSMQ is not running there, or uses another rpc_port",
+            ):
                 await host.queue("orders").peek(0)
 
     run(work())
@@ -462,7 +466,7 @@ def test_hosts_that_are_not_there_are_one_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.9:2103", "winserver01:2103", "[::1]:2103"])
 def test_a_port_is_no_part_of_the_host(host: str) -> None:
-    with pytest.raises(InvalidParameter, match="has a port in it: give the host alone, and rpc_port=2103 to read"):
+    with pytest.raises(InvalidParameter, match="contains a port: pass only the host, with rpc_port=2103 to read"):
         waypost.msmq(host)
 
 
@@ -478,7 +482,7 @@ def test_whoever_was_refused_too_often_is_told_so(tmp_path: Path) -> None:
                         await host.queue("orders").receive(0)
             assert type(caught.value) is SessionRefused
             assert str(caught.value) == (
-                f"{HERE} closed the connection to port 2103 without an answer: it may have blocked this computer "
+                f"{HERE} closed the connection to port 2103 without an answer: the host may have blocked this computer "
                 "after too many errors, or does not serve RPC on this port"
             )
 
@@ -544,7 +548,7 @@ def test_a_message_is_moved_within_its_host() -> None:
 def test_queues_that_are_not_there_and_names_that_are_none(tmp_path: Path, protocol: str) -> None:
     async def work() -> None:
         async with daemon(tmp_path), aio.msmq(HERE) as host:
-            with pytest.raises(QueueNotFound, match="nosuch is not a queue of the host"):
+            with pytest.raises(QueueNotFound, match="nosuch does not exist on the host; check the name"):
                 await host.queue("nosuch").receive()
             with pytest.raises(QueueNotFound):
                 await host.queue("nosuch").purge()
@@ -565,7 +569,9 @@ def test_a_queue_that_is_not_for_the_reader(tmp_path: Path, protocol: str, monke
             queue = host.queue("orders")
             assert (await queue.peek(0)).text == "42 bolts"
             for refused in (queue.receive(), queue.purge()):
-                with pytest.raises(AccessDenied, match="orders denies access to anonymous readers; grant the right"):
+                with pytest.raises(
+                    AccessDenied, match="orders denies access to anonymous readers; grant the permission"
+                ):
                     await refused
 
     run(work())

@@ -251,7 +251,7 @@ def test_a_host_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
             await found.manager.send("orders", "42 bolts")
             await queue.peek(0)
             middle.held = {6}
-            with pytest.raises(NotAcknowledged, match="got no answer in time") as late:
+            with pytest.raises(NotAcknowledged, match="did not get an answer in time") as late:
                 await queue.purge()
             assert late.value.is_outcome_unknown
             middle.held = {START}

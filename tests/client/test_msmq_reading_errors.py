@@ -95,12 +95,20 @@ def test_any_status_and_any_fault_is_an_error_with_a_sentence(status: int) -> No
 @pytest.mark.parametrize(
     ("raised", "kind", "words"),
     [
-        (RpcFault(FaultStatus.ACCESS_DENIED), errors.AuthenticationFailed, "refuses .*: give user and password$"),
-        (RpcFault(EPT_S_NOT_REGISTERED), errors.SessionRefused, "does not serve remote reading"),
-        (InterfaceNotSupported("qmcomm"), errors.SessionRefused, "does not serve remote reading.*qmcomm"),
+        (RpcFault(FaultStatus.ACCESS_DENIED), errors.AuthenticationFailed, "refuses .*: pass `user` and `password`$"),
+        (
+            RpcFault(EPT_S_NOT_REGISTERED),
+            errors.SessionRefused,
+            "does not serve remote readers: MSMQ is not running there, or uses another rpc_port",
+        ),
+        (InterfaceNotSupported("qmcomm"), errors.SessionRefused, "does not serve remote readers: .*qmcomm"),
         (CallFailed("m", HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE), errors.SessionRefused, "does not serve"),
         (BindRefused(RejectReason.LOCAL_LIMIT_EXCEEDED), errors.SessionRefused, "LOCAL_LIMIT_EXCEEDED; try again"),
-        (BindRefused(RejectReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED), errors.AuthenticationFailed, "no users"),
+        (
+            BindRefused(RejectReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED),
+            errors.AuthenticationFailed,
+            "has no user accounts",
+        ),
         (RpcFault(FaultStatus.NCA_SERVER_TOO_BUSY), errors.InsufficientResources, "try again later"),
         (RpcFault(FaultStatus.NCA_OP_RNG_ERROR), errors.UnsupportedAccessMode, "too old"),
         (RpcFault(FaultStatus.NCA_FAULT_CONTEXT_MISMATCH), errors.InvalidHandle, "no longer open at the host"),
@@ -124,7 +132,7 @@ def test_the_user_is_named_and_the_password_is_not() -> None:
     assert str(error).startswith("winserver01 refuses the user CORP\\alice: check the name")
     assert type(error) is errors.AuthenticationFailed
     denied = ALICE.of(CallFailed("R_OpenQueue", HResult.MQ_ERROR_ACCESS_DENIED))
-    assert str(denied).startswith("orders denies access to the user CORP\\alice; grant the right")
+    assert str(denied).startswith("orders denies access to the user CORP\\alice; grant the permission")
 
 
 # Hosts that are none.
@@ -183,7 +191,7 @@ def test_opening_and_enlisting_have_five_minutes_and_then_fail(tmp_path: Path, m
             await found.manager.create_queue("orders")
             middle.held = {OPEN}
             async with aio.msmq("127.0.0.1", rpc_port=middle.port, timeout=1000) as host:
-                with pytest.raises(errors.NotAcknowledged, match="R_OpenQueue got no answer in time"):
+                with pytest.raises(errors.NotAcknowledged, match="R_OpenQueue did not get an answer in time"):
                     await host.queue(rf"DIRECT=TCP:{HERE}\private$\orders").receive()
 
     run(work())

@@ -82,12 +82,12 @@ def test_a_queue_is_there_once(manager: waypost.Manager, orders: waypost.Queue) 
     ("properties", "sentence"),
     [
         ({"label": "x" * 125}, "at most 124 characters"),
-        ({"quota_kb": -1}, "quota_kb must be a number of kilobytes"),
-        ({"journal_quota_kb": "much"}, "journal_quota_kb must be a number of kilobytes"),
-        ({"privacy": []}, "privacy must be none, optional or body"),
+        ({"quota_kb": -1}, "`quota_kb` must be a number of kilobytes"),
+        ({"journal_quota_kb": "much"}, "`journal_quota_kb` must be a number of kilobytes"),
+        ({"privacy": []}, "`privacy` must be none, optional or body"),
         ({"privacy": "full"}, "none, optional or body"),
-        ({"base_priority": 1 << 15}, "base_priority must be a number from"),
-        ({"type_id": "5"}, "type_id must be a GUID"),
+        ({"base_priority": 1 << 15}, "`base_priority` must be a number from"),
+        ({"type_id": "5"}, "`type_id` must be a GUID"),
     ],
 )
 def test_a_property_that_cannot_be_is_refused(
@@ -195,7 +195,7 @@ def test_an_empty_queue_raises_timeout(orders: waypost.Queue) -> None:
 @pytest.mark.parametrize("timeout", [-1, float("nan"), "soon"])
 def test_a_timeout_is_a_number_of_seconds(orders: waypost.Queue, timeout: float) -> None:
     for read in (orders.receive, orders.peek, orders.cursor().peek, lambda timeout: orders.receive_many(5, timeout)):
-        with pytest.raises(InvalidParameter, match="timeout must be a number of seconds"):
+        with pytest.raises(InvalidParameter, match="`timeout` must be a number of seconds"):
             read(timeout)
 
 
@@ -210,7 +210,7 @@ def test_a_timeout_beyond_all_clocks_waits_for_ever(orders: waypost.Queue, timeo
 
 @pytest.mark.parametrize("count", [0, -1, 1.0, "2", None, 10**400 * -1])
 def test_a_count_is_a_number_from_one(orders: waypost.Queue, count: int) -> None:
-    with pytest.raises(InvalidParameter, match="count must be a number of messages"):
+    with pytest.raises(InvalidParameter, match="`count` must be a number of messages"):
         orders.receive_many(count, 0)
 
 
@@ -225,7 +225,7 @@ def test_many_messages_are_received_in_order_whatever_their_delivery(orders: way
         orders.send(f"{number}", recoverable=number % 2 == 0)
     assert texts(orders.receive_many(4)) == ["0", "1", "2", "3"]
     assert texts(orders.receive_many(4)) == ["4", "5"]
-    with pytest.raises(InvalidParameter, match="count must be a number of"):
+    with pytest.raises(InvalidParameter, match="`count` must be a number of"):
         orders.receive_many(0)
 
 
@@ -250,11 +250,11 @@ def test_messages_are_found_by_their_lookup_ids(orders: waypost.Queue) -> None:
 
 
 def test_a_search_needs_something_to_start_from(orders: waypost.Queue) -> None:
-    with pytest.raises(InvalidParameter, match="needs the lookup_id"):
+    with pytest.raises(InvalidParameter, match="requires the `lookup_id` of the message to start from"):
         orders.peek(seek="next")
-    with pytest.raises(InvalidParameter, match="seek must be one of first"):
+    with pytest.raises(InvalidParameter, match="`seek` must be one of first"):
         orders.receive(seek="any")  # type: ignore[arg-type]
-    with pytest.raises(InvalidParameter, match="lookup_id must be a number"):
+    with pytest.raises(InvalidParameter, match="`lookup_id` must be a number"):
         orders.receive(lookup_id="5")  # type: ignore[arg-type]
 
 
@@ -356,7 +356,7 @@ def test_messages_move_to_subqueues_and_back(manager: waypost.Manager, orders: w
     assert orders.receive(0).move_count == 2
     with pytest.raises(MessageNotFound):
         orders.move(message, retry)
-    with pytest.raises(InvalidParameter, match="a Message or its lookup_id"):
+    with pytest.raises(InvalidParameter, match="a Message or its `lookup_id`"):
         orders.move("x", retry)  # type: ignore[arg-type]
     with pytest.raises(QueueNotFound):
         orders.move(message, "nowhere")
@@ -458,7 +458,7 @@ def test_a_message_is_taken_and_sent_to_another_queue(manager: waypost.Manager, 
         others.resend(found, "orders")
     with pytest.raises(QueueNotFound):
         others.resend(again, "nowhere")
-    with pytest.raises(InvalidParameter, match="the message to resend must be a Message or its lookup_id"):
+    with pytest.raises(InvalidParameter, match="the message to resend must be a Message or its `lookup_id`"):
         others.resend("x")  # type: ignore[arg-type]
     assert [each.id for each in others.browse()] == [again.id]
 
@@ -503,7 +503,7 @@ def test_what_is_too_large_for_the_other_queue_stays(manager: waypost.Manager) -
 
 def test_the_base_priority_of_a_private_queue_stays_0_and_setting_it_says_so(manager: waypost.Manager) -> None:
     """MS-MQMQ 2.3.1.6."""
-    sentence = "base_priority has no effect: it is always 0 for a private queue"
+    sentence = "`base_priority` has no effect, because it is always 0 for a private queue"
     with pytest.warns(UserWarning, match=sentence):
         orders = manager.create_queue("orders", label="incoming", base_priority=-3)
     assert (orders.info().label, orders.info().base_priority) == ("incoming", 0)

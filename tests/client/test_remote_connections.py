@@ -258,7 +258,7 @@ def test_a_transaction_that_was_not_used_asks_for_nothing() -> None:
 def test_every_request_has_the_token_and_the_path_of_the_address() -> None:
     with Fake(NO_QUEUES) as fake, waypost.connect(f"{fake.url}/proxy/", token="secret") as manager:
         manager.queues()
-    assert fake.requests == [b"GET /proxy/api/status", b"GET /proxy/api/queues"]
+    assert fake.requests == [b"GET /proxy/api/identity", b"GET /proxy/api/queues"]
     assert all(b"Authorization: Bearer secret" in head for head in fake.heads)
 
 

@@ -115,7 +115,7 @@ def test_a_quota_bounds_all_queues_and_is_kept(tmp_path: Path) -> None:
         manager.send("a", bytes(2000))
     with opened(tmp_path, quota_kb=20) as manager:
         manager.send("a", bytes(2000))
-    with pytest.raises(InvalidParameter, match="quota_kb must be 0 to 4294967295 kilobytes"):
+    with pytest.raises(InvalidParameter, match="`quota_kb` must be 0 to 4294967295 kilobytes"):
         opened(tmp_path, quota_kb=-1)
 
 
@@ -138,9 +138,9 @@ def test_what_can_be_no_path_is_refused(path: str) -> None:
 
 @pytest.mark.parametrize("size", [0, -1, 1e9, "1"])
 def test_what_can_be_no_size_is_refused(tmp_path: Path, size: int) -> None:
-    with pytest.raises(InvalidParameter, match="max_size must be a number of bytes"):
+    with pytest.raises(InvalidParameter, match="`max_size` must be a number of bytes"):
         waypost.open(tmp_path, max_size=size)
-    with pytest.raises(InvalidParameter, match="max_size must be a number of bytes"):
+    with pytest.raises(InvalidParameter, match="`max_size` must be a number of bytes"):
         aio.open(tmp_path, max_size=size)
 
 

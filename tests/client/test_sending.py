@@ -31,6 +31,8 @@ KEYS = (
     *(
         "sender_verified",
         "authenticated",
+        "signature",
+        "certificate_subject",
         "encrypted",
         "correlation_id",
         "app_tag",
@@ -110,7 +112,7 @@ def test_what_nobody_says_has_a_default(orders: waypost.Queue) -> None:
     assert (message.time_to_reach_queue, message.time_to_be_received) == (4 * 24 * 3600, None)
     assert message.admin_queue is message.response_queue is message.correlation_id is message.sender_sid is None
     assert message.trace is None
-    assert (message.sender_verified, message.authenticated, message.encrypted) == (False, False, False)
+    assert (message.sender_verified, message.authenticated, message.encrypted) == (False, False, None)
     assert (message.app_tag, message.extension, message.abort_count, message.move_count) == (0, b"", 0, 0)
     assert (message.class_name, message.class_meaning) == ("MQMSG_CLASS_NORMAL", "a message of an application")
     assert not message.journal
@@ -247,21 +249,21 @@ def test_xml_in_utf_16_is_text(orders: waypost.Queue, body: bytes, body_type: in
         ({"label": 5}, "a label must be text"),
         ({"priority": 8}, "from 0 to 7, not 8"),
         ({"priority": "high"}, "from 0 to 7"),
-        ({"time_to_be_received": -1}, "time_to_be_received must be a number of seconds"),
-        ({"time_to_reach_queue": float("nan")}, "time_to_reach_queue must be a number of seconds"),
-        ({"acknowledge": "yes", "admin_queue": "orders"}, "acknowledge must be one of none, pos-arrival"),
-        ({"acknowledge": "full-receive"}, "requires an admin_queue"),
-        ({"admin_queue": "orders"}, "requires acknowledge"),
-        ({"correlation_id": "12"}, "correlation_id must be the id of a message"),
-        ({"correlation_id": b"12"}, "correlation_id must be the id of a message"),
-        ({"app_tag": -1}, "app_tag must be a number from 0"),
-        ({"app_tag": 1 << 32}, "app_tag must be a number from 0"),
-        ({"body_type": "text"}, "body_type must be a number"),
-        ({"extension": "text"}, "extension must be bytes, not str"),
+        ({"time_to_be_received": -1}, "`time_to_be_received` must be a number of seconds"),
+        ({"time_to_reach_queue": float("nan")}, "`time_to_reach_queue` must be a number of seconds"),
+        ({"acknowledge": "yes", "admin_queue": "orders"}, "`acknowledge` must be one of none, pos-arrival"),
+        ({"acknowledge": "full-receive"}, "`acknowledge` requires an `admin_queue` for the acknowledgments"),
+        ({"admin_queue": "orders"}, "`admin_queue` requires `acknowledge`, which names the acknowledgments to send"),
+        ({"correlation_id": "12"}, "`correlation_id` must be the id of a message"),
+        ({"correlation_id": b"12"}, "`correlation_id` must be the id of a message"),
+        ({"app_tag": -1}, "`app_tag` must be a number from 0"),
+        ({"app_tag": 1 << 32}, "`app_tag` must be a number from 0"),
+        ({"body_type": "text"}, "`body_type` must be a number"),
+        ({"extension": "text"}, "`extension` must be bytes, not str"),
         ({"trace": r"DIRECT=OS:x\private$\y"}, "PUBLIC=guid"),
-        ({"message_class": 0x1000}, "message_class must be within the bit mask"),
-        ({"connector_type": "5"}, "connector_type must be a GUID"),
-        ({"transaction": "mine"}, r"must come from manager.transaction\(\)"),
+        ({"message_class": 0x1000}, "`message_class` must be within the bit mask"),
+        ({"connector_type": "5"}, "`connector_type` must be a GUID"),
+        ({"transaction": "mine"}, r"`transaction` must come from manager.transaction\(\), not"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_and_nothing_is_sent(
@@ -308,7 +310,7 @@ def test_a_queue_that_is_reached_by_ipx_is_not_opened(manager: waypost.Manager, 
 @pytest.mark.parametrize("seconds", [10**400, 1e308, float("inf"), float("nan"), 4294967294.5, -1])
 def test_a_time_that_no_message_can_carry_is_refused(orders: waypost.Queue, seconds: float) -> None:
     for name in ("time_to_reach_queue", "time_to_be_received"):
-        with pytest.raises(InvalidParameter, match=f"{name} must be a number of seconds"):
+        with pytest.raises(InvalidParameter, match=f"`{name}` must be a number of seconds"):
             orders.send("x", **{name: seconds})  # type: ignore[arg-type]
 
 
@@ -365,9 +367,7 @@ def test_a_body_that_cannot_be_is_refused(orders: waypost.Queue, body: Any) -> N
 def test_what_no_packet_can_carry_is_refused(orders: waypost.Queue) -> None:
     with pytest.raises(LabelTooLong):
         orders.send("x", label="l" * 250)
-    with pytest.raises(
-        InvalidParameter, match=r"5000000 bytes, but a whole message may have at most 4194304 .* in parts"
-    ):
+    with pytest.raises(InvalidParameter, match=r"5000000 bytes, but a message can have at most 4194304 .* in parts"):
         orders.send(bytes(5_000_000))
     with pytest.raises(WaypostError, match="PacketSize"):
         orders.send(bytes(4_194_304))

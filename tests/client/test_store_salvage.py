@@ -186,7 +186,7 @@ def test_only_a_folder_that_nobody_uses_is_salvaged(tmp_path: Path) -> None:
 def test_nothing_is_overwritten(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     (tmp_path / "new/file").touch()
-    with pytest.raises(InvalidParameter, match="is not empty; name a new folder"):
+    with pytest.raises(InvalidParameter, match="is not empty; specify a new folder"):
         waypost.salvage(folder, tmp_path / "new")
     assert [each.name for each in (tmp_path / "new").iterdir()] == ["file"]
     with pytest.raises(NotAStore):
@@ -226,7 +226,7 @@ def test_the_command_reports_by_queue(pristine: Pristine, folder: Path, tmp_path
     assert f"waypost serve --data {tmp_path / 'new'}" in done.stderr
     again = run(*command, timeout=120)
     assert again.returncode == 1
-    assert "is not empty; name a new folder" in again.stderr
+    assert "is not empty; specify a new folder" in again.stderr
     assert "hint:" in again.stderr
 
 

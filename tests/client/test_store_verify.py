@@ -185,7 +185,7 @@ def test_the_command_says_what_is_wrong_and_what_to_type(pristine: Pristine, fol
     command = ("waypost.cli", "store", "verify", "--data", str(folder))
     done = run(*command, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Everything is whole." in done.stdout
+    assert "No damage found." in done.stdout
     with (folder / "data.mdb").open("r+b") as data:
         data.seek(pristine.anatomy.roots["messages"] * 4096)
         data.write(bytes(4096))
@@ -195,7 +195,7 @@ def test_the_command_says_what_is_wrong_and_what_to_type(pristine: Pristine, fol
     assert f"waypost store salvage {folder} NEW" in done.stderr
     nothing = run(*command[:-1], "/nowhere", timeout=120)
     assert nothing.returncode == 1
-    assert "hint: name the data folder" in nothing.stderr
+    assert "hint: specify the data folder of a queue manager." in nothing.stderr
 
 
 def test_commits_between_the_reader_and_the_meta_pages_only_mean_another_try(

@@ -12,11 +12,11 @@ from tests.core.messages import PRIVATE, SID, plain, transactional
 from tests.core.strategies import DESTINATION, DIRECT, OTHER, messages, queue_names
 from waypost.core.message import ENHANCED_PROVIDER, Message
 from waypost.core.message_values import AuthenticationLevel
-from waypost.core.plain_packets import plain_packet, plain_packets
+from waypost.core.plain_packets import plain_packet, plain_packets, varied_packets
 from waypost.core.serialization import construct_user_message_packet, serialize_message_to_buffer
 from waypost.errors import EncodeError, LabelTooLong, WaypostError
 from waypost.guid import NULL_GUID
-from waypost.limits import MAX_PACKET_SIZE
+from waypost.limits import MAX_LABEL_LENGTH, MAX_PACKET_SIZE
 from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName, Protocol, PublicFormatName
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.originated import check_originated
@@ -196,6 +196,31 @@ def test_many_packets_are_those_that_are_made_one_by_one(message: Message, bodie
     expected = [plain_packet(each) for each in alike]
     found = plain_packets(replace(message, identifier=alike[0].identifier), bodies, first)
     assert found == (None if None in expected else expected)
+
+
+@given(plain_messages | messages(), st.data())
+def test_packets_that_vary_are_those_that_are_made_one_by_one(message: Message, data: st.DataObject) -> None:
+    bodies = data.draw(st.lists(st.binary(max_size=9), min_size=1, max_size=6))
+    values: dict[str, st.SearchStrategy[object]] = {
+        "label": st.text(max_size=5) | st.just("x" * MAX_LABEL_LENGTH),
+        "application_tag": st.integers(-1, 1 << 32),
+        "correlation_identifier": st.builds(MessageIdentifier, st.binary(min_size=16, max_size=16), st.integers(0, 9)),
+        "priority": st.integers(0, 7),
+    }
+    names = data.draw(st.lists(st.sampled_from(sorted(values)), min_size=1, unique=True))
+    varied = {name: [data.draw(values[name]) for _ in bodies] for name in names}
+    first = data.draw(st.integers(1, 0xFFFF_0000))
+    each = []
+    for at, body in enumerate(bodies):
+        changes: dict[str, Any] = {name: varied[name][at] for name in names}
+        identifier = MessageIdentifier(message.source_machine_identifier, first + at)
+        each.append(replace(message, identifier=identifier, body=body, packet=b"", **changes))
+    expected = [plain_packet(one) for one in each]
+    found = varied_packets(replace(message, identifier=each[0].identifier), bodies, varied, first)
+    if message.transaction_identifier is None and "priority" in names:
+        assert found is None
+    else:
+        assert found == (None if None in expected else expected)
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])

@@ -262,9 +262,16 @@ class Attacker:
             return _read(peer, seconds)
         return b""
 
+    @property
+    def token(self) -> bytes:
+        """The line with the token of the victim, without which it does not look at a body."""
+        return f"Authorization: {self.victim.headers['Authorization']}\r\n".encode("ascii")
+
     def post(self, body: bytes, kind: bytes = b"application/json", length: int | None = None) -> bytes:
         head = (
-            b"POST /api/queues/orders/messages HTTP/1.1\r\nHost: %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n"
+            b"POST /api/queues/orders/messages HTTP/1.1\r\nHost: %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n"
+            + self.token
+            + b"\r\n"
         )
         host = self.victim.address.encode()
         return self.http(head % (host, kind, len(body) if length is None else length) + body)
@@ -293,7 +300,7 @@ class Attacker:
             host = self.victim.address.encode()
             peer.sendall(
                 b"POST /api/queues/orders/messages HTTP/1.1\r\nHost: %b\r\nContent-Type: application/json\r\n"
-                b"Transfer-Encoding: chunked\r\n\r\n" % host
+                b"Transfer-Encoding: chunked\r\n%b\r\n" % (host, self.token)
             )
             for _ in range(megabytes):
                 peer.sendall(b"100000\r\n" + bytes(_MEGABYTE) + b"\r\n")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Self
+from urllib.request import Request, urlopen
 
 import waypost
 from tests.forks import ROOT as ROOT
@@ -129,6 +130,17 @@ class Daemon:
         client = waypost.connect(self.url)
         self._clients.append(client)
         return client
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header with its token, for requests by hand over TCP."""
+        return {"Authorization": f"Bearer {(self.folder / 'token').read_text(encoding='ascii').strip()}"}
+
+    def get(self, path: str) -> str:
+        """The answer to a GET. Raises urllib.error.HTTPError."""
+        with urlopen(Request(f"{self.url}{path}", headers=self.headers), timeout=SECONDS) as answer:
+            text: str = answer.read().decode()
+            return text
 
     def direct(self, queue: str) -> str:
         """The name of a private queue of this daemon for others."""

@@ -58,7 +58,7 @@ def test_no_two_messages_have_one_body() -> None:
     assert len(set(ledger.sent)) == 150
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(20))
 def test_a_hundred_rounds_plan_each_fail_point_ten_times_and_each_victim_in_each_set_up(seed: int) -> None:
     points: Counter[Point] = Counter()
     for legs in SETUPS.values():
@@ -69,20 +69,51 @@ def test_a_hundred_rounds_plan_each_fail_point_ten_times_and_each_victim_in_each
                 points.update(step.point for step in steps)
                 victims.update(step.victim for step in steps)
         assert victims >= {Victim.WORKER, Victim.DRIVER, Victim.DAEMON, Victim.JVM}
+        assert (victims >= {Victim.EXECUTOR, Victim.NODE}) == any(leg.is_cluster for leg in legs)
     assert all(points[point] >= HITS for point in Point), points
 
 
 def test_a_fail_point_that_was_hit_nine_times_is_a_shortfall() -> None:
     hits = Counter(dict.fromkeys(Point, 5))
-    reports = {name: Report(Counter(rounds=20), Counter(hits)) for name in ("batch", "stream")}
+    reports = {name: Report(Counter(rounds=20), Counter(hits), Counter(Victim)) for name in ("batch", "stream")}
     assert list(shortfalls(reports)) == []
     reports["batch"].points[Point.STAGE] = 4
     assert list(shortfalls(reports)) == ["9 processes died before a stage, not 10"]
 
 
 def test_a_set_up_of_fourteen_rounds_is_a_shortfall() -> None:
-    report = Report(Counter(rounds=14), Counter(dict.fromkeys(Point, 10)))
+    report = Report(Counter(rounds=14), Counter(dict.fromkeys(Point, 10)), Counter(Victim))
     assert list(shortfalls({"batch": report})) == ["batch had 14 rounds, not 15"]
+
+
+def test_a_campaign_that_kills_no_executor_is_a_shortfall() -> None:
+    killed = Counter(set(Victim) - {Victim.EXECUTOR})
+    report = Report(Counter(rounds=20), Counter(dict.fromkeys(Point, 10)), killed)
+    assert list(shortfalls({"cluster": report})) == ["no executor was killed"]
+
+
+def test_the_executors_are_those_of_the_plot(tmp_path: Path) -> None:
+    """A process that looks like one, and others with another plot or program."""
+    wait = "import sys; print(flush=True); sys.stdin.read()"
+    executor = "CoarseGrainedExecutorBackend"
+    environments = [{VARIABLE: str(tmp_path)}, {VARIABLE: str(tmp_path / "other")}, {VARIABLE: str(tmp_path)}]
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", wait, word], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for environment, word in zip(environments, (executor, executor, "another"), strict=True)
+    ]
+    for each in started:
+        assert each.stdout is not None
+        each.stdout.readline()
+    plot = Plot(tmp_path)
+    assert plot.executors() == [started[0].pid]
+    plot.kill(Victim.EXECUTOR)
+    for each in started[1:]:
+        each.communicate()
+    assert [started[0].wait(), *(each.returncode for each in started[1:])] == [-signal.SIGKILL, 0, 0]
+    started[0].communicate()
+    assert plot.executors() == []
 
 
 def test_the_set_ups_share_all_rounds() -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import urllib.request
 from typing import Any
 
 from tests.crash.daemons import Daemon
@@ -25,6 +24,5 @@ def check_of(daemon: Daemon, name: str) -> dict[str, Any]:
 
 
 def metric(daemon: Daemon, name: str) -> float:
-    with urllib.request.urlopen(f"{daemon.url}/metrics", timeout=SECONDS) as answer:
-        lines = answer.read().decode().splitlines()
+    lines = daemon.get("/metrics").splitlines()
     return float(next(line for line in lines if line.startswith(f"{name} ")).split()[1])

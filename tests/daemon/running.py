@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.daemon.recording import until
+from waypost.api.asgi import Peer
 from waypost.client.aio_manager import Manager
 from waypost.client.transports.embedded import AioEmbedded
 from waypost.daemon.loading import load
@@ -50,7 +51,7 @@ class Stoppable:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self._app(scope, receive, send)
 
-    def quick(self, _url: bytes, _headers: list[tuple[bytes, bytes]]) -> None:
+    def quick(self, _url: bytes, _headers: list[tuple[bytes, bytes]], _peer: Peer) -> None:
         return None
 
     def recognizes(self, head: bytes) -> bool:
@@ -90,7 +91,7 @@ async def running(
     stoppable = Stoppable(app, token)
     ready: list[Mapping[str, str]] = []
 
-    def make_app(shell: Loop, _: Mapping[str, str]) -> Stoppable:
+    def make_app(shell: Loop, _: Mapping[str, str], __: str) -> Stoppable:
         managers.append(Manager(AioEmbedded(shell, config.folder)))
         return stoppable
 

@@ -108,7 +108,8 @@ def test_the_folder_and_the_stream_are_the_same_backup_for_its_owner_alone(tmp_p
         with (tmp_path / "stream").open("wb") as file:
             code, told = done("--url", daemon.url, "store", "backup", "-", stdout=file)
         assert code == 0, told
-        with urllib.request.urlopen(f"{daemon.url}/api/store/backup", timeout=SECONDS) as answer:
+        asked = urllib.request.Request(f"{daemon.url}/api/store/backup", headers=daemon.headers)
+        with urllib.request.urlopen(asked, timeout=SECONDS) as answer:
             assert answer.headers["content-type"] == "application/vnd.waypost.backup"
             (tmp_path / "http").write_bytes(answer.read())
         # Of a folder in use, without asking its daemon.
@@ -135,7 +136,7 @@ def test_a_second_backup_at_the_same_time_is_refused_in_words(
         with pytest.raises(BackupUnderWay, match=f"a backup of {daemon.folder} is in progress in process"):
             manager.backup(tmp_path / "second")
         with pytest.raises(HTTPError) as refused:
-            urllib.request.urlopen(f"{daemon.url}/api/store/backup", timeout=SECONDS)
+            daemon.get("/api/store/backup")
         assert refused.value.code == 409
         assert json.load(refused.value)["error"] == "BackupUnderWay"
         code, told = done("store", "backup", tmp_path / "third", "--data", daemon.folder)
@@ -174,7 +175,9 @@ def test_a_command_that_is_killed_leaves_nothing_that_looks_like_a_backup(
     assert os.listdir(tmp_path / "backup") == [PART]
     with pytest.raises(BackupError, match="is not a backup"):
         waypost.restore(tmp_path / "backup", tmp_path / "copy", new_identity=True)
-    with pytest.raises(BackupError, match=r"contains an unfinished backup, .*; if it was interrupted, delete it"):
+    with pytest.raises(
+        BackupError, match=r"contains an unfinished backup, .*; if it was interrupted, delete the unfinished backup"
+    ):
         manager.backup(tmp_path / "backup")
     # The daemon notices that nobody listens any more, and is free for the next.
     await_no_copier(daemon.folder)
@@ -187,13 +190,14 @@ def test_a_client_that_hangs_up_ends_the_backup_and_nothing_else(
 ) -> None:
     daemon, manager = slow
     with socket.create_connection((daemon.address, 8181), SECONDS) as client:
-        client.sendall(b"GET /api/store/backup HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        token = f"Authorization: {daemon.headers['Authorization']}\r\n".encode("ascii")
+        client.sendall(b"GET /api/store/backup HTTP/1.1\r\nHost: 127.0.0.1\r\n%b\r\n" % token)
         assert b"200" in client.recv(1000)
         assert copiers(daemon.folder)
     await_no_copier(daemon.folder)
     with patience(SECONDS, "the log does not say that the client is gone") as turns:
         for _ in turns:
-            if "a backup was interrupted: its client is gone" in daemon.log:
+            if "a backup was interrupted: the client closed the connection" in daemon.log:
                 break
     assert "a backup was completed" not in daemon.log
     assert manager.queue("orders").info().message_count == 5000

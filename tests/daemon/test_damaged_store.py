@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,12 +77,11 @@ def test_a_flipped_bit_costs_one_message_that_everybody_is_told_of(
     assert line["queue"].endswith("orders")
     assert line["message_id"] == damaged.message_id != ""
     assert int(line["lookup_id"]) == damaged.lookup_id
-    with urllib.request.urlopen(f"{daemon.url}/metrics", timeout=SECONDS) as answer:
-        numbers = answer.read().decode()
+    numbers = daemon.get("/metrics")
     assert "waypost_damaged_messages 1.0" in numbers
     assert "waypost_messages_damaged_total 1.0" in numbers
     assert "1 of alpha\\private$\\orders" in command(daemon, "doctor").stdout
-    assert "damaged on disk and set aside" in command(daemon, "explain", "orders").stdout
+    assert "damaged on disk and removed" in command(daemon, "explain", "orders").stdout
     assert "damaged_count" in command(daemon, "queue", "show", "orders").stdout
     shown = command(daemon, "store", "damaged", "--save", str(tmp_path / "remains"), "--forget")
     assert damaged.message_id in shown.stdout

@@ -6,7 +6,6 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 
@@ -59,8 +58,8 @@ def test_a_message_that_has_no_queue_there(place: Place) -> None:
     assert "the destination reports neither acceptance nor refusal" in str(here)
     there = place.there.explain(identifier)
     assert not there.found
-    assert f"came from {place.alpha.address} at " in str(there)
-    assert "was refused: this computer has no such queue" in str(there)
+    assert f"arrived from {place.alpha.address} at " in str(there)
+    assert "was refused: this computer has no queue with this name" in str(there)
     (line,) = [
         line
         for line in map(json.loads, place.beta.log.splitlines())
@@ -76,7 +75,7 @@ def test_the_command_line_says_the_same(place: Place) -> None:
     identifier = place.send("t")
     said = cli(place.beta, "explain", identifier)
     assert said.returncode == 1
-    assert "a nontransactional message came to a transactional queue" in said.stdout
+    assert "a nontransactional message arrived at a transactional queue" in said.stdout
     facts = json.loads(cli(place.beta, "explain", identifier, "--json").stdout)["facts"]
     assert facts["refusal"]["reason"] == "transactional_mismatch"
     assert facts["refusal"]["address"] == place.alpha.address
@@ -84,8 +83,7 @@ def test_the_command_line_says_the_same(place: Place) -> None:
 
 def test_metrics_count_them_by_reason(place: Place) -> None:
     place.send("small", "x" * 3000)
-    with urlopen(f"{place.beta.url}/metrics", timeout=SECONDS) as response:
-        lines = response.read().decode().splitlines()
+    lines = place.beta.get("/metrics").splitlines()
     (count,) = [line for line in lines if line.startswith('waypost_messages_refused_total{reason="queue_quota"}')]
     assert float(count.split()[-1]) >= 1
 
@@ -96,7 +94,7 @@ def test_a_refusal_that_was_asked_for_is_told_at_the_sender(place: Place) -> Non
     )
     place.here.queue("admin").receive(timeout=SECONDS)
     said = str(place.here.explain(identifier))
-    assert f"an acknowledgment of message {identifier} came from {place.beta.address}" in said
+    assert f"an acknowledgment of message {identifier} arrived from {place.beta.address}" in said
     assert "the destination queue is full" in said
 
 
@@ -104,10 +102,10 @@ def test_an_embedded_manager_and_its_asynchronous_twin_explain_too(tmp_path: Any
     with waypost.open(tmp_path, name="here") as manager:
         queue = manager.create_queue("q")
         message = queue.send("m")
-        assert "waits in the queue" in str(manager.explain(message.id))
+        assert "has been waiting in the queue" in str(manager.explain(message.id))
         assert manager.explain("q").found
         assert not manager.explain("none").found
-        with pytest.raises(waypost.errors.InvalidParameter, match="explain needs the id of a message"):
+        with pytest.raises(waypost.errors.InvalidParameter, match="explain requires a message id or a queue name"):
             manager.explain(7)  # type: ignore[arg-type]
 
     async def again() -> waypost.Explanation:

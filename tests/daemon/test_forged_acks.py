@@ -122,9 +122,7 @@ def doctor(daemon: Daemon) -> dict[str, Any]:
 
 
 def metric(daemon: Daemon, name: str) -> float:
-    with socket.create_connection((daemon.address, 8181), SECONDS) as peer:
-        peer.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        text = b"".join(iter(lambda: peer.recv(65_536), b"")).decode()
+    text = daemon.get("/metrics")
     return float(next(line for line in text.splitlines() if line.startswith(name + " ")).split()[1])
 
 

@@ -1,7 +1,6 @@
 """Real daemons on disks of 12 MB: filled, drained without a free byte, killed, and filled again."""
 
 import json
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -71,15 +70,13 @@ def until(what: str, is_so: Callable[[], object]) -> None:
 
 def get(daemon: Daemon, path: str) -> tuple[int, Any]:
     try:
-        with urllib.request.urlopen(f"{daemon.url}{path}", timeout=SECONDS) as answer:
-            return answer.status, json.loads(answer.read())
+        return 200, json.loads(daemon.get(path))
     except HTTPError as error:
         return error.code, json.loads(error.read())
 
 
 def gauge(daemon: Daemon, name: str) -> float:
-    with urllib.request.urlopen(f"{daemon.url}/metrics", timeout=SECONDS) as answer:
-        lines = answer.read().decode().splitlines()
+    lines = daemon.get("/metrics").splitlines()
     return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 
 

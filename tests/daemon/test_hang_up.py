@@ -17,13 +17,16 @@ RPC_PORT: Final = 2103
 QM2QM_PORT: Final = 2105
 # A bind PDU of RPC, without its end.
 BIND: Final = bytes.fromhex("05000b03100000004800000001000000b810b810") + bytes(20)
+# A client without it gets no further than the head.
+TOKEN: Final = "hang-up"
 BODY: Final = json.dumps({"messages": [{"body_text": "x" * 400}]}).encode()
 
 
 def http(method: str, path: str, *headers: str, body: bytes = b"", length: int | None = None) -> bytes:
     """A request; with `length` its head promises a body of so many bytes."""
     size = len(body) if length is None else length
-    lines = [f"{method} {path} HTTP/1.1", f"Host: {loopback(21)}:{HTTP_PORT}", *headers]
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {loopback(21)}:{HTTP_PORT}", f"Authorization: Bearer {TOKEN}"]
+    lines += headers
     if size:
         lines += ["Content-Type: application/json", f"Content-Length: {size}"]
     return "\r\n".join([*lines, "", ""]).encode() + body
@@ -100,7 +103,12 @@ ATTACKS: Final[dict[str, tuple[int, bytes, int]]] = {
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    settings = ("log.level=debug", "transfer.refusals_per_minute=10000", "rpc.refusals_per_minute=10000")
+    settings = (
+        f"http.token={TOKEN}",
+        "log.level=debug",
+        "transfer.refusals_per_minute=10000",
+        "rpc.refusals_per_minute=10000",
+    )
     with Daemon(tmp_path_factory.mktemp("daemon"), "victim", loopback(21), *settings) as daemon:
         daemon.start()
         with daemon.connect() as manager:
@@ -163,7 +171,7 @@ def test_a_request_that_is_not_whole_is_one_quiet_line(daemon: Daemon) -> None:
 
 
 def test_the_daemon_ends_well_after_all_of_them(tmp_path: Path) -> None:
-    with Daemon(tmp_path, "victim", loopback(22)) as daemon:
+    with Daemon(tmp_path, "victim", loopback(22), f"http.token={TOKEN}") as daemon:
         daemon.start()
         for port, data, _ in ATTACKS.values():
             hang_up(daemon, port, data, 0, is_sudden=True)

@@ -57,7 +57,7 @@ def _field(line: str) -> tuple[str, str]:
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Raw]:
     folder = tmp_path_factory.mktemp("protocol")
-    with daemon(folder / "data") as environment:
+    with daemon(folder / "data", "--set", "http.access=open") as environment:
         for name in ("orders", "gone"):
             assert shell(f"waypost queue create {name}", environment, folder).returncode == 0
         yield Raw(environment["WAYPOST_URL"])
@@ -165,7 +165,7 @@ def test_two_hosts_are_refused(raw: Raw) -> None:
     for path in (b"/api/status", b"/health/live"):
         head = b"GET %b HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: 127.0.0.1\r\n\r\n" % path
         answer = raw.ask(head)
-        assert (answer.status, answer.message) == (400, "the request has 2 Host headers; send one")
+        assert (answer.status, answer.message) == (400, "the request has 2 Host headers; send only one")
         assert answer.headers["connection"] == "close"
     body = msgspec.msgpack.encode({})
     assert raw.get("/api/queues/orders/receive", "POST", PACKED + b"Host: evil.example\r\n", body).status == 400

@@ -219,7 +219,7 @@ def test_a_file_is_typed(tmp_path: Path) -> None:
 def test_a_file_that_is_missing_or_no_toml_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"Cannot read .*none\.toml: No such file"):
         load(tmp_path / "none.toml", {}, {}, [])
-    with pytest.raises(ConfigError, match=r"is not TOML: .*line 1"):
+    with pytest.raises(ConfigError, match=r"is not a valid TOML file: .*line 1"):
         from_file(tmp_path, "port: 5\n")
     (tmp_path / "latin.toml").write_bytes(b"\xff")
     with pytest.raises(ConfigError, match="UTF-8"):
@@ -264,10 +264,14 @@ def test_a_token_may_stand_in_a_file(tmp_path: Path) -> None:
     assert "mutually exclusive" in complaint(f"http.token_file={file}", "http.token=t").sentence
 
 
-def test_what_cannot_be_verified_is_refused_unless_the_setting_says_otherwise() -> None:
-    assert loaded().security.unverified == "refuse"
-    assert loaded("security.unverified=deliver").security.unverified == "deliver"
-    assert "security.unverified" in complaint("security.unverified=believe").sentence
+def test_old_signatures_count_unless_the_setting_says_otherwise(tmp_path: Path) -> None:
+    assert loaded().security.min_signature == "msmq10"
+    assert loaded("security.min_signature=msmq20").security.min_signature == "msmq20"
+    assert "security.min_signature" in complaint("security.min_signature=msmq30").sentence
+    assert loaded().security.key_bits == 2048
+    file = tmp_path / "passphrase"
+    file.write_text("secret\n")
+    assert loaded(f"security.key_passphrase_file={file}").security.key_passphrase == "secret"
 
 
 def test_routes_lead_to_a_host_or_by_way_of_another() -> None:

@@ -4,7 +4,6 @@ import json
 import socket
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 from tests.crash.daemons import SECONDS, TRANSFER_PORT, Daemon, loopback, patience
 
@@ -16,8 +15,7 @@ def lines(daemon: Daemon, *events: str) -> list[dict[str, Any]]:
 
 
 def metric(daemon: Daemon, name: str) -> float:
-    with urlopen(f"{daemon.url}/metrics", timeout=SECONDS) as response:
-        text = response.read().decode()
+    text = daemon.get("/metrics")
     return float(next(line for line in text.splitlines() if line.startswith(f"{name} ")).split()[1])
 
 

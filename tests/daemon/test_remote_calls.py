@@ -11,9 +11,6 @@ import waypost
 from tests.crash.daemons import Daemon, loopback
 from tests.foreign.every_call import DENY_NONE, NOBODY, RECEIVE, queue_format
 from tests.foreign.site import DOMAIN, PASSWORD, USER, Faulted, OurClient, Site, site
-from waypost.api.names import path_name
-from waypost.clock import Now
-from waypost.core.queues import QueueAttributes
 from waypost.errors import AccessDenied
 from waypost.hresult import HResult
 from waypost.remote.interfaces import qm2qm, qmcomm
@@ -22,10 +19,7 @@ from waypost.remote.interfaces.qmcomm import QMCOMM
 from waypost.remote.interfaces.remote_read import ReceiveAction, RemoteReadAck
 from waypost.rpc.calls import FaultStatus
 from waypost.rpc.interface import Empty, Method, ResultReply
-from waypost.wire.access_masks import QueueAccess
 from waypost.wire.remote_packet import RemotePacket
-from waypost.wire.security_descriptor import ACCESS_ALLOWED_ACE_TYPE, AccessAce, Acl, SecurityDescriptor
-from waypost.wire.sid import AUTHENTICATED_USERS
 
 TAKE = int(ReceiveAction.MQ_ACTION_RECEIVE)
 NACK = RemoteReadAck.RR_NACK
@@ -92,21 +86,10 @@ def test_qm2qm_has_no_method_above_opnum_10(host: Site) -> None:
 
 def guard(folder: Path, name: str, queue: str) -> None:
     """Give a queue of a folder a descriptor under which only authenticated users receive."""
-    ace = AccessAce(ACCESS_ALLOWED_ACE_TYPE, 0, int(QueueAccess.MQSEC_RECEIVE_MESSAGE), AUTHENTICATED_USERS)
     with waypost.open(folder, name=name) as manager:
-        attributes = QueueAttributes(path_name(queue, manager.name))
-        attributes.security = SecurityDescriptor(dacl=Acl(aces=(ace,))).encode()
-        shell = manager._transport.shell  # type: ignore[attr-defined]  # of a manager inside the process
-        node = shell.driver.node
-
-        def create(now: Now) -> None:
-            with node.kernel.operation(now):
-                node.manager.create_queue(attributes, now)
-
-        with shell._lock:
-            shell.driver.tell(create)
-            shell.driver.settle()
-        manager.queue(queue).send("for alice")
+        guarded = manager.create_queue(queue)
+        guarded.send("for alice")
+        guarded.set_acl(sddl="D:(A;;0x3;;;AU)", force=True)
 
 
 @pytest.mark.spec("MQRR-2.1-05")

@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import httpx
 import msgspec
@@ -16,6 +16,7 @@ import pytest
 import waypost
 from tests.crash.daemons import Daemon, loopback, patience, start_all
 from tests.crash.remote_reader import MAX_BODY, RemoteReader
+from tests.daemon.commands import waypost_of
 from waypost.daemon.loading import ConfigError, load
 from waypost.errors import (
     AccessDenied,
@@ -65,8 +66,8 @@ class Place:
         """Until a read waits at beta: one that begins while beta is away is told so."""
         with patience(SECONDS, "no read waits") as turns:
             for _ in turns:
-                explained = httpx.get(f"{self.beta_daemon.url}/api/explain", params={"queue": own.format_name})
-                if explained.json()["facts"]["waiting_reads"]:
+                explained = json.loads(self.beta_daemon.get(f"/api/explain?{urlencode({'queue': own.format_name})}"))
+                if explained["facts"]["waiting_reads"]:
                     return
 
     def unacknowledged(self) -> int:
@@ -133,6 +134,7 @@ def test_a_client_that_leaves_while_it_waits_takes_nothing(place: Place, kind: s
     path = f"{place.alpha_daemon.url}/api/queues/{quote(queue.format_name, safe='')}/receive"
     content = json.dumps({"timeout_s": 30}).encode() if kind == "json" else msgspec.msgpack.encode({"timeout_s": 30})
     headers = {"content-type": f"application/{kind}", "accept": f"application/{kind}"}
+    headers |= place.alpha_daemon.headers
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(path, content=content, headers=headers, timeout=0.5)
     for _ in range(20):
@@ -210,7 +212,7 @@ def test_a_queue_there_is_denied_to_others(place: Place) -> None:
 
 def test_what_cannot_be_is_refused(place: Place) -> None:
     queue, own = place.queues("1")
-    with pytest.raises(QueueNotFound, match="is not a queue of the host"):
+    with pytest.raises(QueueNotFound, match="does not exist on the host; check the name"):
         place.alpha.queue(place.beta_daemon.direct("nowhere")).receive(0)
     with pytest.raises(QueueNotFound, match="another computer"):
         queue.info()
@@ -271,18 +273,48 @@ def test_the_daemon_says_who_it_is(tmp_path: Path) -> None:
     users.write_text("CORP:alice:Secret!1\n", encoding="utf-8")
     password.write_text("Secret!1\n", encoding="utf-8")
     server = Daemon(tmp_path, "SERVER", loopback(53), f"rpc.users_file={users}")
-    known = Daemon(
-        tmp_path, "KNOWN", loopback(54), *SETTINGS, "remote.user=CORP\\alice", f"remote.password_file={password}"
-    )
+    user = ("remote.user=CORP\\alice", f"remote.password_file={password}")
+    known = Daemon(tmp_path, "KNOWN", loopback(54), *SETTINGS, *user, f"remote.hosts=other,{server.address}")
     unknown = Daemon(tmp_path, "UNKNOWN", loopback(55), *SETTINGS)
     with ExitStack() as stack:
         for daemon in (server, known, unknown):
             stack.enter_context(daemon)
         start_all([server, known, unknown])
-        stack.enter_context(server.connect()).create_queue("orders").send("1")
+        orders = stack.enter_context(server.connect()).create_queue("orders")
+        orders.send("1")
+        orders.set_acl(grant="CORP\\alice:receive")
         with pytest.raises(AccessDenied):
             stack.enter_context(unknown.connect()).queue(server.direct("orders")).receive(0)
         assert stack.enter_context(known.connect()).queue(server.direct("orders")).receive(0).text == "1"
+
+
+def test_the_daemon_logs_on_only_to_hosts_that_are_listed(tmp_path: Path) -> None:
+    """A host that a program names would get a proof of the password, which it could try out or hand on."""
+    server = Daemon(tmp_path, "SERVER", loopback(56))
+    server.prepare()
+    user = (*SETTINGS, "remote.user=CORP\\alice", "remote.password=Secret!1")
+    routed = Daemon(tmp_path, "ROUTED", loopback(57), *user, f"routing.routes={server.guid}={server.address}")
+    refusing = Daemon(tmp_path, "REFUSING", loopback(58), *user)
+    listed = Daemon(
+        tmp_path, "LISTED", loopback(59), *user, f"routing.routes={server.guid}={server.address}", "remote.hosts=other"
+    )
+    with ExitStack() as stack:
+        for daemon in (server, routed, refusing, listed):
+            stack.enter_context(daemon)
+        start_all([server, routed, refusing, listed])
+        orders = stack.enter_context(server.connect()).create_queue("orders")
+        orders.send("1")
+        orders.set_acl(grant="CORP\\alice:receive")
+        for daemon in (refusing, listed):
+            with pytest.raises(AccessDenied, match=r"the host is not in remote\.hosts") as refused:
+                stack.enter_context(daemon.connect()).queue(server.direct("orders")).receive(0)
+            assert "add the host to remote.hosts" in refused.value.__notes__[0]
+        # It is asked to log on there; this host knows no users.
+        with pytest.raises(waypost.errors.WaypostError) as failed:
+            stack.enter_context(routed.connect()).queue(server.direct("orders")).receive(0)
+        assert "remote.hosts" not in str(failed.value)
+        told = waypost_of(refusing, "receive", server.direct("orders"), "--timeout", "0")
+        assert (told.returncode, "hint: add the host to remote.hosts" in told.stderr) == (1, True), told.stderr
 
 
 @pytest.mark.parametrize(

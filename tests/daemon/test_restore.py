@@ -155,7 +155,7 @@ def test_a_backup_that_is_not_whole_is_refused(backup: Path, tmp_path: Path) -> 
     for name, damaged, sentence in (
         ("cut", content[: len(content) // 2], "The backup is incomplete: its end is missing."),
         ("flipped", bytes(flipped), "The backup is damaged: its checksum does not match its content."),
-        ("other", b"\0" * 10_000, "Not a backup of Waypost"),
+        ("other", b"\0" * 10_000, "Not a Waypost backup: the first bytes are wrong."),
         ("empty", b"", "The backup is incomplete: its end is missing."),
     ):
         (tmp_path / name).write_bytes(damaged)
@@ -174,7 +174,7 @@ def test_nothing_is_overwritten(backup: Path, tmp_path: Path) -> None:
     for name in ("data", "file"):
         code, told = done("store", "restore", backup, tmp_path / name, "--same-identity")
         assert code == 1, told
-        assert "hint: name a new folder for DATA." in told
+        assert "hint: specify a new folder for DATA." in told
     with waypost.open(tmp_path / "data") as manager:
         assert manager.guid == guid
     (tmp_path / "empty").mkdir()

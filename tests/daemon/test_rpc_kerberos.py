@@ -9,11 +9,12 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
+from tests.daemon.logons import logons_of
 from waypost.daemon.rpc_acceptors import acceptors
+from waypost.daemon.rpc_users import Logons
 from waypost.drive.rpc_security import Credentials, initiator
 from waypost.rpc.authentication import AuthLevel, AuthType, Parts, SecurityContext, SecurityContextFailed
 from waypost.rpc.calls import Request, Response, cut
@@ -91,7 +92,7 @@ def run(*command: str) -> None:
 
 def agreed(auth_type: AuthType, level: AuthLevel) -> tuple[SecurityContext, SecurityContext, int]:
     """Both sides after the tokens, and how many there were."""
-    client, server = initiator(auth_type, level, HOST, ALICE), acceptors(None)(auth_type)
+    client, server = initiator(auth_type, level, HOST, ALICE), acceptors(Logons())(auth_type)
     assert server is not None
     token, legs = client.step(None), 0
     while token is not None:
@@ -143,11 +144,9 @@ def test_a_wrong_password_is_refused() -> None:
         initiator(AuthType.KERBEROS, AuthLevel.PRIVACY, HOST, Credentials("alice@TEST.LOCAL", "other"))
 
 
-def test_spnego_falls_back_to_ntlm_where_kerberos_does_not_know_the_host(tmp_path: Path) -> None:
-    users = tmp_path / "users"
-    users.write_text("PLANT:bob:pw\n")
+def test_spnego_falls_back_to_ntlm_where_kerberos_does_not_know_the_host() -> None:
     client = initiator(AuthType.SPNEGO, AuthLevel.PRIVACY, "unknown.test.local", Credentials("PLANT\\bob", "pw"))
-    server = acceptors(users)(AuthType.SPNEGO)
+    server = acceptors(logons_of(PLANT__bob="pw"))(AuthType.SPNEGO)
     assert server is not None
     token = client.step(None)
     while token is not None:

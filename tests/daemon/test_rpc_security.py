@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from spnego._ntlm_raw.crypto import hmac_md5, ntowfv1, ntowfv2
 from spnego._ntlm_raw.messages import Authenticate, AvId, Challenge, NegotiateFlags
 
+from tests.daemon.logons import logons_of
 from tests.late import late
 from waypost.daemon.rpc_acceptors import acceptors
+from waypost.daemon.rpc_users import Logons, read_users
 from waypost.drive.rpc_security import Credentials, initiator
 from waypost.errors import InvalidParameter
 from waypost.rpc.authentication import AuthLevel, AuthType, Parts, SecurityContext, SecurityContextFailed
@@ -32,13 +34,11 @@ arc4: Any = late("Cryptodome.Cipher.ARC4")
 
 
 @pytest.fixture(scope="module")
-def users(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("security") / "users"
-    path.write_text("# DOMAIN:user:password\nPlant:Alice:s3cret\n\n:bob:pä:$$\n", encoding="utf-8")
-    return path
+def users() -> Logons:
+    return logons_of(Plant__Alice="s3cret", bob="pä:$$")
 
 
-def acceptor(users: Path, auth_type: AuthType = AuthType.NTLM) -> SecurityContext:
+def acceptor(users: Logons, auth_type: AuthType = AuthType.NTLM) -> SecurityContext:
     context = acceptors(users)(auth_type)
     assert context is not None
     return context
@@ -56,20 +56,20 @@ def agree(client: SecurityContext, server: SecurityContext) -> int:
     return legs
 
 
-def agreed(users: Path, auth_type: AuthType, level: AuthLevel) -> tuple[SecurityContext, SecurityContext]:
+def agreed(users: Logons, auth_type: AuthType, level: AuthLevel) -> tuple[SecurityContext, SecurityContext]:
     client, server = initiator(auth_type, level, "host", ALICE), acceptor(users, auth_type)
     agree(client, server)
     return client, server
 
 
 @pytest.mark.parametrize("level", list(AuthLevel)[1:])
-def test_ntlm_takes_three_tokens_and_spnego_an_even_number(users: Path, level: AuthLevel) -> None:
+def test_ntlm_takes_three_tokens_and_spnego_an_even_number(users: Logons, level: AuthLevel) -> None:
     assert agree(initiator(AuthType.NTLM, level, "host", ALICE), acceptor(users)) == 3
     assert agree(initiator(AuthType.SPNEGO, level, "host", ALICE), acceptor(users, AuthType.SPNEGO)) == 4
 
 
 @pytest.mark.parametrize("auth_type", PACKAGES)
-def test_the_name_of_a_caller_is_the_one_in_the_file(users: Path, auth_type: AuthType) -> None:
+def test_the_name_of_a_caller_is_the_one_in_the_file(users: Logons, auth_type: AuthType) -> None:
     for user, password, name in (
         ("PLANT\\ALICE", "s3cret", "Plant\\Alice"),
         ("bob", "pä:$$", "bob"),
@@ -91,7 +91,7 @@ def test_the_name_of_a_caller_is_the_one_in_the_file(users: Path, auth_type: Aut
         Credentials("alice", "s3cret"),
     ],
 )
-def test_others_are_refused(users: Path, auth_type: AuthType, credentials: Credentials) -> None:
+def test_others_are_refused(users: Logons, auth_type: AuthType, credentials: Credentials) -> None:
     server = acceptor(users, auth_type)
     with pytest.raises(SecurityContextFailed):
         agree(initiator(auth_type, AuthLevel.PRIVACY, "host", credentials), server)
@@ -102,7 +102,7 @@ def test_others_are_refused(users: Path, auth_type: AuthType, credentials: Crede
 @pytest.mark.parametrize("auth_type", PACKAGES)
 @pytest.mark.parametrize("level", PROTECTING)
 @pytest.mark.parametrize("sign_header", [True, False])
-def test_calls_are_protected_both_ways(users: Path, auth_type: AuthType, level: AuthLevel, sign_header: bool) -> None:  # noqa: FBT001
+def test_calls_are_protected_both_ways(users: Logons, auth_type: AuthType, level: AuthLevel, sign_header: bool) -> None:  # noqa: FBT001
     client, server = (Protection(side, level, 1, sign_header) for side in agreed(users, auth_type, level))
     for size in (0, 5, 16, 4000):
         for sender, receiver, call in (
@@ -117,7 +117,7 @@ def test_calls_are_protected_both_ways(users: Path, auth_type: AuthType, level: 
 
 @pytest.mark.parametrize("auth_type", PACKAGES)
 @pytest.mark.parametrize("level", PROTECTING)
-def test_what_was_changed_on_the_way_is_refused(users: Path, auth_type: AuthType, level: AuthLevel) -> None:
+def test_what_was_changed_on_the_way_is_refused(users: Logons, auth_type: AuthType, level: AuthLevel) -> None:
     for field in ("header", "body", "trailer"):
         client, server = agreed(users, auth_type, level)
         body, token = client.protect(PARTS, level)
@@ -128,7 +128,7 @@ def test_what_was_changed_on_the_way_is_refused(users: Path, auth_type: AuthType
 
 
 @pytest.mark.parametrize("level", PROTECTING)
-def test_zeros_behind_a_token_belong_to_it_and_nothing_else_does(users: Path, level: AuthLevel) -> None:
+def test_zeros_behind_a_token_belong_to_it_and_nothing_else_does(users: Logons, level: AuthLevel) -> None:
     client, server = agreed(users, AuthType.NTLM, level)
     for _ in range(2):
         body, token = client.protect(PARTS, level)
@@ -138,7 +138,7 @@ def test_zeros_behind_a_token_belong_to_it_and_nothing_else_does(users: Path, le
         server.unprotect(replace(PARTS, body=body), token + b"\0\x01", level)
 
 
-def test_a_fragment_cannot_be_played_again(users: Path) -> None:
+def test_a_fragment_cannot_be_played_again(users: Logons) -> None:
     client, server = agreed(users, AuthType.NTLM, AuthLevel.INTEGRITY)
     body, token = client.protect(PARTS, AuthLevel.INTEGRITY)
     assert server.unprotect(replace(PARTS, body=body), token, AuthLevel.INTEGRITY) == PARTS.body
@@ -146,26 +146,26 @@ def test_a_fragment_cannot_be_played_again(users: Path) -> None:
         server.unprotect(replace(PARTS, body=body), token, AuthLevel.INTEGRITY)
 
 
-def test_nothing_is_protected_before_the_authentication_is_over(users: Path) -> None:
+def test_nothing_is_protected_before_the_authentication_is_over(users: Logons) -> None:
     with pytest.raises(SecurityContextFailed):
         acceptor(users).protect(PARTS, AuthLevel.INTEGRITY)
     with pytest.raises(SecurityContextFailed):
         acceptor(users).unprotect(PARTS, bytes(16), AuthLevel.PRIVACY)
 
 
-def test_no_token_is_taken_when_the_authentication_is_over(users: Path) -> None:
+def test_no_token_is_taken_when_the_authentication_is_over(users: Logons) -> None:
     _, server = agreed(users, AuthType.NTLM, AuthLevel.PRIVACY)
     with pytest.raises(SecurityContextFailed, match="is complete"):
         server.step(initiator(AuthType.NTLM, AuthLevel.PRIVACY, "host", ALICE).step(None))
 
 
-def test_a_context_made_for_integrity_does_not_seal(users: Path) -> None:
+def test_a_context_made_for_integrity_does_not_seal(users: Logons) -> None:
     for side in agreed(users, AuthType.NTLM, AuthLevel.INTEGRITY):
         with pytest.raises(SecurityContextFailed, match="PRIVACY"):
             side.protect(PARTS, AuthLevel.PRIVACY)
 
 
-def test_a_client_cannot_declare_itself_authenticated(users: Path) -> None:
+def test_a_client_cannot_declare_itself_authenticated(users: Logons) -> None:
     server = acceptor(users, AuthType.SPNEGO)
     server.step(initiator(AuthType.SPNEGO, AuthLevel.CONNECT, "host", ALICE).step(None))
     accept_completed = bytes.fromhex("a107 3005 a003 0a0100")
@@ -174,7 +174,7 @@ def test_a_client_cannot_declare_itself_authenticated(users: Path) -> None:
     assert not server.is_complete
 
 
-def test_a_negotiation_that_was_changed_on_the_way_is_refused(users: Path) -> None:
+def test_a_negotiation_that_was_changed_on_the_way_is_refused(users: Logons) -> None:
     client, server = initiator(AuthType.NTLM, AuthLevel.PRIVACY, "host", ALICE), acceptor(users)
     negotiate = bytearray(client.step(None) or b"")
     negotiate[15] ^= 0x80  # MS-NLMP 2.2.2.5: no keys of 56 bits
@@ -204,7 +204,7 @@ def answered(
     server.step(token.pack())
 
 
-def test_who_needs_no_mic_is_accepted_without_one(users: Path) -> None:
+def test_who_needs_no_mic_is_accepted_without_one(users: Logons) -> None:
     for pairs in (TIMESTAMP, TIMESTAMP + NO_MIC):
         server = acceptor(users)
         answered(server, pairs)
@@ -212,14 +212,14 @@ def test_who_needs_no_mic_is_accepted_without_one(users: Path) -> None:
 
 
 @pytest.mark.parametrize("key_size", [0, 1, 15, 17, 32])
-def test_a_session_key_has_16_bytes(users: Path, key_size: int) -> None:
+def test_a_session_key_has_16_bytes(users: Logons, key_size: int) -> None:
     server = acceptor(users)
     with pytest.raises(SecurityContextFailed, match=f"session key has {key_size} bytes, not 16"):
         answered(server, key_size=key_size)
     assert not server.is_complete
 
 
-def test_a_response_without_the_timestamp_of_the_challenge_is_refused(users: Path) -> None:
+def test_a_response_without_the_timestamp_of_the_challenge_is_refused(users: Logons) -> None:
     """MS-NLMP 3.1.5.1.2: without it no client sends a MIC, so somebody between would take it out of the challenge."""
     for pairs in (b"", NO_MIC, struct.pack("<HH", AvId.nb_domain_name, 2) + b"A\0"):
         server = acceptor(users)
@@ -233,7 +233,7 @@ def test_a_response_without_the_timestamp_of_the_challenge_is_refused(users: Pat
     [TIMESTAMP + MIC, NO_MIC + TIMESTAMP + MIC, MIC + NO_MIC + TIMESTAMP, TIMESTAMP + EOL + MIC],
     ids=["announced", "last", "first", "behind the end"],
 )
-def test_a_mic_that_the_client_announces_is_demanded(users: Path, pairs: bytes) -> None:
+def test_a_mic_that_the_client_announces_is_demanded(users: Logons, pairs: bytes) -> None:
     server = acceptor(users)
     with pytest.raises(SecurityContextFailed, match="MIC"):
         answered(server, pairs)
@@ -248,14 +248,14 @@ def test_a_mic_that_the_client_announces_is_demanded(users: Path, pairs: bytes) 
         NegotiateFlags.extended_session_security | NegotiateFlags.key_128,
     ],
 )
-def test_a_client_cannot_choose_weak_keys_or_signatures(users: Path, weaker: int) -> None:
+def test_a_client_cannot_choose_weak_keys_or_signatures(users: Logons, weaker: int) -> None:
     server = acceptor(users)
     with pytest.raises(SecurityContextFailed, match="128 bits"):
         answered(server, without=weaker)
     assert not server.is_complete
 
 
-def test_who_passes_on_the_messages_of_another_gets_no_session(users: Path) -> None:
+def test_who_passes_on_the_messages_of_another_gets_no_session(users: Logons) -> None:
     """The victim speaks to somebody between, who takes the timestamp from the challenge, or the key from the answer."""
     for takes_timestamp, takes_key in ((True, False), (False, True), (True, True)):
         server, victim = acceptor(users), initiator(AuthType.NTLM, AuthLevel.PRIVACY, "other", ALICE)
@@ -277,7 +277,7 @@ def test_who_passes_on_the_messages_of_another_gets_no_session(users: Path) -> N
         assert server.principal is None
 
 
-def test_a_name_that_is_not_known_costs_as_much_as_one_that_is(users: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_is_not_known_costs_as_much_as_one_that_is(users: Logons, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the time does not reveal the users."""
     work: list[str] = []
 
@@ -288,7 +288,7 @@ def test_a_name_that_is_not_known_costs_as_much_as_one_that_is(users: Path, monk
 
         return count
 
-    for name, function in (("hmac_md5", hmac_md5), ("ntowfv1", ntowfv1), ("ntowfv2", ntowfv2)):
+    for name, function in (("hmac_md5", hmac_md5), ("ntowfv2", ntowfv2)):
         monkeypatch.setattr(f"waypost.daemon.rpc_acceptor.{name}", counted(name, function))
     done = []
     for user, password in (("alice", "wrong"), ("carol", "s3cret"), ("carol", "")):
@@ -297,7 +297,7 @@ def test_a_name_that_is_not_known_costs_as_much_as_one_that_is(users: Path, monk
             agree(client, acceptor(users))
         done.append(work[:])
         work.clear()
-    assert done == [["ntowfv1", "ntowfv2", "hmac_md5"]] * 3
+    assert done == [["ntowfv2", "hmac_md5"]] * 3
 
 
 class ImpacketClient:
@@ -333,7 +333,7 @@ class ImpacketClient:
 
 @pytest.mark.parametrize("level", [AuthLevel.INTEGRITY, AuthLevel.PRIVACY])
 @pytest.mark.parametrize("sign_header", [True, False])
-def test_the_ntlm_of_impacket_agrees_with_ours(users: Path, level: AuthLevel, sign_header: bool) -> None:  # noqa: FBT001
+def test_the_ntlm_of_impacket_agrees_with_ours(users: Logons, level: AuthLevel, sign_header: bool) -> None:  # noqa: FBT001
     server = acceptor(users)
     client = ImpacketClient(server)
     assert server.principal == "Plant\\Alice"
@@ -345,12 +345,12 @@ def test_the_ntlm_of_impacket_agrees_with_ours(users: Path, level: AuthLevel, si
         assert client.unprotect(replace(parts, body=body), level) == (parts.body, token)
 
 
-def test_the_responses_of_ntlm_version_1_are_refused(users: Path) -> None:
+def test_the_responses_of_ntlm_version_1_are_refused(users: Logons) -> None:
     with pytest.raises(SecurityContextFailed):
         ImpacketClient(acceptor(users), version_2=False)
 
 
-def test_nobody_is_refused(users: Path) -> None:
+def test_nobody_is_refused(users: Logons) -> None:
     server = acceptor(users)
     negotiate = ntlm.getNTLMSSPType1("", "", True)
     answer, _ = ntlm.getNTLMSSPType3(negotiate, server.step(negotiate.getData()), "", "", "")
@@ -358,7 +358,7 @@ def test_nobody_is_refused(users: Path) -> None:
         server.step(answer.getData())
 
 
-def test_a_client_that_did_not_agree_to_sign_has_no_protected_calls(users: Path) -> None:
+def test_a_client_that_did_not_agree_to_sign_has_no_protected_calls(users: Logons) -> None:
     server = acceptor(users)
     ImpacketClient(server, signs=False)
     assert server.is_complete
@@ -366,29 +366,31 @@ def test_a_client_that_did_not_agree_to_sign_has_no_protected_calls(users: Path)
         server.unprotect(PARTS, b"\x01" + bytes(15), AuthLevel.INTEGRITY)
 
 
-def test_a_user_who_is_added_to_the_file_can_log_on(tmp_path: Path) -> None:
-    path = tmp_path / "users"
-    path.write_text("PLANT:bob:pw\n")
-    offered = acceptors(path)
-    path.write_text("PLANT:alice:s3cret\n")
+def test_a_user_who_is_added_can_log_on_and_one_who_is_removed_cannot() -> None:
+    logons = logons_of()
+    offered = acceptors(logons)
+    assert offered(AuthType.NTLM) is None
+    logons.users = logons_of(PLANT__alice="s3cret", bob="x").users
     server = offered(AuthType.NTLM)
     assert server is not None
     agree(initiator(AuthType.NTLM, AuthLevel.PRIVACY, "host", ALICE), server)
-    path.unlink()
+    assert logons.users is not None
+    logons.users.remove(logons.users.get("PLANT\\alice"))
     server = offered(AuthType.NTLM)
     assert server is not None
-    with pytest.raises(SecurityContextFailed, match="cannot read the users file"):
+    with pytest.raises(SecurityContextFailed, match="unknown user or wrong password"):
         agree(initiator(AuthType.NTLM, AuthLevel.PRIVACY, "host", ALICE), server)
 
 
-def test_without_a_file_ntlm_is_not_offered(users: Path) -> None:
-    assert acceptors(None)(AuthType.NTLM) is None
+def test_without_users_ntlm_is_not_offered(users: Logons) -> None:
+    assert acceptors(Logons())(AuthType.NTLM) is None
+    assert acceptors(logons_of())(AuthType.NTLM) is None
     assert acceptors(users)(AuthType.NONE) is None
 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InvalidParameter, match=r"^cannot read the users file .*nowhere: No such file or directory$"):
-        acceptors(tmp_path / "nowhere")
+        read_users(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
@@ -399,7 +401,7 @@ def test_a_line_that_is_not_right_is_one_sentence_without_the_password(tmp_path:
     path = tmp_path / "users"
     path.write_text(f"PLANT:bob:pw\n{line}\n")
     with pytest.raises(InvalidParameter, match=r"^line 2 of the users file .* is not DOMAIN:user:password$") as caught:
-        acceptors(path)
+        read_users(path)
     assert "hu" not in str(caught.value)
 
 
@@ -407,22 +409,22 @@ def test_a_user_stands_in_the_file_once(tmp_path: Path) -> None:
     path = tmp_path / "users"
     path.write_text("PLANT:bob:pw\nplant:BOB:other\n")
     with pytest.raises(InvalidParameter, match=r"^line 2 of the users file .* repeats the user plant\\BOB$"):
-        acceptors(path)
+        read_users(path)
 
 
 def test_a_file_that_is_no_text_is_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "users"
     path.write_bytes(b"PLANT:bob:\xff\n")
     with pytest.raises(InvalidParameter, match=r"is not UTF-8 text$"):
-        acceptors(path)
+        read_users(path)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("gssapi") is not None, reason="the extra kerberos is there")
-def test_kerberos_without_its_extra_is_one_sentence_and_not_offered(users: Path) -> None:
+def test_kerberos_without_its_extra_is_one_sentence_and_not_offered(users: Logons) -> None:
     with pytest.raises(InvalidParameter, match=r"pip install 'waypost\[kerberos\]'"):
         initiator(AuthType.KERBEROS, AuthLevel.PRIVACY, "host", ALICE)
     assert acceptors(users)(AuthType.KERBEROS) is None
-    assert acceptors(None)(AuthType.SPNEGO) is None
+    assert acceptors(Logons())(AuthType.SPNEGO) is None
 
 
 def test_credentials_do_not_show_the_password() -> None:
@@ -432,7 +434,7 @@ def test_credentials_do_not_show_the_password() -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(auth_type=st.sampled_from(PACKAGES), tokens=st.lists(st.binary(max_size=80), max_size=3), data=st.data())
 def test_any_tokens_are_answered_or_refused(
-    users: Path, auth_type: AuthType, tokens: list[bytes], data: st.DataObject
+    users: Logons, auth_type: AuthType, tokens: list[bytes], data: st.DataObject
 ) -> None:
     server, client = acceptor(users, auth_type), initiator(auth_type, AuthLevel.CONNECT, "host", ALICE)
     try:

@@ -96,6 +96,8 @@ def site(folder: Path, number: int) -> Iterator[Site]:
     users.write_text(f"{DOMAIN}:{USER}:{PASSWORD}\n", encoding="utf-8")
     settings = (
         "rpc.min_auth_level=none",
+        # With users, new queues are closed to other readers otherwise.
+        "security.new_queues=msmq",
         f"rpc.users_file={users}",
         "rpc.epm=true",
         f"rpc.epm_port={PORTS[EPMAPPER.uuid]}",
@@ -117,11 +119,12 @@ class OurClient:
         level: AuthLevel = AuthLevel.NONE,
         auth_type: AuthType = AuthType.NTLM,
         *,
+        user: str = f"{DOMAIN}\\{USER}",
         password: str = PASSWORD,
     ) -> None:
         security = None
         if level is not AuthLevel.NONE:
-            credentials = Credentials(f"{DOMAIN}\\{USER}", password)
+            credentials = Credentials(user, password)
             security = ClientSecurity(initiator(auth_type, level, endpoint[0], credentials), level)
         self.connection: Final = ClientConnection(interfaces, security)
         self._socket: Final = socket.create_connection(endpoint, SECONDS)

@@ -40,14 +40,14 @@ async def test_a_later_start_of_a_reader_ends_the_term_of_an_earlier_one(api: Ap
     await orders(api, "a", "b")
     take = {"claim": "c", "driver": "one", "started": 1.0, "asked": 2.0}
     taken = await ask(api, f"{CLAIMS}/take", take)
-    assert taken == {"term": 1, "settled": 0, "given": 0, "is_held": False}
+    assert taken == {"term": 1, "settled": 0, "given": 0, "is_held": False, "places": []}
     await ask(api, CLAIMS, {"claim": "c", "term": 1})
     await ask(api, f"{CLAIMS}/keep", {"claim": "c", "term": 1}, 204)
     assert (await ask(api, f"{CLAIMS}/take", take | {"driver": "two"}))["term"] == 2
     for path, data in ((CLAIMS, {}), (f"{CLAIMS}/keep", {}), (f"{CLAIMS}/read", {"number": 1, "start": 0, "stop": 1})):
         refused = await ask(api, path, {"claim": "c", "term": 1} | data, 409)
         assert refused["error"] == "ClaimTaken"
-        assert "a later start of the reader has taken the claim c" in refused["message"]
+        assert "a newer run of the reader has taken over the claim c" in refused["message"]
         assert "claim" in refused["hint"]
     assert [each.count for each in await api.manager.claims("orders")] == [2]
     assert await api.manager.release_claim("orders", "c") == 2
@@ -130,7 +130,7 @@ async def test_what_is_staged_is_seen_after_its_commit_and_once(api: Api) -> Non
     commit = {"query": "q", "batch": 0, "stages": [staged["stage"]]}
     assert await ask(api, "/api/bulk/commits", commit) == {"count": 2, "is_repeated": False, "left": 0}
     assert await ask(api, "/api/bulk/commits", commit) == {"count": 0, "is_repeated": True, "left": 0}
-    assert (await api.get("/api/bulk/commits?query=q")).json() == {"batches": [0]}
+    assert (await api.get("/api/bulk/commits?query=q")).json() == {"batches": [0], "whole": [0]}
     messages = [await ledger.receive(0) for _ in range(2)]
     assert [(message.body, message.label) for message in messages] == [(b"1", "l"), (b"2", "l")]
 
@@ -242,7 +242,7 @@ async def test_a_commit_into_a_queue_that_was_created_again_is_refused(api: Api)
     assert response.status_code >= 400
     assert response.json()["error"] == "QueueDeleted"
     assert "a queue was deleted, or deleted and created again, after messages were staged" in response.json()["message"]
-    assert (await api.get("/api/bulk/commits?query=q")).json() == {"batches": []}
+    assert (await api.get("/api/bulk/commits?query=q")).json() == {"batches": [], "whole": []}
     assert (await ledger.info()).message_count == 0
 
 
@@ -318,7 +318,9 @@ async def test_a_commit_waits_for_readers_who_make_room(api: Api) -> None:
     def fill() -> list[str]:
         with BulkClient(url) as client:
             stages = [client.stage("q", 0, [group])]
-            with pytest.raises(InsufficientResources, match="is committed, and 7 of its messages wait for room"):
+            with pytest.raises(
+                InsufficientResources, match="is committed, and 7 of its messages wait for room in their queue"
+            ):
                 client.commit("q", 0, stages, quota_wait_s=0.1)
             assert client.queue("ledger").arriving == 7
             return stages
@@ -365,13 +367,13 @@ async def test_properties_that_differ_travel_as_lists(api: Api) -> None:
         "correlation_id": [bytes(range(20)).hex(), None, "00" * 20],
     }
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"label": ["one"]}, "label has 1 values for 3 bodies"),
+        ({"label": ["one"]}, "`label` has 1 values for 3 bodies"),
         ({"label": ["x" * 250, "", ""]}, "at most 249"),
         ({"label": ["a\0b", "", ""]}, "contains a null before the end"),
         ({"label": [1, "", ""]}, "must be text"),
-        ({"app_tag": [-1, 0, 0]}, "app_tag must be a number from 0"),
-        ({"correlation_id": ["short", None, None]}, "correlation_id must be"),
-        ({"journal": [1, 1, 1]}, "'?journal'? is not one of the properties that may vary: label, "),
+        ({"app_tag": [-1, 0, 0]}, "`app_tag` must be a number from 0"),
+        ({"correlation_id": ["short", None, None]}, "`correlation_id` must be"),
+        ({"journal": [1, 1, 1]}, "'?journal'? is not one of the properties that can vary: label, "),
     ]
 
     def work() -> None:

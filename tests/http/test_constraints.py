@@ -17,6 +17,8 @@ WRONG: list[tuple[str, Any, Any]] = [
     ("label", "x" * 250, "x" * 249),
     ("priority", -1, 0),
     ("priority", 8, 7),
+    ("signature", 0, 1),
+    ("signature", 4, 2),
     ("body_type", -1, 0),
     ("body_type", 1 << 32, (1 << 32) - 1),
     ("time_to_reach_queue", -1, 0.5),

@@ -139,7 +139,7 @@ async def test_what_changes_nothing_is_said_in_the_answer(api: Api) -> None:
     created = await api.post("/api/queues", {"name": "orders", "base_priority": 5})
     assert (created.status_code, created.json()["base_priority"]) == (201, 0)
     assert created.json()["notes"] == [
-        "base_priority has no effect: it is always 0 for a private queue (MS-MQMQ 2.3.1.6)"
+        "`base_priority` has no effect, because it is always 0 for a private queue (MS-MQMQ 2.3.1.6)"
     ]
     changed = await api.client.patch("/api/queues/orders", json={"base_priority": 5, "label": "x"})
     assert (changed.json()["label"], len(changed.json()["notes"])) == ("x", 1)

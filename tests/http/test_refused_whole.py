@@ -15,6 +15,7 @@ from waypost.drive.loop import Loop
 from waypost.errors import InvalidParameter, StoreFull, TransactionSequence
 from waypost.http.settings import HttpSettings
 from waypost.http.sharing import SharedQueues
+from waypost.security.callers import Caller
 
 manager, orders = managers.manager, managers.orders
 
@@ -103,9 +104,9 @@ async def test_handles_opened_at_the_limit_are_closed_again(api: Api) -> None:
         await api.manager.create_queue(name)
     call = Loop.call
 
-    async def call_later(shell: Loop, operation: Operation[object]) -> object:
+    async def call_later(shell: Loop, operation: Operation[object], caller: Caller) -> object:
         await asyncio.sleep(0)
-        return await call(shell, operation)
+        return await call(shell, operation, caller)
 
     with patch.object(Loop, "call", call_later):
         answers = await asyncio.gather(*(api.post("/api/handles", {"queue": name}) for name in names))
@@ -121,10 +122,10 @@ async def test_cursors_opened_at_the_limit_are_closed_again(api: Api) -> None:
     call = Loop.call
     all_have_asked = asyncio.Barrier(8)
 
-    async def call_later(shell: Loop, operation: Operation[object]) -> object:
+    async def call_later(shell: Loop, operation: Operation[object], caller: Caller) -> object:
         if isinstance(operation, OpenCursor):
             await all_have_asked.wait()
-        return await call(shell, operation)
+        return await call(shell, operation, caller)
 
     with patch.object(Loop, "call", call_later):
         wanted = {"queue": "orders", "handle": handle}

@@ -7,10 +7,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.http.server import MESSAGEPACK, Api, served
+from tests.node.rig import Rig
+from waypost.http.askers import Askers
+from waypost.http.logins import Logins
 from waypost.http.request_guard import RequestGuard
+from waypost.http.sessions import Sessions
 from waypost.http.settings import HttpSettings
 
 TOKEN = HttpSettings(token="s3cret")
+NODE = Rig().node
+
+
+def guard(app: Any, settings: HttpSettings) -> RequestGuard:
+    askers = Askers(settings, Sessions(), Logins(NODE.users, NODE.machine, settings))
+
+    def refuse(*_: object) -> Any:
+        raise AssertionError("without users no password is checked")
+
+    return RequestGuard(app, settings, "HOST", askers, refuse)
 
 
 @served(TOKEN)
@@ -177,7 +191,7 @@ def test_any_headers_are_let_in_or_refused(path: bytes, headers: list[tuple[byte
         sent.append(message)
 
     scope = {"type": "http", "http_version": "1.0", "method": "POST", "raw_path": path, "headers": headers}
-    asyncio.run(RequestGuard(app, HttpSettings(token=token), "HOST")(scope, receive, send))
+    asyncio.run(guard(app, HttpSettings(token=token))(scope, receive, send))
     names = [name for name, _ in headers]
     if any(names.count(name) > 1 for name in (b"host", b"origin", b"authorization")):
         assert sent[0]["status"] == 400

@@ -2,7 +2,6 @@
 
 import json
 import socket
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.crash.daemons import HTTP_PORT, Daemon, loopback
+from tests.crash.daemons import Daemon, loopback
 from tests.crash.remote_reader import QM2QM_PORT, RPC_PORT, RemoteReader
 from waypost.rpc.statistics import RpcStatistics
 
@@ -19,7 +18,6 @@ ROOT = Path(__file__).parents[2]
 Numbers = dict[tuple[str, ...], float]
 
 # Its mode and text, and whether it can be left so.
-USERS = [(0o640, "CORP:alice:secret\n", True), (0o644, "CORP:alice:secret\n", False), (0o600, "alice", False)]
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +29,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def get(daemon: Daemon, path: str) -> str:
-    with urllib.request.urlopen(f"http://{daemon.address}:{HTTP_PORT}{path}", timeout=60) as response:
-        text: str = response.read().decode()
-    return text
+    return daemon.get(path)
 
 
 def numbers(daemon: Daemon) -> Numbers:
@@ -72,8 +68,8 @@ def test_every_number_is_documented(daemon: Daemon) -> None:
 def test_doctor_says_that_only_this_computer_may_read(daemon: Daemon) -> None:
     found = checks(daemon)
     assert found["rpc"]["ok"]
-    assert "only programs on this computer" in found["rpc"]["message"]
-    assert "users" not in found
+    assert "only programs of the daemon's account and of root" in found["rpc"]["message"]
+    assert found["users"]["message"].startswith("single-user mode")
     for name in ("port rpc", "port qm2qm"):
         assert found[name]["ok"]
 
@@ -81,32 +77,32 @@ def test_doctor_says_that_only_this_computer_may_read(daemon: Daemon) -> None:
 def test_doctor_looks_at_the_users_file(tmp_path: Path) -> None:
     users = tmp_path / "users"
     users.write_text("CORP:alice:secret\n", encoding="utf-8")
+    users.chmod(0o600)
     with Daemon(tmp_path, "alpha", loopback(48), f"rpc.users_file={users}") as daemon:
         daemon.start()
-        for mode, text, is_ok in USERS:
-            users.write_text(text, encoding="utf-8")
-            users.chmod(mode)
-            found = checks(daemon)
-            # With lines that are not right nobody is known.
-            assert ("privacy" if ":" in text else "neither users nor a Kerberos key") in found["rpc"]["message"]
-            assert (found["users"]["ok"], found["users"]["hint"] == "") == (is_ok, is_ok)
-            assert "secret" not in json.dumps(found)
+        found = checks(daemon)
+        assert "privacy" in found["rpc"]["message"]
+        assert found["users"]["message"] == "1 user: 0 with the role admin, 1 may log on with NTLM"
+        assert found["users file"]["ok"]
+        users.chmod(0o644)
+        found = checks(daemon)
+        assert (found["users file"]["ok"], found["users file"]["hint"]) == (False, f"chmod o-rwx {users}")
+        users.unlink()
+        assert checks(daemon)["users file"]["ok"]
+        assert "secret" not in json.dumps(found)
         assert daemon.stop() == 0
 
 
 def test_doctor_says_that_nobody_can_log_on(tmp_path: Path) -> None:
-    users = tmp_path / "users"
-    users.touch(0o600)
-    with Daemon(tmp_path, "alpha", loopback(48), f"rpc.users_file={users}") as daemon:
+    with Daemon(tmp_path, "alpha", loopback(48), "rpc.min_auth_level=privacy") as daemon:
         daemon.start()
         found = checks(daemon)
         assert not found["rpc"]["ok"]
         assert "must authenticate, but RPC has neither users nor a Kerberos key" in found["rpc"]["message"]
-        assert (found["users"]["ok"], found["users"]["message"]) == (False, f"{users} has no users")
-        users.write_text("CORP:alice:secret\n", encoding="utf-8")
-        found = checks(daemon)
-        assert found["rpc"]["ok"]
-        assert found["users"]["ok"]
+        assert found["users"]["message"].startswith("single-user mode")
+        with daemon.connect() as manager:
+            manager.users.add("alice", ntlm=True, password="secret")
+        assert checks(daemon)["rpc"]["ok"]
         assert daemon.stop() == 0
 
 

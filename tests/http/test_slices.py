@@ -92,7 +92,8 @@ async def test_a_queue_that_is_deleted_while_a_list_is_made_is_left_out(api: Api
         nonlocal made
         made += 1
         if made == 1:
-            shell_of(api.manager).start(DeleteQueue(name=last.name))
+            shell = shell_of(api.manager)
+            shell.start(DeleteQueue(name=last.name), shell.driver.node.administrator)
         return queue_info(*args, **options)
 
     with pytest.MonkeyPatch.context() as patches:

@@ -55,6 +55,6 @@ def test_a_client_and_the_command_line_ask_the_daemon(tmp_path: Path) -> None:
         assert seen
         done = shell("waypost store verify", environment, tmp_path)
         assert done.returncode == 0, done.stderr
-        assert "Everything is whole." in done.stdout
+        assert "No damage found." in done.stdout
         offline = shell("waypost store verify --data data", environment, tmp_path)
         assert offline.returncode == 0, offline.stderr

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 from msgspec.structs import replace as changed
 
 from tests.node.rig import Rig, direct, letter
 from waypost.api.bulk import (
     BatchOfQuery,
+    BatchRead,
     Claim,
     Claimed,
     ClaimObject,
@@ -62,8 +63,11 @@ class BulkRig(Rig):
 
     def claim(self, after: int = 0, name: str = "orders", claim: str = "c", **wish: Any) -> tuple[int, int]:
         """The number of the part, and how many messages it has."""
-        claimed = cast("Claimed", self.done(self.claim_request(after, name, claim, **wish)))
+        claimed = self.asked_claim(after, name=name, claim=claim, **wish)
         return claimed.number, claimed.count
+
+    def asked_claim(self, after: int = 0, **wish: Any) -> Claimed:
+        return cast("Claimed", self.done(self.claim_request(after, **wish)))
 
     def take(self, driver: str = "d", started: float = 1.0, asked: float = 2.0, **wish: Any) -> Taken:
         wished = {"name": str(direct("orders")), "claim": "c", **wish}
@@ -98,20 +102,27 @@ class BulkRig(Rig):
         packets = self.read_claim(number, places, name, claim, **of).each_packet()
         return [stored_message(packet).label for packet in packets]
 
-    def return_claim(self, name: str = "orders", claim: str = "c") -> int:
-        return self.ask_for(ReturnClaim(name=str(direct(name)), claim=claim)).count
+    def return_claim(self, name: str = "orders", claim: str = "c", *, forget: bool = False) -> int:
+        return self.ask_for(ReturnClaim(name=str(direct(name)), claim=claim, forget=forget)).count
 
     def held(self, name: str = "orders") -> list[ClaimObject]:
         return self.ask_for(ListClaims(name=str(direct(name)))).claims
 
-    def held_anywhere(self) -> list[ClaimObject]:
-        return self.ask_for(ListAllClaims()).claims
+    def held_anywhere(self, *, idle: bool = False) -> list[ClaimObject]:
+        return self.ask_for(ListAllClaims(idle=idle)).claims
 
     # Stages, known by the bytes of their GUIDs.
 
-    def stage_request(self, *groups: Group, lease_s: float = LEASE, place: Place = FIRST_PLACE, **batch: Any) -> int:
+    def stage_request(
+        self,
+        *groups: Group,
+        lease_s: float = LEASE,
+        place: Place = FIRST_PLACE,
+        within: BatchRead | UnsetType = UNSET,
+        **batch: Any,
+    ) -> int:
         call = self.call()
-        BulkWriting(self.node).stage_groups(call, batch_of(**batch), groups, lease_s, place)
+        BulkWriting(self.node).stage_groups(call, batch_of(**batch), groups, lease_s, place, within)
         return call.request
 
     def stage(self, *labels: str, name: str = "ledger", **batch: Any) -> bytes:
@@ -129,8 +140,10 @@ class BulkRig(Rig):
         of = UNSET if batch is None else query_batch(batch)
         self.done(self.do(DropStages(stages=list(map(guid_text, stages)), batch=of)))
 
-    def commit_request(self, *stages: bytes, is_whole: bool = False, **batch: Any) -> int:
-        return self.do(changed(commit_of(stages, batch_of(**batch)), is_whole=is_whole))
+    def commit_request(
+        self, *stages: bytes, is_whole: bool = False, within: BatchRead | UnsetType = UNSET, **batch: Any
+    ) -> int:
+        return self.do(changed(commit_of(stages, batch_of(**batch)), is_whole=is_whole, within=within))
 
     def commit_stages(self, *stages: bytes, **batch: Any) -> Committed:
         return cast("Committed", self.done(self.commit_request(*stages, **batch)))

@@ -11,6 +11,7 @@ from itertools import count
 from math import inf
 from typing import Any, TypeVar
 
+from tests.node.key_twin import KeyTwin
 from tests.store.engines import Engine, MemoryEngine
 from waypost.api.messages import Received
 from waypost.api.operations import AbortTransaction, BeginTransaction, CommitTransaction, DeleteQueue
@@ -36,6 +37,7 @@ from waypost.node.effects import (
     Connect,
     Failure,
     HoldReading,
+    KeyWork,
     Notice,
     Reply,
     Resolve,
@@ -100,6 +102,7 @@ class Host:
         self._guids = (bytes([int(address.rpartition(".")[2])]) + number.to_bytes(15, "big") for number in count(1))
         self._requests = count(1)
         self.notices: list[Notice] = []
+        self.key_desk = KeyTwin()
         self.is_up = False
         self.start()
 
@@ -197,6 +200,8 @@ class Host:
                     self.answers[request] = error
                 case Notice():
                     self.notices.append(effect)
+                case KeyWork():
+                    self.key_desk.carry_out(effect, self.node.kernel, self.net.now)
                 case HoldReading(connection, is_held):
                     self.hold_reading(connection, is_held=is_held)
                 case _:
@@ -378,7 +383,7 @@ class Host:
             self.node.manager.close_queue(handle)
 
     def _call(self) -> Call:
-        return Call(next(self._requests), self.net.now)
+        return Call(next(self._requests), self.net.now, self.node.administrator)
 
 
 class Peer:

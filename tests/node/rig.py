@@ -187,7 +187,7 @@ class Rig:
     # Operations.
 
     def call(self) -> Call:
-        return Call(next(self._requests), self.now)
+        return Call(next(self._requests), self.now, self.node.administrator)
 
     def call_for_many(self) -> Call:
         """A call whose answer is a list of messages."""

@@ -524,7 +524,9 @@ def test_what_is_kept_is_explained(net: Net, a: Host, peer: Peer) -> None:
     a.send_all(P, "2")
     come_from(NAT, peer, a, of(sent, peer.guid))
     come_from(NAT, peer, a, of(peer.of(UserMessage)[-1], peer.guid, None))
-    admit_command = f"If the address belongs to that queue manager: waypost sequence admit {guid_text(peer.guid)} {NAT}"
+    admit_command = (
+        f"If the address belongs to that queue manager, run: waypost sequence admit {guid_text(peer.guid)} {NAT}"
+    )
     found = explain_message(a.node, MessageIdentifier(a.guid, sent.user.message_id), net.now)
     assert admit_command in found.sentences
     places: Any = found.facts["places"]

@@ -6,11 +6,15 @@ from uuid import UUID
 import pytest
 
 from tests.node.bulk_rig import LEASE, BulkRig
-from waypost.errors import ClaimTaken, InvalidParameter, TransactionSequence
+from waypost.api.bulk import BatchRead
+from waypost.errors import ClaimTaken, InvalidParameter, LimitReached, SharingViolation, TransactionSequence
 from waypost.guid import guid_text
+from waypost.limits import NAMED_COMMIT_SECONDS
+from waypost.node import claims
 from waypost.node.explain import explain_message
+from waypost.store import keys
 from waypost.store.bulk_records import ClaimRecord
-from waypost.store.port import Table
+from waypost.store.port import Batch, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +50,7 @@ def test_each_start_of_a_reader_has_a_higher_term_that_ends_the_one_before(rig: 
         lambda: rig.claim(0),
     ]
     for use in late:
-        with pytest.raises(ClaimTaken, match="a later start of the reader has taken the claim c, with the term"):
+        with pytest.raises(ClaimTaken, match="a newer run of the reader has taken over the claim c, with the term"):
             use()
     assert rig.claim(0, term=2) == (1, 1)
     assert rig.claimed(1, term=2) == ["a"]
@@ -231,16 +235,142 @@ def test_nothing_is_written_by_a_run_that_has_lost_its_claim(rig: BulkRig, loses
     assert rig.seen("ledger") == ["again"]
 
 
-def test_the_last_runs_that_lost_a_claim_are_remembered(rig: BulkRig) -> None:
+def read_by_all(rig: BulkRig) -> None:
+    """Each run takes the claim and reads it, one after the other."""
     rig.send_all("a")
-    for number, run in enumerate(RUNS[:10], 1):
+    for number, run in enumerate(RUNS, 1):
         rig.take(f"start {number}")
         rig.claim(0, term=number)
         rig.claimed(1, **reads(number, run))
-    for run in RUNS[1:9]:
-        with pytest.raises(ClaimTaken):
+
+
+def test_all_runs_that_lost_a_claim_are_remembered(rig: BulkRig) -> None:
+    read_by_all(rig)
+    for restart in (False, True):
+        if restart:
+            rig.stop()
+        for run in RUNS[:-1]:
+            with pytest.raises(ClaimTaken, match="has lost its claim c"):
+                rig.stage("x", query=QUERY, run=run)
+        rig.stage("x", query=QUERY, run=RUNS[-1])
+
+
+def test_a_lost_run_is_remembered_for_a_year_and_then_deleted(rig: BulkRig) -> None:
+    read_by_all(rig)
+    rig.advance(NAMED_COMMIT_SECONDS - 1)
+    with pytest.raises(ClaimTaken):
+        rig.stage("x", query=QUERY, run=RUNS[0])
+    rig.advance(10)
+    rig.stage("x", query=QUERY, run=RUNS[0])
+    # Each run that loses its claim looks at a few of them.
+    later = [UUID(int=number).bytes_le for number in range(100, 110)]
+    for number, run in enumerate(later, len(RUNS) + 1):
+        rig.take(f"start {number}")
+        rig.claim(1, term=number)
+        rig.claimed(2, **reads(number, run, batch=1))
+    start, stop = keys.lost_run_range()
+    assert [key[-16:] for key, _ in rig.store.scan(Table.BULK, start, stop)] == [RUNS[-1], *later[:-1]]
+
+
+def test_the_earlier_runs_in_a_claim_of_the_old_form_stay_refused(rig: BulkRig) -> None:
+    rig.send_all("a")
+    rig.take("one")
+    rig.claim(0, term=1)
+    rig.claimed(1, **reads(1, RUNS[0]))
+    rig.settle()
+    key, value = rig.store.scan(Table.BULK)[0]
+    old = ClaimRecord.decode(value)
+    old.past = (RUNS[5], RUNS[6])
+    batch = Batch()
+    batch.put(Table.BULK, key, old.encode())
+    rig.store.commit(batch, 1_000)
+    rig.stop()
+    for run in (RUNS[5], RUNS[6]):
+        with pytest.raises(ClaimTaken, match="has lost its claim c"):
             rig.stage("x", query=QUERY, run=run)
-    rig.stage("x", query=QUERY, run=RUNS[9])
+    rig.stage("x", query=QUERY, run=RUNS[0])
+
+
+# The limit of claims.
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch, rig: BulkRig) -> BulkRig:
+    monkeypatch.setattr(claims, "MAX_CLAIMS", 2)
+    return rig
+
+
+def idle_claims(rig: BulkRig) -> None:
+    """Two queries have read all messages, and ended long ago."""
+    for number, name in enumerate(("one", "two")):
+        rig.send_all("a")
+        rig.take(claim=name)
+        rig.claim(0, claim=name, term=1)
+        rig.claimed(1, claim=name, **reads(1, RUNS[number], query=name))
+        rig.claim(1, claim=name, term=1)
+    rig.advance(100 * LEASE)
+
+
+def test_one_claim_too_many_is_refused_and_no_query_is_forgotten(few: BulkRig) -> None:
+    idle_claims(few)
+    for ask in (lambda: few.take(claim="three"), lambda: few.claim(0, claim="three")):
+        with pytest.raises(LimitReached, match=r"the limit of 2 claims is reached; .*waypost claim release --forget"):
+            ask()
+    few.stop()
+    # Both can go on, and only the last start of each.
+    few.send_all("b")
+    assert few.take("d", started=8.0, asked=9.0, claim="one").term == 2
+    with pytest.raises(ClaimTaken):
+        few.stage("x", query="one", run=RUNS[0])
+    assert few.claim(1, claim="one", term=2) == (2, 1)
+
+
+def test_a_claim_that_is_forgotten_on_request_makes_room_and_its_run_stays_refused(few: BulkRig) -> None:
+    idle_claims(few)
+    assert [(each.claim, each.count) for each in few.held_anywhere(idle=True)] == [("one", 0), ("two", 0)]
+    assert few.held_anywhere() == []
+    assert few.return_claim(claim="one", forget=True) == 0
+    assert [each.claim for each in few.held_anywhere(idle=True)] == ["two"]
+    assert few.take(claim="three").term == 1
+    few.stop()
+    with pytest.raises(ClaimTaken, match="has lost its claim one"):
+        few.stage("x", query="one", run=RUNS[0])
+    with pytest.raises(TransactionSequence, match="this queue has no claim one"):
+        few.claim(1, claim="one", term=1)
+    with pytest.raises(TransactionSequence, match="this queue has no claim one"):
+        few.claim(0, claim="one", term=1)
+
+
+def test_a_claim_in_use_is_not_forgotten(rig: BulkRig) -> None:
+    rig.send_all("ab")
+    rig.take()
+    rig.claim(0, term=1)
+    rig.advance(LEASE - 1)
+    with pytest.raises(SharingViolation, match="a reader has used the claim c 99 s ago, so it is not forgotten"):
+        rig.return_claim(forget=True)
+    rig.stop()
+    with pytest.raises(SharingViolation):
+        rig.return_claim(forget=True)
+    assert rig.seen() == []
+    # A release ends its use.
+    assert rig.return_claim() == 2
+    assert rig.return_claim(forget=True) == 0
+    assert rig.return_claim(forget=True) == 0
+    assert rig.seen() == ["a", "b"]
+    assert rig.store.scan(Table.BULK) == []
+
+
+def test_a_claim_that_promises_nothing_makes_room(few: BulkRig) -> None:
+    few.send_all("a")
+    few.claim(0, claim="done")
+    few.claim(1, claim="done")
+    few.take(claim="unread")
+    with pytest.raises(LimitReached):
+        few.take(claim="three")
+    few.advance(LEASE)
+    few.take(claim="three")
+    few.take(claim="four")
+    assert [each.claim for each in few.held_anywhere(idle=True)] == ["three", "four"]
 
 
 # The end of a lease, after commits of the query.
@@ -282,7 +412,7 @@ def test_messages_of_a_batch_that_is_committed_in_part_wait_for_their_query(rig:
     assert rig.seen() == ["c"]
     message = rig.contents()[0]
     told = explain_message(rig.node, message.identifier, rig.now)
-    assert any("has locked it beyond its lease" in sentence for sentence in told.sentences), told.sentences
+    assert any("has locked the message beyond its lease" in sentence for sentence in told.sentences), told.sentences
     rig.take("two")
     assert rig.claim(0, term=2) == (1, 2)
     assert rig.claimed(1, **reads(2, RUNS[1], batch=7)) == ["a", "b"]
@@ -299,6 +429,25 @@ def test_a_claim_that_waits_for_its_query_can_be_released(rig: BulkRig) -> None:
     assert rig.held_anywhere() == []
     assert rig.take("two").is_held is False
     assert rig.claim(1, term=2) == (2, 3)
+
+
+def test_a_commit_under_another_name_counts_for_the_batch_that_it_belongs_to(rig: BulkRig) -> None:
+    processing(rig)
+    within = BatchRead(query=QUERY, batch=7, run=guid_text(RUNS[0]))
+    named: dict[str, Any] = {"query": "application", "batch": 3, "to": "ledger", "is_version": True}
+    stage = rig.stage("x", within=within, **named)
+    rig.commit_stages(stage, within=within, **named)
+    rig.advance(LEASE)
+    (held,) = rig.held_anywhere()
+    assert "has committed some of batch 7" in held.held_by
+    # A later run takes the claim, so that the first one writes nothing more, under any name.
+    rig.take("two")
+    named["batch"] = 4
+    with pytest.raises(ClaimTaken, match="this run of the query the query has lost its claim c"):
+        rig.stage("y", within=within, **named)
+    with pytest.raises(ClaimTaken, match="this run of the query the query has lost its claim c"):
+        rig.commit_stages(within=within, **named)
+    assert rig.labels(rig.queue("ledger")) == ["x"]
 
 
 @pytest.mark.parametrize("other", [{"batch": 6}, {"query": "another"}])

@@ -1,6 +1,7 @@
 """Claims of messages: what is given, kept, taken out and given back, over restarts at every point."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,6 +106,20 @@ def test_the_limit_in_bytes_goes_by_the_average_and_gives_one_at_least(rig: Bulk
     average = rig.queue().total_bytes // 4
     assert rig.claim(max_bytes=2 * average, claim="two") == (1, 2)
     assert rig.claim(max_bytes=1, claim="one") == (1, 1)
+
+
+def test_a_part_is_divided_by_the_real_sizes_of_its_messages(rig: BulkRig) -> None:
+    for size in (10, 10, 3000, 10, 10, 10):
+        rig.done(rig.send(letter("x", body=bytes(size))))
+    small = rig.queue().positions.size(rig.contents()[0].lookup_identifier)
+    wish: dict[str, Any] = {"part_bytes": 2 * small, "claim": "c", "term": 1}
+    rig.take()
+    assert rig.asked_claim(**wish).places == [0, 2, 3, 5, 6]
+    assert rig.asked_claim(**wish).places == [0, 2, 3, 5, 6], "a part that is claimed again"
+    rig.stop()
+    assert rig.take("next", part_bytes=2 * small).places == [0, 2, 3, 5, 6]
+    assert rig.take("next", started=0.0, part_bytes=1).places == [0, 1, 2, 3, 4, 5, 6]
+    assert rig.take("third").places == []
 
 
 def test_places_of_a_part_are_read_as_far_as_the_bytes_go(rig: BulkRig) -> None:
@@ -353,7 +368,7 @@ def test_what_was_claimed_before_a_reader_has_the_queue_for_itself_is_processed_
     rig.done(rig.ask("orders", AccessType.RECEIVE, ShareMode.DENY_RECEIVE))
     assert rig.claim(max_messages=1) == (1, 1)
     assert rig.claimed(1) == ["a"]
-    with pytest.raises(SharingViolation, match="open exclusively; close the queue there first"):
+    with pytest.raises(SharingViolation, match="open exclusively; close the queue in that reader first"):
         rig.claim(1, max_messages=1)
     rig.stop()
     assert rig.labels() == ["b", "c"]

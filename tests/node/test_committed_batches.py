@@ -6,7 +6,7 @@ import pytest
 
 from tests.node.bulk_rig import BulkRig, batch_of, group
 from tests.node.rig import direct
-from waypost.api.bulk import BulkQueue, Committed, PlannedRange, PlanRange, ShowBulkQueue, Staged
+from waypost.api.bulk import BulkQueue, Committed, ListBatches, PlannedRange, PlanRange, ShowBulkQueue, Staged
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.core.transaction_records import spans_of
 from waypost.errors import LimitReached, TransactionSequence
@@ -35,6 +35,13 @@ def rig() -> BulkRig:
 def everything(rig: BulkRig) -> dict[str, list[str]]:
     """The messages in the queues, seen or not."""
     return {name: rig.labels(rig.queue(name)) for name in ("ledger", "books")}
+
+
+def test_a_batch_is_whole_if_no_other_write_of_it_can_follow(rig: BulkRig) -> None:
+    rig.commit_stages(rig.stage("a"), batch=0)
+    rig.commit_stages(rig.stage("b", batch=1, run=ONE, write="first"), batch=1, run=ONE, write="first")
+    found = rig.ask_for(ListBatches(query="q"))
+    assert (found.batches, found.whole) == ([0, 1], [0])
 
 
 # Destinations.

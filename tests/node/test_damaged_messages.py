@@ -125,7 +125,7 @@ def test_what_is_known_of_it_is_kept_and_told(rig: BulkRig) -> None:
     assert rig.node.damaged.since_start == 1
     explanation = explain_queue(rig.node, direct("orders"), rig.now)
     assert explanation.facts["damaged"] == 1
-    assert any("damaged on disk and set aside" in sentence for sentence in explanation.sentences)
+    assert any("damaged on disk and removed" in sentence for sentence in explanation.sentences)
     (sentence, *_) = explain_message(rig.node, message.identifier, rig.now).sentences
     assert "was found damaged on disk at" in sentence
 

@@ -47,9 +47,9 @@ def test_a_message_in_a_queue_that_nobody_reads(rig: Rig) -> None:
     message = rig.message(rig.send("a"))
     rig.advance(300)
     told = of_message(rig, message)
-    assert "waits in the queue host\\private$\\orders since 1970-01-12T13:46:40Z (5 minutes)" in told
-    assert "1 message of this queue comes before it" in told
-    assert "No application has the queue open for receiving" in told
+    assert "has been waiting in the queue host\\private$\\orders since 1970-01-12T13:46:40Z (5 minutes)" in told
+    assert "1 message in this queue is ahead of it." in told
+    assert "No application has opened the queue for receiving" in told
 
 
 def test_the_facts_of_a_message_are_values(rig: Rig) -> None:
@@ -68,7 +68,9 @@ def test_a_message_that_a_transaction_has_received(rig: Rig) -> None:
     message = rig.message(rig.send("a"))
     rig.begin()
     rig.done(rig.receive(options=IN_TX))
-    assert f"The transaction {guid_text(TX)} has received it" in of_message(rig, message)
+    assert f"The transaction {guid_text(TX)} has received the message: no other reader gets it" in of_message(
+        rig, message
+    )
     assert "1 of them locked by transactions" in of_queue(rig)
 
 
@@ -76,13 +78,13 @@ def test_a_message_that_a_transaction_has_sent(rig: Rig) -> None:
     rig.create("ledger", transactional=True)
     rig.begin()
     message = rig.message(rig.send("a", "ledger", TX))
-    assert f"The transaction {guid_text(TX)} has sent it: no reader sees it" in of_message(rig, message)
+    assert f"The transaction {guid_text(TX)} has sent the message: no reader sees it" in of_message(rig, message)
 
 
 def test_a_message_of_a_two_phase_read(rig: Rig) -> None:
     message = rig.message(rig.send("a"))
     rig.done(rig.begin_receive())
-    assert "A reader has locked it" in of_message(rig, message)
+    assert "A reader has locked the message, and has neither received nor returned it yet." in of_message(rig, message)
 
 
 def test_a_message_that_a_purge_waits_for(rig: Rig) -> None:
@@ -90,7 +92,10 @@ def test_a_message_that_a_purge_waits_for(rig: Rig) -> None:
     rig.begin()
     rig.done(rig.receive(options=IN_TX))
     rig.done(rig.purge())
-    assert "Its queue was purged while the message was locked" in of_message(rig, message)
+    assert (
+        "The queue was purged while the message was locked. The message is deleted when the lock ends."
+        in of_message(rig, message)
+    )
 
 
 def test_a_message_with_aborted_readers_and_little_time(rig: Rig) -> None:
@@ -99,8 +104,8 @@ def test_a_message_with_aborted_readers_and_little_time(rig: Rig) -> None:
     rig.done(rig.receive(options=IN_TX))
     rig.done(rig.abort())
     told = of_message(rig, message)
-    assert "1 transaction received it and aborted" in told
-    assert "It has 10 minutes left to be received" in told
+    assert "1 transaction received the message and aborted." in told
+    assert "The message has 10 minutes left to be received" in told
 
 
 def test_a_message_from_the_future(rig: Rig) -> None:
@@ -148,10 +153,10 @@ def test_a_message_that_was_here_and_one_that_never_was(rig: Rig) -> None:
 def test_a_message_on_its_way_to_another_computer(rig: Rig) -> None:
     message = rig.message(rig.send(letter("a", time_to_reach_queue=7200), FAR))
     told = of_message(rig, message)
-    assert "waits in the outgoing queue for DIRECT=OS:far\\PRIVATE$\\orders" in told
-    assert "It has 2 hours left to reach its queue" in told
+    assert "has been waiting in the outgoing queue for DIRECT=OS:far\\PRIVATE$\\orders" in told
+    assert "The message has 2 hours left to reach its queue" in told
     assert "The queue is inactive" in told
-    assert "No connection has been tried since the queue manager started" in told
+    assert "The queue manager has not tried to connect since it started" in told
 
 
 @pytest.mark.parametrize(
@@ -182,7 +187,7 @@ def test_the_last_connections_and_what_failed(rig: Rig) -> None:
         record_connection(queue, status, HResult.MQ_ERROR, ["10.0.0.2"], rig.now.wall + second)
     record_connection(queue, ConnectionStatus.DNS_FAILURE, HResult.MQ_ERROR, [], rig.now.wall + 9)
     told = of_queue(rig, FAR)
-    assert "nothing accepted the TCP connection (10.0.0.2), 4 times since 1970-01-12T13:46:40Z" in told
+    assert "no program accepted the TCP connection (10.0.0.2), 4 times since 1970-01-12T13:46:40Z" in told
     assert "At 1970-01-12T13:46:49Z the name of the host is unknown." in told
     facts = explain_queue(rig.node, direct(FAR), rig.now).facts
     connections = facts["connections"]
@@ -207,8 +212,11 @@ def test_a_message_that_has_arrived_and_waits_for_its_final_acknowledgment(rig: 
     with rig.node.kernel.operation(rig.now):
         rig.node.manager.writing.enqueue_message(rig.node.manager.awaiting_final_ack, kept, None, rig.now)
     told = of_message(rig, message)
-    assert "has arrived at DIRECT=OS:far\\PRIVATE$\\orders.\nNo application has received it there yet" in told
-    assert "until its final acknowledgment arrives" in told
+    assert (
+        "has arrived at DIRECT=OS:far\\PRIVATE$\\orders.\nAs far as this queue manager knows, no application has "
+        "received the message yet." in told
+    )
+    assert "This copy is kept until the final acknowledgment arrives" in told
 
 
 def test_what_is_not_acknowledged(rig: Rig) -> None:
@@ -218,7 +226,7 @@ def test_what_is_not_acknowledged(rig: Rig) -> None:
     info.resend_time = int(rig.now.wall) + 30
     told = of_queue(rig, FAR)
     assert "3 transactional messages were sent, and no order acknowledgment has arrived." in told
-    assert "They are sent again in 30 seconds. They were sent 1 time so far." in told
+    assert "These messages are sent again in 30 seconds. They were sent 1 time so far." in told
     assert "2 transactional messages arrived, and no application has received them yet." in told
 
 
@@ -236,7 +244,7 @@ def test_a_queue_with_readers(rig: Rig) -> None:
     rig.settle()
     told = of_queue(rig)
     assert "No application has" not in told
-    assert "1 read waits there for a message" in told
+    assert "1 read waits for a message in the queue." in told
 
 
 def test_a_queue_that_is_not_there(rig: Rig) -> None:

@@ -55,10 +55,10 @@ def refused(net: Net, host: Host, name: str, body: str = "m", /, **changes: Any)
 @pytest.mark.parametrize(
     ("name", "changes", "reason", "sentence"),
     [
-        (r"DIRECT=OS:a\private$\none", {}, Reason.NO_QUEUE, "this computer has no such queue"),
+        (r"DIRECT=OS:a\private$\none", {}, Reason.NO_QUEUE, "this computer has no queue with this name"),
         (Q, {"body": bytes(3000)}, Reason.QUEUE_QUOTA, "the queue is full"),
-        (T, {}, Reason.TRANSACTIONAL, "a nontransactional message came to a transactional queue"),
-        (Q, {"tx": TX}, Reason.TRANSACTIONAL, "a transactional message came to a nontransactional queue"),
+        (T, {}, Reason.TRANSACTIONAL, "a nontransactional message arrived at a transactional queue"),
+        (Q, {"tx": TX}, Reason.TRANSACTIONAL, "a transactional message arrived at a nontransactional queue"),
         (
             Q,
             {"time_to_reach_queue": 0, "sent_time": 1000},
@@ -74,7 +74,7 @@ def test_a_refused_message_is_told_counted_and_explained(
     a = add(net)
     peer, packet = refused(net, a, name, **changes)
     said = told(a, packet)
-    assert f"Message {identifier(packet)} came from {peer.address} at " in said
+    assert f"Message {identifier(packet)} arrived from {peer.address} at " in said
     assert f"and was refused: {sentence}" in said
     assert "The message is not sent again" in said
     assert a.network.refusals.counts == {reason: 1}
@@ -92,7 +92,7 @@ def test_a_message_that_there_is_no_room_for_comes_again_and_is_forgotten_when_i
     peer, packet = refused(net, a, Q, body=bytes(5000))
     said = told(a, packet)
     assert "the messages do not fit into the quota" in said
-    assert "Its sender keeps it and sends it again" in said
+    assert "The sender keeps the message and sends it again" in said
     assert a.network.refusals.counts == {Reason.MACHINE_QUOTA: 1}
     peer.connect(a)
     peer.send(packet)
@@ -158,7 +158,7 @@ def test_a_message_that_was_handed_over_says_to_whom_and_how_to_hear_more(net: N
     facts = explain_message(a.node, last(a), net.now).facts
     assert [each["address"] for each in facts["handed_over"]] == [b.address]  # type: ignore[attr-defined]
     # The other side of it.
-    assert "waits in the queue b\\private$\\q" in told(b, last(a))
+    assert "has been waiting in the queue b\\private$\\q" in told(b, last(a))
 
 
 def test_a_refusal_comes_back_to_the_administration_queue_and_is_explained(net: Net) -> None:
@@ -170,7 +170,7 @@ def test_a_refusal_comes_back_to_the_administration_queue_and_is_explained(net: 
     net.advance(30)
     assert a.classes("admin") == [MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG]
     said = told(a, sent)
-    assert f"an acknowledgment of message {sent} came from {b.address}: a nontransactional message came" in said
+    assert f"an acknowledgment of message {sent} arrived from {b.address}: a nontransactional message arrived" in said
     assert "--ack full-reach-queue" not in said
 
 
@@ -183,8 +183,8 @@ def test_a_final_acknowledgment_says_why_a_transactional_message_was_refused(net
     net.advance(60)
     said = told(a, sent)
     assert "a final acknowledgment of message" in said
-    assert "a transactional message came to a nontransactional queue" in said
-    assert "was refused: a transactional message came" in told(b, sent)
+    assert "a transactional message arrived at a nontransactional queue" in said
+    assert "was refused: a transactional message arrived" in told(b, sent)
 
 
 def test_a_transactional_message_that_was_taken_was_acknowledged_in_its_order(net: Net) -> None:
@@ -207,7 +207,7 @@ def test_what_is_not_known_any_more_is_said_in_words(net: Net) -> None:
             identifiers.append(last(a))
             net.advance(2)
     assert ["was sent to" in told(a, each) for each in identifiers] == [False, False, True, True]
-    assert "It is not among the messages that were sent to other hosts since" in told(a, identifiers[0])
+    assert "The message is not among those sent to other hosts since" in told(a, identifiers[0])
 
 
 def test_a_stranger_that_claims_an_outcome_is_named(net: Net) -> None:

@@ -161,18 +161,23 @@ def test_a_journal_is_read_with_the_right_to_it_on_its_queue() -> None:
 
 
 @pytest.mark.parametrize("name", ["deadletter", "deadxact", "journal"])
-def test_the_queues_of_the_computer_are_open_to_everyone_until_it_has_a_descriptor(name: str) -> None:
+def test_the_queues_of_the_computer_are_closed_unless_its_descriptor_opens_them(name: str) -> None:
     rig = RemoteRig()
     reader = rig.reader()
     whole = f"DIRECT=OS:host\\SYSTEM$;{name}"
+    for security in (b"", granting(AUTHENTICATED_USERS, 0xF7)):
+        _guard_computer(rig, security)
+        for access in (1, 0x20):
+            with pytest.raises(RpcFault) as refused:
+                reader.open(whole, access)
+            assert refused.value.status == HResult.MQ_ERROR_ACCESS_DENIED
+    _guard_computer(rig, granting(EVERYONE, 0xF7))
     assert not reader.open(whole).is_null
-    attributes = replace(rig.node.manager.attributes, security=granting(AUTHENTICATED_USERS, 0xFF))
+
+
+def _guard_computer(rig: RemoteRig, security: bytes) -> None:
     with rig.node.kernel.operation(rig.now):
-        rig.node.manager.modify(attributes, rig.now)
-    for access in (1, 0x20):
-        with pytest.raises(RpcFault) as refused:
-            reader.open(whole, access)
-        assert refused.value.status == HResult.MQ_ERROR_ACCESS_DENIED
+        rig.node.manager.modify(replace(rig.node.manager.attributes, security=security), rig.now)
 
 
 def test_answers_that_wait_for_the_disk_are_not_made_without_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,6 +129,6 @@ def test_too_many_messages_and_one_message_twice_are_refused(rig: BulkRig) -> No
         rig.ask_for(moving(rig, taken=list(range(MAX_BULK_REMOVED + 1))))
     wish = moving(rig, taken=taken[:1])
     again = MessagesToRemove(queue="orders", lookup_ids=taken[:1])
-    with pytest.raises(InvalidParameter, match="each message to remove once"):
+    with pytest.raises(InvalidParameter, match="a commit must list each message to remove only once"):
         rig.ask_for(replace(wish, removes=[*wish.removes, again]))
     assert rig.seen() == ["a", "b", "c"]

@@ -16,7 +16,7 @@ from waypost.wire.security_descriptor import (
     Acl,
     SecurityDescriptor,
 )
-from waypost.wire.sid import ANONYMOUS, EVERYONE, Sid
+from waypost.wire.sid import ANONYMOUS, EVERYONE, NETWORK, Sid
 
 ALICE = Sid(5, (21, 1, 2, 3, 1104))
 # MS-MQMQ 2.2.24.
@@ -43,6 +43,7 @@ def grants(queue: Queue) -> list[tuple[Sid, int]]:
     return [(ace.sid, ace.mask) for ace in dacl.aces if isinstance(ace, AccessAce)]
 
 
+@pytest.mark.spec("MQDMPR-3.1.7.1.3.1-04")
 def test_a_queue_without_a_descriptor_is_open_to_everyone_and_stays_so() -> None:
     rig = Rig()
     for _ in range(2):
@@ -51,17 +52,20 @@ def test_a_queue_without_a_descriptor_is_open_to_everyone_and_stays_so() -> None
         rig.stop()
 
 
-def test_who_is_a_user_of_the_directory_can_own_a_queue() -> None:
-    owned = SecurityDescriptor(owner=ALICE).encode()
+@pytest.mark.spec("MQDMPR-3.1.7.1.3.1-03", "MQDMPR-3.1.7.1.3.1-05", "MQDMPR-3.1.7.1.3.1-07")
+def test_an_account_can_own_a_queue_and_a_user_of_the_directory_closes_it() -> None:
+    owned, odd = SecurityDescriptor(owner=ALICE).encode(), SecurityDescriptor(owner=NETWORK).encode()
     for rig in (DirectoryRig(SETTINGS), DirectoryRig()):
-        assert descriptor(rig.create("before", security=owned)).owner == ANONYMOUS
+        assert descriptor(rig.create("odd", security=odd)).owner == ANONYMOUS
+        assert descriptor(rig.create("before", security=owned)).owner == ALICE
+        assert grants(rig.queue("before")) == [(EVERYONE, RIGHTS)]
     rig.put(User(security_identifier=ALICE))
     queue = rig.create("after", security=owned)
     assert descriptor(queue).owner == ALICE
     assert grants(queue) == [(EVERYONE, LOOK), (ALICE, RIGHTS)]
 
 
-@pytest.mark.spec("MQDMPR-3.1.1.2-12")
+@pytest.mark.spec("MQDMPR-3.1.1.2-12", "MQDMPR-3.1.7.1.3.1-02")
 @pytest.mark.parametrize("create", [DirectoryRig.create, DirectoryRig.publish], ids=["private", "public"])
 def test_a_new_queue_has_only_the_rights_of_a_queue(create: Callable[..., Queue]) -> None:
     rig = DirectoryRig()

@@ -1,5 +1,6 @@
 """Committed stages on their way into the queues: in order, in parts, as far as there is room, over restarts."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,8 +8,11 @@ import pytest
 from tests.node.bulk_rig import BulkRig, batch_of, commit_of, group
 from tests.node.rig import direct, letter
 from waypost.api.bulk import Committed
+from waypost.api.operations import ForgetDamaged
+from waypost.client.doctor import examine_node
 from waypost.core.message_values import Acknowledgements
 from waypost.errors import TransactionSequence
+from waypost.guid import guid_text
 from waypost.node import staged_delivery, stages
 from waypost.node.explain import explain_queue
 from waypost.node.stages import Group, Place
@@ -204,7 +208,10 @@ def test_a_queue_without_room_says_what_waits_for_it(rig: BulkRig) -> None:
     rig.modify("ledger", quota=2)
     rig.commit_stages(rig.stage_of(large(*"abc")))
     said = explain_queue(rig.node, direct("ledger"), rig.now)
-    assert "2 messages of commits wait for room in it, or in other queues of their commits." in said.sentences
+    assert (
+        "2 messages of committed batches wait for room in this queue, or in other queues of their batches."
+        in said.sentences
+    )
     assert rig.node.long_work == ""
 
 
@@ -256,6 +263,33 @@ def test_a_damaged_frame_is_left_out_and_the_others_come(rig: BulkRig, in_parts:
         finish(rig)
     assert rig.seen("ledger") == []
     assert rig.staged_bytes == 0
+    # It is named until an operator has it forgotten.
+    name = f"frame 1 of the stage {guid_text(stage)}"
+    (found,) = examined(rig)
+    assert found.startswith(f"{name}, of batch 0 of the query q: ")
+    rig.stop()
+    assert examined(rig) == [name]
+    assert rig.ask_for(ForgetDamaged()).forgotten == 1
+    assert examined(rig) == []
+    rig.stop()
+    assert examined(rig) == []
+    assert rig.store.scan(Table.BULK, *keys.all_frames()) == []
+
+
+def test_the_frames_of_stages_that_wait_are_not_taken_for_damaged_ones(rig: BulkRig, in_parts: None) -> None:
+    rig.stage_of(large(*"ab"))
+    rig.modify("ledger", quota=2)
+    rig.commit_stages(rig.stage_of(large(*"abcdef"), batch=1), batch=1)
+    rig.stop()
+    assert rig.store.scan(Table.BULK, *keys.all_frames())
+    assert examined(rig) == []
+
+
+def examined(rig: BulkRig) -> list[str]:
+    """The damaged frames that the doctor names."""
+    (check,) = [check for check in examine_node(rig.node, Path("."), rig.now) if check.check == "damage"]
+    assert check.ok == (check.message == "no damaged messages were found")
+    return [] if check.ok else check.message.partition("frames are damaged: ")[2].split("; ")
 
 
 def test_any_number_of_damaged_frames_is_left_out(rig: BulkRig, in_parts: None) -> None:

@@ -385,14 +385,18 @@ def stage_at(host: Host, *labels: str, batch: int = 0) -> bytes:
     before = set(host.node.stages._stages)
     messages = [letter(label) for label in labels]
     groups = [Group(FormatName.parse(FAR), messages=messages)]
-    BulkWriting(host.node).stage_groups(Call(next(CALLS), host.net.now), Batch("q", batch), groups, 1000.0)
+    BulkWriting(host.node).stage_groups(
+        Call(next(CALLS), host.net.now, host.node.administrator), Batch("q", batch), groups, 1000.0
+    )
     host.net.settle()
     (stage,) = set(host.node.stages._stages) - before
     return stage
 
 
 def commit_at(host: Host, *stages: bytes, batch: int = 0) -> None:
-    BulkWriting(host.node).commit(Call(next(CALLS), host.net.now), commit_of(stages, Batch("q", batch)))
+    BulkWriting(host.node).commit(
+        Call(next(CALLS), host.net.now, host.node.administrator), commit_of(stages, Batch("q", batch))
+    )
     host.net.settle()
 
 

@@ -213,7 +213,7 @@ def everything(log: Log) -> dict[str, bytes | None]:
 def unseen(log: Log, root: Path) -> list[str]:
     """Paths below the root that are other than the log says: it has not seen all that was done to them."""
     found = everything(log)
-    paths = {str(path.relative_to(root)): path for path in root.rglob("*")}
+    paths = {str(path.relative_to(root)): path for path in root.rglob("*") if not path.is_socket()}
     wrong = set(found) ^ set(paths)
     for name, data in found.items():
         if data is not None and name in paths and paths[name].read_bytes() != data:

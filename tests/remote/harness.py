@@ -70,6 +70,9 @@ class Host(Rig):
         self.asked.append((caller, queue, access))
         return (caller.name, queue, access) not in self.denied
 
+    def refused(self, caller: Caller, queue: Queue, access: AccessType) -> None:
+        assert (caller.name, queue, access) in self.denied
+
     def await_read(self, wait_id: int, then: ReadThen) -> None:
         self._waits[wait_id] = then
 

@@ -57,7 +57,7 @@ class ReadHost(Host):
 
     def __init__(self, settings: RemoteSettings | None = None) -> None:
         super().__init__(settings)
-        self.queues = RemoteQueues(self.manager)
+        self.queues = RemoteQueues(self.manager, self.new_guid)
         self.qm2qm = Qm2qmServer(self, self.queues).service
         self.qmcomm = QmcommServer(self, self.queues).service
 

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from tests.remote.qm2qm_reader import (
+    ACK,
     CANCELED,
     CLIENT_ID,
     DENIED,
     FOREVER,
+    INVALID_PARAMETER,
     NACK,
     ORDERS,
     PEEK,
@@ -264,15 +266,52 @@ def test_everybody_may_bind_and_the_methods_refuse() -> None:
     assert (caller.name, caller.level, queue) == ("CORP\\alice", AuthLevel.PRIVACY, network.host.orders)
 
 
-def test_a_reader_who_logs_in_on_each_line_is_the_same_and_nobody_else_is() -> None:
+def test_a_reader_who_logs_in_on_each_line_is_the_same_and_nobody_without_the_number_is() -> None:
     network = Network(RemoteSettings())
     network.host.put("a")
     reader = Lines(network, toy_security(), toy_security())
     thief = Line(network, QM2QM, 2116, security=toy_security(name="CORP\\mary"))
-    stolen = OpenQueueRequest(CLIENT_ID, 0, reader.handle, reader.handle, reader.handle)
-    assert thief.ask(2, stolen).hresult == HResult.MQ_ERROR_INVALID_PARAMETER
-    assert thief.ask(0, StartReceiveRequest(reader.desc(PEEK))).hresult == HResult.MQ_ERROR_INVALID_PARAMETER
+    guess = reader.handle ^ 1
+    assert thief.ask(2, OpenQueueRequest(CLIENT_ID, 0, guess, guess, guess)).hresult == INVALID_PARAMETER
+    assert thief.ask(0, StartReceiveRequest(reader.desc(PEEK))).hresult == INVALID_PARAMETER
     assert label(reader.qm2qm.ask(0, StartReceiveRequest(reader.desc(PEEK))).remote_read_desc) == "a"
+
+
+@pytest.mark.spec("MQQP-5-04", "MQQP-3.1.4.2-03")
+def test_a_machine_account_reads_a_queue_that_a_user_has_opened_with_the_rights_of_the_user() -> None:
+    """The flow of a supporting server: the number of the user, and another login on the line of qm2qm."""
+    network = Network(RemoteSettings())
+    network.host.put("a")
+    network.host.put("b")
+    user = Line(network, QMCOMM, 2103, security=toy_security())
+    number = user.ask(2, open_remote()).queue
+    machine = Line(network, QM2QM, 2116, security=toy_security(name="CORP\\SERVER$"))
+    (asked,) = network.host.asked
+    assert asked[0].name == "CORP\\alice"
+    session = machine.ask(2, OpenQueueRequest(CLIENT_ID, 0, number, number, number))
+    assert session.hresult == HResult.MQ_OK
+    desc = RemoteReadDesc(remote_queue=number, queue=number, action=RECEIVE, timeout=0, request_id=1)
+    read = machine.ask(0, StartReceiveRequest(desc))
+    assert (read.hresult, label(read.remote_read_desc)) == (HResult.MQ_OK, "a")
+    assert machine.ask(1, EndReceiveRequest(read.context, ACK)).hresult == HResult.MQ_OK
+    assert network.host.contents(network.host.orders) == [("b", AVAILABLE)]
+    # Nobody was asked about again: the handle has the rights of its opener.
+    assert network.host.asked == [asked]
+    assert machine.ask(3, CloseQueueRequest(session.context)).hresult == HResult.MQ_OK
+
+
+def test_a_peek_of_the_user_is_not_a_receive_of_the_machine_account() -> None:
+    network = Network(RemoteSettings())
+    network.host.put("a")
+    user = Line(network, QMCOMM, 2103, security=toy_security())
+    number = user.ask(2, replace(open_remote(), desired_access=0x20)).queue
+    machine = Line(network, QM2QM, 2116, security=toy_security(name="CORP\\SERVER$"))
+    assert machine.ask(2, OpenQueueRequest(CLIENT_ID, 0, number, number, number)).hresult == HResult.MQ_OK
+    desc = RemoteReadDesc(remote_queue=number, queue=number, action=RECEIVE, timeout=0, request_id=1)
+    assert machine.ask(0, StartReceiveRequest(desc)).hresult == DENIED
+    peek = machine.ask(0, StartReceiveRequest(replace(desc, action=PEEK)))
+    assert label(peek.remote_read_desc) == "a"
+    assert network.host.contents(network.host.orders) == [("a", AVAILABLE)]
 
 
 @pytest.mark.spec("MQQP-3.1.4.6-01")

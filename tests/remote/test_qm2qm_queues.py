@@ -105,7 +105,7 @@ def test_each_open_queue_makes_an_entry_of_its_own(host: ReadHost, reader: Reade
     handles = reader.qm2qm.association.handles(qm2qm.QM2QM.uuid, ALICE.name)
     entries = [entry for reply in replies for _, entry in [handles._open[reply.context]]]
     assert [entry.client_id for entry in entries] == clients
-    assert [entry.remote.descriptor.handle for entry in entries] == [handle, handle]
+    assert [entry.remote.number for entry in entries] == [handle, handle]
     assert entries[0].remote.entries == set(entries)
     assert next(iter(host.orders.descriptors.values())).remote_read_state is RemoteReadState.READY_FOR_READ
 
@@ -294,14 +294,17 @@ def test_a_host_can_let_everybody_in() -> None:
     assert len(host.asked) == 1
 
 
-@pytest.mark.parametrize("other", [replace(ALICE, name="CORP\\mallory"), Caller.anonymous(ALICE.address)])
-def test_a_handle_is_good_only_for_the_caller_who_got_it(other: Caller) -> None:
+MALLORY = replace(ALICE, name="CORP\\mallory")
+
+
+@pytest.mark.parametrize("other", [MALLORY, Caller.anonymous(ALICE.address)])
+def test_a_number_is_good_only_for_its_caller_and_for_those_with_a_session(other: Caller) -> None:
     host = ReadHost(OPEN_TO_ALL)
     reader, thief = Reader(host), Reader(host, other)
     handle = reader.open()
     cursor = reader.cursor(handle)
     waiting = reader.start(reader.desc(handle, RECEIVE, FOREVER, request_id=7))
-    assert thief.enter(handle).hresult == INVALID_PARAMETER
+    assert thief.enter(handle ^ 1).hresult == INVALID_PARAMETER
     assert has_failed(thief.read(handle, PEEK), INVALID_PARAMETER)
     assert has_failed(thief.look_up(handle, 0x4000_0011, 0), INVALID_PARAMETER)
     assert thief.cancel(handle, 7) == INVALID_HANDLE
@@ -309,6 +312,20 @@ def test_a_handle_is_good_only_for_the_caller_who_got_it(other: Caller) -> None:
     assert thief.close_cursor(handle, cursor) == INVALID_HANDLE
     assert not waiting.is_there
     assert Reader(host, replace(ALICE, address="10.0.0.10")).enter(handle).hresult == OK
+
+
+def test_a_number_is_random_and_an_address_that_guesses_has_to_wait() -> None:
+    host = ReadHost(OPEN_TO_ALL)
+    handle = Reader(host).open()
+    assert handle > 0xFFFF
+    other = Reader(host, MALLORY)
+    for guess in range(1, 11):
+        assert other.enter(guess).hresult == INVALID_PARAMETER
+    assert other.enter(handle).hresult == INVALID_PARAMETER
+    assert Reader(host).enter(handle).hresult == OK
+    assert Reader(host, replace(MALLORY, address="10.0.0.77")).enter(handle).hresult == OK
+    host.advance(60)
+    assert other.enter(handle).hresult == OK
 
 
 def test_a_caller_without_a_name_is_known_by_its_address() -> None:

@@ -159,6 +159,9 @@ def test_level_1_has_keys_of_40_bits_level_3_of_128_and_level_5_those_of_aes(
     for size in set(range(40)) - {bits // 8} - short_keys:
         with pytest.raises(InvalidParameter, match=f"requires a key of {bits // 8} bytes, not {size}$"):
             seal_body(UserMessage(), encryption, bytes(size), BLOB)
+        if level == 1 and size == 16:
+            # Of level 1 the longer keys of level 3 are understood, too.
+            continue
         with pytest.raises(DecryptionFailed, match=f"requires a key of {bits // 8} bytes, not {size}$"):
             open_body(message_with(level, algorithm, bytes(16)), bytes(size))
     if encryption in OFFERED:

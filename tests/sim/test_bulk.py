@@ -132,7 +132,9 @@ def test_nothing_appears_in_a_range_that_was_complete() -> None:
     client.planned(9)
     client.read(0, 9, frame(3, 5))
     client.read(0, 9, frame(5))
-    with pytest.raises(Violation, match="complete up to 9"):
+    with pytest.raises(
+        Violation, match=r"the range was complete up to 9, but the message 0x[0-9a-f]+ appeared in it later"
+    ):
         client.read(0, 9, frame(4, 5))
 
 
@@ -141,7 +143,9 @@ def test_a_part_of_a_claim_does_not_bring_what_a_complete_range_had_not() -> Non
     client.planned(9)
     client.read(0, 9, frame(3))
     client.claimed("one", 0, part(1, 1))
-    with pytest.raises(Violation, match="complete up to 9"):
+    with pytest.raises(
+        Violation, match=r"the range was complete up to 9, but the message 0x[0-9a-f]+ appeared in it later"
+    ):
         client.read_part("one", 4)
 
 
@@ -167,7 +171,9 @@ def test_a_described_queue_tells_how_far_it_is_stable() -> None:
     state = convert({**names, **numbers, "count": 1, "bytes": 1}, BulkQueue)
     client.did(ShowBulkQueue(name="q1"), value=state)
     client.read(0, 9, frame(3))
-    with pytest.raises(Violation, match="complete"):
+    with pytest.raises(
+        Violation, match=r"the range was complete up to [0-9]+, but the message 0x[0-9a-f]+ appeared in it later"
+    ):
         client.read(3, 9, frame(4))
 
 
@@ -189,7 +195,7 @@ def test_a_part_that_is_asked_for_again_is_the_same() -> None:
     client = Client()
     client.processed("one", 1)
     client.claimed("one", 1, part(2, 3))
-    with pytest.raises(Violation, match="not the same as before"):
+    with pytest.raises(Violation, match="but had another number before"):
         client.claimed("one", 1, part(2, 2))
 
 
@@ -197,7 +203,7 @@ def test_what_is_committed_comes_out_at_last() -> None:
     client = Client()
     client.staged(STAGE, 1)
     client.committed(STAGE)
-    with pytest.raises(Violation, match=r"never received: the recoverable messages \[1\]"):
+    with pytest.raises(Violation, match=r"the recoverable messages \[1\] were acknowledged, but never received"):
         client.history.drained()
     client.processed("one", 1)
     client.history.drained()
@@ -208,7 +214,7 @@ def test_what_is_removed_may_be_missing_but_no_more() -> None:
     client.staged(STAGE, 1, 2)
     client.committed(STAGE)
     client.did(RemoveRange(name="q1", up_to=9, max_messages=5), value=Removed(1, 0))
-    with pytest.raises(Violation, match="never received"):
+    with pytest.raises(Violation, match="were acknowledged, but never received"):
         client.history.drained()
     client.crashed(RemoveRange(name="q1", up_to=9, max_messages=1))
     client.history.drained()
@@ -217,14 +223,14 @@ def test_what_is_removed_may_be_missing_but_no_more() -> None:
 def test_what_is_staged_and_not_committed_never_comes_out() -> None:
     client = Client()
     client.staged(STAGE, 1)
-    with pytest.raises(Violation, match="<1> of a transaction that was aborted"):
+    with pytest.raises(Violation, match="<1> was received, but its transaction was aborted"):
         client.processed("one", 1)
 
 
 def test_what_was_staged_in_a_crash_never_comes_out() -> None:
     client = Client()
     client.crashed(staging(1))
-    with pytest.raises(Violation, match="<1> of a transaction that was aborted"):
+    with pytest.raises(Violation, match="<1> was received, but its transaction was aborted"):
         client.processed("one", 1)
 
 
@@ -233,13 +239,15 @@ def test_a_batch_is_not_committed_twice() -> None:
     client.staged(STAGE, 1)
     client.committed(STAGE)
     client.committed(STAGE, is_repeated=True)
-    with pytest.raises(Violation, match="committed twice"):
+    with pytest.raises(Violation, match="the batch was committed twice"):
         client.committed(STAGE)
 
 
 def test_a_batch_is_not_done_before_somebody_commits_it() -> None:
     client = Client()
-    with pytest.raises(Violation, match="no client has committed it"):
+    with pytest.raises(
+        Violation, match="the queue manager reports a batch as committed, but no client has committed it"
+    ):
         client.committed(is_repeated=True)
 
 
@@ -250,9 +258,9 @@ def test_a_repetition_tells_that_the_commit_in_a_crash_was_done() -> None:
     client.history.drained()
     client.staged(OTHER, 2)
     client.committed(OTHER, is_repeated=True)
-    with pytest.raises(Violation, match=r"never received: the recoverable messages \[1\]"):
+    with pytest.raises(Violation, match=r"the recoverable messages \[1\] were acknowledged, but never received"):
         client.history.drained()
-    with pytest.raises(Violation, match="<2> of a transaction that was aborted"):
+    with pytest.raises(Violation, match="<2> was received, but its transaction was aborted"):
         client.processed("one", 2)
 
 
@@ -262,7 +270,7 @@ def test_a_commit_that_is_no_repetition_tells_that_the_one_in_a_crash_was_not_do
     client.crashed(BATCH.commit((STAGE,)))
     client.staged(OTHER, 2)
     client.processed("one", 1)
-    with pytest.raises(Violation, match="<1> was received, and never committed"):
+    with pytest.raises(Violation, match="<1> was received, but never committed"):
         client.committed(OTHER)
 
 
@@ -272,7 +280,7 @@ def test_a_claim_that_was_refused_may_have_ended_its_part() -> None:
     client.committed(STAGE)
     client.claimed("one", 0, part(1, 1))
     client.read_part("one", 1)
-    with pytest.raises(Violation, match="never received"):
+    with pytest.raises(Violation, match="were acknowledged, but never received"):
         client.history.drained()
     client.was_refused(Claim(name="q1", claim="one", after=1))
     client.history.drained()
@@ -312,15 +320,15 @@ def test_a_frame_has_the_first_messages_that_are_due() -> None:
 @pytest.mark.parametrize(
     ("found", "max_bytes", "told"),
     [
-        (frame(), 1000, "it brought nothing"),
-        (frame(1, 2, 3), 1000, "brought 3 messages, and 2 were due"),
-        (frame(2), 1000, "brought the message 0x2, and 0x1 was due"),
-        (frame(1, moves=1), 1000, "says otherwise"),
-        (frame(1, 2), 20, "brought more than the 20 bytes"),
+        (frame(), 1000, "it: expected 2 messages, but found none"),
+        (frame(1, 2, 3), 1000, "it: expected 2 messages, but found 3"),
+        (frame(2), 1000, "it: expected the message 0x1, but found 0x2"),
+        (frame(1, moves=1), 1000, r"it: expected the abort and move counts \(0, 0\), but found \(0, 1\)"),
+        (frame(1, 2), 20, "it: expected at most 20 bytes, but found 24"),
         (
             Frame.of(([1], bytes(frame(2).attributes), frame(2).each_packet()), end=9, epoch=b"e" * 16, is_last=True),
             1000,
-            "another message",
+            "it: expected the message 0x1, but found another message with that LookupIdentifier",
         ),
     ],
 )
@@ -334,18 +342,20 @@ def test_a_queue_has_one_epoch_and_no_other_queue_has_it() -> None:
     known.check_epoch(7, EPOCH)
     known.check_epoch(7, EPOCH)
     for box, epoch in ((8, EPOCH), (7, guid_text(b"f" * 16))):
-        with pytest.raises(Violation, match="epoch"):
+        with pytest.raises(Violation, match="the queue had another epoch before, or another queue has this epoch"):
             known.check_epoch(box, epoch)
 
 
 def test_what_another_run_has_committed_is_committed() -> None:
     client = Client()
-    with pytest.raises(Violation, match="no client has committed it"):
+    with pytest.raises(
+        Violation, match="the queue manager reports a batch as committed, but no client has committed it"
+    ):
         client.staged("", 1)
     client.staged(STAGE, 1)
     client.crashed(BATCH.commit((STAGE,)))
     client.staged("", 2)
-    with pytest.raises(Violation, match=r"never received: the recoverable messages \[1\]"):
+    with pytest.raises(Violation, match=r"the recoverable messages \[1\] were acknowledged, but never received"):
         client.history.drained()
 
 
@@ -356,7 +366,7 @@ def test_each_destination_has_batches_of_its_own() -> None:
     there = replace(BATCH, to="q2")
     client.did(staging(2, batch=there), value=Staged(OTHER, 1))
     client.did(there.commit((OTHER,)), value=Committed(1, is_repeated=False))
-    with pytest.raises(Violation, match=r"never received: the recoverable messages \[1, 2\]"):
+    with pytest.raises(Violation, match=r"the recoverable messages \[1, 2\] were acknowledged, but never received"):
         client.history.drained()
 
 
@@ -382,7 +392,7 @@ def test_the_store_has_the_commits_that_are_durable() -> None:
         {BulkKey(0, ("query", "q2")): SavedDone((done,))},
     ]
     for due in wrong:
-        with pytest.raises(Violation, match="is durable"):
+        with pytest.raises(Violation, match=r"the store has .* under .*, but .* is durable"):
             check_bulk_table(store, due)
 
 

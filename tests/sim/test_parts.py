@@ -72,7 +72,7 @@ def test_what_was_not_durable_is_gone_in_a_crash() -> None:
 def test_without_remote_readers_there_is_no_network() -> None:
     simulation = LocalSimulation(next(seed for seed in range(100) if drawn(seed).readers is None), Marks())
     simulation.run()
-    with pytest.raises(Violation, match="the simulation has no network"):
+    with pytest.raises(Violation, match="but the simulation has no network"):
         simulation.hosts[0]._carry(Resolve(1, "elsewhere"))
 
 

@@ -94,15 +94,15 @@ def test_a_queue_is_known_by_what_a_reader_calls_it(key: str) -> None:
 def test_the_message_of_a_reply_is_the_one_that_was_due() -> None:
     due = Answer(messages=(DUE,), counts=((2, 0),))
     check_reply(call(), due, reply(7, aborts=2))
-    with pytest.raises(Violation, match="another message"):
+    with pytest.raises(Violation, match="but found another message"):
         check_reply(call(), due, reply(8, aborts=2))
-    with pytest.raises(Violation, match="as number 0x4"):
+    with pytest.raises(Violation, match="has the wrong number 0x4"):
         check_reply(call(), due, reply(7, DUE.lookup_id + 1, aborts=2))
-    with pytest.raises(Violation, match="aborted and moved"):
+    with pytest.raises(Violation, match="expected the abort and move counts"):
         check_reply(call(), due, reply(7, aborts=1))
-    with pytest.raises(Violation, match="brought nothing"):
+    with pytest.raises(Violation, match="but found no message"):
         check_reply(call(), due, ReceiveReply(hresult=HResult.MQ_OK))
-    with pytest.raises(Violation, match="none was due"):
+    with pytest.raises(Violation, match="expected no message, but found one"):
         check_reply(call(), Answer(), reply(7))
 
 

@@ -8,9 +8,10 @@ from itertools import pairwise
 from math import ceil
 
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from waypost.api.bulk import (
+    Batches,
     BulkQueue,
     Claim,
     Claimed,
@@ -62,7 +63,7 @@ class FakeOrigin:
         # Number of plans that were asked for.
         self.requests = 0
         self.beats = 0
-        self.committed: dict[str, Sequence[int]] = {}
+        self.committed: dict[str, Batches] = {}
 
     def arrive(self, name: str, count: int = 1) -> None:
         for _ in range(count):
@@ -163,7 +164,13 @@ class FakeOrigin:
         if queue.driver != wish.driver or wish.started >= queue.asked:
             queue.term += 1
             queue.driver, queue.asked, queue.leader = wish.driver, wish.asked, ""
-        return Taken(term=queue.term, settled=queue.settled, given=queue.part, is_held=bool(queue.claimed))
+        return Taken(
+            term=queue.term,
+            settled=queue.settled,
+            given=queue.part,
+            is_held=bool(queue.claimed),
+            places=_places(queue.claimed, wish.part_bytes),
+        )
 
     def keep_claim(self, wish: KeepClaim) -> None:
         self._of_term(wish)
@@ -180,7 +187,8 @@ class FakeOrigin:
                 queue.part += 1
         is_next = bool(queue.claimed) and queue.part > wish.after
         number, count = (queue.part, len(queue.claimed)) if is_next else (wish.after, 0)
-        return Claimed(number=number, count=count, bytes=0, epoch=queue.epoch)
+        places = _places(queue.claimed, wish.part_bytes) if is_next else []
+        return Claimed(number=number, count=count, bytes=0, epoch=queue.epoch, places=places)
 
     def give_back(self, name: str) -> None:
         queue = self.held[name]
@@ -192,8 +200,8 @@ class FakeOrigin:
             raise MessageNotFound(f"part {wanted.number} is not claimed")
         yield from pages(wanted.name, queue.claimed[wanted.start : wanted.stop])
 
-    def batches(self, query: str) -> Sequence[int]:
-        return self.committed.get(query, ())
+    def batches(self, query: str) -> Batches:
+        return self.committed.get(query, Batches([]))
 
     def close(self) -> None:
         pass
@@ -217,3 +225,9 @@ def pages(name: str, numbers: Sequence[int]) -> Iterator[Packets]:
         page = numbers[start : start + 3]
         found = Packets.of([number.to_bytes(8, "little") for number in page])
         yield Packets(found.data, found.offsets, name, np.array(page, np.uint64))
+
+
+def _places(claimed: Sequence[int], part_bytes: int | UnsetType) -> list[int]:
+    if part_bytes is UNSET or not claimed:
+        return []
+    return [*range(0, len(claimed), max(part_bytes // BYTES_EACH, 1)), len(claimed)]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.pandas import types
 
+    from tests.crash.daemons import Daemon
     from waypost.spark.pipelines import archive as pipeline
     from waypost.spark.pipelines import archive_writer as writer
     from waypost.spark.pipelines import archived as archiveds
@@ -95,6 +96,42 @@ def test_a_stream_that_fails_between_files_and_manifest_archives_everything_once
 
 def _crash(*_: object) -> None:
     raise Crash
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_tasks_that_read_queues_write_the_files_and_a_run_that_fails_is_repeated(
+    spark: SparkSession, daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    path, names = tmp_path / "archive", [f"archived-{kind}-{number}" for number in (1, 2)]
+    options = {"server": daemon.url, "queues": ",".join(names), "mode": "drain", "maxMessagesPerPartition": "2"}
+
+    def run() -> list[int]:
+        query = pipeline.archive_queues(spark, options, str(path), kind=kind)
+        query.awaitTermination()
+        return [each.numInputRows for each in query.recentProgress if each.numInputRows]
+
+    with daemon.connect() as manager:
+        queues = [manager.create_queue(name) for name in names]
+        for name, queue in zip(names, queues, strict=True):
+            queue.send_many([f"{name} {number}" for number in range(5)], label="first")
+        with monkeypatch.context() as patch:
+            patch.setattr(pipeline, "write_manifest", _crash)
+            with pytest.raises(errors.StreamingQueryException, match="Crash"):
+                run()
+        assert [queue.info().message_count for queue in queues] == [5, 5]
+        # Spark has a row for each file, and not one for each message. Delta has the files already.
+        assert run() == ([6] if kind == "parquet" else [])
+        assert [queue.info().message_count for queue in queues] == [0, 0]
+        queues[0].send("another", label="later")
+        assert run() == [1]
+        assert run() == []
+    wanted = sorted([f"{name} {number}" for name in names for number in range(5)] + ["another"])
+    rows = archiveds.read_archive(spark, str(path)).collect()
+    assert sorted(bytes(row.body).decode("utf-16-le") for row in rows) == wanted
+    assert sorted(row.label for row in rows) == ["first"] * 10 + ["later"]
+    assert {row.queue for row in rows} == {row.queue for row in manifest.noted(spark, str(path)).collect()}
+    assert archiveds.verify(spark, str(path)).collect() == []
+    assert not list(path.rglob(".part-*.parquet"))
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
@@ -180,7 +217,7 @@ def test_a_manifest_that_a_run_could_not_finish_is_none(spark: SparkSession, tmp
 
 
 def test_a_path_that_spark_takes_for_a_pattern_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameter, match=r"must not contain any of \* \? \[ \\ \] \{ \}; choose another"):
+    with pytest.raises(InvalidParameter, match=r"must not contain any of \* \? \[ \\ \] \{ \}; choose another path"):
         pipeline.archive(stream(spark, tmp_path), str(tmp_path / "year[2026]"))
 
 

@@ -67,7 +67,7 @@ def test_a_schema_of_the_user_is_a_choice_of_columns(spark: SparkSession, daemon
     assert frame.columns == ["label", "seq"]
     assert frame.count() == 100
     wrong = reader(spark, daemon, queue=sent)
-    assert "the column seq must be bigint, not string" in sentence(wrong.schema("seq string"))
+    assert "the column `seq` must be bigint, not string" in sentence(wrong.schema("seq string"))
     assert "a message has no column 'lable'; did you mean label?" in sentence(wrong.schema("lable string"))
 
 
@@ -92,7 +92,7 @@ def test_messages_are_chosen_by_label_and_class(spark: SparkSession, daemon: Dae
     assert frame.columns == ["label", "seq"]
     assert [row.label for row in frame.collect()] == ["label 5"] * 50
     assert reader(spark, daemon, queue=sent, classes="nack_q_deleted").load().count() == 0
-    assert "the option columns and a schema are mutually exclusive" in sentence(some.schema("seq long"))
+    assert "the option `columns` and a schema are mutually exclusive" in sentence(some.schema("seq long"))
 
 
 def test_two_actions_see_the_same_messages_and_a_new_load_sees_more(spark: SparkSession, daemon: Daemon) -> None:
@@ -147,7 +147,7 @@ def test_what_is_wrong_is_said_in_one_sentence(spark: SparkSession, daemon: Daem
     assert "cannot reach the daemon at http://127.0.0.1:9" in sentence(
         spark.read.format("msmq").options(server="127.0.0.1:9", queue=sent)
     )
-    assert "did you mean queue?" in sentence(reader(spark, daemon, queu=sent))
+    assert "did you mean `queue`?" in sentence(reader(spark, daemon, queu=sent))
     assert "no-such" in sentence(reader(spark, daemon, queue="no-such"))
     assert "a batch read removes nothing from a queue" in sentence(reader(spark, daemon, queue=sent, mode="drain"))
 
@@ -160,7 +160,9 @@ def test_a_token_comes_from_a_file_or_the_session_and_stands_in_no_plan(spark: S
         file.write_text("wrong", encoding="utf-8")
         with pytest.raises(AccessDenied, match="token"):
             waypost.spark.purge("system$;deadletter", 1, server=guarded.url, tokenFile=str(file))
-        assert "token" in sentence(dead_letters)
+        assert "token" in sentence(reader(spark, guarded, queueType="deadletter", tokenFile=str(file)))
+        # Driver and executors are of the account of the daemon, and find it without a token.
+        assert dead_letters.load().count() == 0
         file.write_text("open-sesame\n", encoding="utf-8")
         assert waypost.spark.purge("system$;deadletter", 1, server=guarded.url, tokenFile=str(file)) == 0
         spark.conf.set("spark.msmq.token", "open-sesame")
@@ -168,6 +170,9 @@ def test_a_token_comes_from_a_file_or_the_session_and_stands_in_no_plan(spark: S
             waypost.spark.register(spark)
             frame = dead_letters.load()
             assert frame.count() == 0
+            spark.conf.set("spark.msmq.token", "wrong")
+            waypost.spark.register(spark)
+            assert "token" in sentence(dead_letters)
         finally:
             spark.conf.unset("spark.msmq.token")
             waypost.spark.register(spark)

@@ -1,4 +1,4 @@
-"""Streams in the mode claim and drain on a real daemon: one claim for each load, lost commits, and lost leases."""
+"""Streams in the mode `claim` and drain on a real daemon: one claim for each load, lost commits, and lost leases."""
 
 from __future__ import annotations
 
@@ -114,10 +114,47 @@ def test_a_query_goes_on_after_its_lease_and_its_process_ends_with_it(
     assert count(daemon, "claims-lease") == 0
 
 
+def test_a_write_of_an_application_counts_as_a_commit_of_the_batch_that_reads_the_claim(
+    spark: SparkSession, daemon: Daemon, tmp_path: Path
+) -> None:
+    """The query fails after the first of two writes, and is away for longer than its lease."""
+    with daemon.connect() as manager:
+        manager.create_queue("claims-app")
+        manager.create_queue("claims-app-sink", transactional=True)
+    send(daemon, "claims-app", 0, 5)
+    options = {"server": daemon.url, "queue": "claims-app-sink"}
+    fails = [True]
+
+    def write(rows: DataFrame, batch: int) -> None:
+        for application in ("first", "second"):
+            writer = rows.select("body").write.format("msmq").mode("append").options(**options)
+            writer.options(txnAppId=f"{tmp_path} {application}", txnVersion=str(batch)).save()
+            if fails.pop():
+                raise RuntimeError("between two writes")
+            fails.append(False)
+
+    def run() -> StreamingQuery:
+        stream = load(spark, daemon, queue="claims-app", mode="claim", claimLease="1s")
+        writer = stream.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        return writer.trigger(availableNow=True).start()
+
+    with pytest.raises(errors.StreamingQueryException, match="between two writes"):
+        finish(run())
+    with daemon.connect() as manager, patience(120, "the lease does not end") as turns:
+        for _ in turns:
+            (claim,) = manager.claims("claims-app")
+            if not claim.lease_left_s:
+                break
+    assert "has committed some of batch 0" in claim.held_by
+    fails[:] = [False]
+    finish(run())
+    assert (count(daemon, "claims-app"), count(daemon, "claims-app-sink")) == (0, 10)
+
+
 def test_asynchronous_progress_is_refused_where_it_can_be_seen(
     spark: SparkSession, daemon: Daemon, tmp_path: Path
 ) -> None:
     with daemon.connect() as manager:
         manager.create_queue("claims-async", transactional=True)
-    with pytest.raises(Exception, match="asyncProgressTrackingEnabled is refused"):
+    with pytest.raises(Exception, match="the option `asyncProgressTrackingEnabled` is refused"):
         finish(to_parquet(load(spark, daemon, queue="claims-async", asyncProgressTrackingEnabled="true"), tmp_path))

@@ -8,6 +8,7 @@ import signal
 import tarfile
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -258,7 +259,7 @@ def test_a_job_into_a_full_queue_fails_in_words_and_loses_nothing(spark: SparkSe
     rows = spark.range(0, 10, 1, 1).selectExpr("cast(concat(lpad(id, 6, '0'), repeat('x', 1000)) as binary) body")
     with pytest.raises(errors.PySparkException) as error:
         write(rows, daemon, queue="full", txnId="full", runId=str(uuid4()), quotaWait="1s")
-    assert "is committed, and 7 of its messages wait for room in their queue" in str(error.value)
+    assert "wait for room in their queue: no message entered it for 1 seconds" in str(error.value)
     # The next run repeats it, and nothing comes twice.
     with daemon.connect() as manager:
         manager.queue("full").set(quota_kb=400)
@@ -430,8 +431,12 @@ def test_the_name_of_a_write_is_that_of_the_user_or_of_the_batch_of_its_query() 
         return sink.name_of(write_options({"queue": "q", **given}), context)
 
     assert name(inside) == sink.Name(query, 7, run, write="41")
-    assert name(inside, txnId="mine") == sink.Name("mine", 0, run)
-    assert name(inside, txnAppId="a", txnVersion="5") == sink.Name("txnAppId a", 5, is_version=True)
+    # The daemon connects a write with another name with the batch of the query.
+    within = tasks.QueryTask(query, 7, run, "41")
+    assert name(inside, txnId="mine") == sink.Name("mine", 0, run, within=within)
+    version = sink.Name("txnAppId a", 5, is_version=True)
+    assert name(inside, txnAppId="a", txnVersion="5") == replace(version, within=within)
+    assert name(Context(), txnAppId="a", txnVersion="5") == version
     for context in (None, Context(), Context(query=query, batch="7", execution="41")):
         assert name(context).is_anonymous
 

@@ -157,7 +157,7 @@ def test_messages_are_chosen_by_all_that_is_given(spark: SparkSession) -> None:
     assert seqs(pipeline.Choice(destinations=[r"direct=os:gamma\*"])) == [3]
     assert seqs(pipeline.Choice(labels=["order_*"])) == [2]
     assert seqs(pipeline.Choice(before=rows[1]["arrived_time"])) == [1]
-    with pytest.raises(InvalidParameter, match="unknown reason 'late'; reasons are bad-dst-q"):
+    with pytest.raises(InvalidParameter, match="unknown reason 'late'; use one of bad-dst-q"):
         pipeline.chosen(found, pipeline.Choice(reasons=["late"]))
 
 
@@ -327,7 +327,7 @@ def test_a_message_that_is_no_receipt_is_named(manager: waypost.Manager) -> None
 
 @pytest.mark.parametrize("word", ["bad", "dead", "8002", "0x", "0x18002", "-0x1", "0x_1", "0x8002 "])
 def test_only_a_number_with_0x_is_taken_for_one(word: str) -> None:
-    with pytest.raises(InvalidParameter, match=f"unknown reason '{word}'; reasons are bad-dst-q"):
+    with pytest.raises(InvalidParameter, match=f"unknown reason '{word}'; use one of bad-dst-q"):
         pipeline.class_of(word)
     assert (pipeline.class_of("0x8002"), pipeline.class_of("0xc00a")) == (0x8002, 0xC00A)
 

@@ -92,7 +92,9 @@ def test_a_file_in_the_place_of_the_folder_stays(spark: SparkSession, tmp_path: 
     capture.write_bytes(b"a capture")
     rows = spark.createDataFrame([("x",)], "label string")
     for path in (str(capture), f"file://{capture}"):
-        with pytest.raises(InvalidParameter, match=r"traffic\.pcapng is a file, which would be deleted; name a folder"):
+        with pytest.raises(
+            InvalidParameter, match=r"traffic\.pcapng is a file, which would be deleted; specify a folder"
+        ):
             decode.write(rows, path, "json", [])
     assert capture.read_bytes() == b"a capture"
 

@@ -52,7 +52,8 @@ def table(title: str) -> list[list[str]]:
 
 
 def names(cell: str) -> list[str]:
-    return re.findall(r"`([^`]+)`", cell)
+    """The code spans of a cell. A span in two backticks contains single ones."""
+    return [one or two for two, one in re.findall(r"``(.+?)``|`([^`]+)`", cell)]
 
 
 def programs(text: str) -> list[str]:

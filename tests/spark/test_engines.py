@@ -123,7 +123,7 @@ def test_both_engines_read_the_same_rows_of_archives_and_files(spark: SparkSessi
     assert size is not None
     assert size.messages == 4
     pq.write_table(pa.table({"seq": [1]}), tmp_path / "bare.parquet")
-    with pytest.raises(InvalidParameter, match="has no column 'body_kind', and no column packet"):
+    with pytest.raises(InvalidParameter, match="has no column 'body_kind', and no column `packet` to decode"):
         reading.read_table(reading.Wanted([str(tmp_path / "bare.parquet")], ("seq", "body_kind"), {}), None)
     with pytest.raises(InvalidParameter, match="is not an archive, or is empty"):
         reading.read_table(reading.Wanted([str(tmp_path / "nowhere")], ("seq",), {}), None)

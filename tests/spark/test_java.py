@@ -94,8 +94,8 @@ def test_no_java_is_one_sentence_that_says_what_to_do() -> None:
     with pytest.raises(SparkNotAvailable) as caught:
         find_java()
     assert str(caught.value) == (
-        "Spark needs Java 17 or later and none was found; install one (apt install openjdk-17-jre-headless) or "
-        f"`{command_for('jre')}`"
+        "Spark requires Java 17 or later, and none was found; install Java (apt install openjdk-17-jre-headless) or "
+        f"run `{command_for('jre')}`"
     )
 
 

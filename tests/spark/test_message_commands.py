@@ -63,14 +63,17 @@ def test_messages_are_archived_replayed_rescued_and_decoded(
         # With --keep they stay, and are not archived a second time then.
         assert do(daemon, "archive", "archive", "commands;journal", "--keep").startswith("5 messages of 1 queue are in")
         assert bodies(manager, "commands;journal") == texts
-        assert do(daemon, "archive", "archive", "commands;journal").startswith("The queues had no new messages")
+        assert do(daemon, "archive", "archive", "commands;journal").startswith("The queues have no new messages for ")
         assert bodies(manager, "commands;journal") == []
         assert do(daemon, "archive", "archive", "--verify").startswith("All ")
 
         assert do(daemon, "replay", "archive") == "5 messages would be sent; nothing was done."
         again = ("replay", "archive", "--relabel", "again {label}", "--check")
         assert do(daemon, *again, "--do") == "All 5 messages were sent, each once."
-        assert do(daemon, *again, "--do") == "All 5 messages were sent before; another --id sends them again."
+        assert (
+            do(daemon, *again, "--do")
+            == "All 5 messages were sent by an earlier run; use another --id to send them again."
+        )
         assert bodies(manager, "commands") == texts
         assert sorted(each.label for each in orders.browse()) == [f"again order {number}" for number in range(COUNT)]
 
@@ -148,7 +151,7 @@ def test_archives_are_decoded_together_and_tell_kinds_of_bodies(
     pq.write_table(pq.read_table(tmp_path / "whole.parquet").drop_columns(["packet"]), tmp_path / "bare.parquet")
     refused = CliRunner().invoke(app, ["spark", "inventory", "./bare.parquet", "--bodies"])
     assert refused.exit_code == 2
-    sentence = f"{tmp_path}/bare.parquet has no column 'body_kind', and no column packet to decode it from;"
+    sentence = f"{tmp_path}/bare.parquet has no column 'body_kind', and no column `packet` to decode;"
     assert refused.stderr.splitlines()[1].startswith(sentence)
 
 
@@ -169,10 +172,10 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_decoded(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("deadletters", "--do"), "no action to apply: give resend, park or drop"),
+        (("deadletters", "--do"), "no action to apply: specify resend, park or drop"),
         (("deadletters", "drop", "--to", "x"), "only valid with resend and park"),
         (("replay", "a", "--map", "orders"), "'orders' is not FROM=TO"),
-        (("replay", "a", "--since", "noon"), "'noon' is not a time like"),
+        (("replay", "a", "--since", "noon"), "'noon' is not a time such as 2026-03-01T12:00"),
         (("replay", "a", "--map-file", "nothing.csv"), "Cannot read nothing.csv"),
         (("replay", "a", "--id", "../x"), "only letters, digits, dots and hyphens are allowed"),
         (("replay", "a", "--id", ".."), "only letters, digits, dots and hyphens are allowed"),

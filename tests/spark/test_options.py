@@ -184,7 +184,7 @@ def test_everything_else_is_read() -> None:
 )
 def test_a_wrong_value_is_refused_with_its_name_and_what_is_allowed(name: str, value: str, allowed: str) -> None:
     sentence = refusal(**{name: value})
-    assert f"the option {name}" in sentence
+    assert f"the option `{name}`" in sentence
     assert repr(value)[:40] in sentence
     assert allowed in sentence
 
@@ -198,7 +198,9 @@ def test_the_ends_of_queues_have_the_numbers_of_kafka_in_numbers_and_in_times() 
     assert read_options(given).start == {"a": "latest", "b": "earliest", "c": 7}
     times = read_options({"queues": "a,b", "startingOffsetsByTimestamp": '{"a": 1500, "b": -1}'})
     assert times.start == {"a": datetime.fromtimestamp(1.5, UTC), "b": "latest"}
-    assert "for the queue a must be a time" in refusal(endingOffsetsByTimestamp='{"a": "soon"}')
+    assert "the option `endingOffsetsByTimestamp` for the queue `a` must be a time" in refusal(
+        endingOffsetsByTimestamp='{"a": "soon"}'
+    )
 
 
 def test_options_of_kafka_are_understood_or_name_their_replacement() -> None:
@@ -208,16 +210,18 @@ def test_options_of_kafka_are_understood_or_name_their_replacement() -> None:
     assert options.queues == ("a", "b")
     assert options.rate == Rate(9, None, 2)
     assert options.split == Split(max_messages=3)
-    assert "maxOffsetsPerTrigger have the same meaning" in refusal(maxOffsetsPerTrigger="9", maxMessagesPerTrigger="9")
-    assert "give queuePattern" in refusal(subscribePattern="a.*")
-    assert "use server for the address of the daemon" in refusal(**{"kafka.bootstrap.servers": "x"})
+    assert "`maxOffsetsPerTrigger` have the same meaning" in refusal(
+        maxOffsetsPerTrigger="9", maxMessagesPerTrigger="9"
+    )
+    assert "use `queuePattern`, in which * and ? stand for any characters" in refusal(subscribePattern="a.*")
+    assert "use `server` for the address of the daemon" in refusal(**{"kafka.bootstrap.servers": "x"})
 
 
 def test_a_path_names_the_queue_unless_it_is_the_place_of_a_table() -> None:
     assert read_options({"path": "orders"}).queues == ("orders",)
     assert read_options({"paths": '["orders", "returns"]'}).queues == ("orders", "returns")
     assert write_options({"path": "orders"}).queue == "orders"
-    assert "named twice: by the option queue and by the path 'b'" in refusal(path="b")
+    assert "named twice: by the option `queue` and by the path 'b'" in refusal(path="b")
     table = {"provider": "msmq", "owner": "me", "path": "file:/x", "location": "file:/x", "option.queue": "q"}
     assert schema_options({**table, "queue": "q", "decodeBody": "true"}).decode_body
     assert "unknown option 'owner'" in refusal(owner="me")
@@ -229,8 +233,8 @@ def test_messages_and_columns_are_chosen_by_options() -> None:
     )
     assert options.columns.names == ("seq", "label")
     assert options.columns.choice == Choice(frozenset({0, 0x4000, 0x8000}), "a*")
-    assert "columns and decodeBody are mutually exclusive" in refusal(columns="seq", decodeBody="true")
-    assert "mode must be peek" in refusal(mode="drain", classes="normal")
+    assert "the options `columns` and `decodeBody` are mutually exclusive" in refusal(columns="seq", decodeBody="true")
+    assert "`mode` must be peek" in refusal(mode="drain", classes="normal")
     assert "nack_q_deleted" in refusal(classes="wrong")
     assert "startingTimestamp" in refusal(pushdown="true")
 
@@ -238,21 +242,20 @@ def test_messages_and_columns_are_chosen_by_options() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"serverr": "x"}, "did you mean server?"),
-        ({"maxmesagespertrigger": "1"}, "did you mean maxMessagesPerTrigger?"),
+        ({"serverr": "x"}, "did you mean `server`?"),
+        ({"maxmesagespertrigger": "1"}, "did you mean `maxMessagesPerTrigger`?"),
         ({"bootstrap": "x"}, "unknown option 'bootstrap'"),
-        ({"server": "a", "store": "b"}, "server and store are mutually exclusive; give one of them"),
-        ({"queues": "b"}, "queue and queues are mutually exclusive: both choose queues"),
+        ({"server": "a", "msmqHost": "b"}, "`server` and `msmqHost` are mutually exclusive; use only one"),
+        ({"store": "/data"}, "run waypost serve on the folder and use `server`"),
+        ({"queues": "b"}, "`queue` and `queues` are mutually exclusive: both choose queues"),
         ({"startingOffsets": "earliest", "startingTimestamp": "1"}, "are mutually exclusive"),
-        ({"minMessagesPerTrigger": "9", "maxMessagesPerTrigger": "5"}, "9 must be at most maxMessagesPerTrigger 5"),
-        ({"mode": "drain", "startingOffsets": "latest"}, "startingOffsets must be earliest"),
-        ({"mode": "drain", "lockedMessages": "skip"}, "lockedMessages must be wait"),
-        ({"mode": "claim", "maxBytesPerPartition": "1m"}, "give maxMessagesPerPartition instead"),
-        ({"mode": "drain", "store": "/data"}, "a store is read-only"),
-        ({"queueType": "deadletter"}, "leave out queueType or queue"),
-        ({"server": " "}, "the option server is empty"),
+        ({"minMessagesPerTrigger": "9", "maxMessagesPerTrigger": "5"}, "9 must be at most `maxMessagesPerTrigger` 5"),
+        ({"mode": "drain", "startingOffsets": "latest"}, "`startingOffsets` must be earliest"),
+        ({"mode": "drain", "lockedMessages": "skip"}, "`lockedMessages` must be wait"),
+        ({"queueType": "deadletter"}, "remove `queueType` or `queue`"),
+        ({"server": " "}, "the option `server` is empty"),
         ({"server": "ftp://x"}, "http://127.0.0.1:8181"),
-        ({"tokenFile": "/nowhere/token"}, "the file of the option tokenFile: No such file or directory"),
+        ({"tokenFile": "/nowhere/token"}, "the file of the option `tokenFile`: No such file or directory"),
     ],
 )
 def test_what_does_not_go_together_is_refused(given: dict[str, str], words: str) -> None:
@@ -301,15 +304,14 @@ def test_writes_are_exactly_once_under_a_name_of_their_own_unless_told_otherwise
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"store": "/data"}, "give the option server instead of store"),
-        ({"msmqHost": "win"}, "give the option server instead of msmqHost"),
-        ({"queues": "a,b"}, "the option queues is only for reads"),
-        ({"txnAppId": "a"}, "the options txnAppId and txnVersion belong together"),
-        ({"txnVersion": "1"}, "the options txnAppId and txnVersion belong together"),
-        ({"txnId": "a", "txnAppId": "a", "txnVersion": "1"}, "txnId and txnAppId are mutually exclusive"),
+        ({"msmqHost": "win"}, "use the option `server` instead of `msmqHost`"),
+        ({"queues": "a,b"}, "the option `queues` is only for reads"),
+        ({"txnAppId": "a"}, "the options `txnAppId` and `txnVersion` must be set together; set both, or neither"),
+        ({"txnVersion": "1"}, "the options `txnAppId` and `txnVersion` must be set together; set both, or neither"),
+        ({"txnId": "a", "txnAppId": "a", "txnVersion": "1"}, "`txnId` and `txnAppId` are mutually exclusive"),
         ({"onInvalid": "ignore"}, "onInvalid"),
         ({"queue": "a", "delivery": "maybe"}, "exactly-once, at-least-once"),
-        ({"queue": "a", "runId": "nightly"}, "the option runId must be a GUID, .* not .nightly."),
+        ({"queue": "a", "runId": "nightly"}, "the option `runId` must be a GUID, .* not .nightly."),
     ],
 )
 def test_what_cannot_be_written_is_refused(given: dict[str, str], words: str) -> None:

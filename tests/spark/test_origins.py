@@ -1,7 +1,6 @@
 """An MSMQ host and the folder of a store as origins, each beside the daemon that has the same messages."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +11,7 @@ import waypost
 from tests.crash.daemons import Daemon, loopback
 from tests.crash.remote_reader import QM2QM_PORT, RPC_PORT
 from waypost.api.bulk import (
+    Batches,
     Claim,
     KeepClaim,
     PlanRanges,
@@ -24,12 +24,11 @@ from waypost.api.bulk import (
 from waypost.arrow.decoder import decode
 from waypost.arrow.packets import OnMalformed
 from waypost.client.bulk.client import BulkClient
-from waypost.client.bulk.folder import FolderReader
-from waypost.errors import InvalidParameter, StoreReadOnly
+from waypost.errors import InvalidParameter
+from waypost.spark.options import Endpoint
 from waypost.spark.origin import Origin
+from waypost.spark.origins.daemon import DaemonOrigin
 from waypost.spark.origins.host import HostOrigin
-from waypost.spark.origins.reading import RangeReading
-from waypost.spark.origins.store import StoreOrigin
 
 COLUMNS = ("seq", "label", "priority", "body", "arrived_time")
 MESSAGES = [(0, b"one"), (7, b"two"), (3, b"three"), (3, b"four"), (7, b"five")]
@@ -54,13 +53,7 @@ def host(daemon: Daemon) -> Iterator[HostOrigin]:
         yield HostOrigin(host)
 
 
-@pytest.fixture
-def store(daemon: Daemon) -> Iterator[StoreOrigin]:
-    with closing(StoreOrigin(FolderReader(daemon.folder), "wait")) as origin:
-        yield origin
-
-
-def rows(origin: Origin | RangeReading[BulkClient], name: str, after: int, up_to: int) -> list[tuple[Any, ...]]:
+def rows(origin: Origin, name: str, after: int, up_to: int) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = []
     for packets in origin.read(ReadRange(name=name, after=after, up_to=up_to)):
         batch = decode(packets, COLUMNS, on_malformed=OnMalformed.FAIL)
@@ -68,12 +61,11 @@ def rows(origin: Origin | RangeReading[BulkClient], name: str, after: int, up_to
     return found
 
 
-@pytest.mark.parametrize("kind", ["host", "store"])
-def test_it_reads_what_the_daemon_reads(kind: str, daemon: Daemon, request: pytest.FixtureRequest) -> None:
-    origin: Origin = request.getfixturevalue(kind)
-    name = daemon.direct("orders") if kind == "host" else "orders"
+def test_a_host_reads_what_the_daemon_reads(daemon: Daemon, host: HostOrigin) -> None:
+    origin, name = host, daemon.direct("orders")
     with BulkClient(daemon.url) as client:
-        expected = rows(RangeReading(client, "wait"), "orders", 0, client.queue("orders").stable)
+        through = DaemonOrigin(client, Endpoint("daemon", daemon.url))
+        expected = rows(through, "orders", 0, client.queue("orders").stable)
     assert [row[3] for row in expected] == [body for _, body in MESSAGES]
     queue = origin.queue(name)
     assert sorted(rows(origin, name, 0, queue.last)) == expected
@@ -103,21 +95,18 @@ def test_a_host_gives_up_what_is_drained(daemon: Daemon, host: HostOrigin) -> No
         assert [message.body for message in queue.browse()] == [b"last"]
 
 
-def test_what_they_cannot_do_is_said_in_a_sentence(host: HostOrigin, store: StoreOrigin) -> None:
+def test_what_a_host_cannot_do_is_said_in_a_sentence(host: HostOrigin) -> None:
     with pytest.raises(InvalidParameter, match="does not list its queues"):
         host.queues("*")
-    for origin, error in ((host, InvalidParameter), (store, StoreReadOnly)):
-        with pytest.raises(error, match="peek"):
-            origin.claim(Claim(name="orders", claim="claim"))
-        with pytest.raises(error, match="peek"):
-            origin.take_claim(TakeClaim(name="orders", claim="claim", driver="d", started=0.0, asked=1.0))
-        with pytest.raises(error, match="peek"):
-            origin.keep_claim(KeepClaim(name="orders", claim="claim"))
-        assert origin.batches("query") == ()
-        with pytest.raises(error, match="peek"):
-            origin.read_claim(PART)
-    with pytest.raises(StoreReadOnly, match="peek"):
-        store.remove(RemoveRange(name="orders", up_to=1))
+    with pytest.raises(InvalidParameter, match="peek"):
+        host.claim(Claim(name="orders", claim="claim"))
+    with pytest.raises(InvalidParameter, match="peek"):
+        host.take_claim(TakeClaim(name="orders", claim="claim", driver="d", started=0.0, asked=1.0))
+    with pytest.raises(InvalidParameter, match="peek"):
+        host.keep_claim(KeepClaim(name="orders", claim="claim"))
+    assert host.batches("query") == Batches([])
+    with pytest.raises(InvalidParameter, match="peek"):
+        host.read_claim(PART)
 
 
 def test_places_of_a_host_fit_into_columns(daemon: Daemon, host: HostOrigin) -> None:

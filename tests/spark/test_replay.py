@@ -201,7 +201,7 @@ def test_a_replay_does_not_go_on_with_other_options(spark: SparkSession, path: s
             replay.make_plan(spark, path, wanted, name="six", target=target)
         assert str(caught.value) == (
             "the replay six was started with other options (--url x --queue '*orders*'); "
-            "give the same options, or another --id"
+            "use the same options, or another --id"
         )
     run(replay.make_plan(spark, path, orders, name="six", target="x"), sink)
     assert sorted(body for _, _, body in sink.sent) == [b"body %d" % seq for seq in (1, 2, 3, 4, 5, 8, 9)]

@@ -166,7 +166,7 @@ def test_markdown_has_the_whole_report(tmp_path: Path) -> None:
     assert "The first 2 of 70 rows. messages.csv has 2." in lines
     assert f"![{markdown(EVIL)}](bars.svg)" in lines
     assert not any(line.startswith("<") for line in lines)
-    assert lines[-1].endswith("on 2026-03-01 12:00:00 UTC. Times are in UTC.")
+    assert lines[-1].endswith("at 2026-03-01 12:00:00. All times are UTC.")
 
 
 def test_every_table_is_a_csv_file_and_every_drawing_a_picture(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_a_row_without_a_destination_needs_the_option() -> None:
     assert sink_columns.invalid_rows(rows, "b") == []
     (invalid,) = sink_columns.invalid_rows(rows, None)
     assert invalid.row == 1
-    assert "dest_queue is null" in invalid.reason
+    assert "the column `dest_queue` is null, and the option `queue` is not set" in invalid.reason
 
 
 def test_invalid_rows_are_found_with_their_first_reason() -> None:
@@ -138,10 +138,10 @@ def test_invalid_rows_are_found_with_their_first_reason() -> None:
     found = {each.row: each.reason for each in sink_columns.invalid_rows(rows, None)}
     assert found.pop(1) == "the body is null"
     assert "null character" in found.pop(2)
-    assert "the column priority has the value -1: a priority must be a number from 0 to 7" in found.pop(4)
-    assert "the column app_tag has the value 4294967296" in found.pop(5)
+    assert "the column `priority` has the value -1: a priority must be a number from 0 to 7" in found.pop(4)
+    assert "the column `app_tag` has the value 4294967296" in found.pop(5)
     assert "a label must have at most 249 characters, not 250" in found.pop(6)
-    assert "the column dest_queue is invalid" in found.pop(7)
+    assert "the column `dest_queue` is invalid" in found.pop(7)
     assert found == {}
     invalid = sink_columns.invalid_rows(rows, None)
     assert sink_columns.without(rows, invalid).column("body").to_pylist() == [b"0", b"3"]
@@ -216,12 +216,12 @@ def test_frames_are_bounded_in_rows_and_bytes() -> None:
             {"body": "binary", "lable": "string"},
             "the column 'lable' is not a property of a message; drop it, or rename it: did you mean label?",
         ),
-        ({"body": "integer"}, "the column body is int; it must be binary or string"),
+        ({"body": "integer"}, "the column `body` is int, but must be binary or string"),
         (
             {"body": "string", "priority": "string"},
-            "the column priority is string; it must be tinyint or smallint or int",
+            "the column `priority` is string, but must be tinyint or smallint or int",
         ),
-        ({"label": "string"}, "the column body is missing"),
+        ({"label": "string"}, "the column `body` is missing; its type must be binary or string"),
     ],
 )
 def test_a_wrong_column_is_refused_by_its_name(columns: dict[str, str], words: str) -> None:
@@ -232,12 +232,12 @@ def test_a_wrong_column_is_refused_by_its_name(columns: dict[str, str], words: s
 
 def test_a_column_that_is_there_twice_is_refused() -> None:
     twice = types.StructType().add("body", "binary").add("label", "string").add("label", "string")
-    with pytest.raises(InvalidParameter, match="several columns have the name label; keep one of them"):
+    with pytest.raises(InvalidParameter, match="several columns have the name `label`; keep only one"):
         sink_columns.check_columns(twice, options_of(queue="orders"))
 
 
 def test_without_a_destination_nothing_is_written() -> None:
-    with pytest.raises(InvalidParameter, match="no destination; give the option queue, or a column dest_queue"):
+    with pytest.raises(InvalidParameter, match="no destination; set the option `queue`, or add a column `dest_queue`"):
         sink_columns.check_columns(schema_of({"body": "binary"}), options_of(server="http://127.0.0.1:8181"))
 
 

@@ -50,7 +50,7 @@ def test_a_view_is_read_and_written(spark: SparkSession, daemon: Daemon, queue: 
             ("null", b"\2"),
         ]
     assert spark.sql("SELECT label FROM v").count() == 2
-    assert "the column seq has a value" in refusal(spark, "INSERT INTO v (body, seq) VALUES (X'03', 7)")
+    assert "the column `seq` has a value" in refusal(spark, "INSERT INTO v (body, seq) VALUES (X'03', 7)")
     assert "INSERT INTO instead of INSERT OVERWRITE" in refusal(spark, "INSERT OVERWRITE v (body) VALUES (X'03')")
     assert spark.read.format("msmq").option("server", daemon.url).load("sql").count() == 2
 

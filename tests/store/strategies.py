@@ -12,6 +12,7 @@ from waypost.store.bulk_records import (
     DoneRecord,
     FrameRecord,
     FrameRun,
+    LostRunRecord,
     PassedWrite,
     RunRecord,
     StageRecord,
@@ -177,6 +178,7 @@ def _done(draw: st.DrawFn) -> DoneRecord:
 
 
 DONE: SearchStrategy[DoneRecord] = _done()
+LOST_RUNS: SearchStrategy[LostRunRecord] = st.builds(LostRunRecord, TEXT, TEXT, U64)
 
 
 @st.composite

@@ -8,6 +8,7 @@ from waypost.guid import NULL_GUID
 from waypost.store import keys
 from waypost.store.descriptions import describe
 from waypost.store.port import Table
+from waypost.store.user_records import STATE_KEY, audit_key, group_key, user_key
 
 GUID = bytes(range(16))
 TEXT = "03020100-0504-0706-0809-0a0b0c0d0e0f"
@@ -43,6 +44,10 @@ TEXT = "03020100-0504-0706-0809-0a0b0c0d0e0f"
         (Table.BULK, keys.commits_key("q", None), "the committed batches of the query q"),
         (Table.DAMAGED, keys.message_key(3, 7), "the remains of message 7 of queue 3"),
         (Table.DAMAGED, keys.damaged_bytes_key(keys.message_key(3, 7)), "the remains of message 7 of queue 3"),
+        (Table.USERS, user_key("Ada"), "the user ada"),
+        (Table.USERS, group_key("Sales"), "the group sales"),
+        (Table.USERS, STATE_KEY, "the record of the users"),
+        (Table.AUDIT, audit_key(7), "entry 7 of the audit trail"),
         (Table.MESSAGES, b"short", "the record 73686f7274 of the table messages"),
         (Table.COUNTERS, b"\xff", "the record ff of the table counters"),
     ],

@@ -122,7 +122,7 @@ def test_a_disk_without_room_for_the_copy_is_told_in_bytes(tmp_path: Path, monke
     before = (tmp_path / "data.mdb").read_bytes()
     usage = namedtuple("usage", "total used free")  # noqa: PYI024, as shutil has it
     monkeypatch.setattr(upgrade, "disk_usage", lambda _: usage(1 << 30, 1 << 30, 12_345))
-    with pytest.raises(StoreFull, match=r"needs [\d,]+ bytes on its disk, but only 12,345 are free"):
+    with pytest.raises(StoreFull, match=r"requires [\d,]+ bytes of disk space, but only 12,345 are free"):
         LmdbStore(tmp_path)
     assert (tmp_path / "data.mdb").read_bytes() == before
     monkeypatch.undo()

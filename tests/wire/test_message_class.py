@@ -86,4 +86,4 @@ def test_a_custom_class_has_bits_of_the_mask_0xe1ff_only() -> None:
 def test_every_class_has_a_meaning_of_its_own() -> None:
     assert len({meaning(value) for value in MessageClass}) == len(MessageClass)
     assert meaning(0xC002) == "the message expired in the queue before it was received"
-    assert meaning(0x0123) == "a class of the application, 0x0123"
+    assert meaning(0x0123) == "a class defined by the application, 0x0123"

@@ -24,7 +24,9 @@ _GROUPS: Final = {
     "Exclusive opens": "/api/handles",
     "Transactions": "/api/transactions",
     "Transactional sequences": "/api/sequences",
-    "The queue manager": ("/api/status", "/api/doctor", "/api/explain", "/health"),
+    "The queue manager": ("/api/status", "/api/identity", "/api/doctor", "/api/explain", "/api/links", "/health"),
+    "Keys and certificates": ("/api/keys", "/api/certificates"),
+    "Users and audit trail": ("/api/users", "/api/audit", "/api/login", "/api/logout"),
     "The store": "/api/store",
     "Bulk": "/api/bulk",
 }
@@ -63,7 +65,7 @@ def _operation(method: str, path: str, operation: Any) -> Iterator[str]:
     answer = operation["responses"][status].get("content", {})
     shown = _type(answer[_JSON]["schema"]) if _JSON in answer else ", ".join(f"`{each}`" for each in answer)
     refusals = ", ".join(each for each in operation["responses"] if each != status)
-    yield f"Answer: {status}{f', {shown}' if shown else ''}. Refusals: {refusals}.\n"
+    yield f"Answer: {status}{f', {shown}' if shown else ''}. Errors: {refusals}.\n"
 
 
 def _parameter(found: Any) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-MADE: Final = "<!-- Made of the code: .venv/bin/python -m tools.reference writes it. -->\n"
+MADE: Final = "<!-- Generated from the code by .venv/bin/python -m tools.reference. -->\n"
 
 _CODE: Final = re.compile(r"(`[^`]*`)")
 _SPECIAL: Final = re.compile(r"([<*])|(?<!\w)_|_(?!\w)")

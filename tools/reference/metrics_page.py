@@ -113,6 +113,7 @@ def _metrics() -> str:
     """The answer of a new daemon."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "waypost.cli", "serve", "--data", folder, "--bind", "127.0.0.1", *_PORTS]
+        command += ["--set", "http.metrics=open"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as daemon:
             assert daemon.stdout is not None
             try:

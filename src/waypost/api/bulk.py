@@ -18,29 +18,18 @@ part gets the next messages that no reader has locked. Other readers do not get 
 survives a restart of the daemon. If a part is neither requested nor read for `lease_s`, its messages are released with
 a higher `abort_count`. Messages that were released `max_aborts` times move to the subqueue `poison`.
 
-Terms. A reader with a checkpoint, such as a query of Spark, takes its claim at each start with TakeClaim. It gets a
-term, which is higher than all earlier terms. Requests with an earlier term are refused, and so are stages and commits
-of the runs that read in earlier terms. If two programs use one checkpoint, only the one that started last works.
-Several readers of one program run share a term and get the same parts. Only the first reader that requests a part takes
-messages from the queue. KeepClaim renews the lease. If the lease expires, the term loses its claim. The next start
-continues: the part that was released counts as processed. A claim belongs to the first query that reads it.
+Terms. A reader with a checkpoint, such as a query of Spark, takes its claim at each start with TakeClaim, and gets a
+term. Requests with an earlier term are refused, and so are stages and commits of the runs that read in earlier terms.
+Several readers of one program run share a term and get the same parts. If the lease expires, the term loses its claim,
+and the next start continues after the released part. If the query has committed the whole batch that reads the part,
+the messages are removed instead; if only some of it, they stay claimed for the query.
 
-The commits of the query decide what happens when the lease expires. If the query has committed the whole batch that
-reads the part, the messages are removed. If it has committed only some of the batch, the messages stay claimed until
-the query continues or ReturnClaim releases them.
-
-Stages. Staged messages are on disk, and no reader sees them. CommitStages commits several stages in one step. It
-records for a year that this batch of this query is done for this destination, so a repetition changes nothing. A
-repetition has the same stages, or comes from another `run` of the query. Any other commit of the batch is a second
-write with the same name, and is refused. Several writes of one batch have names (`write`), which are different in every
-run. The n-th write that a run commits to a destination is the same as the n-th write of every other run. The messages
-enter their queues in the order of partition, serial number of the stage, and row. The first messages enter with the
-commit. `left` is the number of messages that wait for their turn, or for room in their queue. The commit drops other
-stages of the batch. A stage that is neither committed nor dropped within `lease_s` is deleted.
-
-A commit may also remove messages from queues of this computer, as a receive does (`removes`). Removal and commit are
-one transaction: if one of these messages is gone or locked, the commit is refused, and nothing changes. If two programs
-send the same messages on, only one of them succeeds.
+Stages. Staged messages are on disk, and no reader sees them. CommitStages commits several stages in one step, and
+records for a year that this batch of this query is done for this destination. A repetition changes nothing: it has the
+same stages, or comes from another `run` of the query. Any other commit of the batch is a second write with the same
+name, and is refused, unless the writes have names (`write`). Messages enter their queues in the order of partition,
+serial number of the stage, and row; `left` is the number of messages that wait for their turn, or for room. A commit
+may also remove messages from queues of this computer (`removes`), in the same transaction.
 """
 
 from typing import Annotated, Final, Literal, TypeAlias
@@ -58,11 +47,13 @@ from waypost.api.forms import (
     Seconds,
 )
 from waypost.api.frames import Frame
-from waypost.api.operations import Operation, Outgoing, QueueName, Right, operation
+from waypost.api.operation_rows import Owned, QueueRight
+from waypost.api.operations import Operation, Outgoing, QueueName, operation
 from waypost.api.properties import MessageProperties, NewMessage
 from waypost.api.records import Record
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.limits import MAX_BULK_NAME, MAX_HTTP_WAIT_SECONDS
+from waypost.roles import Role
 
 DEFAULT_READ: Final = 10_000
 DEFAULT_READ_BYTES: Final = 4 << 20
@@ -117,25 +108,25 @@ class BulkQueue(Record, frozen=True, kw_only=True):
 
 
 class BulkQueues(Record, frozen=True):
-    """The queues of a list."""
+    """A list of queues."""
 
     queues: list[BulkQueue]
 
 
-@operation("GET /api/bulk/queues", asks=Right.READ)
+@operation("GET /api/bulk/queues", asks=Role.READ)
 class ListBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
     """List the queues that applications have created. `kind` selects queues of another kind, or all queues.
 
     In `pattern`, * matches any characters and ? matches one character. The pattern is compared with names such as
     orders, orders;journal, orders;retry and system$;deadletter, and with the format names of outgoing queues. A long
-    list is built in parts. A queue that is created or deleted during that time may be missing.
+    list is built in parts. A queue that is created or deleted meanwhile may be missing.
     """
 
     kind: BulkKind = ""
     pattern: str = ""
 
 
-@operation("GET /api/bulk/queues/{name}", asks=Right.READ)
+@operation("GET /api/bulk/queues/{name}", asks=QueueRight.GET_PROPERTIES)
 class ShowBulkQueue(Operation[BulkQueue], frozen=True, kw_only=True):
     """Show the positions of a queue for bulk reads."""
 
@@ -144,12 +135,12 @@ class ShowBulkQueue(Operation[BulkQueue], frozen=True, kw_only=True):
 
 
 class PlannedRange(Record, frozen=True, kw_only=True):
-    """Ranges of a plan. Part i is the range (bounds[i], bounds[i + 1]], which has counts[i] messages now.
+    """Ranges of a plan. Part i is the range (bounds[i], bounds[i + 1]], which contains counts[i] messages.
 
     sizes[i] is the size of part i in bytes. If no message follows `after`, `bounds` has only `after`, and `counts` is
-    empty. If a plan without `up_to` ends before messages that are held back, `held_by` says why, and `behind` is the
-    number of these messages. `oldest` is the arrival time of the first message in seconds since 1970 (0 without a
-    message). If `is_gone`, the queue was deleted, or deleted and created again.
+    empty. If a plan without `up_to` ends before messages that are held back, `held_by` is the reason, and `behind` is
+    the number of these messages. `oldest` is the arrival time of the first message in seconds since 1970 (0 if no
+    message follows). If `is_gone` is true, the queue was deleted, or deleted and created again.
     """
 
     epoch: GuidOrNothing
@@ -179,13 +170,13 @@ class PlanLimits(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     locked: Locked = "wait"
 
 
-@operation("POST /api/bulk/queues/{name}/plan?outgoing", asks=Right.READ, is_repeatable=True)
+@operation("POST /api/bulk/queues/{name}/plan?outgoing", asks=QueueRight.PEEK, is_repeatable=True)
 class PlanRange(PlanLimits, Operation[PlannedRange], frozen=True, kw_only=True):
     """Divide the messages after a given arrival number (`after`) into ranges of about the same size in bytes.
 
     The plan covers the first messages after `after`: at most `max_messages`, and at most `max_bytes`. `up_to` is the
     end of the plan (default: the stable number, or the committed number if locked messages are skipped). The plan has
-    `parts` ranges, or more if `part_messages` and `part_bytes` require more.
+    `parts` ranges, or more ranges if `part_messages` and `part_bytes` require them.
     """
 
     name: QueueName
@@ -210,23 +201,23 @@ class PlannedRanges(Record, frozen=True):
     plans: list[PlannedRange]
 
 
-@operation("POST /api/bulk/plan", asks=Right.READ, is_repeatable=True)
+@operation("POST /api/bulk/plan", asks=QueueRight.PEEK, is_repeatable=True)
 class PlanRanges(PlanLimits, Operation[PlannedRanges], frozen=True, kw_only=True):
-    """Plan ranges of several queues together, as PlanRange does for one.
+    """Plan ranges of several queues together, as PlanRange does for one queue.
 
-    The queues share a limit of messages in proportion to their messages. They share a limit of bytes, and the parts, in
-    proportion to their bytes. If one queue is gone, the other queues are still planned.
+    `max_messages` is divided among the queues in proportion to their message counts. `max_bytes` and `parts` are
+    divided in proportion to their sizes in bytes. If one queue does not exist, the other queues are still planned.
     """
 
     ranges: list[RangeOfQueue]
 
 
-@operation("POST /api/bulk/queues/{name}/read?outgoing", asks=Right.READ, is_repeatable=True)
+@operation("POST /api/bulk/queues/{name}/read?outgoing", asks=QueueRight.PEEK, is_repeatable=True)
 class ReadRange(Operation[Frame], frozen=True, kw_only=True):
     """Read messages of a range in one binary frame, in the order of arrival.
 
-    The frame has as many messages as the limits allow, but at least one. It also has the arrival number up to which it
-    is complete.
+    The frame has as many messages as the limits allow, but at least one message. The frame also contains the arrival
+    number up to which the frame is complete.
     """
 
     name: QueueName
@@ -240,16 +231,16 @@ class ReadRange(Operation[Frame], frozen=True, kw_only=True):
 
 
 class SeqAt(Record, frozen=True):
-    """The greatest number of a message that arrived before the time, or 0 if no message did."""
+    """The highest arrival number before the requested time, or 0 if no message arrived before that time."""
 
     seq: int
 
 
-@operation("GET /api/bulk/queues/{name}/seq", asks=Right.READ)
+@operation("GET /api/bulk/queues/{name}/seq", asks=QueueRight.PEEK)
 class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
     """Find the last arrival number before a time, in seconds since 1970.
 
-    Messages with greater numbers arrived at this time or later.
+    Messages with higher numbers arrived at this time or later.
     """
 
     name: QueueName
@@ -258,15 +249,15 @@ class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
 
 
 class Removed(Record, frozen=True):
-    """Number of removed messages, and number of messages left in the range: locked, or above `max_messages`."""
+    """Number of removed messages, and number of messages left behind because of a lock or `max_messages`."""
 
     count: int
     left: int
 
 
-@operation("POST /api/bulk/queues/{name}/remove?outgoing", asks=Right.RECEIVE, is_repeatable=True)
+@operation("POST /api/bulk/queues/{name}/remove?outgoing", asks=QueueRight.RECEIVE, is_repeatable=True)
 class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
-    """Receive and discard the messages of a range. The request may be repeated.
+    """Receive and discard the messages of a range. The request is safe to repeat.
 
     One request removes at most `max_messages`.
     """
@@ -283,17 +274,22 @@ class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
 
 
 class Claimed(Record, frozen=True, kw_only=True):
-    """The part `number` of a claim. If no message is available, `number` is the `after` of the request."""
+    """The part `number` of a claim. If no message is available, `number` is the `after` of the request.
+
+    `places` divide the part by bytes, if the request has `part_bytes`: places[i] to places[i + 1] are the positions of
+    messages with at most this many bytes together, or of one message.
+    """
 
     number: int
     count: int
     bytes: int
     epoch: Guid
+    places: list[int] = []
 
 
-@operation("POST /api/bulk/queues/{name}/claims", asks=Right.RECEIVE, is_repeatable=True)
+@operation("POST /api/bulk/queues/{name}/claims", asks=QueueRight.RECEIVE, is_repeatable=True)
 class Claim(Operation[Claimed], frozen=True, kw_only=True):
-    """Report parts of a claim as processed and request the next part. The messages of processed parts are removed.
+    """Report parts of a claim as processed, and request the next part. The messages of processed parts are removed.
 
     The same request gets the same answer, until the next part is requested.
     """
@@ -304,6 +300,7 @@ class Claim(Operation[Claimed], frozen=True, kw_only=True):
     # 0: report processed parts without claiming more messages.
     max_messages: Annotated[int, Meta(ge=0)] = DEFAULT_READ
     max_bytes: Count | UnsetType = UNSET
+    part_bytes: Count | UnsetType = UNSET
     lease_s: Seconds = DEFAULT_CLAIM_LEASE_S
     # 0 for no limit.
     max_aborts: Annotated[int, Meta(ge=0)] = DEFAULT_MAX_ABORTS
@@ -316,23 +313,25 @@ class Claim(Operation[Claimed], frozen=True, kw_only=True):
 class Taken(Record, frozen=True, kw_only=True):
     """The term that a reader got at its start.
 
-    Part `given` is the last part that exists, and part `settled` is the last processed part. If `is_held`, the messages
-    of part `given` are claimed. Otherwise the parts after `settled` were released.
+    Part `given` is the last part that exists, and part `settled` is the last processed part. If `is_held` is true, the
+    messages of part `given` are claimed. Otherwise the parts after `settled` were released. `places` are the places of
+    this part, as in Claimed.
     """
 
     term: int
     settled: int
     given: int
     is_held: bool
+    places: list[int] = []
 
 
-@operation("POST /api/bulk/queues/{name}/claims/take", asks=Right.RECEIVE, is_repeatable=True)
+@operation("POST /api/bulk/queues/{name}/claims/take", asks=QueueRight.RECEIVE, is_repeatable=True)
 class TakeClaim(Operation[Taken], frozen=True, kw_only=True):
-    """Take a claim at the start of a reader: end the present term and begin the next one.
+    """Take a claim at the start of a reader: end the current term and begin the next term.
 
-    A reader joins the present term if it has the same `driver` and its `started` is before the `asked` of the request
-    that began the term. Both are times in seconds by the same clock. `is_new` means that the reader has no checkpoint.
-    Such a reader is refused if the claim belongs to a query.
+    A reader joins the current term if two conditions are true: the reader has the same `driver`, and the `started` of
+    the reader is before the `asked` of the request that began the term. Both values are times in seconds by the same
+    clock. `is_new` means that the reader has no checkpoint. Such a reader is refused if the claim belongs to a query.
     """
 
     name: QueueName
@@ -341,10 +340,11 @@ class TakeClaim(Operation[Taken], frozen=True, kw_only=True):
     started: float
     asked: float
     is_new: bool = False
+    part_bytes: Count | UnsetType = UNSET
     epoch: GuidOrNothing = ""
 
 
-@operation("POST /api/bulk/queues/{name}/claims/keep", asks=Right.RECEIVE, status=204, is_repeatable=True)
+@operation("POST /api/bulk/queues/{name}/claims/keep", asks=QueueRight.RECEIVE, status=204, is_repeatable=True)
 class KeepClaim(Operation[None], frozen=True, kw_only=True):
     """Renew the lease of a claim while its reader works on the part."""
 
@@ -354,9 +354,9 @@ class KeepClaim(Operation[None], frozen=True, kw_only=True):
     epoch: GuidOrNothing = ""
 
 
-@operation("POST /api/bulk/queues/{name}/claims/read", asks=Right.RECEIVE, is_repeatable=True)
+@operation("POST /api/bulk/queues/{name}/claims/read", asks=QueueRight.RECEIVE, is_repeatable=True)
 class ReadClaim(Operation[Frame], frozen=True, kw_only=True):
-    """Read messages of a part in one binary frame, by their positions in the order of arrival.
+    """Read some messages of a claimed part, selected by their positions in the order of arrival, as one binary frame.
 
     Positions count from 0. The frame has the messages in [start, stop), as far as the limits allow. In the frame, `end`
     is the position after the last message.
@@ -382,19 +382,25 @@ class Returned(Record, frozen=True):
     count: int
 
 
-@operation("POST /api/bulk/queues/{name}/claims/return", asks=Right.RECEIVE, is_repeatable=True)
+@operation("POST /api/bulk/queues/{name}/claims/return", asks=QueueRight.RECEIVE, is_repeatable=True)
 class ReturnClaim(Operation[Returned], frozen=True, kw_only=True):
-    """Return the messages of a claim to the queue before the lease expires."""
+    """Return the messages of a claim to the queue before the lease expires.
+
+    The claim itself is kept, so that its reader is refused and can continue with a new term. `forget` also deletes the
+    claim, for a reader that does not come back. This is refused while a reader uses the claim.
+    """
 
     name: QueueName
     claim: BulkName
+    forget: bool = False
 
 
 class ClaimObject(Record, frozen=True, kw_only=True):
-    """A part that a reader has claimed.
+    """A part that a reader has claimed, or a claim without messages (`count` is 0).
 
     `query` and `batch` identify the reader of the part, if known. `term` is the term of the reader (0 without a term).
-    `held_by` says why the part stays claimed although its lease has expired; otherwise it is empty.
+    `held_by` says why the part stays claimed although its lease has expired; otherwise it is empty. `unused_s` is the
+    time in seconds since the last request under the claim, or since the start of the daemon.
     """
 
     claim: BulkName
@@ -407,6 +413,10 @@ class ClaimObject(Record, frozen=True, kw_only=True):
     query: str
     batch: int | None
     held_by: str
+    unused_s: float
+
+
+Idle = Annotated[bool, Meta(description="List claims without messages too.")]
 
 
 class Claims(Record, frozen=True):
@@ -415,16 +425,19 @@ class Claims(Record, frozen=True):
     claims: list[ClaimObject]
 
 
-@operation("GET /api/bulk/queues/{name}/claims", asks=Right.READ)
+@operation("GET /api/bulk/queues/{name}/claims", asks=QueueRight.GET_PROPERTIES)
 class ListClaims(Operation[Claims], frozen=True, kw_only=True):
-    """List the parts of the queue that readers have claimed."""
+    """List the parts of the queue that readers have claimed. With `idle`, list claims without messages too."""
 
     name: QueueName
+    idle: Idle = False
 
 
-@operation("GET /api/bulk/claims", asks=Right.READ)
+@operation("GET /api/bulk/claims", asks=Role.READ)
 class ListAllClaims(Operation[Claims], frozen=True, kw_only=True):
-    """List the parts of all queues that readers have claimed."""
+    """List the parts of all queues that readers have claimed. With `idle`, list claims without messages too."""
+
+    idle: Idle = False
 
 
 # --- Stages -----------------------------------------------------------------------------------------------------------
@@ -433,8 +446,8 @@ class ListAllClaims(Operation[Claims], frozen=True, kw_only=True):
 class StagedMessages(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Messages for one queue: bodies that share the properties of `like`, or single messages.
 
-    `varied` has the properties that are different for each body. It maps the name of a property to a list with one
-    value for each body: a text, a number or an id. null stands for the default of the property.
+    `varied` contains the properties that are different for each body. `varied` maps the name of a property to a list
+    with one value for each body: a text, a number or an id. null stands for the default of the property.
     """
 
     queue: str
@@ -453,15 +466,25 @@ class RejectedRow(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
     body: bytes = b""
 
 
+class BatchRead(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A batch of a query that reads a claim: the query, its batch and its run, as in ReadClaim."""
+
+    query: BulkName
+    batch: Seq
+    run: GuidOrNothing = ""
+
+
 class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A batch of a query, written by one run of the query.
 
     `destination` is the queue of all messages, or "" if each message names its queue (for Spark, in a column). A batch
     without a destination is committed once, for all destinations. `run` is the GUID of the run. Without `run`, a
     request is a repetition only if it has the same stages. If a run writes the batch in several writes, `write` is the
-    name of one of them. The writes come one after the other, in the same order in every run. With `is_version`, the
-    batch is done if a batch with the same or a greater number is done. With `is_anonymous`, the commit is remembered
-    for a day only.
+    name of one of them. The writes are committed one after the other, in the same order in every run. With
+    `is_version`, the batch counts as committed if a batch with the same or a higher number is committed. With
+    `is_anonymous`, the commit is remembered for only a day. If the batch has another name than the query that reads the
+    messages, such as the name of an application, `within` is the batch that reads them. The request is refused if the
+    run of that batch has lost a claim, and the commit counts as a commit of that batch.
     """
 
     query: BulkName
@@ -471,23 +494,24 @@ class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     write: WriteName = ""
     is_version: bool = False
     is_anonymous: bool = False
+    within: BatchRead | UnsetType = UNSET
 
 
 class Staged(Record, frozen=True):
-    """The result of staging. If `is_committed`, another run has committed the batch, so nothing was staged."""
+    """The result of staging. If `is_committed` is true, another run has committed the batch, so nothing was staged."""
 
     stage: str
     count: int
     is_committed: bool = False
 
 
-@operation("POST /api/bulk/stages", asks=Right.SEND, is_repeatable=True)
+@operation("POST /api/bulk/stages", asks=QueueRight.SEND, is_repeatable=True)
 class Stage(BatchOfQuery, Operation[Staged], frozen=True, kw_only=True):
     """Write messages to disk. Readers see these messages only after their batch is committed.
 
-    The order of the messages is kept. Either all messages are written or none. The destination queues must be
-    transactional, and may be local or remote. A commit orders the stages by `partition`, then by `serial`, then by the
-    time of staging.
+    The order of the messages is kept. Either all messages are written or no message is written. The destination queues
+    must be transactional, but can be local or remote. A commit orders the stages by `partition`, then by `serial`, then
+    by the time of staging.
     """
 
     groups: list[StagedMessages]
@@ -498,7 +522,7 @@ class Stage(BatchOfQuery, Operation[Staged], frozen=True, kw_only=True):
     lease_s: Seconds = DEFAULT_LEASE_S
 
 
-@operation("POST /api/bulk/stages/drop", asks=Right.SEND, status=204, is_repeatable=True)
+@operation("POST /api/bulk/stages/drop", asks=Owned.BY_CALLER, status=204, is_repeatable=True)
 class DropStages(Operation[None], frozen=True, kw_only=True):
     """Delete these stages, and all stages of a run for a batch. Stages that do not exist are ignored."""
 
@@ -507,7 +531,7 @@ class DropStages(Operation[None], frozen=True, kw_only=True):
 
 
 class Committed(Record, frozen=True):
-    """Number of messages. If `is_repeated`, the batch was committed before and the new stages are dropped.
+    """Number of messages. If `is_repeated` is true, the batch was already committed, and the new stages are dropped.
 
     `left` is the number of committed messages that are not in their queues yet. These messages enter their queues in
     order, when the queues have room.
@@ -526,14 +550,14 @@ class MessagesToRemove(Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     epoch: GuidOrNothing = ""
 
 
-@operation("POST /api/bulk/commits", asks=Right.SEND, is_repeatable=True)
+@operation("POST /api/bulk/commits", asks=Owned.BY_CALLER, is_repeatable=True)
 class CommitStages(BatchOfQuery, Operation[Committed], frozen=True, kw_only=True):
     """Commit the stages of a batch. A second commit changes nothing.
 
-    Other stages of the batch are dropped. The messages in `removes` leave their queues at the same moment, as if they
-    were received. If one of them is gone or locked, the commit is refused. One commit removes at most 5,000 messages.
-    `is_whole` means that the batch has no other commit. The answer waits up to `wait_s` seconds until all messages are
-    in their queues; repeat the request while `left` is not 0.
+    Other stages of the batch are dropped. The messages in `removes` leave their queues at the same moment, like
+    received messages. If one of these messages is gone or locked, the commit is refused. One commit removes at most
+    5,000 messages. `is_whole` means that the batch has no other commit. The answer waits up to `wait_s` seconds until
+    all messages are in their queues; repeat the request while `left` is not 0.
     """
 
     stages: list[Guid]
@@ -543,35 +567,25 @@ class CommitStages(BatchOfQuery, Operation[Committed], frozen=True, kw_only=True
 
 
 class Batches(Record, frozen=True):
-    """The last committed batches of a query, in ascending order."""
+    """The last committed batches of a query, in ascending order.
+
+    `whole` are those that a commit without a name of its `write` has written: the only commit for its destination. Of
+    the others, more writes may be due.
+    """
 
     batches: list[int]
+    whole: list[int] = []
 
 
-@operation("GET /api/bulk/commits", asks=Right.READ)
+@operation("GET /api/bulk/commits", asks=Owned.BY_CALLER)
 class ListBatches(Operation[Batches], frozen=True, kw_only=True):
     """List the last committed batches of a query."""
 
-    query: Annotated[str, Meta(description="The query of the batches.", extra_json_schema=BULK_NAME_FORM)]
+    query: Annotated[str, Meta(description="Name of the query.", extra_json_schema=BULK_NAME_FORM)]
 
 
 BULK_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
-    ListBulkQueues,
-    ShowBulkQueue,
-    PlanRange,
-    PlanRanges,
-    ReadRange,
-    FindSeq,
-    RemoveRange,
-    Claim,
-    TakeClaim,
-    KeepClaim,
-    ReadClaim,
-    ReturnClaim,
-    ListClaims,
-    ListAllClaims,
-    Stage,
-    DropStages,
-    CommitStages,
-    ListBatches,
+    *(ListBulkQueues, ShowBulkQueue, PlanRange, PlanRanges, ReadRange, FindSeq, RemoveRange),
+    *(Claim, TakeClaim, KeepClaim, ReadClaim, ReturnClaim, ListClaims, ListAllClaims),
+    *(Stage, DropStages, CommitStages, ListBatches),
 )

@@ -8,10 +8,10 @@ from waypost.api.records import Record
 
 
 class DamagedInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """A damaged message that was set aside. `queue` is the name of its queue.
+    """A damaged message that was removed from its queue. `queue` is the name of the queue.
 
     `message_id` is "" if the bytes do not contain the id. `has_bytes` is true if the damaged bytes are kept. `data` has
-    these bytes if they were requested.
+    these bytes if the request asked for them.
     """
 
     queue: str
@@ -37,6 +37,6 @@ class DamagedPage(Record, frozen=True):
 
 
 class Forgotten(Record, frozen=True):
-    """Number of damaged messages that were deleted."""
+    """Number of damaged messages, and of damaged frames of committed stages, that were deleted."""
 
     forgotten: int

@@ -6,7 +6,7 @@ from waypost.api.records import Record
 
 
 class Explanation(Record, frozen=True):
-    """The explanation of a message or a queue. `str()` gives its sentences, one per line.
+    """The explanation of a message or a queue. `str()` returns the sentences, one per line.
 
     `facts` has the same information as values for programs: see docs/http.md.
     """
@@ -19,7 +19,7 @@ class Explanation(Record, frozen=True):
 
     @property
     def found(self) -> bool:
-        """Whether the message or queue exists now. If it no longer exists, the sentences say what is known."""
+        """Whether the message or queue exists now. Otherwise, the sentences contain the known facts."""
         return bool(self.facts["found"])
 
     def with_sentence(self, sentence: str) -> "Explanation":

@@ -36,12 +36,17 @@ def message_like(properties: MessageProperties, *, computer: str) -> Message:
     if values == _TEXT_ALONE:
         return Message(delivery_guarantee=DeliveryGuarantee.RECOVERABLE, body_type=VT_BSTR)
     attributes: dict[str, Any] = {"delivery_guarantee": DeliveryGuarantee.RECOVERABLE}
+    is_protected = False
     for row, value, default in zip(MESSAGE_ROWS, values, _DEFAULTS, strict=True):
         if value is not default and value != default:
-            if row.kind in _READ:
+            if row.kind is Kind.PROTECTION:
+                is_protected = True
+            elif row.kind in _READ:
                 attributes[row.attribute] = _READ[row.kind](row, value)
             else:
                 attributes.update(_READ_NAMES[row.kind](row, value, computer))
+    if is_protected and not (properties.sign or properties.encrypt):
+        raise InvalidParameter("certificate, signature and hash require sign, and algorithm requires encrypt")
     _check_acknowledge(attributes)
     if "tracing_queue_identifier" in attributes:
         attributes["tracing_requested"] = True
@@ -55,10 +60,12 @@ def varied_attributes(varied: Mapping[str, Sequence[str | int | None]], count: i
         row = VARIED_ROWS.get(name)
         if row is None:
             raise InvalidParameter(
-                f"{excerpt(name)} is not one of the properties that may vary: {', '.join(VARIED_ROWS)}"
+                f"{excerpt(name)} is not one of the properties that can vary: {', '.join(VARIED_ROWS)}"
             )
         if len(values) != count:
-            raise InvalidParameter(f"{name} has {len(values)} values for {count} bodies; give one for each of them")
+            raise InvalidParameter(
+                f"`{name}` has {len(values)} values for {count} bodies; pass one value for each body"
+            )
         read, default = _READ[row.kind], getattr(_PLAIN, row.attribute)
         found[row.attribute] = [default if value is None else read(row, value) for value in values]
     return found
@@ -82,7 +89,7 @@ def identifier_text(value: str | bytes | None) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if not isinstance(value, bytes | bytearray | memoryview):
-        raise InvalidParameter(f"correlation_id must be {_IDENTIFIER}, not {excerpt(value)}")
+        raise InvalidParameter(f"`correlation_id` must be {_IDENTIFIER}, not {excerpt(value)}")
     return bytes(value).hex()
 
 
@@ -103,9 +110,9 @@ def _check_acknowledge(attributes: Mapping[str, object]) -> None:
     """A packet has an administration queue if and only if it asks for acknowledgments (MS-MQMQ 2.2.19.2)."""
     asks = bool(attributes.get("acknowledgements_requested"))
     if asks and "administration_queue_format_name" not in attributes:
-        raise InvalidParameter("acknowledge requires an admin_queue for the acknowledgments")
+        raise InvalidParameter("`acknowledge` requires an `admin_queue` for the acknowledgments")
     if "administration_queue_format_name" in attributes and not asks:
-        raise InvalidParameter("admin_queue requires acknowledge, which names the acknowledgments to send")
+        raise InvalidParameter("`admin_queue` requires `acknowledge`, which names the acknowledgments to send")
 
 
 def _name_text(name: Name) -> str:
@@ -116,8 +123,8 @@ def _name_text(name: Name) -> str:
 
 
 def _named(row: PropertyRow) -> str:
-    """The property in a sentence: a priority, app_tag."""
-    return row.name if "_" in row.name else f"a {row.name}"
+    """The property in a sentence: a priority, `app_tag`."""
+    return f"`{row.name}`" if "_" in row.name else f"a {row.name}"
 
 
 def _text(row: PropertyRow, value: object) -> str:
@@ -144,7 +151,7 @@ def _seconds(row: PropertyRow, value: object) -> int:
     high = row.constraints["maximum"]
     if not isinstance(value, int | float) or not 0 <= value <= high:
         raise InvalidParameter(
-            f"{row.name} must be a number of seconds from 0 to {high}, or None for no limit, not {excerpt(value)}"
+            f"`{row.name}` must be a number of seconds from 0 to {high}, or None for no limit, not {excerpt(value)}"
         )
     return ceil(value)
 
@@ -157,7 +164,7 @@ def _acknowledgments(row: PropertyRow, value: object) -> int:
     bits = 0
     for word in map(str.strip, str(value).split(",")):
         if word not in ACKNOWLEDGE:
-            raise InvalidParameter(f"{row.name} must be one of {', '.join(ACKNOWLEDGE)}, not {excerpt(word)}")
+            raise InvalidParameter(f"`{row.name}` must be one of {', '.join(ACKNOWLEDGE)}, not {excerpt(word)}")
         bits |= ACKNOWLEDGE[word]
     return bits
 
@@ -175,19 +182,21 @@ def _identifier(row: PropertyRow, value: object) -> MessageIdentifier:
     except (DecodeError, ValueError):
         pass
     if len(data) != 20:
-        raise InvalidParameter(f"{row.name} must be {_IDENTIFIER}, not {excerpt(value)}")
+        raise InvalidParameter(f"`{row.name}` must be {_IDENTIFIER}, not {excerpt(value)}")
     return MessageIdentifier.decode(data, 0)[0]
 
 
 def _bytes(row: PropertyRow, value: object) -> bytes:
     if not isinstance(value, bytes | bytearray | memoryview):
-        raise InvalidParameter(f"{row.name} must be bytes, not {type(value).__name__}")
+        raise InvalidParameter(f"`{row.name}` must be bytes, not {type(value).__name__}")
     return bytes(value)
 
 
 def _class(row: PropertyRow, value: object) -> int:
     if not isinstance(value, int) or not is_valid_custom_class(value):
-        raise InvalidParameter(f"{row.name} must be within the bit mask {CUSTOM_CLASS_MASK:#06x}, not {excerpt(value)}")
+        raise InvalidParameter(
+            f"`{row.name}` must be within the bit mask {CUSTOM_CLASS_MASK:#06x}, not {excerpt(value)}"
+        )
     return int(value)
 
 
@@ -195,19 +204,19 @@ def guid(row: PropertyRow, value: object) -> bytes:
     try:
         return parse_guid(_plain_text(row, value))
     except DecodeError:
-        raise InvalidParameter(f"{row.name} must be a GUID of 8-4-4-4-12 hex digits, not {excerpt(value)}") from None
+        raise InvalidParameter(f"`{row.name}` must be a GUID of 8-4-4-4-12 hex digits, not {excerpt(value)}") from None
 
 
 def _public_queue(row: PropertyRow, value: object) -> bytes:
     found = FormatName.parse(_plain_text(row, value))
     if not isinstance(found, PublicFormatName):
-        raise InvalidParameter(f"{row.name} must be a public queue, PUBLIC=guid, not {excerpt(value)}")
+        raise InvalidParameter(f"`{row.name}` must be a public queue, PUBLIC=guid, not {excerpt(value)}")
     return found.guid
 
 
 def _plain_text(row: PropertyRow, value: object) -> str:
     if not isinstance(value, str):
-        raise InvalidParameter(f"{row.name} must be text, not {type(value).__name__}")
+        raise InvalidParameter(f"`{row.name}` must be text, not {type(value).__name__}")
     return value
 
 

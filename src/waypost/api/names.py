@@ -69,7 +69,7 @@ def path_name(name: Name, computer: str) -> PathName:
     """The path of a queue to create under this name. Raises the errors of `format_name`."""
     found = format_name(name, computer)
     if not isinstance(found, DirectFormatName) or found.is_read_only or found.kind is QueueKind.SYSTEM:
-        raise InvalidParameter(f"{name} is not a name for a new queue; use one like 'orders'")
+        raise InvalidParameter(f"{name} is not a name for a new queue; use a name such as 'orders'")
     return PathName(found.host, found.kind, found.queue, found.subqueue)
 
 

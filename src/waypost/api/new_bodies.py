@@ -38,9 +38,13 @@ def encode_body(body: Body, body_type: int | None) -> tuple[bytes, int]:
 def encode_bodies(bodies: Iterable[Body], body_type: int | None) -> tuple[list[bytes], int]:
     """The bytes and the one BodyType of messages that are sent together."""
     if isinstance(bodies, str | bytes | bytearray | memoryview):
-        raise InvalidParameter("bodies must be a list of bodies, not one body")
+        raise InvalidParameter("`bodies` must be a list of bodies, not one body")
     if not isinstance(bodies, Iterable):
-        raise InvalidParameter(f"bodies must be a list of bodies, not {type(bodies).__name__}")
+        raise InvalidParameter(f"`bodies` must be a list of bodies, not {type(bodies).__name__}")
+    if isinstance(bodies, list) and set(map(type, bodies)) == {bytes}:
+        # Thousands of them come at once.
+        check_size(max(bodies, key=len))
+        return bodies, BYTES if body_type is None else body_type
     encoded = []
     number = body_type
     for body in bodies:

@@ -6,14 +6,14 @@ from waypost.api.forms import Guid, Time
 
 
 class Handle(Struct):
-    """An open queue or cursor. Over HTTP, it closes if it is unused for `lease_s` seconds."""
+    """An open queue or cursor. Over HTTP, an open queue or cursor closes after `lease_s` seconds without use."""
 
     id: Guid
     lease_s: float
 
 
 class TransactionObject(Struct):
-    """An open transaction. It aborts at the time `expires`, in UTC, if it is not used before."""
+    """An open transaction, which aborts at the time `expires`, in UTC, if it is not used before that time."""
 
     id: Guid
     expires: Time

@@ -12,9 +12,7 @@ reports missing steps.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
-from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, get_args, get_origin
+from typing import Annotated, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, get_args, get_origin
 
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct, field
 from msgspec.structs import fields
@@ -41,10 +39,13 @@ from waypost.api.forms import (
 from waypost.api.forms import Guid as AnyGuid
 from waypost.api.messages import Received, Sent
 from waypost.api.opened import Handle, TransactionObject
+from waypost.api.operation_rows import NOTED, Asks, Owned, QueueRight, Row
+from waypost.api.permissions import Acl
 from waypost.api.properties import MessageProperties, NewMessage, QueueInfo, QueueList, QueueProperties
 from waypost.api.queues import Kind, MovedObject
 from waypost.api.sequences import Admitted, AdmittedAddresses, Direction, SequencePage, SequenceReset
 from waypost.errors import DecodeError, InvalidParameter
+from waypost.roles import Role
 from waypost.wire.identifiers import MessageIdentifier
 
 R = TypeVar("R")
@@ -60,48 +61,6 @@ _CAPITAL: Final = re.compile(r"(?<!^)(?=[A-Z])")
 _WITHOUT_BODY: Final = frozenset({"GET", "DELETE"})
 
 
-class Right(Enum):
-    """A right that a caller needs."""
-
-    READ = "read"
-    SEND = "send"
-    RECEIVE = "receive"
-    ADMIN = "admin"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Facts of an operation besides its fields.
-
-    `path_names`, `query_names` and `body_names` say where each field is in a request, and `body` is the structure of
-    the body: the record itself if the body has all fields. `reads_only` operations change nothing. An `is_repeatable`
-    operation has the same effect twice as once. `status` is the HTTP status of success: 204 for an operation without a
-    reply. An answer may take `wait_s` seconds longer than others. An operation that `waits` waits for a message for its
-    `timeout_s`, and callers can cancel it meanwhile.
-    """
-
-    name: str
-    method: str
-    path: str
-    path_names: tuple[str, ...]
-    query_names: tuple[str, ...]
-    body_names: tuple[str, ...]
-    body: type[Struct] | None
-    reply: type[Any]
-    asks: Right
-    reads_only: bool
-    is_repeatable: bool
-    status: int
-    wait_s: float
-    waits: bool
-    help: str
-
-    @property
-    def words(self) -> str:
-        """Its name, for people."""
-        return self.name.replace("_", " ")
-
-
 class Operation(Struct, Generic[R_co], frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """An operation with a reply of the type R_co. Its performer checks it before anything changes."""
 
@@ -110,16 +69,23 @@ class Operation(Struct, Generic[R_co], frozen=True, kw_only=True, omit_defaults=
 
 def checked(operation: Operation[R], reply: object) -> R:
     """The reply of an operation, with the type that its record declares."""
-    assert isinstance(reply, operation.row.reply), f"{operation.row.words} is answered with {type(reply).__name__}"
+    assert isinstance(reply, operation.row.reply), f"{operation.row.words} got the wrong reply {type(reply).__name__}"
     found: R = reply
     return found
 
 
 def operation(
-    binding: str, *, asks: Right, status: int = 200, wait_s: float = 0.0, is_repeatable: bool = False
+    binding: str,
+    *,
+    asks: Asks,
+    status: int = 200,
+    wait_s: float = 0.0,
+    is_repeatable: bool = False,
+    is_audited: bool | None = None,
 ) -> Callable[[type[O]], type[O]]:
     """Give a record its row. `binding` is like "POST /api/queues/{name}/purge?outgoing".
 
+    By default, changes that need a role and changes of queues themselves are audited.
     Fields after ? are in the query of a request. The others are in the path if it names them, or in the query of a GET
     or DELETE, or else in the body.
     """
@@ -131,11 +97,12 @@ def operation(
         in_path = tuple(_PATH_PARAMETER.findall(path))
         rest = [name for name in names if name not in in_path]
         in_query = tuple(rest) if method in _WITHOUT_BODY else tuple(query.split("&") if query else ())
-        assert set(in_path) | set(in_query) <= set(names), f"{binding} names what {kind.__name__} does not have"
+        assert set(in_path) | set(in_query) <= set(names), f"{binding} names a field that {kind.__name__} does not have"
         in_body = tuple(name for name in rest if name not in in_query)
         reply = _reply(kind)
         assert (status == 204) is (reply is type(None)), f"the status of {kind.__name__} does not fit its reply"
         assert kind.__doc__
+        is_changing = bool(method) and method != "GET"
         kind.row = Row(
             name=_CAPITAL.sub("_", kind.__name__).lower(),
             method=method,
@@ -145,7 +112,10 @@ def operation(
             body_names=in_body,
             body=_body(kind, in_body) if in_body else None,
             reply=reply,
-            asks=asks,
+            role=asks if isinstance(asks, Role) else None,
+            queue_right=asks if isinstance(asks, QueueRight) else None,
+            is_owned=isinstance(asks, Owned),
+            is_audited=is_changing and (isinstance(asks, Role) or asks in NOTED) if is_audited is None else is_audited,
             reads_only=method == "GET",
             is_repeatable=is_repeatable or method in ("GET", "PATCH"),
             status=status,
@@ -187,11 +157,13 @@ def _reply(kind: type[Operation[object]]) -> type[object]:
 # Percent-encoded in a path.
 QueueName = Annotated[str, Meta(description="Name of a queue, such as orders or orders;retry, or a format name.")]
 # The performer checks it, with a better error than a decoder could give.
-Age = Annotated[float, Meta(description="Seconds, 0 or more.", extra_json_schema={"minimum": 0})]
+Age = Annotated[float, Meta(description="Number of seconds, 0 or more.", extra_json_schema={"minimum": 0})]
 Guid = Annotated[str, Meta(description="GUID of a queue manager.", extra_json_schema=GUID_FORM)]
 Address = Annotated[str, Meta(description="An IP address.", extra_json_schema=ADDRESS_FORM)]
-After = Annotated[str, Meta(description="The `next` of the previous answer, or empty.", extra_json_schema=NEXT_FORM)]
-Outgoing = Annotated[bool, Meta(description="Use the outgoing queue for this format name, not the queue itself.")]
+After = Annotated[str, Meta(description="Value of `next` in the previous answer.", extra_json_schema=NEXT_FORM)]
+Outgoing = Annotated[
+    bool, Meta(description="Use the local outgoing queue with this format name, not the remote queue.")
+]
 Identifier = Annotated[str, Meta(description="Id of the cursor, handle or transaction.", extra_json_schema=GUID_FORM)]
 Seek: TypeAlias = Literal["first", "previous", "current", "next", "last"]
 # Form of the messages in an answer over HTTP.
@@ -202,46 +174,46 @@ Answer: TypeAlias = Literal["full", "ids"]
 # --- Queues -----------------------------------------------------------------------------------------------------------
 
 
-@operation("GET /api/queues", asks=Right.READ)
+@operation("GET /api/queues", asks=Role.READ)
 class ListQueues(Operation[QueueList], frozen=True, kw_only=True):
     """List the queues that applications have created. `kind` selects other queues: outgoing, system or all.
 
-    A long list is built in parts. A queue that is created or deleted during that time may be missing.
+    A long list is built in parts. A queue that is created or deleted meanwhile may be missing.
     """
 
     kind: Kind = ""
-    pattern: Annotated[str, Meta(description="Pattern for queue names. * matches any characters, ? matches one.")] = ""
+    pattern: Annotated[str, Meta(description="Pattern for queue names: * matches any text, ? any character.")] = ""
 
 
-@operation("GET /api/queues/{name}", asks=Right.READ)
+@operation("GET /api/queues/{name}", asks=QueueRight.GET_PROPERTIES)
 class ShowQueue(Operation[QueueInfo], frozen=True, kw_only=True):
     """Show the properties and the current state of a queue."""
 
     name: QueueName
 
 
-@operation("DELETE /api/queues/{name}", asks=Right.ADMIN, status=204, wait_s=LONG_SECONDS)
+@operation("DELETE /api/queues/{name}", asks=QueueRight.DELETE, status=204, wait_s=LONG_SECONDS)
 class DeleteQueue(Operation[None], frozen=True, kw_only=True):
     """Delete a queue with all its messages."""
 
     name: QueueName
 
 
-@operation("POST /api/queues/{name}/pause", asks=Right.ADMIN, status=204)
+@operation("POST /api/queues/{name}/pause", asks=Role.OPERATE, status=204)
 class PauseQueue(Operation[None], frozen=True, kw_only=True):
-    """Pause an outgoing queue. Its messages are not sent until it is resumed."""
+    """Pause an outgoing queue. The messages in the queue are not sent until the queue is resumed."""
 
     name: QueueName
 
 
-@operation("POST /api/queues/{name}/resume", asks=Right.ADMIN, status=204)
+@operation("POST /api/queues/{name}/resume", asks=Role.OPERATE, status=204)
 class ResumeQueue(Operation[None], frozen=True, kw_only=True):
     """Resume an outgoing queue that was paused."""
 
     name: QueueName
 
 
-@operation("POST /api/queues", asks=Right.ADMIN, status=201)
+@operation("POST /api/queues", asks=Role.OPERATE, status=201)
 class CreateQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=True):
     """Create a queue."""
 
@@ -249,14 +221,43 @@ class CreateQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=Tr
     transactional: bool = False
 
 
-@operation("PATCH /api/queues/{name}", asks=Right.ADMIN)
+@operation("PATCH /api/queues/{name}", asks=QueueRight.SET_PROPERTIES)
 class SetQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=True):
     """Change properties of a queue. Other properties stay unchanged."""
 
     name: QueueName
 
 
-@operation("POST /api/queues/{name}/purge?outgoing", asks=Right.RECEIVE, status=204, wait_s=LONG_SECONDS)
+@operation("GET /api/queues/{name}/acl", asks=QueueRight.GET_PERMISSIONS)
+class ShowAcl(Operation[Acl], frozen=True, kw_only=True):
+    """Show the owner of a queue and the rights on it."""
+
+    name: QueueName
+
+
+@operation("PATCH /api/queues/{name}/acl", asks=QueueRight.SET_PERMISSIONS)
+class SetAcl(Operation[Acl], frozen=True, kw_only=True):
+    """Change the owner of a queue and the rights on it, in the order revoke, owner, deny, grant.
+
+    `grant` and `deny` add rights, each as WHO:RIGHT,RIGHT. `revoke` removes all entries of each WHO. WHO is a user, a
+    group, a SID, everyone, anonymous or administrators. The rights are receive, peek, send, receive-journal,
+    set-properties, get-properties, delete, get-permissions, set-permissions, take-ownership and full. `sddl` replaces
+    the whole list, and the owner if it has one; it excludes the other fields. A change after which no entry lets
+    anybody change the rights is refused without `force`.
+    """
+
+    name: QueueName
+    grant: list[str] = []
+    deny: list[str] = []
+    revoke: list[str] = []
+    owner: str = ""
+    sddl: str | UnsetType = UNSET
+    force: bool = False
+
+
+@operation(
+    "POST /api/queues/{name}/purge?outgoing", asks=QueueRight.RECEIVE, is_audited=True, status=204, wait_s=LONG_SECONDS
+)
 class PurgeQueue(Operation[None], frozen=True, kw_only=True):
     """Delete all messages that are in the queue now."""
 
@@ -267,14 +268,14 @@ class PurgeQueue(Operation[None], frozen=True, kw_only=True):
 # --- Messages ---------------------------------------------------------------------------------------------------------
 
 
-@operation("POST /api/queues/{name}/messages", asks=Right.SEND)
+@operation("POST /api/queues/{name}/messages", asks=QueueRight.SEND)
 class Send(Operation[Sent], frozen=True, kw_only=True):
     """Send messages. The answer is sent when recoverable messages are on disk.
 
     In a transaction, the commit writes the messages to disk. `messages` are sent one by one, in order. `bodies` share
-    the properties of `like`, and either all of them are sent or none. The fastest request, used by waypost.connect, has
-    `like` and `bodies` in MessagePack, `like.body_type`, and the answer "ids". A request to several queues (format
-    names joined with commas) may have only one body.
+    the properties of `like`, and either all bodies are sent or no body is sent. The fastest request, used by
+    waypost.connect, has `like` and `bodies` in MessagePack, `like.body_type`, and the answer "ids". A request to
+    several queues (format names joined with commas) can have only one body.
     """
 
     name: QueueName
@@ -303,19 +304,19 @@ class Read(Operation[Received], frozen=True, kw_only=True):
     form: Form = "full"
 
 
-@operation("POST /api/queues/{name}/receive?outgoing", asks=Right.RECEIVE)
+@operation("POST /api/queues/{name}/receive?outgoing", asks=QueueRight.RECEIVE)
 class Receive(Read, frozen=True, kw_only=True):
     """Receive up to `count` messages. If the queue is empty, wait up to `timeout_s` seconds for the first message."""
 
 
-@operation("POST /api/queues/{name}/peek?outgoing", asks=Right.READ, is_repeatable=True)
+@operation("POST /api/queues/{name}/peek?outgoing", asks=QueueRight.PEEK, is_repeatable=True)
 class Peek(Read, frozen=True, kw_only=True):
-    """Peek at messages, and leave them in the queue."""
+    """Peek at messages. The messages stay in the queue."""
 
 
-@operation("GET /api/queues/{name}/browse", asks=Right.READ)
+@operation("GET /api/queues/{name}/browse", asks=QueueRight.PEEK)
 class Browse(Operation[Received], frozen=True, kw_only=True):
-    """Peek at all messages, page by page. `after` is the `next` of the previous answer."""
+    """Peek at all messages, page by page. `after` is the value of `next` in the previous answer."""
 
     name: QueueName
     after: Annotated[str, Meta(extra_json_schema=LOOKUP_ID_OR_NOTHING_FORM)] = ""
@@ -324,7 +325,7 @@ class Browse(Operation[Received], frozen=True, kw_only=True):
     outgoing: Outgoing = False
 
 
-@operation("DELETE /api/queues/{name}/messages/{number}", asks=Right.RECEIVE, status=204)
+@operation("DELETE /api/queues/{name}/messages/{number}", asks=QueueRight.RECEIVE, is_audited=True, status=204)
 class DeleteMessage(Operation[None], frozen=True, kw_only=True):
     """Receive and discard one message."""
 
@@ -335,7 +336,7 @@ class DeleteMessage(Operation[None], frozen=True, kw_only=True):
     outgoing: Outgoing = False
 
 
-@operation("POST /api/queues/{name}/move?outgoing", asks=Right.RECEIVE, status=204)
+@operation("POST /api/queues/{name}/move?outgoing", asks=QueueRight.RECEIVE, is_audited=True, status=204)
 class MoveMessage(Operation[None], frozen=True, kw_only=True):
     """Move a message between a queue and its subqueues."""
 
@@ -347,13 +348,13 @@ class MoveMessage(Operation[None], frozen=True, kw_only=True):
     outgoing: Outgoing = False
 
 
-@operation("POST /api/queues/{name}/move-all?outgoing", asks=Right.RECEIVE)
+@operation("POST /api/queues/{name}/move-all?outgoing", asks=QueueRight.RECEIVE, is_audited=True)
 class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
-    """Move the messages between a queue and one of its subqueues, some thousands with each request.
+    """Move the messages between a queue and one of its subqueues, a few thousand per request.
 
-    To continue, repeat the request with the `up_to` of the answer, and with its `next` as `after`, until `next` is
-    empty. Messages that arrive during the move stay in their queue. Messages that are locked by a reader stay too. If
-    the move is interrupted, each message is in exactly one of the two queues.
+    To continue, repeat the request with the `up_to` of the answer, and with the `next` of the answer as `after`, until
+    `next` is empty. Messages that arrive during the move stay in their queue. Messages that are locked by a reader also
+    stay. If the move is interrupted, each message is in exactly one of the two queues.
     """
 
     name: QueueName
@@ -363,9 +364,9 @@ class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
     outgoing: Outgoing = False
 
 
-@operation("POST /api/queues/{name}/resend?outgoing", asks=Right.RECEIVE)
+@operation("POST /api/queues/{name}/resend?outgoing", asks=QueueRight.RECEIVE, is_audited=True)
 class Resend(Operation[Sent], frozen=True, kw_only=True):
-    """Receive a message and send it again, in one atomic step, to another queue or to its original destination."""
+    """Receive a message and resend it, in one atomic step, to another queue or to its original destination."""
 
     name: QueueName
     lookup_id: LookupId
@@ -377,26 +378,26 @@ class Resend(Operation[Sent], frozen=True, kw_only=True):
 # --- Handles, cursors and transactions --------------------------------------------------------------------------------
 
 
-@operation("POST /api/handles", asks=Right.RECEIVE, status=201)
+@operation("POST /api/handles", asks=QueueRight.RECEIVE, status=201)
 class OpenQueue(Operation[Handle], frozen=True, kw_only=True):
-    """Open a queue exclusively, so that no other client receives from it."""
+    """Open a queue exclusively, so that no other client can receive from the queue."""
 
     queue: str
     exclusive: Annotated[bool, Meta(extra_json_schema={"const": True})] = True
 
 
-@operation("DELETE /api/handles/{identifier}", asks=Right.RECEIVE, status=204)
+@operation("DELETE /api/handles/{identifier}", asks=Owned.BY_CALLER, status=204)
 class CloseQueue(Operation[None], frozen=True, kw_only=True):
-    """Close a handle. Its waiting reads are cancelled."""
+    """Close a handle. Waiting reads of the handle are cancelled."""
 
     identifier: Identifier
 
 
-@operation("POST /api/cursors", asks=Right.RECEIVE, status=201)
+@operation("POST /api/cursors", asks=QueueRight.PEEK, status=201)
 class OpenCursor(Operation[Handle], frozen=True, kw_only=True):
     """Open a cursor at the start of a queue.
 
-    `handle` is the id of an exclusive handle of the same queue. Then the cursor belongs to this handle.
+    If `handle` is the id of an exclusive handle of the same queue, the cursor belongs to this handle.
     """
 
     queue: str
@@ -404,7 +405,7 @@ class OpenCursor(Operation[Handle], frozen=True, kw_only=True):
     handle: AnyGuid | UnsetType = UNSET
 
 
-@operation("DELETE /api/cursors/{identifier}", asks=Right.RECEIVE, status=204)
+@operation("DELETE /api/cursors/{identifier}", asks=Owned.BY_CALLER, status=204)
 class CloseCursor(Operation[None], frozen=True, kw_only=True):
     """Close a cursor."""
 
@@ -421,40 +422,40 @@ class CursorRead(Operation[Received], frozen=True, kw_only=True):
     form: Form = "full"
 
 
-@operation("POST /api/cursors/{identifier}/peek", asks=Right.READ, is_repeatable=True)
+@operation("POST /api/cursors/{identifier}/peek", asks=QueueRight.PEEK, is_repeatable=True)
 class CursorPeek(CursorRead, frozen=True, kw_only=True):
     """Peek at the message at the cursor."""
 
 
-@operation("POST /api/cursors/{identifier}/next", asks=Right.READ)
+@operation("POST /api/cursors/{identifier}/next", asks=QueueRight.PEEK)
 class CursorNext(CursorRead, frozen=True, kw_only=True):
-    """Move the cursor to the next message, and peek at it."""
+    """Move the cursor to the next message, and peek at this message."""
 
 
-@operation("POST /api/cursors/{identifier}/receive", asks=Right.RECEIVE)
+@operation("POST /api/cursors/{identifier}/receive", asks=QueueRight.RECEIVE)
 class CursorReceive(CursorRead, frozen=True, kw_only=True):
     """Receive the message at the cursor."""
 
 
-@operation("POST /api/transactions", asks=Right.SEND, status=201)
+@operation("POST /api/transactions", asks=Owned.BY_CALLER, status=201)
 class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
-    """Begin a transaction. It aborts if it is unused for `timeout_s` seconds.
+    """Begin a transaction, which aborts if it is unused for `timeout_s` seconds.
 
-    `id` is a GUID; by default the server generates one.
+    `id` is a GUID (default: a new GUID).
     """
 
     id: AnyGuid | UnsetType = UNSET
     timeout_s: Seconds | UnsetType = UNSET
 
 
-@operation("POST /api/transactions/{identifier}/commit", asks=Right.SEND, status=204, is_repeatable=True)
+@operation("POST /api/transactions/{identifier}/commit", asks=Owned.BY_CALLER, status=204, is_repeatable=True)
 class CommitTransaction(Operation[None], frozen=True, kw_only=True):
-    """Commit a transaction. The answer is sent when everything is on disk. The request may be repeated."""
+    """Commit a transaction. The answer is sent when everything is on disk. The request is safe to repeat."""
 
     identifier: Identifier
 
 
-@operation("POST /api/transactions/{identifier}/abort", asks=Right.SEND, status=204)
+@operation("POST /api/transactions/{identifier}/abort", asks=Owned.BY_CALLER, status=204)
 class AbortTransaction(Operation[None], frozen=True, kw_only=True):
     """Abort a transaction, which undoes its sends and receives."""
 
@@ -464,12 +465,12 @@ class AbortTransaction(Operation[None], frozen=True, kw_only=True):
 # --- Transactional sequences ------------------------------------------------------------------------------------------
 
 
-@operation("GET /api/sequences", asks=Right.READ)
+@operation("GET /api/sequences", asks=Role.READ)
 class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
     """List transactional sequences, at most a thousand per request.
 
     `direction` is `in` for incoming, `out` for outgoing and `refused` for refused sequences. `queue`, `source` (a GUID)
-    and `address` select sequences. `after` is the `next` of the previous answer.
+    and `address` select sequences. `after` is the value of `next` in the previous answer.
     """
 
     direction: Direction = "in"
@@ -479,14 +480,14 @@ class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
     after: After = ""
 
 
-@operation("POST /api/sequences/reset", asks=Right.ADMIN, wait_s=LONG_SECONDS)
+@operation("POST /api/sequences/reset", asks=Role.OPERATE, wait_s=LONG_SECONDS)
 class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
-    """Reset transactional sequences, which start again. Messages may arrive twice: `warning` says which.
+    """Restart transactional sequences. Messages may arrive twice: `warning` names these messages.
 
-    The request resets the sequences that match all given fields. The name of an outgoing queue means its outgoing
-    sequence. Then the answer is sent when all waiting messages have new numbers, and another reset during that time is
-    refused. `trial` is a dry run, which changes nothing. A request covers at most ten thousand sequences. To continue,
-    repeat the request with `next` of the answer as `after`.
+    The request resets the sequences that match all given fields. The name of an outgoing queue selects the outgoing
+    sequence of the queue. In this case, the answer is sent when all waiting messages have new numbers, and another
+    reset is refused until then. With `trial`, the request is a dry run, which changes nothing. A request covers at most
+    ten thousand sequences. To continue, repeat the request with the `next` of the answer as `after`.
     """
 
     queue: str | None = None
@@ -497,15 +498,15 @@ class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
     trial: bool = False
 
 
-@operation("POST /api/sequences/admit", asks=Right.ADMIN)
+@operation("POST /api/sequences/admit", asks=Role.OPERATE)
 class AdmitAddress(Operation[Admitted], frozen=True, kw_only=True):
-    """Accept kept and future acknowledgments of a queue manager from this address (ADR 22)."""
+    """Accept the stored and future acknowledgments that a queue manager sends from this address."""
 
     guid: Guid
     address: Address
 
 
-@operation("POST /api/sequences/revoke", asks=Right.ADMIN, status=204)
+@operation("POST /api/sequences/revoke", asks=Role.OPERATE, status=204)
 class RevokeAddress(Operation[None], frozen=True, kw_only=True):
     """Revoke an admitted address. Acknowledgments that were already applied stay applied."""
 
@@ -513,7 +514,7 @@ class RevokeAddress(Operation[None], frozen=True, kw_only=True):
     address: Address
 
 
-@operation("GET /api/sequences/admitted", asks=Right.READ)
+@operation("GET /api/sequences/admitted", asks=Role.READ)
 class ListAdmitted(Operation[AdmittedAddresses], frozen=True, kw_only=True):
     """List the addresses that operators have admitted, with the GUIDs of their queue managers."""
 
@@ -521,9 +522,12 @@ class ListAdmitted(Operation[AdmittedAddresses], frozen=True, kw_only=True):
 # --- Diagnosis --------------------------------------------------------------------------------------------------------
 
 
-@operation("GET /api/explain", asks=Right.READ)
+@operation("GET /api/explain", asks=Role.READ)
 class Explain(Operation[Explanation], frozen=True, kw_only=True):
-    """Explain why a message, or the messages of a queue, do not move. `message` and `queue` are mutually exclusive."""
+    """Explain why a message, or the messages in a queue, are not delivered or received.
+
+    `message` and `queue` are mutually exclusive.
+    """
 
     message: Annotated[str, Meta(description="The id of a message.", extra_json_schema=MESSAGE_ID_FORM)] = ""
     queue: Annotated[str, Meta(description="The name of a queue.")] = ""
@@ -532,7 +536,7 @@ class Explain(Operation[Explanation], frozen=True, kw_only=True):
     def of(cls, subject: object) -> "Explain":
         """The operation for the id of a message or the name of a queue. Raises InvalidParameter for other values."""
         if not isinstance(subject, str):
-            raise InvalidParameter(f"explain needs the id of a message or the name of a queue, not {excerpt(subject)}")
+            raise InvalidParameter(f"explain requires a message id or a queue name, not {excerpt(subject)}")
         try:
             MessageIdentifier.parse(subject)
         except DecodeError:
@@ -540,18 +544,18 @@ class Explain(Operation[Explanation], frozen=True, kw_only=True):
         return cls(message=subject)
 
 
-@operation("GET /api/store/damaged", asks=Right.READ)
+@operation("GET /api/store/damaged", asks=Role.READ)
 class ListDamaged(Operation[DamagedPage], frozen=True, kw_only=True):
-    """List messages that were damaged on disk and set aside, at most a thousand per request.
+    """List messages that were damaged on disk and removed from their queues, at most a thousand per request.
 
-    `with_bytes` adds the damaged bytes. `after` is the `next` of the previous answer.
+    `with_bytes` adds the damaged bytes. `after` is the value of `next` in the previous answer.
     """
 
     after: After = ""
     with_bytes: bool = False
 
 
-@operation("DELETE /api/store/damaged", asks=Right.ADMIN)
+@operation("DELETE /api/store/damaged", asks=Role.ADMIN)
 class ForgetDamaged(Operation[Forgotten], frozen=True, kw_only=True):
     """Delete the records of messages that were damaged on disk."""
 
@@ -564,6 +568,8 @@ OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
     ResumeQueue,
     CreateQueue,
     SetQueue,
+    ShowAcl,
+    SetAcl,
     PurgeQueue,
     Send,
     Receive,

@@ -53,6 +53,10 @@ SINGLE_ACKNOWLEDGE: Final = ("pos-arrival", "pos-receive", "neg-arrival", "neg-r
 # The messages that a queue accepts: clear, encrypted or both.
 Privacy: TypeAlias = Literal["none", "optional", "body"]
 
+# The hashes of signatures and the algorithms of encryption that messages can be sent with.
+Hash: TypeAlias = Literal["sha512", "sha256", "sha1", "md5"]
+Algorithm: TypeAlias = Literal["aes256", "aes192", "aes128", "rc2", "rc4"]
+
 _BRACED_OR_BARE: Final = rf"\{{{GUID_PATTERN}\}}|{GUID_PATTERN}"
 _IDENTIFIER_PATTERN: Final = rf"^([0-9A-Fa-f]{{40}}|\{{?{GUID_PATTERN}\}}?\\[0-9]{{1,10}})$"
 _PUBLIC_PATTERN: Final = rf"^[Pp][Uu][Bb][Ll][Ii][Cc]={GUID_PATTERN}$"
@@ -62,11 +66,11 @@ _BASE64_PATTERN: Final = "^[A-Za-z0-9+/]*={0,2}$"
 
 
 class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Properties of a message to send (MS-MQDMPR 3.1.1.12), with the names of `Queue.send`."""
+    """Properties of a message to send (MS-MQDMPR 3.1.1.12). The names are the same as in `Queue.send`."""
 
     label: Annotated[
         str,
-        says("A title of up to 249 characters.", max_length=MAX_LABEL_LENGTH - 1),
+        says("Title of the message, up to 249 characters.", max_length=MAX_LABEL_LENGTH - 1),
         Property("Label", Kind.TEXT, "MessagePropertiesHeader.Label", metavar="TEXT", column="label"),
     ] = ""
     priority: Annotated[
@@ -107,7 +111,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     time_to_be_received: Annotated[
         float | None,
         says(
-            "Time until the message is received, counted from sending, in seconds (default: no limit).",
+            "Maximum time from sending until the message is received, in seconds (default: no limit).",
             minimum=0,
             maximum=MAX_SECONDS,
         ),
@@ -151,7 +155,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     response_queue: Annotated[
         str | list[str] | None,
         says(
-            "Queue for answers to the sender, or a list of up to 16 queues.",
+            "Queue for replies to the message, or a list of up to 16 queues.",
             min_items=1,
             max_items=MAX_ANSWER_QUEUES,
         ),
@@ -168,8 +172,8 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
         bool | str,
         says(
             "Keep the message as a dead-letter message if it expires or its delivery fails. The queue is "
-            "system$;deadletter, or system$;deadxact for a transactional message. Python and HTTP can name another "
-            "queue."
+            "system$;deadletter, or system$;deadxact for a transactional message. Python and HTTP also accept the name "
+            "of another queue."
         ),
         Property("NegativeJournalingRequested", Kind.DEAD_LETTER, "UserHeader.Flags.JN"),
     ] = False
@@ -189,7 +193,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = None
     app_tag: Annotated[
         int,
-        says("32-bit number for the use of the application (default: 0).", minimum=0, maximum=NUMBER_32),
+        says("32-bit number with a meaning that the application defines (default: 0).", minimum=0, maximum=NUMBER_32),
         Property(
             "ApplicationTag",
             Kind.NUMBER,
@@ -201,7 +205,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = 0
     extension: Annotated[
         bytes | None,
-        says("Additional bytes, sent together with the body.", pattern=_BASE64_PATTERN, content_encoding="base64"),
+        says("Additional bytes, which are sent with the body.", pattern=_BASE64_PATTERN, content_encoding="base64"),
         Property(
             "Extension",
             Kind.BYTES,
@@ -232,6 +236,45 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
         says("GUID of a connector, for gateways to other systems.", pattern=f"^({_BRACED_OR_BARE})$"),
         Property("ConnectorTypeIdentifier", Kind.GUID, "UserHeader.ConnectorType", metavar="GUID"),
     ] = None
+    sign: Annotated[
+        bool,
+        says("Sign the message, so that the receiver knows the sender."),
+        Property("AuthenticationLevel", Kind.PROTECTION, "SecurityHeader.Signature"),
+    ] = False
+    certificate: Annotated[
+        str | None,
+        says(
+            "The certificate to sign with: its digest, or its PEM text with the private key (default: the newest "
+            "internal certificate of the sender)."
+        ),
+        Property("SenderCertificate", Kind.PROTECTION, "SecurityHeader.SenderCert", metavar="DIGEST|FILE"),
+    ] = None
+    signature: Annotated[
+        int | None,
+        says(
+            "Version of the signature: 1 or 2 (default: 2). A message to several queues always has version 3.",
+            minimum=1,
+            maximum=3,
+        ),
+        Property(
+            "AuthenticationLevel", Kind.PROTECTION, "SecurityHeader.Signature", attribute="signature", metavar="N"
+        ),
+    ] = None
+    hash: Annotated[
+        Hash | None,
+        says("Hash of the signature: sha512, sha256, sha1 or md5 (default: sha512)."),
+        Property("HashAlgorithm", Kind.PROTECTION, "MessagePropertiesHeader.HashAlgorithm", metavar="WORD"),
+    ] = None
+    encrypt: Annotated[
+        bool,
+        says("Encrypt the body for its queue manager, whose keys must be known."),
+        Property("PrivacyLevel", Kind.PROTECTION, "MessagePropertiesHeader.PrivacyLevel"),
+    ] = False
+    algorithm: Annotated[
+        Algorithm | None,
+        says("Algorithm of the encryption: aes256, aes192, aes128, rc2 or rc4 (default: aes256)."),
+        Property("EncryptionAlgorithm", Kind.PROTECTION, "MessagePropertiesHeader.EncryptionAlgorithm", metavar="WORD"),
+    ] = None
 
 
 class NewMessage(MessageProperties, frozen=True):
@@ -251,18 +294,18 @@ class CopyObject(Struct, kw_only=True):
 
 
 class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
-    """A message. The keys have the names and values of the attributes of waypost.Message.
+    """A message. The keys have the same names and values as the attributes of waypost.Message.
 
     In MessagePack, `body` replaces `body_base64`, and `extension` replaces `extension_base64`.
     """
 
-    id: Annotated[str, Meta(description="The id, {guid}\\number. It is the same in every queue.")]
+    id: Annotated[str, Meta(description="The id, {guid}\\number. A message keeps its id in every queue.")]
     lookup_id: Annotated[str, Meta(description="Position in this queue, a 64-bit number as a decimal string.")]
     label: Annotated[str, Meta(description="The title.")]
     body_base64: Annotated[bytes | UnsetType, Meta(description="The body, in base64.")] = UNSET
     body: Annotated[bytes | UnsetType, Meta(description="The body, in MessagePack.")] = UNSET
     body_text: Annotated[str | None, Meta(description="The body as text, or null if the body is not text.")]
-    body_type: Annotated[int, Meta(description="The VARTYPE of the body, or 0 if it is unknown.")]
+    body_type: Annotated[int, Meta(description="The VARTYPE of the body, or 0 if the type is unknown.")]
     message_class: Annotated[str, Meta(description="The class, as 0x and four hexadecimal digits.")]
     class_name: Annotated[str, Meta(description="The name of the class, or empty for a custom class.")]
     priority: Annotated[int, Meta(description="The priority, from 0 to 7. Always 0 for a transactional message.")]
@@ -274,35 +317,46 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     sender_sid: Annotated[str | None, Meta(description="The SID that the sender claims, or null.")]
     sender_verified: Annotated[bool, Meta(description="Whether `sender_sid` was verified.")] = False
     authenticated: Annotated[bool, Meta(description="Whether the signature of the message was verified.")] = False
-    encrypted: Annotated[bool, Meta(description="Whether the body is encrypted.")] = False
+    signature: Annotated[str, Meta(description="The verified signature: none, msmq10, msmq20 or msmq30.")] = "none"
+    certificate_subject: Annotated[
+        str | None, Meta(description="The subject of the certificate of a signed message, or null.")
+    ] = None
+    encrypted: Annotated[
+        str | None, Meta(description="The algorithm by which the body was encrypted on its way, or null.")
+    ] = None
     correlation_id: Annotated[str | None, Meta(description="The id of the message that this message answers.")]
     app_tag: Annotated[int, Meta(description="Number that the application has set.")]
     admin_queue: Annotated[
         str | None, Meta(description="The queue for acknowledgments, or the first of several queues.")
     ]
-    response_queue: Annotated[str | None, Meta(description="The queue for answers, or the first of several queues.")]
+    response_queue: Annotated[str | None, Meta(description="The queue for replies, or the first of several queues.")]
     destination_queue: Annotated[str | None, Meta(description="The queue to which the message was sent.")]
-    first_in_transaction: Annotated[bool, Meta(description="Whether the message is the first one of its transaction.")]
-    last_in_transaction: Annotated[bool, Meta(description="Whether the message is the last one of its transaction.")]
+    first_in_transaction: Annotated[
+        bool, Meta(description="Whether the message is the first message of its transaction.")
+    ]
+    last_in_transaction: Annotated[
+        bool, Meta(description="Whether the message is the last message of its transaction.")
+    ]
     abort_count: Annotated[int, Meta(description="Number of transactions that received the message and aborted.")]
     move_count: Annotated[int, Meta(description="Number of moves between a queue and its subqueues.")]
     size: Annotated[int, Meta(description="Size in bytes, as counted by quotas.")]
     class_meaning: Annotated[
-        str, Meta(description="The meaning of the class. For a dead-letter message, the reason of the failure.")
+        str, Meta(description="The meaning of the class. For a dead-letter message, the reason why delivery failed.")
     ]
     acknowledge: Annotated[
         str, Meta(description="The requested acknowledgments, as in the property `acknowledge` of a send.")
     ]
-    journal: Annotated[bool, Meta(description="Whether the sender keeps a copy in system$;journal.")]
+    journal: Annotated[bool, Meta(description="Whether the sending queue manager keeps a copy in system$;journal.")]
     dead_letter: Annotated[
-        bool, Meta(description="Whether the sender keeps a dead-letter message if the delivery fails.")
+        bool, Meta(description="Whether the sending queue manager keeps a dead-letter message if the delivery fails.")
     ]
     time_to_reach_queue: Annotated[
         int | None, Meta(description="Time to reach the queue, in seconds, or null for no limit.")
     ]
     time_to_reach_queue_ends: Annotated[str | None, Meta(description="End of `time_to_reach_queue`, in ISO 8601, UTC.")]
     time_to_be_received: Annotated[
-        int | None, Meta(description="Time until the message is received, in seconds, or null for no limit.")
+        int | None,
+        Meta(description="Maximum time from sending until the message is received, in seconds, or null for no limit."),
     ]
     time_to_be_received_ends: Annotated[str | None, Meta(description="End of `time_to_be_received`, in ISO 8601, UTC.")]
     trace: Annotated[
@@ -320,7 +374,7 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
         list[str] | UnsetType, Meta(description="All queues for acknowledgments, if there are several.")
     ] = UNSET
     response_queues: Annotated[
-        list[str] | UnsetType, Meta(description="All queues for answers, if there are several.")
+        list[str] | UnsetType, Meta(description="All queues for replies, if there are several.")
     ] = UNSET
     copies: Annotated[
         list[CopyObject] | UnsetType, Meta(description="The copies of a message that was sent to several queues.")
@@ -346,7 +400,7 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
     label: Annotated[
         str | UnsetType,
-        says("Description of up to 124 characters.", max_length=MAX_QUEUE_LABEL),
+        says("Description of the queue, up to 124 characters.", max_length=MAX_QUEUE_LABEL),
         Property("Label", Kind.TEXT, metavar="TEXT"),
     ] = UNSET
     journal: Annotated[
@@ -372,7 +426,7 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     ] = UNSET
     authenticate: Annotated[
         bool | UnsetType,
-        says("Accept signed messages only."),
+        says("Accept only signed messages."),
         Property("Authentication", Kind.FLAG, option="--authenticate/--no-authenticate"),
     ] = UNSET
     privacy: Annotated[
@@ -401,7 +455,7 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     multicast: Annotated[
         str | UnsetType,
         says(
-            "Multicast address. Not supported yet: the only valid value is an empty text, which removes the address.",
+            "Multicast address. Not supported yet: the only valid value is an empty string, which removes the address.",
             max_length=0,
         ),
         Property("MulticastAddress", Kind.MULTICAST, metavar="A:P"),
@@ -413,14 +467,14 @@ class QueueInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
 
     `kind` is private, public, system, journal, subqueue or outgoing. Quotas are in kilobytes, or None for no limit.
 
-    The next fields are only for outgoing queues. For other queues they are None, and not in the JSON. `state` is a word
-    such as inactive or connected. `next_hops` are the addresses of the next hop. `unacknowledged` is the number of
+    The next fields are only for outgoing queues. For other queues, they are None, and the JSON omits them. `state` is a
+    word such as inactive or connected. `next_hops` are the addresses of the next hop. `unacknowledged` is the number of
     transactional messages that were sent and not acknowledged. `unread` is the number of transactional messages that
     arrived and were not received. `last_error` is the reason why the last connection failed, or "". `connections` are
     the last connection events, the newest at the end. All queues have the remaining fields. `damaged_count` is the
-    number of messages that were damaged on disk and set aside. `oldest_time` is the arrival time of the oldest message,
-    or None if the queue is empty. After a request that creates or changes a queue, `notes` lists properties without
-    effect.
+    number of messages that were damaged on disk and removed. `oldest_time` is the arrival time of the oldest message,
+    or None if the queue is empty. `owner` is the name or the SID of the owner, or "". After a request that creates or
+    changes a queue, `notes` lists properties without effect.
     """
 
     path: str
@@ -453,11 +507,12 @@ class QueueInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
     # A factory, so that it is always in the JSON. Older daemons do not send it.
     damaged_count: int = field(default_factory=int)
     oldest_time: datetime | None = field(default_factory=NoneType)
+    owner: str = field(default_factory=str)
     notes: tuple[str, ...] = ()
 
 
 class QueueList(Record, frozen=True):
-    """Queues in the order of their names."""
+    """Queues, sorted by name."""
 
     queues: tuple[QueueInfo, ...]
 

@@ -55,13 +55,13 @@ def ignored(name: FormatName, properties: QueueProperties) -> str:
     is_public = isinstance(name, PublicFormatName) or getattr(name, "kind", None) is QueueKind.PUBLIC
     if is_public or properties.base_priority in (UNSET, 0):
         return ""
-    return "base_priority has no effect: it is always 0 for a private queue (MS-MQMQ 2.3.1.6)"
+    return "`base_priority` has no effect, because it is always 0 for a private queue (MS-MQMQ 2.3.1.6)"
 
 
 def _text(row: PropertyRow, value: object) -> str:
     high = row.constraints["max_length"]
     if not isinstance(value, str) or not is_encodable(value) or utf16_units(value) > high:
-        raise InvalidParameter(f"{row.name} of a queue must be text of at most {high} characters")
+        raise InvalidParameter(f"the {row.name} of a queue must be text of at most {high} characters")
     return value
 
 
@@ -69,13 +69,15 @@ def _quota(row: PropertyRow, value: object) -> int:
     if value is None:
         return UNLIMITED
     if not isinstance(value, int) or not 0 <= value < UNLIMITED:
-        raise InvalidParameter(f"{row.name} must be a number of kilobytes, or None for no limit, not {excerpt(value)}")
+        raise InvalidParameter(
+            f"`{row.name}` must be a number of kilobytes, or None for no limit, not {excerpt(value)}"
+        )
     return value
 
 
 def _privacy(row: PropertyRow, value: object) -> QueuePrivacy:
     if not isinstance(value, str) or value not in _PRIVACY:
-        raise InvalidParameter(f"{row.name} must be none, optional or body, not {excerpt(value)}")
+        raise InvalidParameter(f"`{row.name}` must be none, optional or body, not {excerpt(value)}")
     return _PRIVACY[value]
 
 

@@ -34,7 +34,7 @@ def lookup_number(value: int | str) -> int:
         is_number = value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
         value = int(value) if is_number else -1
     if not 0 <= value < END:
-        raise InvalidParameter("lookup_id must be a number in decimal digits")
+        raise InvalidParameter("`lookup_id` must be a number in decimal digits")
     return value
 
 
@@ -44,7 +44,7 @@ def place_of(lookup_id: int | UnsetType, seek: str | UnsetType) -> tuple[int, Me
         return None
     action = _SEEK.get("current" if seek is UNSET else seek)
     if action is None:
-        raise InvalidParameter(f"seek must be one of {', '.join(_SEEK)}, not {excerpt(seek)}")
+        raise InvalidParameter(f"`seek` must be one of {', '.join(_SEEK)}, not {excerpt(seek)}")
     if lookup_id is UNSET and seek not in ("first", "last"):
-        raise InvalidParameter(f"seek={seek!r} needs the lookup_id of the message to start from")
+        raise InvalidParameter(f"`seek={seek!r}` requires the `lookup_id` of the message to start from")
     return 0 if lookup_id is UNSET else lookup_id, action

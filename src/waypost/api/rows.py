@@ -43,6 +43,8 @@ class Kind(Enum):
     PUBLIC_QUEUE = auto()
     MESSAGE_CLASS = auto()
     GUID = auto()
+    # A request to sign or to encrypt (waypost.api.protection), which is not an attribute of a message.
+    PROTECTION = auto()
     # One of several words.
     WORD = auto()
     MULTICAST = auto()

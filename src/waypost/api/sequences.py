@@ -13,13 +13,13 @@ class SequenceInfo(Record, frozen=True):
     """The state of a transactional sequence.
 
     `direction` is "in" for an incoming sequence, "out" for an outgoing sequence, and "refused" for an incoming sequence
-    that was refused. `source` is the GUID of the queue manager that began the sequence, and `time_stamp` is the time by
-    its clock. `ordinal` distinguishes sequences with the same `time_stamp`. `number` is the number of the last accepted
-    message of an incoming sequence, or of the last message of an outgoing sequence. `addresses` are the addresses of
-    the senders or of the next hops. `last_time` is the time of the last message of an incoming sequence, or of the last
-    acknowledgment of an outgoing sequence. `rejected` is the number of messages since `last_time` that were out of
-    order or refused. `unacknowledged` is the number of sent messages without an acknowledgment. `reason` says why a
-    sequence is refused.
+    that was refused. `source` is the GUID of the queue manager that began the sequence, and `time_stamp` is the start
+    time by the clock of this queue manager. `ordinal` distinguishes sequences with the same `time_stamp`. `number` is
+    the number of the last accepted message of an incoming sequence, or of the last message of an outgoing sequence.
+    `addresses` are the addresses of the senders or of the next hops. `last_time` is the time of the last message of an
+    incoming sequence, or of the last acknowledgment of an outgoing sequence. `rejected` is the number of messages since
+    `last_time` that were out of order or refused. `unacknowledged` is the number of sent messages without an
+    acknowledgment. `reason` is the reason why a sequence is refused.
     """
 
     direction: Direction
@@ -46,8 +46,9 @@ class SequenceReset(Record, frozen=True):
     """The result of a reset or a dry run: the number of `sequences` that start again, and a `warning`.
 
     For an outgoing sequence, `renumbered` is the number of messages that get new numbers. `may_come_twice` is the
-    number of these messages that were sent before and not acknowledged. `identifiers` has the ids of the first hundred.
-    `next` is the value of `after` for the next request, or "" at the end.
+    number of these messages that were already sent but not acknowledged.
+    `identifiers` has the ids of the first hundred such messages. `next` is the value of `after` for the next request,
+    or "" at the end.
     """
 
     sequences: int
@@ -76,7 +77,7 @@ class SequenceReset(Record, frozen=True):
 
 
 class Admitted(Record, frozen=True):
-    """Number of kept acknowledgments from the address that are applied now."""
+    """Number of stored acknowledgments from the address that the request applied."""
 
     believed: int
 

@@ -3,8 +3,10 @@
 from datetime import datetime
 from typing import Final
 
-from waypost.api.operations import Operation, Right, operation
+from waypost.api.operation_rows import Owned
+from waypost.api.operations import Operation, operation
 from waypost.api.records import Record
+from waypost.roles import Role
 
 
 class ListenerInfo(Record, frozen=True):
@@ -16,7 +18,7 @@ class ListenerInfo(Record, frozen=True):
 
 
 class TurnInfo(Record, frozen=True):
-    """A turn of the event loop: its duration, the working time of this process, and the main work."""
+    """A turn of the event loop: the duration, the working time of this process, and the main work."""
 
     at: datetime
     seconds: float
@@ -29,9 +31,9 @@ class StatusInfo(Record, frozen=True, kw_only=True):
     reason why new messages are refused, or "". `room_bytes` is the free disk space for new messages. `bytes` is the
     size of all messages together. `quota_bytes` is the quota for this size, or null for no limit.
 
-    `rpc_connections` is the number of connections of remote readers, and `rpc_open_calls` the number of their
-    unanswered calls. `longest_turn` is the longest recent turn of the event loop, or null if all turns were shorter
-    than 10 ms. Everything else waits during a turn. For a queue manager in a program, `max_wait_s` and `max_batch` are
+    `rpc_connections` is the number of remote reader connections, and `rpc_open_calls` is the number of unanswered calls
+    on these connections. `longest_turn` is the longest recent turn of the event loop, or null if all turns were shorter
+    than 10 ms. All other work waits during a turn. For a queue manager in a program, `max_wait_s` and `max_batch` are
     null, and `listeners` is empty.
     """
 
@@ -58,8 +60,24 @@ class StatusInfo(Record, frozen=True, kw_only=True):
     listeners: tuple[ListenerInfo, ...] = ()
 
 
+class IdentityInfo(Record, frozen=True, kw_only=True):
+    """The queue manager, the limits of this server, and the caller: its name, SID and role.
+
+    For a queue manager in a program, `max_wait_s` and `max_batch` are null.
+    """
+
+    name: str
+    guid: str
+    version: str
+    who: str
+    sid: str
+    role: str
+    max_wait_s: float | None = None
+    max_batch: int | None = None
+
+
 class Check(Record, frozen=True):
-    """The result of one check. `hint` says what to do, or is "" if nothing is wrong."""
+    """The result of one check. `hint` names the solution, or is "" if nothing is wrong."""
 
     check: str
     ok: bool
@@ -74,7 +92,7 @@ class Checks(Record, frozen=True):
 
 
 class StoreDamage(Record, frozen=True):
-    """One damage in the store. `reason` describes it. `page` is the page of the file, or None.
+    """A damaged place in the store. `reason` describes the damage. `page` is the page of the file, or None.
 
     If a message is damaged, `queue` and `lookup_id` identify the message.
     """
@@ -89,8 +107,8 @@ class StoreDamage(Record, frozen=True):
 class StoreReport(Record, frozen=True, kw_only=True):
     """The result of a verification: `size` of the file in bytes, and `records` by table.
 
-    `damage` lists the first thousand damages, and `damage_count` is the number of all. `is_whole` is true if nothing is
-    damaged.
+    `damage` lists the first thousand damaged places, and `damage_count` is the number of all damaged places. `is_whole`
+    is true if nothing is damaged.
     """
 
     is_whole: bool
@@ -105,7 +123,7 @@ class StoreReport(Record, frozen=True, kw_only=True):
 
 
 class VerificationInfo(Record, frozen=True):
-    """Progress of a verification, in pages. At the end, `report` has the result, or `error` the reason of a failure."""
+    """Progress of a verification, in pages. At the end, `report` is the result, or `error` the cause of a failure."""
 
     running: bool
     done: int = 0
@@ -114,7 +132,14 @@ class VerificationInfo(Record, frozen=True):
     error: str = ""
 
 
-@operation("GET /api/status", asks=Right.READ)
+class LinkInfo(Record, frozen=True):
+    """The path of a link with its code, below the address of the daemon. `expires_s` is its lifetime in seconds."""
+
+    path: str
+    expires_s: float
+
+
+@operation("GET /api/status", asks=Role.READ)
 class Status(Operation[StatusInfo], frozen=True, kw_only=True):
     """Show the state of the queue manager and the limits of this server.
 
@@ -124,19 +149,36 @@ class Status(Operation[StatusInfo], frozen=True, kw_only=True):
     turns_s: float = 60.0
 
 
-@operation("GET /api/doctor", asks=Right.READ)
+@operation("GET /api/identity", asks=Owned.BY_CALLER)
+class ShowIdentity(Operation[IdentityInfo], frozen=True, kw_only=True):
+    """Show the identity of the queue manager and of the caller. Every user may ask, whatever its role."""
+
+
+@operation("GET /api/doctor", asks=Role.READ)
 class Doctor(Operation[Checks], frozen=True, kw_only=True):
-    """Check for problems, and report solutions."""
+    """Run all checks, and report problems with their solutions."""
 
 
-@operation("POST /api/store/verification", asks=Right.READ, status=202)
+@operation("POST /api/store/verification", asks=Role.OPERATE, status=202)
 class StartVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
-    """Start a verification of the store, unless one is running. GET shows its progress."""
+    """Start a verification of the store, unless a verification is running. GET shows the progress."""
 
 
-@operation("GET /api/store/verification", asks=Right.READ)
+@operation("GET /api/store/verification", asks=Role.READ)
 class ShowVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
-    """Show the progress of the last verification, and its report when it is complete."""
+    """Show the progress of the last verification or, when the verification is complete, its report."""
 
 
-STATUS_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (Status, Doctor, StartVerification, ShowVerification)
+@operation("POST /api/links", asks=Role.ADMIN, status=201)
+class CreateLink(Operation[LinkInfo], frozen=True, kw_only=True):
+    """Make a link that logs one browser on. The link is valid once, and for ten minutes."""
+
+
+STATUS_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
+    Status,
+    ShowIdentity,
+    Doctor,
+    StartVerification,
+    ShowVerification,
+    CreateLink,
+)

@@ -84,7 +84,7 @@ class Packets:
             try:
                 packets = packets.cast(pa.binary())
             except pa.ArrowException as error:
-                raise InvalidParameter(f"packets must be an array of binary, not {packets.type}: {error}") from None
+                raise InvalidParameter(f"`packets` must be an array of binary, not {packets.type}: {error}") from None
         if packets.null_count:
             packets = packets.fill_null(b"")
         if not len(packets):
@@ -126,10 +126,10 @@ class Packets:
         offsets = self.offsets
         is_ordered = len(offsets) and offsets[0] >= 0 and offsets[-1] <= len(self.data)
         if not is_ordered or (offsets[1:] < offsets[:-1]).any():
-            raise DecodeError("docs/bulk.md", "offsets", 0, "offsets must not decrease, and must lie inside the data")
+            raise DecodeError("docs/bulk.md", "offsets", 0, "`offsets` must not decrease, and must lie inside the data")
         _check_size(int(offsets[-1]) - int(offsets[0]))
 
 
 def _check_size(size: int) -> None:
     if size > MAX_BYTES:
-        raise InvalidParameter(f"packets must have at most {MAX_BYTES} bytes together, not {size}")
+        raise InvalidParameter(f"the packets must have at most {MAX_BYTES} bytes together, not {size}")

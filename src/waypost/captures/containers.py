@@ -57,7 +57,7 @@ def read_frames(source: Source) -> Iterator[Frame]:
         return _pcap_frames(source)
     raise UnknownKind(
         f"{source.name} is not a pcap or pcapng capture.",
-        "save the capture as pcapng in Wireshark, or give the kind of the file: raw or hex.",
+        "save the capture as pcapng in Wireshark, or specify the format of the file: raw or hex.",
     )
 
 

@@ -120,7 +120,7 @@ class Dissector:
         self._unknown_links.add(frame.link_type)
         return Remark(
             frame.time,
-            f"frames of link type {frame.link_type} are not supported; the first one is frame {frame.number}",
+            f"frames of link type {frame.link_type} are not supported; the first such frame is frame {frame.number}",
         )
 
     def _carried(self, frame: Frame, packet: Any) -> Segment | Datagram | Remark | None:

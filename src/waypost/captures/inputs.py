@@ -21,7 +21,7 @@ _PING_SIGNATURE: Final = ping.SIGNATURE.to_bytes(2, "little")
 # Files that people have in place of a capture: the kind, the advice, and the first bytes.
 OTHER_FORMATS: Final = (
     ("compressed with gzip", "decompress the file first, with gunzip.", b"\x1f\x8b"),
-    ("a capture of Network Monitor", "open it in Wireshark and save it as pcapng.", b"GMBU"),
+    ("a capture of Network Monitor", "open the file in Wireshark and save it as pcapng.", b"GMBU"),
 )
 
 
@@ -51,8 +51,8 @@ def detect(source: Source) -> Kind:
     if _SIGNATURE in head or (len(head) == ping.SIZE and head[2:4] == _PING_SIGNATURE):
         return Kind.RAW
     raise UnknownKind(
-        f"{source.name} has nothing that looks like a packet, hexadecimal text or a capture.",
-        "give the kind of the file: raw, hex or pcap.",
+        f"{source.name} is not a packet file, hexadecimal text or a capture.",
+        "specify the format of the file: raw, hex or pcap.",
     )
 
 
@@ -62,7 +62,7 @@ def _refuse_other_formats(source: Source) -> None:
             raise InputError(f"{source.name} is {what}.", hint)
     # An event trace has no magic number.
     if source.name.lower().endswith(".etl"):
-        raise InputError(f"{source.name} is an event trace of Windows.", "convert it with etl2pcapng first.")
+        raise InputError(f"{source.name} is an event trace of Windows.", "convert the file with etl2pcapng first.")
 
 
 def findings(source: Source, kind: Kind, ports: Ports) -> Iterator[Finding | Remark]:

@@ -36,7 +36,7 @@ class Source:
         self._advanced = advanced
         self.head = self._read(HEAD)
         if not self.head:
-            raise InputError(f"{name} has no bytes.", "check the program that writes the file.")
+            raise InputError(f"{name} is empty.", "check the program that writes the file.")
         self._left = self.head
 
     def _read(self, size: int) -> bytes:
@@ -72,5 +72,5 @@ def _unreadable(name: str, error: OSError) -> InputError:
     if isinstance(error, FileNotFoundError):
         return InputError(f"{name} does not exist.", "check the name.")
     return InputError(
-        f"cannot read {name}: {error.strerror or error}.", "name a file that you have permission to read."
+        f"cannot read {name}: {error.strerror or error}.", "specify a file that you have permission to read."
     )

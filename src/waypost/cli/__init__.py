@@ -26,7 +26,7 @@ def _root(
 ) -> None:
     """A message queue manager that speaks Microsoft Message Queuing (MSMQ) on the wire.
 
-    --url, --token, --cacert and --json stand before the verb or behind it.
+    The options --url, --token, --cacert and --json are valid before or after the command.
     """
     if version:
         typer.echo(f"waypost {__version__}")

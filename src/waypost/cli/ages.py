@@ -13,7 +13,7 @@ _AGE: Final = re.compile(r"([0-9]{1,9})([smhd])")
 def seconds_of(text: str, option: str) -> float:
     match = _AGE.fullmatch(text.strip())
     if match is None:
-        raise typer.BadParameter(f"{text[:80]!r} is not an age like 90s, 15m, 12h or 30d", param_hint=option)
+        raise typer.BadParameter(f"{text[:80]!r} is not an age such as 90s, 15m, 12h or 30d", param_hint=option)
     return float(int(match[1]) * _UNITS[match[2]])
 
 

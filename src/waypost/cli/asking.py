@@ -7,8 +7,12 @@ import typer
 
 from waypost.cli.program import Failure, printable
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation. Commands ask only on a terminal.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Count the messages and change nothing.")]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt, which appears only on a terminal.")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show the number of affected messages without changing anything.")
+]
 
 
 def counted(number: int, noun: str) -> str:
@@ -23,7 +27,7 @@ def is_asked() -> bool:
 def ask(question: str, *, yes: bool) -> None:
     """Raises Failure unless the answer is yes. A program is not asked."""
     if not yes and not _agreed(question):
-        raise Failure("Nothing was changed.", "answer y, or add --yes.")
+        raise Failure("Nothing was changed.", "answer y to the prompt, or add --yes.")
 
 
 def _agreed(question: str) -> bool:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from waypost.cli.asking import Yes, ask, counted
-from waypost.cli.daemon import Json, session
+from waypost.cli.daemon import Json, own_hint, session
 from waypost.cli.program import Output
 from waypost.cli.tables import write_json, write_table
 
@@ -27,59 +27,70 @@ def list_claims(
         typer.Argument(metavar="[QUEUE]", help="List only claims on this queue.", show_default=False),
     ] = None,
     *,
+    idle: Annotated[bool, typer.Option("--idle", help="List claims without messages too.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List claimed messages: the claim, its query and batch, and the seconds that its lease has left.
+    """List claimed messages, with the claim, its query, its batch and the remaining seconds of its lease.
 
-    HELD BY says why messages stay claimed though the lease has ended.
+    The column UNUSED S shows the seconds since the last request of the reader. The column HELD BY shows why messages
+    stay claimed after the lease has expired.
 
     \b
     waypost claim list
     waypost claim list orders --json
+    waypost claim list --idle
     """
     out = Output()
     with session(context) as manager:
-        found = manager.claims(queue)
+        found = manager.claims(queue, idle=idle)
     if as_json:
         write_json(out, [claim.to_dict() for claim in found])
     else:
-        columns = ("QUEUE", "CLAIM", "PART", "MESSAGES", "BYTES", "LEASE S", "TERM", "QUERY", "BATCH", "HELD BY")
-        write_table(out, columns, [_row(claim) for claim in found])
+        columns = ("QUEUE", "CLAIM", "PART", "MESSAGES", "BYTES", "LEASE S", "UNUSED S", "TERM", "QUERY", "BATCH")
+        write_table(out, (*columns, "HELD BY"), [_row(claim) for claim in found])
     out.flush()
 
 
 def _row(claim: "ClaimObject") -> tuple[object, ...]:
     return (
         *(claim.queue, claim.claim, claim.number, claim.count, claim.bytes, round(claim.lease_left_s)),
-        *(claim.term or None, claim.query or None, claim.batch, claim.held_by or None),
+        *(round(claim.unused_s), claim.term or None, claim.query or None, claim.batch, claim.held_by or None),
     )
 
 
 @app.command()
 def release(
     context: typer.Context,
-    queue: Annotated[str, typer.Argument(metavar="QUEUE", help="The queue of the messages.", show_default=False)],
+    queue: Annotated[str, typer.Argument(metavar="QUEUE", help="Queue with the claimed messages.", show_default=False)],
     claim: Annotated[
-        str, typer.Argument(metavar="CLAIM", help="The claim, as `claim list` shows it.", show_default=False)
+        str, typer.Argument(metavar="CLAIM", help="GUID of the claim, as shown by `claim list`.", show_default=False)
     ],
     *,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Delete the claim too: its reader does not come back.")
+    ] = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Release the messages of a claim, so that other readers can receive them.
 
-    A reader that works on the messages is stopped, and goes on when it starts again. Messages of which it has processed
-    some already are processed twice.
+    A reader that is processing the claimed messages stops. Restart the reader to continue. Messages that it processed
+    before the release are processed again.
+
+    A claim without messages is kept, because its reader may come back: at most 10,000 claims. --forget deletes a claim
+    whose reader does not come back, and is refused while a reader uses it. A query whose claim is forgotten cannot
+    continue with its checkpoint.
 
     \b
     waypost claim release orders 6f9c2a1e-8f57-4d0c-9a3b-5d2f1f6f0e11
+    waypost claim release orders 6f9c2a1e-8f57-4d0c-9a3b-5d2f1f6f0e11 --forget
     """
     out = Output()
-    with session(context) as manager:
+    with session(context) as manager, own_hint():
         held = [each for each in manager.claims(queue) if each.claim == claim]
         if held:
             ask(f"Release {counted(held[0].count, 'message')} of {held[0].queue}?", yes=yes)
-        count = manager.release_claim(queue, claim)
+        count = manager.release_claim(queue, claim, forget=forget)
     if as_json:
         write_json(out, {"count": count})
         out.flush()

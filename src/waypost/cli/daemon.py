@@ -22,6 +22,8 @@ from waypost.errors import (
     HostError,
     IllegalFormatName,
     IllegalPathName,
+    IllegalSddl,
+    IllegalSecurityDescriptor,
     InsufficientResources,
     InvalidParameter,
     LabelTooLong,
@@ -35,8 +37,11 @@ from waypost.errors import (
     StoreError,
     StoreReadOnly,
     Timeout,
+    TooManyLogins,
     TransactionUsage,
     UnsupportedFormatName,
+    UserExists,
+    UserNotFound,
     WaypostError,
 )
 from waypost.wire.format_names import DirectFormatName
@@ -69,44 +74,60 @@ class TimedOut(Failure):
     exit_code: ClassVar = 4
 
 
-_USAGE: Final = (InvalidParameter, EncodeError, LabelTooLong, IllegalFormatName, IllegalPathName)
+_USAGE: Final = (
+    InvalidParameter,
+    EncodeError,
+    LabelTooLong,
+    IllegalFormatName,
+    IllegalPathName,
+    IllegalSddl,
+    IllegalSecurityDescriptor,
+)
 _GIVEN: Final = "--help lists the valid values."
-_NAMES: Final = "a queue is named like orders, 'orders;retry' or 'DIRECT=OS:host\\private$\\orders'."
+_NAMES: Final = "use a queue name such as orders, 'orders;retry' or 'DIRECT=OS:host\\private$\\orders'."
+_SDDL: Final = "a security descriptor is written like 'D:(A;;0xf003f;;;BA)(A;;0x4;;;WD)', with the rights of queues."
 
 Hint: TypeAlias = tuple[type[WaypostError], str]
 Hints: TypeAlias = tuple[Hint, ...]
-NAME_A_FOLDER: Final = "name the data folder of a queue manager."
+NAME_A_FOLDER: Final = "specify the data folder of a queue manager."
 
 # The first class that an error is of has the hint. The daemon gives hints too, in the words of HTTP.
 _HINTS: Final[Hints] = (
-    (CannotConnect, "start one with `waypost serve`, or name another with --url or WAYPOST_URL."),
-    (ConnectionLost, "`waypost status` shows whether the daemon runs. Check the queue before you repeat the command."),
-    (ServiceNotAvailable, "wait until the queue manager has started, or start it again."),
+    (CannotConnect, "start a daemon with `waypost serve`, or specify another address with --url or WAYPOST_URL."),
+    (
+        ConnectionLost,
+        "`waypost status` shows whether the daemon is running. Check the queue before you repeat the command.",
+    ),
+    (ServiceNotAvailable, "wait until the queue manager has started, or restart it."),
     (QueueNotFound, "`waypost queue list` shows the queues. `waypost queue create` creates a queue."),
+    (UserNotFound, "`waypost user list` shows the users. `waypost user add` adds one."),
+    (UserExists, "`waypost user set` changes an existing user."),
+    (TooManyLogins, "wait some minutes, or use a token."),
     (QueueExists, "`waypost queue set` changes an existing queue."),
-    (ClaimTaken, "only one start of one query reads a claim; `waypost claim list` shows the claims."),
+    (ClaimTaken, "only one running query can read a claim. `waypost claim list` shows the claims."),
     (SharingViolation, "wait until the other reader has closed the queue."),
     (
         AccessDenied,
-        "for a daemon, give its token (--token or WAYPOST_TOKEN). For another host, set remote.user of the daemon.",
+        "pass the token of the daemon with --token or WAYPOST_TOKEN. To access another host, set remote.user in the "
+        "configuration of the daemon.",
     ),
     (
         HostError,
-        "the host must be up and allow remote reading of its queues. docs/config.md describes the section [remote].",
+        "the host must be up and allow remote reading of its queues. See [remote] in docs/config.md.",
     ),
     (
         TransactionUsage,
         "use --transactional for transactional queues only. Reading from another computer does not support "
         "transactions.",
     ),
-    (LimitReached, "close or delete the objects that you no longer need, or wait until they expire."),
+    (LimitReached, "close or delete objects that you no longer need, or wait until they expire."),
     (InsufficientResources, "receive or purge messages, or raise the quota with `waypost queue set --quota-kb`."),
     (BackupUnderWay, "wait until the other backup is finished."),
     (ResetUnderWay, "wait until the other reset is finished. `waypost explain QUEUE` shows its progress."),
-    (BackupError, "name a new folder, or start the backup again."),
+    (BackupError, "specify a new folder, or start the backup again."),
     (
         StoreReadOnly,
-        "run the command as the user of the queue manager, or give this user write permission for the folder.",
+        "run the command as the user that runs the queue manager, or make the folder writable for this user.",
     ),
     (StoreError, "`waypost store verify --data FOLDER` checks a folder, and `waypost doctor` checks a daemon."),
     (Timeout, "wait longer with --timeout."),
@@ -114,7 +135,12 @@ _HINTS: Final[Hints] = (
     (MessageError, "`waypost peek NAME --all` shows the messages of a queue."),
     (IllegalFormatName, _NAMES),
     (IllegalPathName, _NAMES),
-    (UnsupportedFormatName, "send to a queue like orders, or 'DIRECT=OS:host\\private$\\orders' on another computer."),
+    (IllegalSddl, _SDDL),
+    (IllegalSecurityDescriptor, _SDDL),
+    (
+        UnsupportedFormatName,
+        "send to a local queue such as orders, or to a remote queue such as 'DIRECT=OS:host\\private$\\orders'.",
+    ),
     (InvalidParameter, _GIVEN),
     (EncodeError, _GIVEN),
     (WaypostError, "`waypost doctor` checks the queue manager for problems."),
@@ -124,9 +150,13 @@ _HINTS: Final[Hints] = (
 _HINTS_ELSEWHERE: Final[Hints] = (
     (
         QueueNotFound,
-        "create or show the queue on its own computer. From here, `waypost peek` and `waypost receive` can read it.",
+        "run this command on the computer that hosts the queue. `waypost peek` and `waypost receive` also read remote "
+        "queues.",
     ),
-    (AccessDenied, "the daemon reads as the user in remote.user. Grant this user the right to read on that computer."),
+    (
+        AccessDenied,
+        "the daemon reads remote queues as the user in remote.user. Give this user read permission on that computer.",
+    ),
     *_HINTS,
 )
 
@@ -148,7 +178,7 @@ def session(context: typer.Context) -> Iterator["Manager"]:
     except WaypostError as error:
         raise failure(error, hints) from None
     except UnicodeEncodeError as error:
-        raise WrongUsage(f"{excerpt(error.object)} is not UTF-8 text.", "give names and texts in UTF-8.") from None
+        raise WrongUsage(f"{excerpt(error.object)} is not UTF-8 text.", "encode names and texts in UTF-8.") from None
 
 
 def is_elsewhere(context: typer.Context, manager: "Manager") -> bool:
@@ -176,6 +206,9 @@ def failures(*hints: Hint) -> Iterator[None]:
 def failure(error: WaypostError, hints: Hints = _HINTS) -> Failure:
     """The Failure for an error of the queue manager."""
     hint = next(hint for kind, hint in hints if isinstance(error, kind))
+    if isinstance(error, AccessDenied) and (own := " ".join(getattr(error, "__notes__", ()))):
+        # The queue manager knows what the caller lacks.
+        hint = f"{own}."
     if isinstance(error, ServiceNotAvailable):
         return Unreachable(sentence_of(error), hint)
     if isinstance(error, _USAGE):
@@ -194,7 +227,7 @@ def queue_of(manager: "Manager", name: str, *, outgoing: bool) -> "Queue":
     for each in manager.outgoing_queues():
         if each.format_name.casefold() == wanted:
             return each
-    raise Failure(f"{name} has no outgoing queue on this computer.", "`waypost queue list` shows all of them.")
+    raise Failure(f"This computer has no outgoing queue for {name}.", "`waypost queue list` shows all outgoing queues.")
 
 
 def sentence_of(error: WaypostError) -> str:
@@ -210,7 +243,7 @@ def own_hint() -> Iterator[None]:
     """Show the hint that the queue manager gives in place of the one for the class of the error."""
     try:
         yield
-    except (InvalidParameter, TransactionUsage) as error:
+    except (InvalidParameter, SharingViolation, TransactionUsage) as error:
         notes = getattr(error, "__notes__", ())
         if not notes:
             raise

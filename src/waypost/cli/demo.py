@@ -43,14 +43,14 @@ def demo(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Keep the Spark report in this folder (default: delete the report).",
+            help="Save the Spark report in this folder (default: do not save it).",
             show_default=False,
         ),
     ] = None,
     no_spark: Annotated[bool, typer.Option("--no-spark", help="Skip the part with Spark.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run two queue managers on this computer for some seconds, and show their work.
+    """Run two queue managers on this computer for a few seconds, and show how they exchange messages.
 
     The demo shows a message that waits for a stopped queue manager, a transaction, an acknowledgment and a dead-letter
     message. If Spark is installed, a Spark report then shows the outcome of all sent messages. Otherwise the last line
@@ -65,7 +65,7 @@ def demo(
         raise typer.BadParameter("--report and --no-spark are mutually exclusive", param_hint="--report")
     missing = None if no_spark else missing_part()
     if missing is not None and report is not None:
-        raise Failure(f"The report needs Spark: {missing.reason}.", f"`{missing.command}` installs it.")
+        raise Failure(f"The report requires Spark: {missing.reason}.", f"`{missing.command}` installs it.")
     out, sentences = Output(), list[str]()
     tell = sentences.append if as_json else _narrator(out)
     folder = Path(tempfile.mkdtemp(prefix="waypost-demo-"))
@@ -78,7 +78,7 @@ def demo(
             if not no_spark and missing is None:
                 spark_act(context, tell, stage, report)
                 tell("")
-            tell("That was all. `waypost serve` starts a queue manager that keeps its messages.")
+            tell("The demo is complete. `waypost serve` starts a queue manager that keeps its messages.")
             if missing is not None:
                 tell(f"The demo has a fourth part, a Spark report, but {missing.reason}. This installs it:")
                 tell(f"  {missing.command}")
@@ -168,14 +168,14 @@ def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Si
     with beta.running() as there:
         there.create_queue("orders")
         there.create_queue("ledger", transactional=True)
-        tell(f"{beta.name} is up and has two queues: orders, and ledger, which is transactional. Now it stops.")
+        tell(f"{beta.name} is up and has two queues: orders, and ledger, which is transactional. It stops now.")
     here = stack.enter_context(alpha.running())
     acks = here.create_queue("acks")
     asked = MessageProperties(acknowledge="full-receive", admin_queue=alpha.queue("acks"), journal=True)
     tell("")
-    tell(f"1. {alpha.name} sends an order to {beta.name}, which is off, and asks for acknowledgments.")
+    tell(f"1. {alpha.name} sends an order to {beta.name}, which is stopped, and requests acknowledgments.")
     order = here.queue(beta.queue("orders")).send_record("42 bolts", replace(asked, label="order"))
-    tell(f"   Message {order.id} is safe on the disk of {alpha.name}. Why does it not move?")
+    tell(f"   Message {order.id} is stored on the disk of {alpha.name}. Why is it not delivered?")
     time.sleep(1)
     for sentence in _explain(here, order.id):
         tell(f"     {sentence}")

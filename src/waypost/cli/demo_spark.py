@@ -148,5 +148,5 @@ def _write(report: "Report", folder: Path) -> Path:
     except OSError as error:
         raise Failure(
             f"Cannot write the report to {folder}: {error.strerror or error}.",
-            "name another folder with --report.",
+            "specify another folder with --report.",
         ) from None

@@ -70,22 +70,24 @@ def move(
 def export(
     context: typer.Context,
     name: Name,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The file to write; - is standard output.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="File to write, or - for standard output.")],
     messages: Identifiers = None,
     *,
     outgoing: Outgoing = False,
     as_json: Json = False,
 ) -> None:
-    """Write messages to a file, as network packets of MSMQ, and leave them in the queue.
+    """Write messages to a file as MSMQ network packets, without removing them from the queue.
 
-    `waypost decode` shows the content of the file, and `waypost message import` sends its messages.
+    `waypost decode` shows the content of the file. `waypost message import` sends the messages in the file.
 
     \b
     waypost message export orders orders.packets
     waypost message export 'system$;deadletter' - 72057594037927937 > dead.packets
     """
     if as_json and file == "-":
-        raise typer.BadParameter("the packets go to standard output, so --json needs a file name", param_hint="--json")
+        raise typer.BadParameter(
+            "--json requires a file name, because the packets go to standard output", param_hint="--json"
+        )
     with session(context) as manager, _opened(file, sys.stdout, "written") as target:
         queue = queue_of(manager, name, outgoing=outgoing)
         with waiting(f"reading {name}"):
@@ -101,11 +103,11 @@ def export(
 def import_messages(
     context: typer.Context,
     name: Name,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A file that `export` wrote; - is standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="File written by `export`, or - for standard input.")],
     *,
     as_json: Json = False,
 ) -> None:
-    """Send the messages of a file to a queue. Each message gets a new id.
+    """Send the messages in a file to a queue. Each message gets a new id.
 
     Messages to a transactional queue are sent in one transaction.
 
@@ -150,8 +152,8 @@ def resend(
 ) -> None:
     """Send messages again, to their original destination or to another queue, and remove them from their queue.
 
-    Each message is received and sent in one transaction. The new message has a new id. A transactional message can go
-    only to a transactional queue. Other messages can go only to nontransactional queues.
+    Each message is received and sent in one transaction. The new message has a new id. Transactional messages can
+    be sent only to transactional queues, and other messages only to nontransactional queues.
 
     \b
     waypost message resend 'system$;deadletter'

@@ -76,7 +76,7 @@ def _find(queue: "Queue", name: str) -> "Message":
     except DecodeError:
         raise Failure(
             f"{name[:_EXCERPT]!r} is not a message id or lookup_id.",
-            "name a message by its id ({guid}\\number) or by its lookup_id.",
+            "use the id ({guid}\\number) or the lookup_id of a message.",
         ) from None
     # Only the name of a queue of another computer is as long as that.
     is_elsewhere = queue.name.startswith("DIRECT=")
@@ -109,7 +109,9 @@ def _find_short(queue: "Queue", name: str) -> "Message":
     if len(found) == 1:
         return found[0]
     if found:
-        raise Failure(f"{name} is the short id of several messages.", "name one by its id or its lookup_id.")
+        raise Failure(
+            f"{name} is the short id of several messages.", "use the full id or the lookup_id of the message."
+        )
     raise Failure(
         f"Message {name} is not in {queue.name}.", "`waypost peek NAME --all` shows the messages in the queue."
     )

@@ -49,7 +49,7 @@ class Output:
 
     def __init__(self) -> None:
         if sys.stdout is None:
-            raise Failure("Standard output is closed.", "connect it to a terminal, a file or a pipe.")
+            raise Failure("Standard output is closed.", "connect standard output to a terminal, a file or a pipe.")
         self._stream = sys.stdout
 
     def write(self, text: str) -> None:
@@ -71,7 +71,8 @@ class Output:
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
         return Failure(
-            f"Cannot write to standard output: {error.strerror or error}.", "free space, or write to another place."
+            f"Cannot write to standard output: {error.strerror or error}.",
+            "free disk space, or redirect the output to another file.",
         )
 
 
@@ -112,7 +113,7 @@ def _check_words(words: Sequence[str]) -> None:
 
 def _unexpected(error: Exception) -> Failure:
     if isinstance(error, MemoryError):
-        return Failure("There is not enough memory for this command.", "work on fewer messages at a time.")
+        return Failure("There is not enough memory for this command.", "process fewer messages at a time.")
     return Failure(
         f"Internal error in Waypost: {type(error).__name__}: {error}.",
         f"run the command again with {_TRACEBACK}=1 in its environment, and report the traceback.",

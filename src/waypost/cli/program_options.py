@@ -42,14 +42,15 @@ def _options(
     token: Annotated[
         str | None,
         typer.Option(
-            metavar="T", help="Bearer token for the daemon. WAYPOST_TOKEN keeps the token out of the list of processes."
+            metavar="T",
+            help="Bearer token for the daemon. Use WAYPOST_TOKEN to keep the token out of the process list.",
         ),
     ] = None,
     cacert: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="PEM file of certificates to trust for https, or WAYPOST_CACERT (default: the system's certificates).",
+            help="PEM file with trusted CA certificates for https, or WAYPOST_CACERT (default: those of the system).",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
@@ -91,7 +92,7 @@ def accept(command: Any) -> None:
 
 def warn_of_secret(option: str, instead: str) -> None:
     """Other accounts of a computer see the command lines of its programs."""
-    typer.echo(f"warning: the list of processes shows the value of {option}; use {instead} instead.", err=True)
+    typer.echo(f"warning: the value of {option} is visible in the process list; use {instead} instead.", err=True)
 
 
 def _store(context: Any, parameter: Any, value: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from waypost.api.properties import Privacy
+from waypost.api.properties import Algorithm, Hash, Privacy
 from waypost.api.rows import Kind, PropertyRow
 
 # The properties that a command was given, by their names.
@@ -31,6 +31,15 @@ _TYPES: Final[dict[Kind, Any]] = {
     Kind.KILOBYTES: str,
     Kind.WORD: Privacy,
     Kind.MULTICAST: str,
+}
+# Properties of one kind with values of different types.
+_NAMED_TYPES: Final[dict[str, Any]] = {
+    "sign": bool,
+    "certificate": str,
+    "signature": int,
+    "hash": Hash,
+    "encrypt": bool,
+    "algorithm": Algorithm,
 }
 
 
@@ -60,7 +69,7 @@ def with_options(rows: Iterable[PropertyRow]) -> Callable[[Callable[..., None]],
 
 
 def _parameter(row: PropertyRow) -> inspect.Parameter:
-    value: Any = _TYPES[row.kind]
+    value: Any = _NAMED_TYPES[row.name] if row.kind is Kind.PROTECTION else _TYPES[row.kind]
     limits = {"min": row.constraints.get("minimum"), "max": row.constraints.get("maximum")}
     option = typer.Option(
         *row.options,

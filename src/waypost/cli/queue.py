@@ -68,10 +68,10 @@ def list_queues(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the queues of this computer, and the outgoing queues with messages for other computers.
+    """List the local queues, and the outgoing queues with messages for other computers.
 
-    AGE is the age of the oldest message. QUOTA is the used part of the quota. A narrow terminal shows fewer columns.
-    Files and pipes get all columns.
+    AGE is the age of the oldest message. QUOTA is the percentage of the quota in use. A narrow terminal shows fewer
+    columns. Files and pipes get all columns.
 
     \b
     waypost queue list
@@ -171,11 +171,67 @@ def set_queue(
     waypost queue set orders --quota-kb 4096 --no-journal
     """
     if not properties:
-        raise typer.BadParameter("no property to change: give at least one", param_hint="OPTIONS")
+        raise typer.BadParameter("no property to change: specify at least one", param_hint="OPTIONS")
     with session(context) as manager, _notes():
         queue = manager.queue(name)
         queue.set(**properties)
         _show(queue.info(), as_json=as_json)
+
+
+@app.command()
+def acl(
+    context: typer.Context,
+    name: Name,
+    *,
+    grant: Annotated[
+        list[str] | None, typer.Option(metavar="WHO:RIGHT,...", help="Grant rights. May be repeated.")
+    ] = None,
+    deny: Annotated[
+        list[str] | None, typer.Option(metavar="WHO:RIGHT,...", help="Deny rights. May be repeated.")
+    ] = None,
+    revoke: Annotated[
+        list[str] | None, typer.Option(metavar="WHO", help="Remove all entries of WHO. May be repeated.")
+    ] = None,
+    owner: Annotated[str, typer.Option(metavar="WHO", help="Make WHO the owner of the queue.")] = "",
+    sddl: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Replace all entries with this security descriptor in SDDL.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Allow a change after which nobody can change the rights.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show or change the rights on a queue.
+
+    WHO is a user, a group, a SID, everyone, anonymous or administrators. RIGHT is receive, peek, send, receive-journal,
+    set-properties, get-properties, delete, get-permissions, set-permissions, take-ownership or full. Denied rights come
+    first and win. Changes are made in the order revoke, owner, deny, grant.
+
+    \b
+    waypost queue acl orders
+    waypost queue acl orders --grant alice:send,receive --deny anonymous:send
+    waypost queue acl orders --revoke everyone --owner alice
+    waypost queue acl orders --sddl 'D:(A;;0xf003f;;;BA)(A;;0x4;;;WD)' --json
+    """
+    out = Output()
+    with session(context) as manager:
+        queue = manager.queue(name)
+        if grant or deny or revoke or owner or sddl is not None:
+            found = queue.set_acl(
+                grant=grant or (), deny=deny or (), revoke=revoke or (), owner=owner, sddl=sddl, force=force
+            )
+        else:
+            found = queue.acl()
+    if as_json:
+        write_json(out, found.to_dict())
+    else:
+        write_pairs(out, [("owner", found.owner), ("sddl", found.sddl)])
+        rows = [(each.who, "allow" if each.allow else "deny", ", ".join(each.rights)) for each in found.entries]
+        write_fitting(out, _ENTRY_COLUMNS, rows)
+    out.flush()
+
+
+_ENTRY_COLUMNS: Final = (Column("WHO", least=12, middle=True), Column("ACCESS"), Column("RIGHTS", least=20))
 
 
 @app.command()
@@ -190,7 +246,7 @@ def pause(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
         queue.pause()
         if as_json:
             _show(queue.info(), as_json=True)
-        say(f"{name} is on hold.")
+        say(f"{name} is paused.")
 
 
 @app.command()
@@ -205,7 +261,7 @@ def resume(context: typer.Context, name: Name, *, as_json: Json = False) -> None
         queue.resume()
         if as_json:
             _show(queue.info(), as_json=True)
-        say(f"{name} sends again.")
+        say(f"{name} is resumed.")
 
 
 @app.command()
@@ -259,7 +315,7 @@ def purge(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Delete all messages of a queue, but not the queue itself.
+    """Delete all messages in a queue, but not the queue itself.
 
     \b
     waypost queue purge 'system$;deadletter'

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from waypost.api import defaults
+from waypost.client.transports.http.local import addresses_of
 from waypost.daemon.config import Http
 
 _PROGRAM: Final = "waypost"
@@ -19,18 +21,26 @@ def ready_line(facts: Mapping[str, str]) -> str:
     return json.dumps(facts, separators=(",", ":")) + "\n"
 
 
-def ready_text(facts: Mapping[str, str], http: Http, program: str) -> str:
-    """`program` starts the command line in another terminal."""
+def ready_text(facts: Mapping[str, str], http: Http, program: str, link: str = "") -> str:
+    """`program` starts the command line in another terminal. `link` is the path that logs a browser on, or ""."""
     ready = f"Queue manager {facts['name']} is ready.\n"
     if "http" not in facts:
         return f"{ready}It accepts messages on {facts['transfer']}. The HTTP API is disabled. Press Ctrl-C to stop.\n"
-    url = _url(facts["http"], http)
+    url = local_url(facts["http"], http)
     waypost = program if url == defaults.URL else f"{program} --url {url}"
     words = ("queue create orders", "send orders --body '42 bolts'", "receive orders")
     place = "in another terminal, in this folder" if _is_relative(program) else "in another terminal"
-    token = ", with the token in WAYPOST_TOKEN" if http.token else ""
+    if not addresses_of(urlsplit(url).hostname or ""):
+        # Programs look for a token only at loopback addresses.
+        place += ", with the token in WAYPOST_TOKEN"
+    if link:
+        page = f"Open this link in a browser, once and within ten minutes:\n\n  {url}{link}\n\nTry {place}:\n\n"
+    elif http.access == "open" and not http.token:
+        page = f"Open {url} in a browser, and try {place}:\n\n"
+    else:
+        page = f"Run `{waypost} open` for a link to open in a browser, and try {place}:\n\n"
     return (
-        f"{ready}Open {url} in a browser, and try {place}{token}:\n\n"
+        f"{ready}{page}"
         f"  {'; '.join(f'{waypost} {each}' for each in words)}\n"
         f"  {program} demo\n\n"
         "Press Ctrl-C to stop.\n"
@@ -50,8 +60,8 @@ def _is_relative(program: str) -> bool:
     return "/" in program and not program.lstrip("'").startswith("/")
 
 
-def _url(endpoint: str, http: Http) -> str:
-    """For a browser on this computer, which cannot open the address that means all addresses."""
+def local_url(endpoint: str, http: Http) -> str:
+    """The URL for programs on this computer, which cannot open the address that means all addresses."""
     address, _, port = endpoint.rpartition(":")
     if ip_address(address.strip("[]")).is_unspecified:
         address = "[::1]" if ":" in address else "127.0.0.1"

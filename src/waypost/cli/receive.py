@@ -42,7 +42,9 @@ def receive(
     ] = None,
     follow: Annotated[
         bool,
-        typer.Option("--follow", help="Receive until interrupted, or until no message arrives for --timeout seconds."),
+        typer.Option(
+            "--follow", help="Receive messages until interrupted, or until no message arrives for --timeout seconds."
+        ),
     ] = False,
     lookup: Lookup = None,
     outgoing: Outgoing = False,
@@ -52,7 +54,7 @@ def receive(
 
     The command waits for a message. If no message arrives within --timeout seconds, the exit code is 4. Bodies are
     written to standard output, as text or else as hexadecimal digits. Properties are written to standard error. --json
-    writes an array of message objects. With --follow, it writes one object per line as soon as the message arrives.
+    writes an array of message objects. With --follow, --json writes one object per line as soon as the message arrives.
 
     \b
     waypost receive orders --timeout 5
@@ -111,7 +113,9 @@ def peek(
     min_aborts: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, help="With --all, show only messages returned by at least N aborted transactions."
+            metavar="N",
+            min=0,
+            help="With --all, show only messages that at least N aborted transactions returned to the queue.",
         ),
     ] = None,
     limit: Annotated[
@@ -126,7 +130,7 @@ def peek(
     outgoing: Outgoing = False,
     as_json: Json = False,
 ) -> None:
-    """Show the first message of a queue, or all messages, and leave them in the queue.
+    """Show the first message or all messages of a queue, without removing them.
 
     With --all, AGE is the time since the message arrived in the queue. ABORTS is the number of transactions that
     received the message and aborted. A terminal shows one line per message, with a short id. A narrow terminal shows
@@ -142,7 +146,7 @@ def peek(
         raise typer.BadParameter("mutually exclusive with --all and --timeout", param_hint="--lookup")
     given = {"--sort": sort, "--older-than": older_than, "--min-aborts": min_aborts, "--limit": limit}
     if not every and (alone := [option for option, value in given.items() if value is not None]):
-        raise typer.BadParameter("needs --all", param_hint=alone[0])
+        raise typer.BadParameter("only valid with --all", param_hint=alone[0])
     before = None if older_than is None else _before(seconds_of(older_than, "--older-than"))
     out = Output()
     more = 0
@@ -171,7 +175,7 @@ def peek(
         write_bodies(out, messages)
     out.flush()
     if more:
-        say(f"Only {counted(len(messages), 'message')} shown: there are more.")
+        say(f"Only {counted(len(messages), 'message')} shown. The queue contains more messages.")
     if not messages and not every:
         raise TimedOut(_nothing_came(name, 0, timeout), advice)
 

@@ -15,6 +15,7 @@ from waypost.api.properties import MESSAGE_ROWS, MessageProperties
 from waypost.api.rows import Kind
 from waypost.cli.completion import queue_names
 from waypost.cli.daemon import Json, session
+from waypost.cli.key_files import certificate_of
 from waypost.cli.messages import write_objects
 from waypost.cli.program import MOST, Failure, Output
 from waypost.cli.progress import progress
@@ -45,7 +46,7 @@ def send(
     body: Annotated[str | None, typer.Option(metavar="TEXT", help="Send this text as the body.")] = None,
     body_file: Annotated[
         str | None,
-        typer.Option(metavar="F", help="Send the bytes of this file as the body; - is standard input."),
+        typer.Option(metavar="F", help="Send the bytes of this file as the body, or - for standard input."),
     ] = None,
     properties: Given,
     express: Annotated[
@@ -57,8 +58,6 @@ def send(
     ] = False,
     recoverable: Annotated[bool, typer.Option("--recoverable", help="Store the message on disk (default).")] = False,
     transactional: Annotated[bool, typer.Option("--transactional", help="Send all copies in one transaction.")] = False,
-    sign: Annotated[bool, typer.Option("--sign", hidden=True)] = False,
-    encrypt: Annotated[bool, typer.Option("--encrypt", hidden=True)] = False,
     count: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="Number of copies to send.")] = 1,
     as_json: Json = False,
 ) -> None:
@@ -73,10 +72,8 @@ def send(
     waypost send orders --body "42 bolts" --label order
     waypost send 'DIRECT=OS:other\\private$\\orders' --body-file order.xml --body-type 0 --ttrq 3600 --dead-letter
     waypost send ledger --transactional --body paid --ack full-receive --admin-queue acks
+    waypost send 'DIRECT=OS:other\\private$\\orders' --body secret --sign --encrypt
     """
-    if sign or encrypt:
-        what = "Signing" if sign else "Encryption"
-        raise Failure(f"{what} is not supported yet.", f"send without --{'sign' if sign else 'encrypt'}.")
     if express + recoverable + transactional > 1:
         raise typer.BadParameter(
             "--express, --recoverable and --transactional are mutually exclusive", param_hint="--express"
@@ -85,6 +82,8 @@ def send(
         raise typer.BadParameter("--body and --body-file are mutually exclusive", param_hint="--body")
     if "extension" in properties:
         properties["extension"] = read_file(properties["extension"])
+    if "certificate" in properties:
+        properties["certificate"] = certificate_of(properties["certificate"])
     record = MessageProperties(recoverable=not express, **properties)
     content = body if body is not None else (piped() or "") if body_file is None else read_file(body_file)
     out = Output()
@@ -162,7 +161,7 @@ def _has_bytes() -> bool:
 
 def _standard_input() -> BinaryIO:
     if sys.stdin is None:
-        raise Failure("Standard input is closed.", "pipe a file into the command, or name the file.")
+        raise Failure("Standard input is closed.", "pipe a file into the command, or specify the file name.")
     return sys.stdin.buffer
 
 

@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 _GUID: Final = re.compile(rf"\{{?{GUID_PATTERN}\}}?")
 
 app = typer.Typer(
-    help="Show and reset transactional sequences, and admit addresses of acknowledgments.",
+    help="Show and reset transactional sequences, and admit addresses that send acknowledgments.",
     add_completion=False,
     rich_markup_mode=None,
 )
 
-Queue = Annotated[str | None, typer.Option(metavar="NAME", help="Show or reset only sequences of this queue.")]
-Source = Annotated[str | None, typer.Option(metavar="GUID", help="Show or reset only sequences of this queue manager.")]
+Queue = Annotated[str | None, typer.Option(metavar="NAME", help="Show only sequences of this queue.")]
+Source = Annotated[
+    str | None, typer.Option(metavar="GUID", help="Select only sequences of the queue manager with this GUID.")
+]
 Address = Annotated[
-    str | None, typer.Option(metavar="IP", help="Show or reset only sequences that come from this address.")
+    str | None, typer.Option(metavar="IP", help="Select only sequences that come from this IP address.")
 ]
 
 
@@ -42,7 +44,7 @@ def list_sequences(
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="Number of sequences to show.")] = 100,
     as_json: Json = False,
 ) -> None:
-    """List transactional sequences: outgoing (out), incoming (in) and refused (refused).
+    """List transactional sequences. DIRECTION is out (outgoing), in (incoming) or refused.
 
     \b
     waypost sequence list
@@ -76,12 +78,14 @@ def show(
     context: typer.Context,
     subject: Annotated[
         str,
-        typer.Argument(metavar="GUID|QUEUE", help="GUID of a source, or name of a queue.", show_default=False),
+        typer.Argument(
+            metavar="GUID|QUEUE", help="GUID of the sending queue manager, or name of a queue.", show_default=False
+        ),
     ],
     *,
     as_json: Json = False,
 ) -> None:
-    """Show all sequences of a source or of a queue, with the reason why messages are refused.
+    """Show all sequences of a sending queue manager or of a queue, and why messages are refused.
 
     The exit code is 1 if no sequence matches.
 
@@ -110,7 +114,7 @@ def reset(
     context: typer.Context,
     queue: Annotated[
         str | None,
-        typer.Argument(metavar="[QUEUE]", help="An outgoing queue, or a queue of this computer.", show_default=False),
+        typer.Argument(metavar="[QUEUE]", help="Outgoing queue or local queue.", show_default=False),
     ] = None,
     *,
     source: Source = None,
@@ -122,14 +126,14 @@ def reset(
             help="Reset only sequences that were idle for at least this time, such as 90s, 15m, 12h or 30d.",
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Start transactional sequences again. Some messages may arrive twice: the warning names them.
+    """Restart transactional sequences. Some messages may arrive twice: a warning lists them.
 
     For an outgoing queue, messages without an acknowledgment get new numbers in a new sequence. For incoming sequences,
-    the record of accepted messages is deleted: the next message from a source is accepted, even if earlier ones are
-    missing.
+    the record of accepted messages is deleted: the next message from the sender is accepted, even if earlier messages
+    are missing.
 
     \b
     waypost sequence reset 'DIRECT=OS:other\\private$\\orders'
@@ -139,7 +143,7 @@ def reset(
     """
     if queue is source is address is older_than is None:
         raise typer.BadParameter(
-            "nothing selected: give QUEUE, --source, --address or --older-than", param_hint="OPTIONS"
+            "nothing selected: specify QUEUE, --source, --address or --older-than", param_hint="OPTIONS"
         )
     seconds = None if older_than is None else seconds_of(older_than, "--older-than")
     out = Output()
@@ -166,7 +170,9 @@ def admit(
     guid: Annotated[
         str,
         typer.Argument(
-            metavar="GUID", help="GUID of the queue manager, as shown by `waypost status` there.", show_default=False
+            metavar="GUID",
+            help="GUID of the queue manager. `waypost status` on its computer shows it.",
+            show_default=False,
         ),
     ],
     address: Annotated[
@@ -176,10 +182,10 @@ def admit(
     *,
     as_json: Json = False,
 ) -> None:
-    """Accept acknowledgments of a queue manager from this address, also after a restart.
+    """Accept acknowledgments that a queue manager sends from this address. Restarts do not end the admission.
 
-    Acknowledgments from an unknown address are kept, but not applied. `waypost doctor` lists these addresses. Admit an
-    address only if you know that it belongs to the queue manager, because acknowledgments delete messages.
+    Acknowledgments from an unknown address are stored, but not applied. `waypost doctor` lists these addresses. Admit
+    an address only if you know that it belongs to the queue manager, because acknowledgments delete messages.
 
     \b
     waypost sequence admit 1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11 192.0.2.7
@@ -190,7 +196,7 @@ def admit(
     if as_json:
         write_json(out, {"guid": guid, "address": address, "believed": believed})
     else:
-        out.write(f"{address} is admitted for {guid}. Kept acknowledgments that are applied now: {believed}.\n")
+        out.write(f"{address} is admitted for {guid}. Stored acknowledgments applied now: {believed}.\n")
     out.flush()
 
 
@@ -226,7 +232,7 @@ def revoke(
 
 @app.command()
 def admitted(context: typer.Context, *, as_json: Json = False) -> None:
-    """List the admitted addresses. Addresses in transfer.ack_addresses are not listed: see the configuration.
+    """List the admitted addresses. Addresses set in transfer.ack_addresses are not listed.
 
     \b
     waypost sequence admitted

@@ -24,31 +24,31 @@ def serve(
         str | None, typer.Option(metavar="DIR", help="Data folder (default: ~/.local/state/waypost).")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of the computer (default: the host name).")
+        str | None, typer.Option(metavar="NAME", help="Computer name of the queue manager (default: the host name).")
     ] = None,
     bind: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="IP address for messages, and also for HTTP if it is a loopback address (default: all addresses).",
+            help="IP address to listen on for messages, and for HTTP if it is loopback (default: all addresses).",
         ),
     ] = None,
     transfer_port: Annotated[int | None, typer.Option(metavar="1801", help="TCP port for messages.")] = None,
-    ping_port: Annotated[int | None, typer.Option(metavar="3527", help="UDP port for pings.")] = None,
+    ping_port: Annotated[int | None, typer.Option(metavar="3527", help="UDP port for MSMQ pings.")] = None,
     rpc_port: Annotated[int | None, typer.Option(metavar="2103", help="TCP port for remote readers.")] = None,
     qm2qm_port: Annotated[int | None, typer.Option(metavar="2105", help="TCP port for older remote readers.")] = None,
     http_port: Annotated[int | None, typer.Option(metavar=str(HTTP_PORT), help="TCP port for HTTP.")] = None,
     epm: Annotated[
         bool | None,
-        typer.Option("--epm/--no-epm", help="Run an endpoint mapper on port 135, which announces these ports."),
+        typer.Option("--epm/--no-epm", help="Run an RPC endpoint mapper on port 135."),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Set any key of the configuration; may be repeated."),
+        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Set a configuration key; may be repeated."),
     ] = None,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Write the ready line as JSON, even to a terminal."),
+        typer.Option("--json", help="Write the ready message as JSON, even to a terminal."),
     ] = False,
     with_hints: Annotated[
         bool,

@@ -10,29 +10,35 @@ from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, Final, TextIO
 
+from waypost.api.excerpt import excerpt
 from waypost.cli.backup_limits import backup_limits
 from waypost.cli.program import DAMAGED, Failure, Output
 from waypost.cli.program_options import warn_of_secret
-from waypost.cli.ready import program_name, ready_line, ready_text
+from waypost.cli.ready import local_url, program_name, ready_line, ready_text
 from waypost.client.aio_manager import Manager
+from waypost.client.aio_opening import shell_of
 from waypost.client.transports.embedded import AioEmbedded
 from waypost.client.transports.msmq.access import Access
 from waypost.client.transports.msmq.address import HostAddress
 from waypost.client.transports.msmq.transport import AioMsmq
 from waypost.daemon.config import Config, Rpc, keys
 from waypost.daemon.config_page import FLAGS
+from waypost.daemon.configured_hosts import logon_hosts
 from waypost.daemon.loading import ConfigError, load
 from waypost.daemon.logs import Log, standard_log
 from waypost.daemon.rpc import is_loopback_only
 from waypost.daemon.rpc_acceptors import has_kerberos_key
-from waypost.daemon.rpc_users import UsersFile
+from waypost.daemon.rpc_users import Logons
 from waypost.daemon.service import Endpoints, run
 from waypost.daemon.sockets import CannotListen
-from waypost.errors import StoreDamaged, StoreError, StoreInUse, StoreTooNew, WaypostError
+from waypost.drive.local_daemons import account_name, own_account
+from waypost.drive.loop import Loop
+from waypost.errors import AccessDenied, StoreDamaged, StoreError, StoreInUse, StoreTooNew, WaypostError
 from waypost.http.app import Application, create_app
-from waypost.http.doctor import check_users
+from waypost.http.doctor import check_users_file
 from waypost.http.remote_queues import Connect
 from waypost.http.settings import HttpSettings, Listener, RpcAccess
+from waypost.node.users import Users
 
 _DAMAGE_HINT: Final = (
     "`waypost store verify --data FOLDER` shows all damage, and `waypost store salvage FOLDER NEW` recovers the "
@@ -68,11 +74,17 @@ def serve(
     try:
         config = load(file, os.environ, {path: (FLAGS[path], value) for path, value in flags.items()}, settings)
         log = standard_log(config.log.format, config.log.level)
+        apps: list[Application] = []
+
+        def make_app(shell: Loop, endpoints: Endpoints, token: str) -> Application:
+            apps.append(_app(config, Manager(AioEmbedded(shell, config.folder)), endpoints, token))
+            return apps[-1]
+
         return run(
             config,
             log,
-            lambda shell, endpoints: _app(config, Manager(AioEmbedded(shell, config.folder)), endpoints),
-            lambda facts: _ready(config, log, out, facts, as_json=as_json, with_hints=with_hints),
+            make_app,
+            lambda facts: _ready(config, log, out, facts, apps, as_json=as_json, with_hints=with_hints),
         )
     except ConfigError as error:
         raise Failure(error.sentence, error.hint) from None
@@ -80,7 +92,7 @@ def serve(
         raise Damaged(f"{error}.", _DAMAGE_HINT) from None
     except StoreTooNew as error:
         raise Damaged(
-            f"{error}.", f"start the version of Waypost that wrote the store. Otherwise, {_DAMAGE_HINT}"
+            f"{error}.", f"start the version of Waypost that wrote the store. If the store is damaged, {_DAMAGE_HINT}"
         ) from None
     except WaypostError as error:
         # The first word may be the name of a file, which stays as it is.
@@ -99,10 +111,13 @@ def _warn_of_secrets(settings: Sequence[str]) -> None:
             warn_of_secret(f"--set {path}", f"{path}_file or the variable {known[path].variable}")
 
 
-def _app(config: Config, manager: Manager, endpoints: Endpoints) -> Application:
+def _app(config: Config, manager: Manager, endpoints: Endpoints, token: str) -> Application:
     http = config.http
     settings = HttpSettings(
-        token=http.token,
+        token=token,
+        metrics_open=http.metrics == "open",
+        url=local_url(endpoints["http"], http),
+        account=account_name(own_account()) if own_account() >= 0 else "",
         hosts=frozenset(http.hosts),
         max_wait_s=http.max_wait_s,
         transaction_s=http.transaction_s,
@@ -110,18 +125,17 @@ def _app(config: Config, manager: Manager, endpoints: Endpoints) -> Application:
         tls_cert=http.tls_cert,
         listeners=tuple(_listener(config, name, place) for name, place in endpoints.items()),
         backup=backup_limits(config),
-        rpc=_rpc_access(config.rpc),
+        rpc=_rpc_access(config.rpc, shell_of(manager).driver.node.users),
     )
     return create_app(manager, settings, _connecting(config, manager))
 
 
-def _rpc_access(rpc: Rpc) -> RpcAccess:
-    file = UsersFile(Path(rpc.users_file))
+def _rpc_access(rpc: Rpc, users: Users) -> RpcAccess:
     return RpcAccess(
-        is_loopback_only(rpc),
+        is_loopback_only(rpc, Logons(users)),
         rpc.users_file,
         rpc.kerberos,
-        count_users=lambda: len(file.read()),
+        count_users=lambda: sum(bool(user.nt_hash) for user in users.all()),
         has_kerberos_key=has_kerberos_key,
     )
 
@@ -129,9 +143,16 @@ def _rpc_access(rpc: Rpc) -> RpcAccess:
 def _connecting(config: Config, manager: Manager) -> Connect:
     """The function that connects to the queues of other hosts."""
     remote = config.remote
+    trusted = logon_hosts(remote.hosts, config.routing.routes)
     ports = (remote.rpc_port or None, remote.qm2qm_port or None, remote.epm_port or None)
 
     def connect(host: str) -> AioMsmq:
+        if remote.user and host.casefold() not in trusted:
+            refused = AccessDenied(
+                f"the daemon does not log on to {excerpt(host)} as {remote.user}: the host is not in remote.hosts"
+            )
+            refused.add_note("add the host to remote.hosts, or to routing.routes if remote.hosts is empty")
+            raise refused
         address = HostAddress.of(host, bind=config.transfer.bind, timeout=remote.timeout_s, identifier=manager.guid)
         return AioMsmq(address, Access.of(remote.user or None, remote.password or None, remote.level or None, ports))
 
@@ -147,10 +168,17 @@ def _listener(config: Config, name: str, endpoint: str) -> Listener:
 
 
 def _ready(
-    config: Config, log: Log, out: Output, facts: Mapping[str, str], *, as_json: bool, with_hints: bool
-) -> None:  # fmt: skip
+    config: Config,
+    log: Log,
+    out: Output,
+    facts: Mapping[str, str],
+    apps: Sequence[Application],
+    *,
+    as_json: bool,
+    with_hints: bool,
+) -> None:
     if config.rpc.enabled and config.rpc.users_file:
-        users = check_users(_rpc_access(config.rpc))
+        users = check_users_file(config.rpc.users_file)
         if not users.ok:
             log.warning("users file", message=users.message, hint=users.hint)
     # The reader of stdout may be gone: the daemon serves all the same.
@@ -159,7 +187,9 @@ def _ready(
             out.write(ready_line(facts))
             out.flush()
         if with_hints:
-            sys.stderr.write(ready_text(facts, config.http, program_name(sys.argv[0])))
+            # A code must not end in a log: only a terminal gets it.
+            link = apps[0].new_link() if apps and sys.stderr.isatty() else ""
+            sys.stderr.write(ready_text(facts, config.http, program_name(sys.argv[0]), link))
             sys.stderr.flush()
 
 
@@ -177,8 +207,8 @@ def _hint(error: WaypostError) -> str:
         case CannotListen():
             return "choose another --bind or port. Port 0 means any free port."
         case StoreInUse():
-            return "stop that process, or name another folder with --data."
+            return "stop that process, or specify another folder with --data."
         case StoreError():
-            return "name another folder with --data."
+            return "specify another folder with --data."
         case _:
             return "waypost serve --help shows the usage."

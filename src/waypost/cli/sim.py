@@ -30,14 +30,12 @@ def sim(
         int | None,
         typer.Option(metavar="N", min=1, max=MOST, help="Number of seeds to run (default: 100)."),
     ] = None,
-    first: Annotated[
-        int, typer.Option("--from", metavar="SEED", min=0, max=_LAST_SEED, help="Begin with this seed.")
-    ] = 0,
+    first: Annotated[int, typer.Option("--from", metavar="SEED", min=0, max=_LAST_SEED, help="First seed to run.")] = 0,
     replay: Annotated[
         int | None,
-        typer.Option(metavar="SEED", min=0, max=_LAST_SEED, help="Run this seed alone and show every event."),
+        typer.Option(metavar="SEED", min=0, max=_LAST_SEED, help="Run only this seed and show every event."),
     ] = None,
-    nodes: Annotated[int, typer.Option(metavar="N", min=1, max=16, help="Number of hosts on one network.")] = 1,
+    nodes: Annotated[int, typer.Option(metavar="N", min=1, max=16, help="Number of simulated hosts.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,
 ) -> None:
     """Simulate queue managers with crashes, full disks and clock jumps, and check their guarantees.

@@ -37,7 +37,7 @@ def explain(
         str,
         typer.Argument(
             metavar="MESSAGE_ID|QUEUE",
-            help="The id of a message ({guid}\\number), or a queue.",
+            help="Id of a message ({guid}\\number), or name of a queue.",
             show_default=False,
             autocompletion=queue_names,
         ),
@@ -45,7 +45,7 @@ def explain(
     *,
     as_json: Json = False,
 ) -> None:
-    """Explain why a message, or the messages of a queue, do not move.
+    """Explain why a message, or the messages in a queue, are not delivered or received.
 
     The command looks for a message in all queues. If no queue has the message, the command shows why the message was
     refused on arrival, or which host it was sent to, if the queue manager remembers that. The exit code is 1 if the
@@ -78,7 +78,7 @@ def doctor(context: typer.Context, *, as_json: Json = False) -> None:
     waypost doctor
     """
     out = Output()
-    with session(context) as manager, waiting("looking at everything"):
+    with session(context) as manager, waiting("running the checks"):
         checks = manager.doctor()
     if as_json:
         write_json(out, {"checks": [each.to_dict() for each in checks]})

@@ -37,7 +37,11 @@ def status_page(info: "StatusInfo") -> Iterator[str]:
     troubles = [each for each in (info.trouble, info.shortage) if each]
     for each in troubles:
         yield f"TROUBLE: {each}."
-    yield "`waypost doctor` shows more." if troubles else "It accepts messages. `waypost doctor` checks more."
+    yield (
+        "`waypost doctor` shows details."
+        if troubles
+        else "The queue manager accepts messages. `waypost doctor` runs more checks."
+    )
 
 
 def size_text(count: int) -> str:

@@ -26,7 +26,7 @@ def backup(
     context: typer.Context,
     target: Annotated[
         str,
-        typer.Argument(metavar="TARGET", help="A new or empty folder, or - for standard output.", show_default=False),
+        typer.Argument(metavar="TARGET", help="New or empty folder, or - for standard output.", show_default=False),
     ],
     *,
     data: Annotated[
@@ -38,7 +38,7 @@ def backup(
         typer.Option(
             metavar="FILE",
             envvar="WAYPOST_CONFIG",
-            help="TOML file of the queue manager in --data, for its store.max_size_gb and store.reserve_mb.",
+            help="Configuration file of the queue manager in --data, with store.max_size_gb and store.reserve_mb.",
         ),
     ] = None,
     as_json: Json = False,
@@ -56,7 +56,7 @@ def backup(
     """
     if target == _STANDARD and as_json:
         raise typer.BadParameter(
-            "--json needs a folder: the backup itself goes to standard output", param_hint="--json"
+            "--json requires a folder, because the backup goes to standard output", param_hint="--json"
         )
     out = Output()
     info: BackupInfo
@@ -67,7 +67,7 @@ def backup(
             with session(context) as manager:
                 info = manager.backup(place, progress=report)
         else:
-            with failures(*_hints("name a new folder, or start the backup again.")):
+            with failures(*_hints("specify a new folder, or start the backup again.")):
                 making = import_module("waypost.client.backups.making")
                 limits = import_module("waypost.cli.backup_limits").backup_limits_of(config)
                 info = making.backup_of_folder(data.absolute(), place, report, limits)
@@ -81,9 +81,7 @@ def backup(
 def restore(
     source: Annotated[
         str,
-        typer.Argument(
-            metavar="BACKUP", help="The folder or the file of a backup, or - for standard input.", show_default=False
-        ),
+        typer.Argument(metavar="BACKUP", help="Backup folder or file, or - for standard input.", show_default=False),
     ],
     data: Annotated[
         Path, typer.Argument(metavar="DATA", help="Data folder to create. It must be new or empty.", show_default=False)
@@ -93,7 +91,7 @@ def restore(
         bool,
         typer.Option(
             "--same-identity",
-            help="Restore the queue manager of the backup. The original must never start again.",
+            help="Restore the queue manager with its original GUID. The original must never start again.",
         ),
     ] = False,
     new_identity: Annotated[
@@ -105,7 +103,7 @@ def restore(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Create a data folder from a backup. Nothing is overwritten, and no daemon may use the folder.
+    """Create a data folder from a backup. The folder must be new or empty.
 
     You must choose an identity, because two queue managers with the same identity lose and duplicate each other's
     messages. With the same identity, the first start begins new outgoing sequences and sends the waiting messages. New
@@ -129,7 +127,7 @@ def restore(
     out = Output()
     info: RestoreInfo
     data = data.absolute()
-    with reporting("restoring (MB)", _MEGABYTE) as report, failures(*_hints("name a new folder for DATA.")):
+    with reporting("restoring (MB)", _MEGABYTE) as report, failures(*_hints("specify a new folder for DATA.")):
         info = import_module("waypost.client.backups.restoring").restore(
             _standard_input() if source == _STANDARD else _absolute(source),
             data,
@@ -144,7 +142,7 @@ def restore(
     if info.set_aside or info.dropped:
         sentence = (
             f"Messages of outgoing queues: {info.set_aside} are now in the dead-letter queues. "
-            f"Delivered messages and acknowledgments: {info.dropped} were dropped."
+            f"Delivered messages and acknowledgments: {info.dropped} were discarded."
         )
         typer.echo(sentence, err=True)
     if info.damaged:
@@ -162,7 +160,7 @@ def _standard_output(target: str) -> Iterator["str | BinaryIO"]:
     if sys.stdout.isatty():
         raise Failure(
             "A backup is binary data, and standard output is a terminal.",
-            "name a folder, or send standard output to a file or a pipe.",
+            "specify a folder, or redirect standard output to a file or a pipe.",
         )
     yield sys.stdout.buffer
     sys.stdout.buffer.flush()
@@ -180,7 +178,7 @@ def _absolute(path: str) -> str:
 def _hints(hint: str) -> tuple[Hint, ...]:
     """For errors of folders here, without a daemon. The hint is for the folder that is to be made."""
     return (
-        (BackupDamaged, "name another backup; nothing was restored from this one."),
+        (BackupDamaged, "specify another backup. Nothing was restored from this one."),
         (BackupUnderWay, ""),
         (NotAStore, NAME_A_FOLDER),
         (BackupError, hint),

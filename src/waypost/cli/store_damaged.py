@@ -21,12 +21,10 @@ def damaged(
         Path | None,
         typer.Option(metavar="FOLDER", help="Save the bytes of the damaged messages as files in this folder."),
     ] = None,
-    forget: Annotated[
-        bool, typer.Option("--forget", help="Delete the records of the damaged messages, after --save.")
-    ] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Delete the damaged messages, after --save.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show messages that were damaged on disk and set aside.
+    """List messages that were damaged on disk and removed from their queues.
 
     These messages are no longer in a queue. Their bytes are kept until --forget deletes them.
 
@@ -63,4 +61,4 @@ def _save(found: "list[DamagedInfo]", folder: Path) -> None:
             if each.data is not None:
                 (folder / f"{number:04d}-{each.lookup_id}.bin").write_bytes(each.data)
     except OSError as error:
-        raise Failure(f"Cannot write to {folder}: {error.strerror}.", "name another folder with --save.") from None
+        raise Failure(f"Cannot write to {folder}: {error.strerror}.", "specify another folder with --save.") from None

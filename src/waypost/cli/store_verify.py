@@ -19,7 +19,7 @@ _SHOWN: Final = 20
 _HINTS: Final = (
     (StoreInUse, "stop the queue manager that uses the folder."),
     (NotAStore, NAME_A_FOLDER),
-    (InvalidParameter, "name a new folder for NEW."),
+    (InvalidParameter, "specify a new folder for NEW."),
 )
 
 
@@ -81,12 +81,13 @@ def _show(out: Output, report: "StoreReport") -> None:
         out.write(printable(damage.reason) + "\n")
     if report.damage_count > len(report.damage):
         out.write(f"and {report.damage_count - len(report.damage)} more\n")
-    out.write("Everything is whole.\n" if report.is_whole else f"Damage: {report.damage_count}.\n")
+    out.write("No damage found.\n" if report.is_whole else f"Damage: {report.damage_count}.\n")
 
 
 def salvage(
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="Damaged data folder. It is only read.", show_default=False)
+        Path,
+        typer.Argument(metavar="DATA", help="Damaged data folder. The command does not change it.", show_default=False),
     ],
     new: Annotated[
         Path, typer.Argument(metavar="NEW", help="Data folder to create. It must be new or empty.", show_default=False)
@@ -96,9 +97,9 @@ def salvage(
 ) -> None:
     """Recover all intact records of a damaged data folder into a new one, and report the damaged ones.
 
-    The command reads the file page by page. It uses neither damaged pages nor pages that refer to them. No daemon may
-    use the folder. The new folder contains the same queue manager, with the same GUID. From then on, start only one of
-    the two folders, never both. As after a restore, the outgoing transactional sequences start again. If the list of
+    The command reads the file page by page. It skips damaged pages and pages that refer to them. Stop the daemon of the
+    folder first. The new folder contains the same queue manager, with the same GUID. From then on, start a daemon for
+    only one of the two folders. As after a restore, the outgoing transactional sequences start again. If the list of
     free pages is lost, messages that were already received may reappear. The report counts these messages by queue.
 
     \b

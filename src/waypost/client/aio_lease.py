@@ -12,9 +12,9 @@ class Lease:
     """Messages that are locked for a time, as returned by `queue.lease()`. Other readers do not get these messages.
 
     `acknowledge` removes the messages, and `release` returns them to the queue. If neither is called within `lease_s`
-    seconds, or the program ends, other readers can receive the messages again. Then their `abort_count` is higher,
-    unless the queue manager itself stopped. The end of the `async with` block acknowledges the messages. An exception
-    in the block releases them.
+    seconds, or the program ends, other readers can receive the messages again. In this case their `abort_count`
+    increases, unless the queue manager itself stopped. The end of the `async with` block acknowledges the messages. An
+    exception in the block releases them.
     """
 
     __slots__ = ("_ended", "_messages", "_transaction")
@@ -56,7 +56,7 @@ class Lease:
 
     @property
     def receipt(self) -> str:
-        """The id of the transaction that locks the messages. HTTP calls it the receipt."""
+        """The id of the transaction that locks the messages. The HTTP API calls this id the receipt."""
         return self._transaction.id
 
     @property
@@ -69,13 +69,13 @@ class Lease:
 
     @property
     def is_open(self) -> bool:
-        """True before `acknowledge` or `release`. The lease may have expired at the queue manager nevertheless."""
+        """True before `acknowledge` or `release`. The lease may still have expired at the queue manager."""
         return self._transaction.is_open
 
     async def acknowledge(self) -> None:
         """Remove the messages, and return when the removal is on disk.
 
-        Raises TransactionSequence if the lease has expired. Then other readers can receive the messages. After
+        Raises TransactionSequence if the lease has expired, so that other readers can receive the messages. After
         ConnectionLost or OutcomeUnknown, it is unknown whether the messages were removed. After StoreFull, the lease
         may still be open (`is_open`).
         """
@@ -86,7 +86,7 @@ class Lease:
             self._ended = "over"
             raise TransactionSequence(
                 f"the lease of {len(self)} messages has expired, and other readers may have received them; use a "
-                "longer lease_s"
+                "longer `lease_s`"
             ) from error
         self._ended = "acknowledged"
 

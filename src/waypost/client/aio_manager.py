@@ -31,9 +31,12 @@ from waypost.api.operations import (
 from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
 from waypost.api.queues import Kind
 from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
-from waypost.api.status import Check, Doctor, Status, StatusInfo, StoreReport
+from waypost.api.status import Check, CreateLink, Doctor, IdentityInfo, ShowIdentity, Status, StatusInfo, StoreReport
+from waypost.api.users import AuditEntry, ListAudit
+from waypost.client.aio_key_methods import KeyMethods
 from waypost.client.aio_queue import Queue
 from waypost.client.aio_transaction import Transaction
+from waypost.client.aio_users import Users
 from waypost.client.aio_with_properties import ManagerSender, QueueCreator
 from waypost.client.arguments import (
     asked,
@@ -53,7 +56,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class Manager(ManagerSender, QueueCreator):
+class Manager(ManagerSender, QueueCreator, KeyMethods):
     """A queue manager, as returned by `waypost.aio.open`. Use it in an `async with` statement, or close it.
 
     Names of queues: 'orders' is a private queue of this computer, 'orders;retry' is its subqueue and 'orders;journal'
@@ -86,7 +89,7 @@ class Manager(ManagerSender, QueueCreator):
 
     @property
     def guid(self) -> str:
-        """The GUID of the queue manager, created with its folder. The ids of its messages begin with it."""
+        """The GUID of the queue manager, created with its folder. The ids of its messages begin with this GUID."""
         return self._transport.guid
 
     @property
@@ -115,9 +118,9 @@ class Manager(ManagerSender, QueueCreator):
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
         """Return an object for the queue with this name. The first use of the object checks that the queue exists.
 
-        All callers with the same name share one object, so closing the object cancels the waiting reads of all of them.
-        With `exclusive`, the object is separate. From its first receive until it is closed, no other reader can
-        receive. The first receive raises SharingViolation if other readers have the queue open.
+        All callers with the same name share one object, so closing the object cancels the waiting reads of all callers.
+        With `exclusive`, the object is separate, and no other reader can receive from its first receive until it is
+        closed. The first receive raises SharingViolation if other readers have the queue open.
         """
         found = self._format_name(name)
         return Queue(self, self._transport, found, self._forget, exclusive=True) if exclusive else self._named(found)
@@ -155,7 +158,7 @@ class Manager(ManagerSender, QueueCreator):
     async def list_queues(self, kind: Kind = "", pattern: str = "") -> list[QueueInfo]:
         """Return the current `info` of several queues with one request.
 
-        `kind` is "" for the queues that were created on this computer, "outgoing", "system" or "all". `pattern` selects
+        `kind` is "outgoing", "system", "all", or "" for queues that were created on this computer. `pattern` selects
         queues by name: * matches any characters, ? matches one character.
         """
         return list((await self._transport.call(ListQueues(kind=kind, pattern=pattern))).queues)
@@ -163,18 +166,19 @@ class Manager(ManagerSender, QueueCreator):
     async def outgoing_queues(self) -> list[Queue]:
         """List the outgoing queues, which hold messages for other computers until the messages are transferred.
 
-        A program can browse, receive and purge the messages of these queues, and delete the queues.
+        A program can browse, receive and purge the messages in outgoing queues, and delete outgoing queues.
         """
         return await self.queues(kind="outgoing")
 
     async def admit_sequence_address(self, guid: str, address: str) -> int:
-        """Accept acknowledgments of the queue manager `guid` from this IP address, until the address is revoked.
+        """Accept acknowledgments that the queue manager `guid` sends from this IP address, until the address is
+        revoked.
 
-        A transactional message leaves the outgoing queue only when the destination acknowledges it from a known
-        address. An address is known if this computer has connected to it, or if the name of the destination resolves to
-        it. Acknowledgments from other addresses, such as behind NAT, are kept but not applied. `waypost explain` and
-        `waypost doctor` show them. This call applies the kept acknowledgments from this address, and returns their
-        number.
+        A transactional message leaves the outgoing queue only when the destination acknowledges the message from a
+        known address. An address is known if this computer has connected to the address, or if the name of the
+        destination resolves to the address. Acknowledgments from other addresses, such as addresses behind NAT, are
+        stored but not applied. `waypost explain` and `waypost doctor` show these acknowledgments. This call applies the
+        stored acknowledgments from this address, and returns the number of applied acknowledgments.
         """
         return (await self._transport.call(AdmitAddress(guid=guid, address=address))).believed
 
@@ -187,45 +191,68 @@ class Manager(ManagerSender, QueueCreator):
         await self._transport.call(RevokeAddress(guid=guid, address=address))
 
     async def admitted_sequence_addresses(self) -> list[tuple[str, str]]:
-        """The GUIDs and addresses that `admit_sequence_address` admitted, without those in the configuration."""
+        """The GUIDs and addresses admitted with `admit_sequence_address`, but not by the configuration."""
         return [(each.guid, each.address) for each in (await self._transport.call(ListAdmitted())).addresses]
 
-    async def claims(self, queue: Name | None = None) -> list[ClaimObject]:
-        """The parts that readers of `queue`, or of all queues, have claimed: messages that others do not get meanwhile.
+    async def claims(self, queue: Name | None = None, *, idle: bool = False) -> list[ClaimObject]:
+        """List the messages that readers of `queue`, or of all queues, have claimed. Other readers do not get them.
 
-        `lease_left_s` is the time after which an unused part is released. `held_by` says why a part stays claimed
-        though its lease has ended.
+        Each entry is one part of a claim. `lease_left_s` is the time until the lease of the part expires, in seconds.
+        `held_by` says why the part stays claimed although its lease has expired. With `idle`, the list also has claims
+        without messages, whose `count` is 0.
         """
         if queue is None:
-            return (await self._transport.call(ListAllClaims())).claims
-        return (await self._transport.call(ListClaims(name=str(self._transport.named(queue))))).claims
+            return (await self._transport.call(ListAllClaims(idle=idle))).claims
+        return (await self._transport.call(ListClaims(name=str(self._transport.named(queue)), idle=idle))).claims
 
-    async def release_claim(self, queue: Name, claim: str) -> int:
-        """Release the messages of a claim, as the end of its lease does, even if its query has committed some of them.
+    async def release_claim(self, queue: Name, claim: str, *, forget: bool = False) -> int:
+        """Release the messages of a claim, even if its query has committed some of them.
 
-        Their `abort_count` rises. A reader that works on them is refused from then on, and goes on when it starts
-        again. Returns the number of messages that other readers can receive again, 0 if the claim holds nothing.
+        The `abort_count` of the messages increases. The current reader of the claim is refused until it is restarted.
+        Returns the number of messages that other readers can receive again, or 0 if the claim has no messages.
+
+        `forget` also deletes the claim of a reader that does not come back: at most 10,000 claims are kept. Raises
+        SharingViolation if a reader has used the claim within its lease.
         """
-        return (await self._transport.call(ReturnClaim(name=str(self._transport.named(queue)), claim=claim))).count
+        wish = ReturnClaim(name=str(self._transport.named(queue)), claim=claim, forget=forget)
+        return (await self._transport.call(wish)).count
+
+    @property
+    def users(self) -> Users:
+        """The users of this queue manager: `manager.users.add("ada", role="operate")`."""
+        return Users(self._transport.call)
+
+    async def audit(self, *, limit: int = 100, after: int = -1) -> list[AuditEntry]:
+        """The last entries of the audit trail, the oldest first: who changed what, from where, and refusals.
+
+        limit  number of entries, at most 10,000
+        after  only entries after the one with this number
+        """
+        return list((await self._transport.call(ListAudit(limit=limit, after=after))).entries)
 
     async def explain(self, subject: str) -> Explanation:
-        """Explain why a message, or the messages of a queue, do not move. `subject` is the id of a message or a queue.
+        """Explain why a message, or the messages in a queue, are not delivered or received.
 
-        The message may be in any queue. If a message was refused on arrival, the queue manager remembers the reason for
-        a while. If a message was sent to another host, the queue manager remembers the host.
+        `subject` is the id of a message, or a queue. The message may be in any queue. If the message was refused on
+        arrival, the queue manager remembers the reason for a while. If the message was sent to another host, the queue
+        manager remembers the host.
         """
         return await self._transport.call(Explain.of(subject))
 
+    async def identity(self) -> IdentityInfo:
+        """Return the identity of the queue manager and of the caller: name, SID and role."""
+        return await self._transport.call(ShowIdentity())
+
     async def status(self, *, turns_s: float = 60.0) -> StatusInfo:
-        """Show the current state of the queue manager: name, version, queues, sessions and reasons to refuse new
-        messages.
+        """Show the current state of the queue manager: name, version, queues, sessions, and the reason if new messages
+        are refused.
 
         A daemon also reports its listeners, and the longest turn of its event loop in the last `turns_s` seconds.
         """
         return await self._transport.call(Status(turns_s=turns_s))
 
     async def doctor(self) -> list[Check]:
-        """Check for problems, like `waypost doctor`. If a check is not `ok`, its `hint` says what to do.
+        """Check for problems, like `waypost doctor`. If a check is not `ok`, its `hint` names the solution.
 
         A daemon also checks its network and its ports.
         """
@@ -250,7 +277,7 @@ class Manager(ManagerSender, QueueCreator):
         return await self.queue(queue).send_records(bodies, properties, transaction)
 
     async def import_messages(self, queue: Name, file: PacketFile, *, progress: Counted | None = None) -> list[Message]:
-        """Send the messages of a file that `Queue.export_messages` wrote to a queue. Each message gets a new id.
+        """Send to a queue the messages in a file written by `Queue.export_messages`. Each message gets a new id.
 
         Messages to a transactional queue are sent in one transaction. `file` is a name or an open binary file.
         `progress` is called after each message with the number of messages so far. Raises InvalidParameter if the file
@@ -273,7 +300,7 @@ class Manager(ManagerSender, QueueCreator):
         source: str | None = None,
         address: str | None = None,
     ) -> AsyncIterator[SequenceInfo]:
-        """Iterate over the known transactional sequences. There may be a million sequences.
+        """Iterate over the known transactional sequences, which may be a million.
 
         direction  "out" for outgoing sequences, "in" for incoming sequences, "refused" for sequences that were
                    refused recently, or None for all sequences
@@ -301,16 +328,15 @@ class Manager(ManagerSender, QueueCreator):
         older_than: float | None = None,
         trial: bool = False,
     ) -> SequenceReset:
-        """Reset transactional sequences, which start again. Messages may arrive twice: the `warning` of the result says
-        which.
+        """Restart transactional sequences. Messages may arrive twice: the `warning` of the result names them.
 
-        If `queue` is an outgoing queue, its unacknowledged messages get new numbers in a new sequence. Otherwise the
+        If `queue` is an outgoing queue, its unacknowledged messages get new numbers in a new sequence. Otherwise, the
         queue manager deletes its records of the incoming sequences that match all arguments. `queue` is the
         destination, `source` is the GUID of the sending queue manager, `address` is its IP address, and `older_than` is
         the number of seconds since the last message. The next message of a given source is accepted, even if earlier
         messages are missing.
 
-        With `trial`, the call is a dry run: it changes nothing, and its result says what a reset would do.
+        With `trial`, the call is a dry run: the call changes nothing, and its result shows the effect of a reset.
         """
         name = None if queue is None else str(self._format_name(queue))
         wanted = ResetSequences(queue=name, source=source, address=address, older_than_s=older_than, trial=trial)
@@ -320,9 +346,9 @@ class Manager(ManagerSender, QueueCreator):
         return reset
 
     async def damaged_messages(self, *, with_bytes: bool = False) -> list[DamagedInfo]:
-        """List the messages that were damaged on disk and set aside. `with_bytes` adds their damaged bytes.
+        """List messages that were damaged on disk and removed from their queues. `with_bytes` adds the damaged bytes.
 
-        These messages are no longer in a queue. `forget_damaged_messages` deletes their records.
+        `forget_damaged_messages` deletes the records of these messages.
         """
         page = await self._transport.call(ListDamaged(with_bytes=with_bytes))
         found = list(page.messages)
@@ -335,11 +361,18 @@ class Manager(ManagerSender, QueueCreator):
         """Delete the records of damaged messages. Returns the number of messages."""
         return (await self._transport.call(ForgetDamaged())).forgotten
 
+    async def browser_link(self) -> str:
+        """Make a link that logs one browser on to the daemon. It is valid once, and for ten minutes.
+
+        Only a daemon has a server for browsers: a queue manager inside this process raises InvalidParameter.
+        """
+        return f"{(self._transport.url or '').rstrip('/')}{(await self._transport.call(CreateLink())).path}"
+
     async def verify_store(self, *, progress: "Progress | None" = None) -> StoreReport:
-        """Verify the whole store: the pages of the file, every record, and the counts. Changes nothing.
+        """Verify the whole store: the pages of the file, every record, and the counts. The store does not change.
 
         A separate process verifies the store while this queue manager runs. `progress` is called with the number of
-        pages verified and the number of all pages. In the report, `is_whole` is True if the store is intact, and
+        pages verified and the total number of pages. In the report, `is_whole` is True if the store is intact, and
         `damage` lists the damage. `waypost.verify` verifies a folder without a queue manager.
         """
         return await self._transport.verify(progress)
@@ -350,8 +383,8 @@ class Manager(ManagerSender, QueueCreator):
             await manager.backup("/backups/2026-11-17")
 
         `target` is a new folder, which the backup creates, or an open binary file for the stream. The backup contains
-        everything that was acknowledged before it began, but no express messages. `progress` is called with the number
-        of bytes so far and an estimate of the total. `waypost.restore` creates a data folder from a backup.
+        everything that was acknowledged before the backup began, but no express messages. `progress` is called with the
+        number of bytes so far and an estimate of the total. `waypost.restore` creates a data folder from a backup.
 
         Raises BackupUnderWay if another backup is in progress, and BackupError if the backup failed. A failed backup
         leaves nothing in the folder.
@@ -359,21 +392,21 @@ class Manager(ManagerSender, QueueCreator):
         return await self._transport.backup(target, progress)
 
     def transaction(self, timeout: float | None = None) -> "Transaction":
-        """Begin a transaction over any queues of this manager. All its sends and receives take effect together.
+        """Begin a transaction on any queues of this manager. All its sends and receives take effect together.
 
             async with manager.transaction() as transaction:
                 order = await orders.receive(transaction=transaction)
                 await invoices.send(order.body, transaction=transaction)
 
-        The end of the `async with` block commits the transaction. An exception in the block aborts it. A transaction
-        that is unused for `timeout` seconds aborts, and its next use raises TransactionSequence (default: 60 at a
-        daemon, no limit in this process).
+        The end of the `async with` block commits the transaction. An exception in the block aborts the transaction. A
+        transaction that is unused for `timeout` seconds aborts, and its next use raises TransactionSequence (default:
+        60 for a daemon, no limit in this process).
         """
         self._transport.check()
         return Transaction(self._transport, transaction_limit(timeout, self._transport.transaction_s))
 
     async def call(self, operation: Operation[R], /) -> R:
-        """Run an operation that has no method in this class, such as an operation of waypost.api.bulk, and return its
+        """Run an operation without a method in this class, such as an operation of waypost.api.bulk, and return its
         reply.
 
         plan = await manager.call(PlanRange(name="orders", parts=4))
@@ -384,8 +417,8 @@ class Manager(ManagerSender, QueueCreator):
         """Close the queue manager. Waiting reads raise OperationCancelled, and open transactions abort.
 
         A queue manager in this process writes pending changes, stops and releases its folder. Its express messages are
-        lost. Raises a StoreError if a write failed. A daemon continues to run. A second call does nothing. If the first
-        call was interrupted, the second call completes it.
+        lost. Raises a StoreError if a write failed. A daemon continues to run. A second call does nothing, or completes
+        a first call that was interrupted.
         """
         await self._transport.close()
 

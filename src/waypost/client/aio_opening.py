@@ -87,5 +87,5 @@ def connect(
 def shell_of(manager: Manager) -> Loop:
     """The shell around the driver of a manager inside the process, for servers of it."""
     transport = manager._transport  # noqa: SLF001, which nobody else needs
-    assert isinstance(transport, AioEmbedded), "a daemon serves itself"
+    assert isinstance(transport, AioEmbedded), "a daemon has its own server"
     return transport.shell

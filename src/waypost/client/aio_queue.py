@@ -34,20 +34,25 @@ from waypost.api.operations import (
     ResumeQueue,
     Seek,
     Send,
+    SetAcl,
     SetQueue,
+    ShowAcl,
     ShowQueue,
 )
+from waypost.api.permissions import Acl
 from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
 from waypost.client.aio_lease import Lease
 from waypost.client.aio_transaction import Transaction, call_in, joined
 from waypost.client.aio_with_properties import QueueSender, QueueSetter
 from waypost.client.arguments import (
+    Texts,
     event_id,
     how_many,
     lease_limit,
     lookup_id_of,
     seconds,
     sought,
+    texts,
     warn_of_ignored,
     with_body_type,
 )
@@ -80,8 +85,8 @@ class Queue(QueueSender, QueueSetter):
     Creating a queue object is cheap: only its first use opens the queue. The first use raises QueueNotFound if the
     queue does not exist. Tasks of the event loop may share the object.
 
-    Every method raises a WaypostError that says what is wrong, for example StoreFull if the disk is full. Then nothing
-    was changed, unless the error says that the change is kept in memory.
+    If a method fails, it raises a WaypostError with the reason, for example StoreFull if the disk is full. In this
+    case, nothing was changed, unless the error says that the change is kept in memory.
     """
 
     __slots__ = (
@@ -161,16 +166,16 @@ class Queue(QueueSender, QueueSetter):
         lookup_id: int | None = None,
         seek: Seek | None = None,
     ) -> Message:
-        """Receive the first message, and return it when its removal is on disk.
+        """Receive the first message, and return the message when its removal is on disk.
 
-        The call waits for a message for `timeout` seconds (default: no limit), then raises Timeout. With 0, it does not
-        wait. In a transaction, the message is only locked. A commit removes the message. An abort returns it to the
-        queue with a higher `abort_count`.
+        The call waits for a message for `timeout` seconds (default: no limit), then raises Timeout. With 0, the call
+        does not wait. In a transaction, the message is only locked. A commit removes the message. An abort returns the
+        message to the queue with a higher `abort_count`.
 
-        `lookup_id` selects a message. With `seek="next"` or "previous", it selects the message after or before that
-        message. `seek="first"` and "last" need no `lookup_id`. Such a call does not wait. It raises MessageNotFound if
-        the message is not in the queue or is locked by a transaction, or MessageAlreadyReceived if the message was
-        received while a cursor was on it.
+        `lookup_id` selects a message. With `seek="next"` or "previous", the call selects the message after or before
+        that message. `seek="first"` and "last" do not require a `lookup_id`. A call with `lookup_id` or `seek` does not
+        wait. Such a call raises MessageNotFound if the message is not in the queue or is locked by a transaction, or
+        MessageAlreadyReceived if another reader has received the message at the cursor.
 
         Outside a transaction, a message is received at most once. If the call is interrupted or cancelled, or the
         process ends, while the removal is being written to disk, the message is lost. To prevent this loss, receive in
@@ -183,8 +188,8 @@ class Queue(QueueSender, QueueSetter):
     ) -> list[Message]:
         """Receive up to `count` messages in order, with one flush to disk.
 
-        The call returns the messages that are in the queue, without waiting. If the queue is empty, it waits for one
-        message, like `receive`.
+        The call returns the messages that are in the queue, without waiting. If the queue is empty, the call waits for
+        one message, like `receive`.
         """
         return [Message(each) for each in await self._receive(how_many(count), timeout, transaction, None, None)]
 
@@ -195,10 +200,10 @@ class Queue(QueueSender, QueueSetter):
                 for message in lease:
                     print(message.text)
 
-        The call returns the messages that are in the queue, without waiting. If the queue is empty, it waits for one
-        message, like `receive`, and raises Timeout. The messages stay locked until `acknowledge` removes them,
-        `release` returns them, or the lease expires. A lease is a transaction with a time limit. Queues
-        of `waypost.msmq` do not support leases, because these queues have no transactions.
+        The call returns the messages that are in the queue, without waiting. If the queue is empty, the call waits for
+        one message, like `receive`, or raises Timeout. The messages stay locked until `acknowledge` removes the
+        messages, `release` returns the messages, or the lease expires. A lease is a transaction with a time limit.
+        Queues of `waypost.msmq` do not support leases, because these queues have no transactions.
         """
         number, transaction = how_many(count), Transaction(self._transport, lease_limit(lease_s))
         try:
@@ -213,7 +218,7 @@ class Queue(QueueSender, QueueSetter):
     async def peek(
         self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None
     ) -> Message:  # fmt: skip
-        """Return the first message and leave it in the queue. The arguments are the same as for `receive`.
+        """Return the first message. The message stays in the queue. The arguments are the same as for `receive`.
 
         Messages that are locked by a transaction are skipped. The `lookup_id` of such a message raises
         TransactionUsage.
@@ -231,7 +236,7 @@ class Queue(QueueSender, QueueSetter):
         return Message((await self._call(peek)).messages[0])
 
     async def browse(self) -> AsyncIterator[Message]:
-        """Return all messages in order, and leave them in the queue. Other readers may still receive them."""
+        """Return all messages in order. The messages stay in the queue, and other readers can still receive them."""
         wanted = Browse(name=self._text, outgoing=self._outgoing, form="packet")
         page = await self._call(wanted)
         try:
@@ -249,8 +254,8 @@ class Queue(QueueSender, QueueSetter):
     async def follow(self, timeout: float | None = None) -> AsyncIterator[Message]:
         """Receive messages one by one, until no message has arrived for `timeout` seconds (default: no limit).
 
-        Each message is removed from the queue before the program gets it. If a crash of the program must not lose
-        messages, use `receive` in a transaction instead.
+        Each message is removed from the queue before the program gets the message. To avoid losing messages if the
+        program crashes, use `receive` in a transaction instead.
         """
         while True:
             try:
@@ -262,16 +267,17 @@ class Queue(QueueSender, QueueSetter):
     async def events(
         self, since: Message | int | Literal["start"] | None = None, timeout: float | None = None
     ) -> AsyncIterator[Message]:
-        """Return new messages as they arrive, and leave them in the queue.
+        """Return new messages as they arrive. The messages stay in the queue.
 
             async for message in await orders.events():
                 print(message.label)
 
-        The iterator ends when no message has arrived for `timeout` seconds (default: never). It starts with the
-        messages that arrive after this call. `since="start"` starts with the first message in the queue.
-        `since=message`, or its `lookup_id`, starts after this message. A program that saves the last message and
-        continues there misses no message that is still in the queue. Messages of a transaction appear when the
-        transaction commits. HTTP has the same event stream. To receive messages, use `follow`.
+        The iterator ends when no message has arrived for `timeout` seconds (default: never). The first message is the
+        first one that arrives after this call. `since="start"` starts with the first message in the queue.
+        `since=message`, or its `lookup_id`, starts after this message. If a program saves the last message and
+        continues after that message, the program sees every message that is still in the queue. Messages of a
+        transaction appear when the transaction commits. The HTTP API has the same event stream. To receive messages,
+        use `follow`.
 
         Raises QueueNotFound when the queue is deleted, and ConnectionLost if the connection to a daemon is lost.
         """
@@ -285,15 +291,15 @@ class Queue(QueueSender, QueueSetter):
         return _shown(found)
 
     def cursor(self) -> "Cursor":
-        """Return a cursor at the start of the queue, to look through its messages and receive some of them."""
+        """Return a cursor at the start of the queue, to look through the messages and receive some messages."""
         return Cursor(self._transport, self._open_cursor)
 
     async def move(self, message: Message | int, to: Name, *, transaction: "Transaction | None" = None) -> None:
         """Move a message, with all its properties, between the queue and its subqueues.
 
         `message` is a Message or its lookup id. `to` is the name of the other queue, such as 'orders;retry', or its
-        queue object. The `move_count` of the message rises by one. Raises MessageNotFound if the message is not in the
-        queue or is locked by a transaction.
+        queue object. The `move_count` of the message increases by one. Raises MessageNotFound if the message is not in
+        the queue or is locked by a transaction.
         """
         number, target = lookup_id_of(message, "move"), str(self._transport.named(to))
         identifier, begin_s = joined(transaction, self._transport)
@@ -308,12 +314,12 @@ class Queue(QueueSender, QueueSetter):
         await self._call(move, transaction)
 
     async def move_all(self, to: Name, *, progress: Callable[[int], object] | None = None) -> int:
-        """Move all current messages between the queue and its subqueues, and return their number.
+        """Move all current messages between the queue and its subqueues, and return the number of moved messages.
 
-        The call moves some hundred messages at a time. Other programs may use both queues during the move. Each message
-        is always in exactly one of the queues, even if this process or the daemon ends during the move. Another call
-        moves the rest. Messages that are locked by a transaction stay. `progress` is called after each part with the
-        number of messages in the part.
+        The call moves a few hundred messages at a time. Other programs can use both queues during the move. Each
+        message is always in exactly one of the queues, even if this process or the daemon ends during the move. To move
+        the rest, call the method again. Messages that are locked by a transaction are not moved. `progress` is called
+        after each part with the number of messages in the part.
         """
         wanted = MoveAll(name=self._text, to=str(self._transport.named(to)), outgoing=self._outgoing)
         part = await self._call(wanted)
@@ -327,20 +333,20 @@ class Queue(QueueSender, QueueSetter):
             moved += part.moved
 
     async def export_messages(self, file: PacketFile, messages: Iterable[Message] | None = None) -> list[Message]:
-        """Write messages to a file, as network packets of MSMQ, and leave them in the queue.
+        """Write messages to a file as MSMQ network packets. The messages stay in the queue.
 
             orders.export_messages("orders.packets")
 
         `file` is a name or an open binary file. `messages` are the messages to write (default: all messages of the
-        queue). Returns the written messages. `Manager.import_messages` sends the messages of the file, and `waypost
-        decode` shows them.
+        queue). Returns the written messages. `Manager.import_messages` sends the messages in the file, and `waypost
+        decode` shows the messages.
         """
         chosen = [message async for message in self.browse()] if messages is None else list(messages)
         await asyncio.to_thread(write_packets, file, chosen)
         return chosen
 
     async def resend(self, message: Message | int, to: Name | None = None) -> Message:
-        """Receive a message and send it again, in one atomic step.
+        """Receive a message and send the message again, in one atomic step.
 
         `message` is a Message or its lookup id. `to` is the destination (default: the original destination). Returns
         the new message, with a new `id` and the same content. A transactional message stays transactional. Raises
@@ -356,7 +362,7 @@ class Queue(QueueSender, QueueSetter):
         return sent_message((await self._call(wanted)).messages[0])
 
     async def delete_message(self, message: Message | int) -> None:
-        """Receive and discard a message, which is given as a Message or its lookup id."""
+        """Receive and discard a message. `message` is a Message or its lookup id."""
         number = lookup_id_of(message, "delete")
         await self._call(DeleteMessage(name=self._text, number=str(number), outgoing=self._outgoing))
 
@@ -370,7 +376,7 @@ class Queue(QueueSender, QueueSetter):
         return self.manager.queue(str(journal_name(self._name)))
 
     def subqueue(self, name: str) -> "Queue":
-        """Return a subqueue. The first move to the subqueue, or the first read from it, creates it."""
+        """Return a subqueue. The first move to the subqueue, or the first read from it, creates the subqueue."""
         return self.manager.queue(str(subqueue_name(self._name, name)))
 
     async def info(self) -> QueueInfo:
@@ -380,6 +386,39 @@ class Queue(QueueSender, QueueSetter):
     async def set_record(self, properties: QueueProperties) -> None:
         found = await self._call(SetQueue(name=self._text, **asdict(properties)))
         warn_of_ignored(found.notes)
+
+    async def acl(self) -> Acl:
+        """Return the owner of the queue and the rights on it."""
+        return await self._call(ShowAcl(name=self._text))
+
+    async def set_acl(
+        self,
+        *,
+        grant: Texts = (),
+        deny: Texts = (),
+        revoke: Texts = (),
+        owner: str = "",
+        sddl: str | None = None,
+        force: bool = False,
+    ) -> Acl:
+        """Change the owner of the queue and the rights on it, in the order revoke, owner, deny, grant.
+
+        `grant` and `deny` add rights: "alice:send,receive", or several such texts. `revoke` removes all entries of
+        somebody. A name is a user, a group, a SID, everyone, anonymous or administrators. The rights are receive, peek,
+        send, receive-journal, set-properties, get-properties, delete, get-permissions, set-permissions, take-ownership
+        and full. `sddl` replaces all entries, and excludes the others. A change after which no entry lets anybody
+        change the rights needs `force`.
+        """
+        operation = SetAcl(
+            name=self._text,
+            grant=texts(grant),
+            deny=texts(deny),
+            revoke=texts(revoke),
+            owner=owner,
+            sddl=UNSET if sddl is None else sddl,
+            force=force,
+        )
+        return await self._call(operation)
 
     async def pause(self) -> None:
         """Stop the transfer from an outgoing queue until `resume`. New messages wait in the queue."""
@@ -397,7 +436,8 @@ class Queue(QueueSender, QueueSetter):
     async def close(self) -> None:
         """Close the queue object. Waiting reads raise OperationCancelled. The next use opens the queue again.
 
-        All callers of `manager.queue(name)` share the object, so this cancels the waiting reads of all of them.
+        All callers of `manager.queue(name)` share the object, so closing the object cancels the waiting reads of all
+        callers.
         """
         with suppress(InvalidHandle, ServiceNotAvailable):
             if not self._is_exclusive:
@@ -463,8 +503,8 @@ class Queue(QueueSender, QueueSetter):
 class Cursor:
     """A position in a queue, as returned by `queue.cursor()`. Only one task at a time may use a cursor.
 
-    At the end of the queue, reads wait up to `timeout` seconds for another message, and then raise Timeout. None means
-    no limit, and 0 means not to wait.
+    At the end of the queue, reads wait up to `timeout` seconds for another message, and then raise Timeout. With None,
+    the time is unlimited. With 0, reads do not wait.
     """
 
     __slots__ = ("_id", "_open", "_transport")
@@ -484,13 +524,13 @@ class Cursor:
     async def peek(self, timeout: float | None = None) -> Message:
         """Return the message at the cursor. A new cursor, or a cursor after a receive, first moves to the next message.
 
-        Raises MessageAlreadyReceived if another reader has received the message. Then `peek_next` moves to the next
-        message.
+        Raises MessageAlreadyReceived if another reader has received the message. After this error, `peek_next` moves to
+        the next message.
         """
         return await self._read(CursorPeek, timeout, None)
 
     async def peek_next(self, timeout: float | None = None) -> Message:
-        """Move to the next message and return it. Raises IllegalCursorAction before the first `peek`."""
+        """Move to the next message and return this message. Raises IllegalCursorAction before the first `peek`."""
         return await self._read(CursorNext, timeout, None)
 
     async def receive(self, timeout: float | None = None, *, transaction: "Transaction | None" = None) -> Message:

@@ -1,11 +1,11 @@
 """Checks of the arguments of both facades, which become fields of operations, and their documentation."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from inspect import getdoc
 from math import inf
 from textwrap import TextWrapper
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from waypost.api.bodies import BYTES
 from waypost.api.excerpt import excerpt
-from waypost.api.operations import Operation, Row, Seek
+from waypost.api.operation_rows import Row
+from waypost.api.operations import Operation, Seek
 from waypost.api.properties import MessageProperties
 from waypost.api.reading import LONGEST_TIMEOUT
 from waypost.api.rows import PropertyRow
@@ -25,6 +26,9 @@ from waypost.limits import MAX_HTTP_LEASE_SECONDS
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 
+# One text or several.
+Texts: TypeAlias = str | Iterable[str]
+
 SEEKS: Final = get_args(Seek)
 _BYTES: Final = (bytes, bytearray, memoryview)
 
@@ -34,7 +38,9 @@ def asked(operation: Operation[R]) -> Operation[R]:
     kind = type(operation)
     row = vars(kind).get("row")
     if not isinstance(row, Row):
-        raise InvalidParameter(f"operation must be a record of waypost.api like ListQueues(), not {excerpt(operation)}")
+        raise InvalidParameter(
+            f"`operation` must be a waypost.api record such as ListQueues(), not {excerpt(operation)}"
+        )
     if not row.path:
         raise InvalidParameter(f"{row.words} is an internal operation of the queue manager")
     try:
@@ -44,23 +50,31 @@ def asked(operation: Operation[R]) -> Operation[R]:
         raise InvalidParameter(f"invalid fields for {row.words}: {error or type(error).__name__}") from None
 
 
+def texts(given: Texts) -> list[str]:
+    """One text or several as a list."""
+    found = [given] if isinstance(given, str) else list(given)
+    if not all(isinstance(each, str) for each in found):
+        raise InvalidParameter(f"a text or a list of texts is required, not {excerpt(given)}")
+    return found
+
+
 def seconds(timeout: float | None) -> float:
     """Seconds to wait; infinity for None."""
     if timeout is None:
         return inf
     if not isinstance(timeout, int | float) or not timeout >= 0:
-        raise InvalidParameter(f"timeout must be a number of seconds, or None for no limit, not {excerpt(timeout)}")
+        raise InvalidParameter(f"`timeout` must be a number of seconds, or None for no limit, not {excerpt(timeout)}")
     return timeout if timeout < LONGEST_TIMEOUT else inf
 
 
 def sought(lookup_id: int | None, seek: Seek | None) -> tuple[int | UnsetType, Seek | UnsetType]:
     """The message to look up; UNSET for the first one in the queue."""
     if seek is not None and seek not in SEEKS:
-        raise InvalidParameter(f"seek must be one of {', '.join(SEEKS)}, not {excerpt(seek)}")
+        raise InvalidParameter(f"`seek` must be one of {', '.join(SEEKS)}, not {excerpt(seek)}")
     if lookup_id is None and seek not in (None, "first", "last"):
-        raise InvalidParameter(f"seek={seek!r} needs the lookup_id of the message to start from")
+        raise InvalidParameter(f"`seek={seek!r}` requires the `lookup_id` of the message to start from")
     if lookup_id is not None and not isinstance(lookup_id, int):
-        raise InvalidParameter(f"lookup_id must be a number, not {excerpt(lookup_id)}")
+        raise InvalidParameter(f"`lookup_id` must be a number, not {excerpt(lookup_id)}")
     return UNSET if lookup_id is None else lookup_id, UNSET if seek is None else seek
 
 
@@ -71,14 +85,14 @@ def event_id(since: Message | int | Literal["start"] | None) -> str:
     lookup_id = since.lookup_id if isinstance(since, Message) else since
     if isinstance(lookup_id, bool) or not isinstance(lookup_id, int) or not 0 <= lookup_id < END:
         raise InvalidParameter(
-            f'since must be a Message, the lookup_id of a message, "start" or None, not {excerpt(since)}'
+            f'`since` must be a Message, the `lookup_id` of a message, "start" or None, not {excerpt(since)}'
         )
     return str(lookup_id & SEQUENCE_MASK)
 
 
 def how_many(count: int) -> int:
     if not isinstance(count, int) or count < 1:
-        raise InvalidParameter(f"count must be a number of messages, 1 or more, not {excerpt(count)}")
+        raise InvalidParameter(f"`count` must be a number of messages, 1 or more, not {excerpt(count)}")
     return count
 
 
@@ -86,7 +100,7 @@ def lookup_id_of(message: Message | int, verb: str) -> int:
     """The lookup id of a message that a caller gives as a Message or as its lookup id."""
     lookup_id = message.lookup_id if isinstance(message, Message) else message
     if not isinstance(lookup_id, int) or not 0 <= lookup_id < END:
-        raise InvalidParameter(f"the message to {verb} must be a Message or its lookup_id, not {excerpt(message)}")
+        raise InvalidParameter(f"the message to {verb} must be a Message or its `lookup_id`, not {excerpt(message)}")
     return lookup_id
 
 
@@ -106,7 +120,7 @@ def transaction_limit(timeout: float | None, usual: float | None) -> float:
 
 def lease_limit(lease_s: float) -> float:
     """Duration of a lease, in seconds."""
-    return _limit(lease_s, "lease_s")
+    return _limit(lease_s, "`lease_s`")
 
 
 def _limit(given: float, what: str) -> float:

@@ -21,17 +21,17 @@ def connect(
             orders.send("42 bolts", label="order")
             print(orders.receive().text)
 
-    The manager has the same methods as the manager of waypost.open. Every thread can use the manager. The daemon
-    resolves names of queues on its computer. The daemon closes exclusive queues, cursors and transactions that are
+    The manager has the same methods as the manager of waypost.open. The manager is thread-safe. Short queue names refer
+    to queues on the computer of the daemon. The daemon closes exclusive queues, cursors and transactions that are
     unused for a while.
 
     `token` is the bearer token that the daemon expects. `timeout` is the maximum time to connect, and the maximum time
-    for an answer, in seconds. It does not include the time that a read waits for a message. To purge or delete a queue
-    may take up to an hour. `cacert` is a PEM file with the certificates to trust for https (default: the certificates
-    of the system).
+    for an answer, in seconds. `timeout` does not include the time for which a read waits for a message. Purging or
+    deleting a queue may take up to an hour. `cacert` is a PEM file with trusted CA certificates for https (default: the
+    CA certificates of the system).
 
-    Raises CannotConnect if no daemon answers. Every method of the manager may raise it too. ConnectionLost means that
-    the connection was lost before the answer arrived. Then it is unknown whether the daemon executed the operation, and
-    a receive outside a transaction can lose its message.
+    Raises CannotConnect if no daemon answers. Every method of the manager may also raise CannotConnect. ConnectionLost
+    means that the connection was lost before the answer arrived. In this case, it is unknown whether the daemon
+    executed the operation, and a receive outside a transaction can lose its message.
     """
     return Manager(Http(Address.parse(url, token, timeout, cacert)))

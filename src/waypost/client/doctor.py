@@ -10,6 +10,7 @@ from typing import Final
 
 from waypost.api.status import Check
 from waypost.client.doctor_queues import NEARLY
+from waypost.client.doctor_rights import rights_checks
 from waypost.clock import Now
 from waypost.core.position_events import KILOBYTE
 from waypost.node.node import Node
@@ -19,6 +20,9 @@ from waypost.wire.property_values import UNLIMITED
 
 _LITTLE_ROOM: Final = 0x1000_0000
 _SHOWN: Final = 3
+_DAY: Final = 86_400
+# A certificate that ends within this time has to be renewed.
+_SOON: Final = 30 * _DAY
 # Permissions of others than owner and group. On Windows these bits mean nothing.
 OTHERS: Final = 0 if sys.platform == "win32" else 0o007
 # 2024-01-01: an earlier clock was never set.
@@ -32,8 +36,34 @@ def examine_node(node: Node, path: Path, now: Now) -> Iterator[Check]:
     yield _permissions(path)
     yield _clock(node, now)
     yield _claims(node, now)
+    yield from rights_checks(node)
+    yield _certificates(node, now)
+    if node.network is not None:
+        yield _keys(node.network.statistics.messages_not_encrypted)
     if node.network is None:
         yield Check("network", True, "this queue manager does not use the network")
+
+
+def _certificates(node: Node, now: Now) -> Check:
+    """Check for certificates that have expired, or will soon."""
+    registered = node.protection.facts.registered
+    ending = {digest: each.not_after for digest, each in registered.items() if each.not_after - now.wall < _SOON}
+    if not ending:
+        count = f"{len(registered)} {'certificate is' if len(registered) == 1 else 'certificates are'} registered"
+        return Check("certificates", True, f"{count}, and none ends within 30 days")
+    shown = [f"{digest.hex()} ({max(0, int(end - now.wall) // _DAY)} days left)" for digest, end in ending.items()]
+    sentence = f"{len(ending)} registered certificates have expired or end within 30 days: {', '.join(shown[:_SHOWN])}"
+    hint = "create another with `waypost cert create`, register it where it is needed, and remove the old one"
+    return Check("certificates", False, sentence, hint)
+
+
+def _keys(not_encrypted: int) -> Check:
+    """Check for messages that were not sent because the keys of their destinations are missing."""
+    if not not_encrypted:
+        return Check("keys", True, "no message was held back for want of the keys of its destination")
+    sentence = f"{not_encrypted} messages could not be encrypted and were not sent since the start"
+    hint = "the log has their destinations; pin the keys of these hosts with `waypost key trust HOST FILE`"
+    return Check("keys", False, sentence, hint)
 
 
 def _store(node: Node, path: Path) -> Iterator[Check]:
@@ -43,7 +73,7 @@ def _store(node: Node, path: Path) -> Iterator[Check]:
     else:
         yield Check("store", False, str(trouble), "repair the disk or free space; then pending changes are written")
     free = shutil.disk_usage(path).free
-    room = f"{free >> 20} MiB are free, and the store keeps {node.kernel.room.reserve >> 20} MiB in reserve"
+    room = f"{free >> 20} MiB are free, of which the store keeps {node.kernel.room.reserve >> 20} MiB in reserve"
     if shortage := disk_shortage(node):
         yield Check("disk", False, f"{shortage}; receives continue", LOW_HINT)
     elif free >= _LITTLE_ROOM:
@@ -70,18 +100,26 @@ def machine_quota(node: Node) -> Check:
 
 def _damaged(node: Node) -> Check:
     """The check for messages that are damaged on disk."""
-    damaged = node.damaged
-    if not len(damaged):
+    damaged, frames = node.damaged, list(node.stages.delivery.damaged.frames.values())
+    sentences = []
+    if len(damaged):
+        queues = damaged.by_queue
+        shown = ", ".join(f"{count} of {name}" for name, count in queues[:_SHOWN])
+        more = f" and {len(queues) - _SHOWN} more queues" if len(queues) > _SHOWN else ""
+        sentences.append(f"damaged messages were removed from their queues: {shown}{more}")
+    if frames:
+        more = f" and {len(frames) - _SHOWN} more" if len(frames) > _SHOWN else ""
+        sentences.append(
+            "committed messages have not entered their queues, because their frames are damaged: "
+            f"{'; '.join(frames[:_SHOWN])}{more}"
+        )
+    if not sentences:
         return Check("damage", True, "no damaged messages were found")
-    queues = damaged.by_queue
-    shown = ", ".join(f"{count} of {name}" for name, count in queues[:_SHOWN])
-    more = f" and {len(queues) - _SHOWN} more queues" if len(queues) > _SHOWN else ""
-    sentence = f"damaged messages were removed from their queues: {shown}{more}"
     hint = (
-        "check the disk; `waypost store verify` finds all damage, `waypost store damaged` shows these messages, and "
-        "`waypost store damaged --forget` deletes their records"
+        "check the disk; `waypost store verify` finds all damage, `waypost store damaged` shows damaged messages, and "
+        "`waypost store damaged --forget` deletes their records and damaged frames"
     )
-    return Check("damage", False, sentence, hint)
+    return Check("damage", False, "; ".join(sentences), hint)
 
 
 def _permissions(path: Path) -> Check:
@@ -96,8 +134,8 @@ def _permissions(path: Path) -> Check:
 def _clock(node: Node, now: Now) -> Check:
     youngest = max((queue.create_time for queue in node.manager.collection.by_number.values()), default=0)
     if now.wall < max(_EARLIEST, youngest):
-        sentence = "the clock shows a time before the creation of queues"
-        return Check("clock", False, sentence, "set the clock, because it decides when messages expire")
+        sentence = "the clock shows a time before the creation of some queues"
+        return Check("clock", False, sentence, "set the clock: it determines when messages expire")
     return Check("clock", True, "the clock is plausible")
 
 
@@ -105,13 +143,13 @@ def _claims(node: Node, now: Now) -> Check:
     """Messages that wait for a query which has committed only some of them."""
     found = list(node.claims.overdue(now))
     if not found:
-        return Check("claims", True, "no claim is held beyond its lease")
+        return Check("claims", True, "all claims are within their lease")
     shown = ", ".join(f"{each.count} messages of {each.queue} by {each.claim}" for each in found[:_SHOWN])
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return Check(
         "claims",
         False,
-        f"claims are held beyond their lease, because their queries have committed parts of batches: {shown}{more}",
-        "start the query again with its checkpoint; `waypost claim list` names it, and `waypost claim release QUEUE "
-        "CLAIM` gives the messages back, so that some are processed twice",
+        f"messages stay claimed after their lease, because queries committed only a part of a batch: {shown}{more}",
+        "start the query again with its checkpoint (`waypost claim list` shows the query), or release the messages "
+        "with `waypost claim release QUEUE CLAIM`; some released messages are then processed twice",
     )

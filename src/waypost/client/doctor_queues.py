@@ -82,10 +82,10 @@ def queue_checks(node: Node, found: Sequence[Found]) -> Iterator[Check]:
     yield _check(
         found,
         Finding.ABORTS,
-        "no message at the head of a queue was received and returned 5 times",
-        "messages were received and returned 5 times or more",
-        "`waypost peek NAME --all` shows them; `waypost message move NAME MESSAGE 'NAME;poison'` moves a message to "
-        "a subqueue",
+        "no message at the head of a queue was returned by 5 or more aborted transactions",
+        "messages were returned to their queue by 5 or more aborted transactions",
+        "`waypost peek NAME --all` shows these messages; `waypost message move NAME MESSAGE 'NAME;poison'` moves a "
+        "message to a subqueue",
     )
     yield _check(
         found,
@@ -142,8 +142,8 @@ def _dead_letters(node: Node) -> Check:
     name = max(counts, key=lambda name: counts[name])
     shown = ", ".join(f"{count} in {name}" for name, count in counts.items() if count)
     hint = (
-        f"`waypost peek '{name}' --all` shows them; `waypost message resend '{name}'` sends them again, and "
-        f"`waypost queue purge '{name}'` deletes them"
+        f"`waypost peek '{name}' --all` shows these messages; `waypost message resend '{name}'` sends the messages "
+        f"again, and `waypost queue purge '{name}'` deletes the messages"
     )
     return Check("dead-letter messages", False, f"messages were not delivered or not received in time: {shown}", hint)
 

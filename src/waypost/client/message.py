@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from importlib import import_module
 from operator import attrgetter
 from types import NoneType
 from typing import Any, Final
@@ -14,6 +15,7 @@ from waypost.api.framework_headers import message_headers
 from waypost.api.message_attributes import acknowledge_text
 from waypost.api.messages import Copies
 from waypost.api.properties import MESSAGE_ROWS, CopyObject, MessageObject, ShownProperties
+from waypost.api.protection import ALGORITHM_WORDS, SIGNATURE_WORDS
 from waypost.api.times import iso_8601
 from waypost.core.message import NO_IDENTIFIER
 from waypost.core.message import Message as CoreMessage
@@ -21,7 +23,7 @@ from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee, 
 from waypost.core.serialization import packet_of, size_in_bytes
 from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID, guid_text
-from waypost.wire import base_header, user_header
+from waypost.wire import base_header, security_header, user_header
 from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.message_class import MessageClass, meaning
@@ -37,8 +39,8 @@ _CLASSES: Final = {int(each): each.name for each in MessageClass}
 class Message(ShownProperties):
     """A message that was sent, peeked at or received.
 
-    Attributes are decoded on access, so a message that is only forwarded costs very little. Every name of a queue is a
-    format name, which `manager.queue` and `manager.send` accept.
+    Attributes are decoded on access, so forwarding a message is cheap. Every name of a queue is a format name, which
+    `manager.queue` and `manager.send` accept.
     """
 
     __slots__ = ("_core",)
@@ -52,14 +54,14 @@ class Message(ShownProperties):
 
     @property
     def id(self) -> str:
-        """The identifier, ``{guid}\\number``. It is the same on every computer, and in acknowledgments."""
+        """The identifier, ``{guid}\\number``. A message keeps its id on every computer and in acknowledgments."""
         return str(self._core.identifier)
 
     @property
     def lookup_id(self) -> int:
         """The position of the message in this queue, for `receive(lookup_id=...)`, `peek(lookup_id=...)` and `move`.
 
-        It is 0 in the result of a send to several queues, because each of the `copies` has its own lookup_id.
+        The value is 0 in the result of a send to several queues, because each copy in `copies` has its own lookup_id.
         """
         return self._core.lookup_identifier
 
@@ -67,8 +69,8 @@ class Message(ShownProperties):
     def copies(self) -> "tuple[Message, ...]":
         """The copies of a message that was sent to several queues, in the result of the send.
 
-        All copies have the same `id`. Each copy has its own `destination_queue`, `lookup_id` and `packet`. Otherwise
-        empty.
+        All copies have the same `id`. Each copy has its own `destination_queue`, `lookup_id` and `packet`. For other
+        messages, the tuple is empty.
         """
         return ()
 
@@ -81,8 +83,8 @@ class Message(ShownProperties):
     def text(self) -> str:
         """The body as text. VT_BSTR, VT_LPSTR and VT_LPWSTR are decoded by their type, other bodies as UTF-8.
 
-        XML is decoded with the encoding that it declares, or that its first bytes indicate, such as UTF-16. Raises
-        DecodeError if the body is not text.
+        XML is decoded with the encoding in its declaration, or with the encoding that its first bytes indicate, such as
+        UTF-16. Raises DecodeError if the body is not text.
         """
         return decode_text(self._core.body, self._core.body_type)
 
@@ -106,7 +108,7 @@ class Message(ShownProperties):
 
     @property
     def class_meaning(self) -> str:
-        """The meaning of the class. For a dead-letter message, the reason of the failure."""
+        """The meaning of the class. For a dead-letter message, the reason why delivery failed."""
         return meaning(self._core.message_class)
 
     @property
@@ -150,22 +152,43 @@ class Message(ShownProperties):
 
     @property
     def sender_verified(self) -> bool:
-        """True if the queue manager has verified `sender_sid`. Waypost does not verify senders yet."""
+        """True if the message is signed with a certificate that is registered for `sender_sid`."""
         return self.authenticated and self.sender_sid is not None
 
     @property
     def authenticated(self) -> bool:
-        """True if the queue manager has verified the signature. Waypost does not verify signatures yet."""
+        """True if the queue manager has verified the signature."""
         return self._core.authentication_level is not AuthenticationLevel.NONE
 
     @property
-    def encrypted(self) -> bool:
-        """True if the body is encrypted. Then `body` has the encrypted bytes: Waypost does not decrypt bodies yet."""
+    def signature(self) -> str:
+        """The signature that the queue manager has verified: "msmq10", "msmq20" or "msmq30", or "none"."""
+        return SIGNATURE_WORDS.get(self._core.authentication_level, "none")
+
+    @property
+    def certificate_subject(self) -> str | None:
+        """The subject of the certificate of a signed message, or None."""
+        certificate = self._core.sender_certificate
+        if not certificate:
+            return None
+        # Only programs that look at signed messages have to wait for this import.
+        subject: str | None = import_module("waypost.security.certificates").subject_of(certificate)
+        return subject
+
+    @property
+    def encrypted(self) -> str | None:
+        """The algorithm by which the body was encrypted on its way: "aes256", "aes192", "aes128", "rc2" or "rc4".
+
+        None for a message that was not encrypted. A message that waits in an outgoing queue is encrypted when it is
+        sent, and a message that this computer only forwards has a body that only its destination can decrypt.
+        """
         packet = self.packet
         if not int.from_bytes(packet[_USER_FLAGS], "little") & user_header.SH:
-            return False
+            return None
         security = UserMessage.decode(packet).security
-        return security is not None and security.is_body_encrypted
+        if security is None or not security.flags & (security_header.EB | security_header.PRIVATE):
+            return None
+        return ALGORITHM_WORDS.get(self._core.encryption_algorithm, "unknown")
 
     @property
     def correlation_id(self) -> str | None:
@@ -194,7 +217,7 @@ class Message(ShownProperties):
 
     @property
     def response_queue(self) -> str | None:
-        """The queue for answers to the sender, or the first of several queues.
+        """The queue for replies, or the first of several queues.
 
         If Waypost does not understand the name, the value is "UNKNOWN=" with the bytes of the packet.
         """
@@ -202,17 +225,19 @@ class Message(ShownProperties):
 
     @property
     def response_queues(self) -> tuple[str, ...]:
-        """All queues for answers to the sender."""
+        """All queues for replies."""
         return tuple(map(str, self._core.response_queues))
 
     @property
     def destination_queue(self) -> str | None:
-        """The destination queue. In the result of a send to several queues, their format names, joined with commas."""
+        """The destination queue. In the result of a send to several queues, the value has all format names, joined with
+        commas."""
         return _text(self._core.destination_queue_format_name)
 
     @property
     def trace(self) -> str | None:
-        """The queue for tracing reports. "" if the message is traced without a queue, None if it is not traced."""
+        """The queue for tracing reports, "" if the message is traced without a queue, or None if the message is not
+        traced."""
         guid = self._core.tracing_queue_identifier
         if guid != NULL_GUID:
             return str(PublicFormatName(guid))
@@ -226,12 +251,12 @@ class Message(ShownProperties):
 
     @property
     def time_to_reach_queue(self) -> int | None:
-        """Time to reach the queue, counted from sending, in seconds, or None for no limit."""
+        """Maximum time from sending until the message reaches the queue, in seconds, or None for no limit."""
         return _span(self._core.time_to_reach_queue)
 
     @property
     def time_to_be_received(self) -> int | None:
-        """Time until the message is received, counted from sending, in seconds, or None for no limit."""
+        """Maximum time from sending until the message is received, in seconds, or None for no limit."""
         return _span(self._core.time_to_be_received)
 
     @property
@@ -246,12 +271,12 @@ class Message(ShownProperties):
 
     @property
     def first_in_transaction(self) -> bool:
-        """True if this message is the first one that its transaction sent to this queue."""
+        """True if this message is the first message that its transaction sent to this queue."""
         return self._core.first_in_transaction
 
     @property
     def last_in_transaction(self) -> bool:
-        """True if this message is the last one that its transaction sent to this queue."""
+        """True if this message is the last message that its transaction sent to this queue."""
         return self._core.last_in_transaction
 
     @property
@@ -271,7 +296,7 @@ class Message(ShownProperties):
 
     @property
     def packet(self) -> bytes:
-        """The message as a network packet of MSMQ. `waypost decode` shows its fields."""
+        """The message as an MSMQ network packet. `waypost decode` shows its fields."""
         return packet_of(self._core)
 
     def to_dict(self) -> dict[str, object]:

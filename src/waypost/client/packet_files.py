@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
 
 from waypost.api.properties import MESSAGE_ROWS, MessageProperties
+from waypost.api.rows import Kind
 from waypost.client.message import Message
 from waypost.core.serialization import message_from_packet
 from waypost.errors import DecodeError, InvalidParameter
@@ -58,7 +59,7 @@ def check_count(messages: list[Message]) -> None:
         error = InvalidParameter(
             f"{len(messages)} messages are too many for one transaction: the limit is {MAX_TRANSACTION_OPERATIONS}"
         )
-        error.add_note("export and import them in several files")
+        error.add_note("export and import the messages in several files")
         raise error
 
 
@@ -69,7 +70,9 @@ def properties_to_send(message: Message) -> MessageProperties:
     are not understood, and tracing, which was for the route of the old message.
     """
     properties: dict[str, Any] = {
-        row.name: getattr(message, row.name) for row in MESSAGE_ROWS if row.name not in _NOT_TAKEN
+        row.name: getattr(message, row.name)
+        for row in MESSAGE_ROWS
+        if row.name not in _NOT_TAKEN and row.kind is not Kind.PROTECTION
     }
     properties["recoverable"] = message.delivery == "recoverable"
     properties["response_queue"] = _understood(message.response_queues) or None
@@ -78,6 +81,9 @@ def properties_to_send(message: Message) -> MessageProperties:
         properties |= {"acknowledge": message.acknowledge, "admin_queue": admin_queues}
     if is_valid_custom_class(message.message_class) and not message.class_name:
         properties["message_class"] = message.message_class
+    if message.encrypted is not None:
+        # A body that was secret on its way stays so.
+        properties |= {"encrypt": True, "algorithm": message.encrypted}
     return MessageProperties(**properties)
 
 

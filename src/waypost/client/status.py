@@ -4,11 +4,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import waypost
-from waypost.api.status import StatusInfo
+from waypost.api.status import IdentityInfo, StatusInfo
 from waypost.core.position_events import KILOBYTE
 from waypost.guid import guid_text
 from waypost.node.node import Node
 from waypost.node.shortages import shortages
+from waypost.security.callers import Caller
 from waypost.wire.property_values import UNLIMITED
 
 
@@ -32,6 +33,19 @@ def status_of(node: Node, path: Path, started: float, now: float) -> StatusInfo:
         trouble=str(node.kernel.trouble or ""),
         shortage="; ".join(shortages(node)),
         room_bytes=max(node.kernel.room.free, 0),
+    )
+
+
+def identity_of(node: Node, caller: Caller) -> IdentityInfo:
+    """The identity of a queue manager and of a caller."""
+    identity = node.manager.identity
+    return IdentityInfo(
+        name=identity.computer_name,
+        guid=guid_text(identity.identifier),
+        version=waypost.__version__,
+        who=caller.name,
+        sid=str(caller.sid),
+        role=caller.role.word,
     )
 
 

@@ -31,7 +31,7 @@ _IN_DOUBT: Final = "in doubt"
 
 
 class Transaction:
-    """A transaction, as returned by `manager.transaction()`. Pass it as `transaction=` to sends and receives.
+    """A transaction, as returned by `manager.transaction()`. Pass the object as `transaction=` to sends and receives.
 
     A transaction is atomic: a commit makes the sent messages visible and removes the received messages, all at the same
     time. The first send or receive begins the transaction at the queue manager.
@@ -78,7 +78,7 @@ class Transaction:
         return not self._outcome
 
     def commit(self) -> None:
-        """Commit the transaction, and return when it is on disk.
+        """Commit the transaction, and return when the transaction is on disk.
 
         Raises TransactionSequence if a daemon has aborted the transaction, and ConnectionLost or OutcomeUnknown if the
         outcome is unknown. After StoreFull, the transaction may still be open (`is_open`): free space and commit again,
@@ -125,7 +125,7 @@ def joined(transaction: Transaction | None, transport: Carrier) -> tuple[str | U
     if transport.without_transactions:
         raise TransactionUsage(transport.without_transactions)
     if not isinstance(transaction, Transaction):
-        raise InvalidParameter(f"transaction must come from manager.transaction(), not {excerpt(transaction)}")
+        raise InvalidParameter(f"`transaction` must come from manager.transaction(), not {excerpt(transaction)}")
     if transaction._transport is not transport:  # noqa: SLF001, of this module
         raise InvalidParameter("the transaction belongs to another queue manager")
     transaction._check()  # noqa: SLF001, of this module

@@ -12,7 +12,15 @@ from msgspec import UNSET, UnsetType
 from waypost.api.message_attributes import dead_letter_text, identifier_text, names_text
 from waypost.api.names import Name, Names
 from waypost.api.new_bodies import Body
-from waypost.api.properties import MESSAGE_ROWS, QUEUE_ROWS, MessageProperties, Privacy, QueueProperties
+from waypost.api.properties import (
+    MESSAGE_ROWS,
+    QUEUE_ROWS,
+    Algorithm,
+    Hash,
+    MessageProperties,
+    Privacy,
+    QueueProperties,
+)
 from waypost.client.arguments import with_table
 from waypost.client.message import Message
 from waypost.wire.base_header import DEFAULT_PRIORITY
@@ -61,13 +69,19 @@ class QueueSender(ABC):
         trace: str | None = None,
         message_class: int = 0,
         connector_type: str | None = None,
+        sign: bool = False,
+        certificate: str | None = None,
+        signature: int | None = None,
+        hash: Hash | None = None,  # noqa: A002, the name of the property
+        encrypt: bool = False,
+        algorithm: Algorithm | None = None,
         transaction: "Transaction | None" = None,
     ) -> Message:
-        """Send one message, and return it with its `id` and `lookup_id` when it is stored.
+        """Send one message, and return the message with its `id` and `lookup_id` after it is stored.
 
-        A recoverable message, the default, is stored on disk. With `recoverable=False`, the message is express: it is
-        much faster, but kept in memory and lost when its queue manager stops. Concurrent senders share one flush to
-        disk. In a transaction, `send` does not wait: the commit sends the message and stores it on disk. A
+        A recoverable message, the default, is stored on disk. With `recoverable=False`, the message is express: much
+        faster, but kept in memory and lost when its queue manager stops. Concurrent senders share one flush to disk. In
+        a transaction, `send` does not wait: the commit sends the message and stores the message on disk. A
         transactional queue accepts messages only in a transaction. Other queues accept messages only without a
         transaction.
 
@@ -94,6 +108,12 @@ class QueueSender(ABC):
             trace,
             message_class,
             connector_type,
+            sign,
+            certificate,
+            signature,
+            hash,
+            encrypt,
+            algorithm,
         )
         return self.send_record(body, properties, transaction)
 
@@ -118,6 +138,12 @@ class QueueSender(ABC):
         trace: str | None = None,
         message_class: int = 0,
         connector_type: str | None = None,
+        sign: bool = False,
+        certificate: str | None = None,
+        signature: int | None = None,
+        hash: Hash | None = None,  # noqa: A002, the name of the property
+        encrypt: bool = False,
+        algorithm: Algorithm | None = None,
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
         """Send several bodies with the same properties, all or none, with one flush to disk.
@@ -143,6 +169,12 @@ class QueueSender(ABC):
             trace,
             message_class,
             connector_type,
+            sign,
+            certificate,
+            signature,
+            hash,
+            encrypt,
+            algorithm,
         )
         return self.send_records(bodies, properties, transaction)
 
@@ -190,12 +222,18 @@ class ManagerSender(ABC):
         trace: str | None = None,
         message_class: int = 0,
         connector_type: str | None = None,
+        sign: bool = False,
+        certificate: str | None = None,
+        signature: int | None = None,
+        hash: Hash | None = None,  # noqa: A002, the name of the property
+        encrypt: bool = False,
+        algorithm: Algorithm | None = None,
         transaction: "Transaction | None" = None,
     ) -> Message:
-        """Send one message to a local or remote queue, or to several queues: join their format names with commas.
+        """Send one message to a local or remote queue, or to several queues. Join several format names with commas.
 
-        A message to another computer waits in an outgoing queue until it is transferred. The arguments are the same as
-        for `Queue.send`.
+        A message to another computer waits in an outgoing queue until the message is transferred. The arguments are the
+        same as for `Queue.send`.
         """
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
@@ -216,6 +254,12 @@ class ManagerSender(ABC):
             trace,
             message_class,
             connector_type,
+            sign,
+            certificate,
+            signature,
+            hash,
+            encrypt,
+            algorithm,
         )
         return self.send_record(queue, body, properties, transaction)
 
@@ -241,6 +285,12 @@ class ManagerSender(ABC):
         trace: str | None = None,
         message_class: int = 0,
         connector_type: str | None = None,
+        sign: bool = False,
+        certificate: str | None = None,
+        signature: int | None = None,
+        hash: Hash | None = None,  # noqa: A002, the name of the property
+        encrypt: bool = False,
+        algorithm: Algorithm | None = None,
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
         """Send several bodies with the same properties, like `Queue.send_many`."""
@@ -263,6 +313,12 @@ class ManagerSender(ABC):
             trace,
             message_class,
             connector_type,
+            sign,
+            certificate,
+            signature,
+            hash,
+            encrypt,
+            algorithm,
         )
         return self.send_records(queue, bodies, properties, transaction)
 

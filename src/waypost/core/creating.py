@@ -121,7 +121,7 @@ class Creating:
         _check_presence(queue)
         _check_values(attributes)
         if (attributes.pathname, attributes.transactional) != (queue.pathname, queue.attributes.transactional):
-            raise PropertyNotAllowed("the path of a queue and the property transactional cannot change")
+            raise PropertyNotAllowed("the path of a queue and its property `transactional` cannot change")
         queue.attributes = replace(
             attributes,
             security=self._default_security(attributes),
@@ -181,15 +181,15 @@ class Creating:
 def _check_values(attributes: QueueAttributes) -> None:
     """MS-MQMQ 2.3.1: check the properties of a queue."""
     if not (0 <= attributes.quota <= UNLIMITED and 0 <= attributes.journal_quota <= UNLIMITED):
-        raise InvalidParameter(f"quota must be 0 to {UNLIMITED} kilobytes; {UNLIMITED} means no limit")
+        raise InvalidParameter(f"the quota must be 0 to {UNLIMITED} kilobytes; {UNLIMITED} means no limit")
     if not -0x8000 <= attributes.base_priority <= 0x7FFF:
-        raise InvalidParameter(f"base priority must be -32768 to 32767, not {attributes.base_priority}")
+        raise InvalidParameter(f"the base priority must be -32768 to 32767, not {attributes.base_priority}")
     if len(attributes.type_guid) != len(NULL_GUID):
-        raise InvalidParameter(f"type must be a GUID of {len(NULL_GUID)} bytes, not of {len(attributes.type_guid)}")
+        raise InvalidParameter(f"the type must be a GUID of {len(NULL_GUID)} bytes, not of {len(attributes.type_guid)}")
     if not isinstance(attributes.privacy_level, QueuePrivacy):
         raise InvalidParameter(f"{attributes.privacy_level} is not a privacy level")
     if utf16_units(attributes.label) > MAX_QUEUE_LABEL:
-        raise InvalidParameter(f"label must have at most {MAX_QUEUE_LABEL} characters")
+        raise InvalidParameter(f"the label must have at most {MAX_QUEUE_LABEL} characters")
 
 
 def _check_presence(queue: Queue) -> None:

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from waypost.clock import Now
 from waypost.core.acknowledgments import INSECURE_NACKS, acknowledgment, asks_in_vain, is_requested
-from waypost.core.message import Message
+from waypost.core.message import NO_IDENTIFIER, Message
 from waypost.core.message_values import AuthenticationLevel
 from waypost.core.ports import MessageArrived, MessagePositionDeleted
 from waypost.core.queue_manager import QueueManager
@@ -84,6 +84,16 @@ class _OpenGate:
     def left_out(self, _names: Sequence[FormatName], _message: Message) -> None: ...
 
 
+def protection_refusal(queue: Queue, *, is_signed: bool, is_encrypted: bool) -> MessageClass | None:
+    """The class of the refusal by a queue that demands or excludes protection: readings MQQB 3.26."""
+    attributes = queue.attributes
+    if attributes.authentication and not is_signed:
+        return MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE
+    if not attributes.privacy_level.accepts(encrypted=is_encrypted):
+        return MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
+    return None
+
+
 class Delivery:
     """The services of one queue manager for senders, as the source and as the destination of messages."""
 
@@ -106,6 +116,17 @@ class Delivery:
         """
         if isinstance(queue, OutgoingQueue):
             return None
+        is_signed = message.authentication_level is not AuthenticationLevel.NONE
+        # A level alone is only a claim (readings MQMQ 3.19), but enough from here. A message gets its identifier later.
+        is_encrypted = message.privacy_level != PrivacyLevel.NONE and (
+            bool(message.symmetric_key) or message.identifier is NO_IDENTIFIER or self._is_ours(message)
+        )
+        return self.kind_refusal(queue, message) or protection_refusal(
+            queue, is_signed=is_signed, is_encrypted=is_encrypted
+        )
+
+    def kind_refusal(self, queue: Queue, message: Message) -> MessageClass | None:
+        """The class of the refusal by a queue that is for other messages."""
         if is_of_the_system(queue):
             return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
         attributes = queue.attributes
@@ -113,11 +134,6 @@ class Delivery:
             return MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q
         if attributes.transactional and not message.is_transactional:
             return MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG
-        # readings MQQB 3.26: the text has no class for the next two.
-        if attributes.authentication and message.authentication_level is AuthenticationLevel.NONE:
-            return MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE
-        if not attributes.privacy_level.accepts(encrypted=self._was_encrypted(message)):
-            return MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
         return None
 
     def rejected(self, message: Message, message_class: MessageClass, now: Now) -> None:
@@ -221,10 +237,6 @@ class Delivery:
 
     def _is_ours(self, message: Message) -> bool:
         return message.source_machine_identifier == self._manager.identity.identifier
-
-    def _was_encrypted(self, message: Message) -> bool:
-        """Whether it was encrypted. A level alone is only a claim (readings MQMQ 3.19), but enough from here."""
-        return message.privacy_level != PrivacyLevel.NONE and (bool(message.symmetric_key) or self._is_ours(message))
 
 
 def _is_delivered(message: Message, message_class: MessageClass) -> bool:

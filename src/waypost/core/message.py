@@ -40,6 +40,8 @@ SECTION: Final = "MS-MQDMPR 3.1.1.12"
 
 NO_IDENTIFIER: Final = MessageIdentifier(NULL_GUID, 0)
 _NO_CORRELATION: Final = NO_IDENTIFIER.encode()
+# Attributes of a message of an application that are in its packet only where Message.packed_properties puts them.
+PACKED_PROPERTIES: Final = frozenset({"application_tag", "correlation_identifier"})
 _pack_properties: Final = message_properties.LAYOUT.pack
 
 # Four days. readings MQDMPR 1: MS-MQQB 4.1.7 shows it on the wire.

@@ -243,7 +243,7 @@ class OutgoingQueues:
         # The specification reads twice, and separates a queue that never existed from one that is deleted in between.
         known = self._read(guid)
         if known is None:
-            raise QueueNotFound(f"the public queue {guid_text(guid)} was deleted just now")
+            raise QueueNotFound(f"the public queue {guid_text(guid)} was deleted")
         return known.base_priority
 
     def _read(self, guid: bytes) -> PublicQueue | None:

@@ -8,12 +8,12 @@ to the general code, which finds the reason.
 
 import struct
 from codecs import utf_16_le_encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from struct import Struct
 from typing import Final
 
-from waypost.core.message import BASE_PROVIDER, Message
+from waypost.core.message import BASE_PROVIDER, PACKED_PROPERTIES, Message
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee, QueueType
 from waypost.core.packet_names import packed_name
 from waypost.errors import WaypostError
@@ -71,6 +71,49 @@ def plain_packets(message: Message, bodies: Sequence[bytes], first_ordinal: int)
         start, middle, padding = form
         packets.append(b"".join((start, ordinal.to_bytes(4, "little"), middle, body, padding)))
     return packets
+
+
+def varied_packets(
+    message: Message, bodies: Sequence[bytes], varied: Mapping[str, Sequence[object]], first_ordinal: int
+) -> list[bytes] | None:
+    """The packets of plain_packets if these attributes differ too, each with a value for each body.
+
+    None if the general code has to make or refuse one. The message gets other attributes meanwhile.
+    """
+    if not varied.keys() <= _VARIED or (message.transaction_identifier is None and "priority" in varied):
+        return None
+    names = list(varied)
+    packets = []
+    forms: dict[tuple[int, int], tuple[bytes, bytes, bytes, bytes]] = {}
+    for ordinal, (body, *values) in enumerate(zip(bodies, *varied.values(), strict=True), first_ordinal):
+        for name, value in zip(names, values, strict=True):
+            setattr(message, name, value)
+        label = message.label
+        units = utf_16_le_encode(label + "\0", "surrogatepass")[0] if label else b""
+        form = forms.get((len(units), len(body)))
+        if form is None:
+            message.body = body
+            parts = _parts(message)
+            if parts is None:
+                return None
+            base, names_of_queues, transaction, _, _, extension, _, padding = parts
+            headers = b"".join((base, names_of_queues, transaction))
+            form = headers[:_ORDINAL_AT], headers[_ORDINAL_AT + 4 :], extension, padding
+            forms[len(units), len(body)] = form
+        start, middle, extension, padding = form
+        try:
+            properties = message.packed_properties(len(units) // 2, len(body))
+        except struct.error:
+            return None
+        if "\0" in label:
+            return None
+        number = ordinal.to_bytes(4, "little")
+        packets.append(b"".join((start, number, middle, properties, units, extension, body, padding)))
+    return packets
+
+
+# Attributes that may differ there: no other header has them. That of a transactional message has no priority.
+_VARIED: Final = PACKED_PROPERTIES | {"label", "priority"}
 
 
 def _parts(message: Message) -> tuple[bytes, ...] | None:

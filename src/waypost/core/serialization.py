@@ -48,7 +48,8 @@ from waypost.wire.user_header import UserHeader
 from waypost.wire.user_message import UserMessage
 
 _SYSTEM_PROVIDERS: Final = frozenset({BASE_PROVIDER, ENHANCED_PROVIDER})
-_AUTHENTICATED: Final = security_header.AU | security_header.AS
+# Facts that only the queue manager of the queue knows: on the wire they are zero, or a claim.
+_AUTHENTICATED: Final = security_header.AU | security_header.AS | security_header.PRIVATE
 _MAX_TRANSACTION_IDENTIFIER: Final = transaction_header.ID >> transaction_header.ID_SHIFT
 
 # Indexed by the value in the packet, which its decoder has checked: cheaper than a call of the enumeration.
@@ -90,6 +91,25 @@ def serialize_message_to_buffer(message: Message) -> bytes:
     return packet.encode()
 
 
+def _packet_in_queue(message: Message) -> bytes:
+    """A new packet as it is kept in a queue."""
+    plain = plain_packet(message)
+    if plain is not None:
+        return plain
+    packet = construct_user_message_packet(message)
+    check_originated(packet)
+    if packet.security is not None:
+        _set_local_flags(message, packet.security)
+    return packet.encode()
+
+
+def _set_local_flags(message: Message, security: SecurityHeader) -> None:
+    """Set the facts that only this queue manager knows: the verified signature, and that the body is clear."""
+    security.flags |= message.authentication_level << security_header.AS_SHIFT
+    if security.is_body_encrypted and not message.symmetric_key:
+        security.flags += security_header.PRIVATE - security_header.EB
+
+
 def deserialize_message_from_buffer(buffer: bytes) -> Message:
     """3.1.7.1.31: a message with its packet, as it came except for the parts that must not outlive its arrival.
 
@@ -116,7 +136,7 @@ def received_message(packet: UserMessage, data: bytes) -> Message:
 def packet_of(message: Message) -> bytes:
     """The packet of a message, made now if it has none yet."""
     if not message.packet:
-        message.packet = serialize_message_to_buffer(message)
+        message.packet = _packet_in_queue(message)
     return message.packet
 
 
@@ -181,7 +201,7 @@ def _check_label(label: str) -> None:
 
 def _base_header(message: Message) -> BaseHeader:
     if not 0 <= message.priority <= base_header.PR:
-        raise EncodeError(base_header.SECTION, "Flags", f"priority must be 0 to 7, not {message.priority}")
+        raise EncodeError(base_header.SECTION, "Flags", f"the priority must be 0 to 7, not {message.priority}")
     flags = message.effective_priority
     if message.tracing_requested:
         flags |= base_header.TR
@@ -289,8 +309,11 @@ def _security_header(message: Message) -> SecurityHeader | None:
     flags = int(message.sender_identifier_type) if message.sender_identifier else security_header.NO_SENDER
     if message.privacy_level != PrivacyLevel.NONE:
         flags |= security_header.EB
-    if message.signature and not provider_info:
+    is_signed = message.signature or message.multiple_destination_signature
+    if is_signed and not provider_info:
         flags |= security_header.DE
+    if is_signed or message.symmetric_key or provider_info:
+        flags |= security_header.AI
     return SecurityHeader(
         flags,
         message.sender_identifier,

@@ -102,7 +102,7 @@ class Transactions:
         if left <= 0:
             raise LimitReached(
                 f"the transaction {guid_text(identifier)} has reached the limit of {MAX_TRANSACTION_OPERATIONS} "
-                "operations; commit it, and begin another one"
+                "operations; commit it, and begin another transaction"
             )
         return left
 

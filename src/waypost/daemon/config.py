@@ -8,14 +8,17 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias, get_type_hints
+from typing import Annotated, Any, Final, Literal, get_type_hints
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import fields
 
-from waypost.api.defaults import BACKUP_SECONDS, HTTP_PORT, LEASE_SECONDS
+from waypost.api.defaults import BACKUP_SECONDS
+from waypost.daemon.config_http import Http as Http
+from waypost.daemon.config_security import Security
+from waypost.daemon.config_types import Count, Milliseconds, PeerPort, Port, Seconds
 from waypost.daemon.configured_hosts import parse_ack_addresses
-from waypost.limits import MAX_HTTP_WAIT_SECONDS, MAX_STORE_SIZE
+from waypost.limits import MAX_STORE_SIZE
 from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT, RemoteSettings
 from waypost.rpc.authentication import Level
 from waypost.rpc.settings import MAPPER_PORT
@@ -28,13 +31,6 @@ from waypost.wire.session_header import DEFAULT_WINDOW_SIZE, SESSION_PORT
 _TRANSFER: Final = TransferSettings()
 _MEGABYTE: Final = 1 << 20
 _GIGABYTE: Final = 1 << 30
-
-# A timer of more than a hundred years is a mistake.
-_Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=0xFFFF_FFFF)]
-_Milliseconds: TypeAlias = Annotated[int, Meta(ge=0, le=0xFFFF_FFFF)]
-_Count: TypeAlias = Annotated[int, Meta(ge=1, le=0xFFFF_FFFF)]
-_Port: TypeAlias = Annotated[int, Meta(ge=0, le=0xFFFF)]
-_PeerPort: TypeAlias = Annotated[int, Meta(ge=1, le=0xFFFF)]
 
 
 class Names(Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,10 +73,11 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 0.0
     backup_limit_s: Annotated[
-        _Seconds,
+        Seconds,
         Meta(
             description="Time limit of a backup, in seconds. During a backup the daemon does not reuse the space of "
-            "received messages in the store file, so the file grows. A backup that takes longer ends with a log event."
+            "received messages in the store file, so the file grows. A backup that takes longer is cancelled and "
+            "logged."
         ),
     ] = BACKUP_SECONDS
     backup_mb_per_s: Annotated[
@@ -104,10 +101,12 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
             "addresses of the computer, so that other queue managers can reach this one."
         ),
     ] = ""
-    port: Annotated[_Port, Meta(description="TCP port to listen on. 0: any free port.")] = SESSION_PORT
-    ping_port: Annotated[_Port, Meta(description="UDP port to listen on for pings. 0: any free port.")] = PING_PORT
-    peer_port: Annotated[_PeerPort, Meta(description="TCP port of other queue managers.")] = SESSION_PORT
-    peer_ping_port: Annotated[_PeerPort, Meta(description="UDP port of other queue managers, for pings.")] = PING_PORT
+    port: Annotated[Port, Meta(description="TCP port to listen on. 0: any free port.")] = SESSION_PORT
+    ping_port: Annotated[Port, Meta(description="UDP port to listen on for pings. 0: any free port.")] = PING_PORT
+    peer_port: Annotated[PeerPort, Meta(description="TCP port to connect to on other queue managers.")] = SESSION_PORT
+    peer_ping_port: Annotated[PeerPort, Meta(description="UDP port on other queue managers to send pings to.")] = (
+        PING_PORT
+    )
     ping: Annotated[
         bool,
         Meta(
@@ -116,7 +115,12 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = _TRANSFER.ping
     window_size: Annotated[
-        int, Meta(ge=1, le=0xFFFF, description="Maximum number of messages in flight without a session acknowledgment.")
+        int,
+        Meta(
+            ge=1,
+            le=0xFFFF,
+            description="Maximum number of messages that are sent before a session acknowledgment must arrive.",
+        ),
     ] = DEFAULT_WINDOW_SIZE
     ack_wait_timeout_ms: Annotated[
         int,
@@ -128,16 +132,19 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = _TRANSFER.ack_wait_timeout_ms
     order_ack_timeout_ms: Annotated[
-        _Milliseconds,
-        Meta(description="Time that an order acknowledgment waits for more transactional messages, in milliseconds."),
+        Milliseconds,
+        Meta(
+            description="Time to wait for more transactional messages before an order acknowledgment is sent, in "
+            "milliseconds."
+        ),
     ] = _TRANSFER.order_ack_timeout_ms
     maximum_order_ack_delay_s: Annotated[
-        _Seconds, Meta(description="Maximum delay of an order acknowledgment while messages arrive, in seconds.")
+        Seconds, Meta(description="Maximum delay of an order acknowledgment while messages arrive, in seconds.")
     ] = _TRANSFER.maximum_order_ack_delay_s
     resend_timeouts_s: Annotated[
-        tuple[_Seconds, _Seconds, _Seconds, _Seconds],
+        tuple[Seconds, Seconds, Seconds, Seconds],
         Meta(
-            description="Times to wait before transactional messages without an acknowledgment are sent again, in "
+            description="Waiting times before unacknowledged transactional messages are sent again, in "
             "seconds. Each of the first three values applies to three retries, and the fourth value to all later "
             "retries."
         ),
@@ -148,59 +155,59 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         _TRANSFER.resend_timeouts.final,
     )
     session_init_timeout_s: Annotated[
-        _Seconds,
+        Seconds,
         Meta(description="Maximum time until a session opens, in seconds. After that time the connection closes."),
     ] = _TRANSFER.session_init_timeout_s
-    idle_timeout_s: Annotated[_Seconds, Meta(description="Time until an idle session closes, in seconds.")] = (
+    idle_timeout_s: Annotated[Seconds, Meta(description="Time until an idle session closes, in seconds.")] = (
         _TRANSFER.idle_timeout_s
     )
-    retry_connect_s: Annotated[_Seconds, Meta(description="Time to wait after a failed connection, in seconds.")] = (
+    retry_connect_s: Annotated[Seconds, Meta(description="Time to wait after a failed connection, in seconds.")] = (
         _TRANSFER.retry_connect_s
     )
     connect_timeout_s: Annotated[
-        _Seconds,
+        Seconds,
         Meta(
             description="Maximum time to connect, in seconds. TCP retries after 1, 3, 7 and 15 seconds. With a short "
             "time, the daemon notices sooner that a host is available again."
         ),
     ] = 8.0
     round_trip_delay_ms: Annotated[
-        _Milliseconds,
-        Meta(description="Network round trip time, in milliseconds. Timers add this time to their waits."),
+        Milliseconds,
+        Meta(description="Network round trip time, in milliseconds. The daemon adds this time to its timeouts."),
     ] = _TRANSFER.round_trip_delay_ms
     duplicate_history_size: Annotated[
-        _Count,
+        Count,
         Meta(
-            description="Number of messages to remember for each address (each /64 network of IPv6), to recognize "
+            description="Number of messages to remember for each address (each IPv6 /64 network), to detect "
             "duplicates. For a relay, the number is 10 times as large."
         ),
     ] = _TRANSFER.duplicate_history_size
     duplicate_history_s: Annotated[
-        _Seconds, Meta(description="Time to remember messages to recognize duplicates, in seconds.")
+        Seconds, Meta(description="Time to remember messages to detect duplicates, in seconds.")
     ] = _TRANSFER.duplicate_history_s
     max_sessions: Annotated[
-        _Count,
+        Count,
         Meta(description="Maximum number of sessions from other queue managers. The daemon refuses further sessions."),
     ] = _TRANSFER.max_sessions
     max_connections: Annotated[
-        _Count,
+        Count,
         Meta(
             description="Maximum number of incoming TCP connections, with or without a session. The daemon closes "
-            "further connections at once."
+            "further connections immediately."
         ),
     ] = 4096
     max_connections_per_peer: Annotated[
-        _Count, Meta(description="Maximum number of connections from each address (each /64 network of IPv6).")
+        Count, Meta(description="Maximum number of connections from each address (each IPv6 /64 network).")
     ] = 256
     refusals_per_minute: Annotated[
-        _Count,
+        Count,
         Meta(
             description="Maximum number of connections from one address that may end early with a protocol error, "
-            "per minute. Above this limit, new connections from the address close at once for a while."
+            "per minute. Above this limit, new connections from the address are refused for a while."
         ),
     ] = 120
     max_sequence_ahead_s: Annotated[
-        _Seconds,
+        Seconds,
         Meta(
             description="Maximum time that the TimeStamp of a new transactional sequence may be ahead of the clock "
             "of this computer, in seconds. Messages beyond the limit stay at their sender, which retries. `waypost "
@@ -208,15 +215,15 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = _TRANSFER.max_sequence_ahead_s
     new_sequences_at_once: Annotated[
-        _Count,
+        Count,
         Meta(
-            description="Maximum number of new transactional sequences that one address (one /64 network of IPv6) "
-            "may begin at once. Messages beyond the limit stay at their sender, which retries. `waypost doctor` "
-            "lists the address."
+            description="Maximum number of new transactional sequences that one address (one IPv6 /64 network) "
+            "may begin in one burst. Messages beyond the limit stay at their sender, which retries. `waypost "
+            "doctor` lists the address."
         ),
     ] = _TRANSFER.new_sequences_at_once
     new_sequences_per_s: Annotated[
-        _Seconds,
+        Seconds,
         Meta(description="Maximum average number of new transactional sequences from one address, per second."),
     ] = _TRANSFER.new_sequences_per_s
     send_insecure_nacks: Annotated[
@@ -225,10 +232,11 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     ack_hosts: Annotated[
         str | tuple[str, ...],
         Meta(
-            description="Hosts that the daemon may connect to for acknowledgments that messages from other hosts "
-            "request. `any`: every host that a message names. `known`: hosts in `routing.routes` or in the "
-            "directory, and hosts that received messages from here before. Or a list of host names, IP addresses and "
-            "GUIDs, as used in the names of administration queues. The list may contain `known`. Empty: no host."
+            description="Hosts to which the daemon may connect to send acknowledgments that messages from other hosts "
+            "request. `any`: every host in the name of an administration queue. `known`: hosts in `routing.routes` or "
+            "in the directory, and hosts to which this computer has sent messages. Or a list of host names, IP "
+            "addresses and GUIDs, as used in the names of administration queues. The list may contain `known`. Empty: "
+            "no host."
         ),
     ] = ACK_HOSTS_ANY
     ack_addresses: Annotated[
@@ -294,24 +302,9 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
             description="GUIDs or IP addresses of queue managers that may relay acknowledgments, in addition to the "
             "next hop of a route. A GUID is accepted from addresses that the daemon has connected to, that the route "
             "or the directory names, or that an operator admitted. A relay carries messages of many senders, so the "
-            "daemon remembers more messages of a relay to recognize duplicates."
+            "daemon remembers more messages of a relay to detect duplicates."
         ),
     ] = ()
-
-
-class Security(Struct, frozen=True, forbid_unknown_fields=True):
-    """Handling of signed and encrypted messages."""
-
-    unverified: Annotated[
-        Literal["refuse", "deliver"],
-        Meta(
-            description="Action for signed or encrypted messages. Waypost does not verify signatures or decrypt "
-            "bodies yet. `refuse` drops them with a negative acknowledgment. `deliver` puts them into their queues "
-            "unchanged and unauthenticated. It never puts them into a queue that requires authentication or "
-            "encryption. "
-            "`waypost doctor` counts refused messages by source."
-        ),
-    ] = "refuse"
 
 
 class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
@@ -321,7 +314,7 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=0, le=UNLIMITED)] | None,
         Meta(
             description="Quota of all messages together, in kilobytes. Not set: the quota stays unchanged. A new "
-            "queue manager starts with 1048576. {UNLIMITED}: no quota."
+            f"queue manager starts with 1048576. {UNLIMITED}: no quota."
         ),
     ] = None
 
@@ -330,72 +323,14 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             gt=0,
             le=1,
-            description="Maximum share of the machine quota for messages from one address (one /64 network of IPv6). "
+            description="Maximum share of the machine quota for messages from one address (one IPv6 /64 network). "
             "The limit does not apply to programs on this computer. 1: no limit.",
         ),
     ] = 0.9
 
 
-class Http(Struct, frozen=True, forbid_unknown_fields=True):
-    """The HTTP API, metrics and the console."""
-
-    enabled: Annotated[bool, Meta(description="Enable the HTTP API.")] = True
-    bind: Annotated[
-        str,
-        Meta(
-            description="IP address to listen on. Empty: `transfer.bind` if it is a loopback address, else 127.0.0.1, "
-            "because the API gives full control of the queue manager. Any address other than a loopback address "
-            "requires a token, and TLS or `allow_insecure`."
-        ),
-    ] = ""
-    port: Annotated[_Port, Meta(description="TCP port to listen on. 0: any free port.")] = HTTP_PORT
-    token: Annotated[str, Meta(description="Bearer token that clients must send. Empty: no token is required.")] = ""
-    token_file: Annotated[str, Meta(description="File with the token, instead of `token`.")] = ""
-    tls_cert: Annotated[str, Meta(description="File with the TLS certificate and its chain, in PEM.")] = ""
-    tls_key: Annotated[str, Meta(description="File with the private key of the certificate, in PEM.")] = ""
-    allow_insecure: Annotated[
-        bool,
-        Meta(
-            description="Allow HTTP without TLS on addresses that are not loopback addresses, such as behind a proxy "
-            "with TLS."
-        ),
-    ] = False
-    hosts: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Additional host names that browsers may use to reach the API without a token. IP addresses, "
-            "localhost and the name of the computer are always allowed."
-        ),
-    ] = ()
-    max_wait_s: Annotated[
-        _Seconds, Meta(description="Maximum time that a request may wait for messages, in seconds.")
-    ] = MAX_HTTP_WAIT_SECONDS
-    transaction_s: Annotated[
-        _Seconds,
-        Meta(description="Time until an unused transaction aborts, in seconds. A client may request a shorter time."),
-    ] = LEASE_SECONDS
-    handle_s: Annotated[
-        _Seconds, Meta(description="Time until an unused cursor or exclusive handle closes, in seconds.")
-    ] = LEASE_SECONDS
-    max_connections: Annotated[
-        _Count,
-        Meta(
-            description="Maximum number of connections. Further connections get status 503. If a token is required, "
-            "half of the connections are reserved for clients that have sent the token."
-        ),
-    ] = 1024
-    max_connections_per_peer: Annotated[
-        _Count,
-        Meta(
-            description="Maximum number of connections from one address (one /64 network of IPv6) that have not sent "
-            "the token. A further connection replaces the connection that has been idle longest. If no connection is "
-            "idle, the new connection closes."
-        ),
-    ] = 256
-
-
 class LogSection(Struct, frozen=True, forbid_unknown_fields=True):
-    """The log, with one event per line on standard error."""
+    """Log, with one event per line on standard error."""
 
     format: Annotated[
         Literal["auto", "text", "json"],
@@ -411,24 +346,24 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
 
     enabled: Annotated[bool, Meta(description="Let other hosts read queues of this computer over RPC.")] = True
     port: Annotated[
-        _Port,
+        Port,
         Meta(
             description="TCP port of RemoteRead and qmcomm. If the port is in use, the daemon tries further ports in "
             "steps of 11."
         ),
     ] = REMOTE_READ_PORT
     qm2qm_port: Annotated[
-        _Port,
+        Port,
         Meta(
             description="TCP port of qm2qm, the older interface. If the port is in use, the daemon tries further "
             "ports in steps of 11."
         ),
     ] = QM2QM_PORT
     epm: Annotated[bool, Meta(description="Run an endpoint mapper, which reports these ports to clients.")] = False
-    epm_port: Annotated[_Port, Meta(description="TCP port of the endpoint mapper. Clients expect 135.")] = MAPPER_PORT
+    epm_port: Annotated[Port, Meta(description="TCP port of the endpoint mapper. Clients expect 135.")] = MAPPER_PORT
     max_connections: Annotated[int, Meta(ge=1, description="Maximum number of connections of remote readers.")] = 2000
     max_connections_per_peer: Annotated[
-        int, Meta(ge=1, description="Maximum number of connections from each address (each /64 network of IPv6).")
+        int, Meta(ge=1, description="Maximum number of connections from each address (each IPv6 /64 network).")
     ] = 1000
     refusals_per_minute: Annotated[
         int,
@@ -439,18 +374,43 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 60
     pending_request_timeout_s: Annotated[
-        _Seconds, Meta(description="Time that a message stays locked for its remote reader, in seconds.")
+        Seconds, Meta(description="Time that a message stays locked for its remote reader, in seconds.")
     ] = RemoteSettings().pending_request_timeout_s
     min_auth_level: Annotated[
         Literal["", Level],
         Meta(
             description="Minimum protection of a call. Empty: privacy if users or Kerberos are configured. Otherwise "
-            "none, but only for calls from loopback addresses."
+            "none, but only for programs on this computer that run as the account of the daemon or as root. `none`: "
+            "every program that reaches the port can read."
         ),
     ] = ""
+    allow_nonauthenticated: Annotated[
+        bool,
+        Meta(
+            description="Accept calls without authentication from clients in a workgroup, and from all clients unless "
+            "deny_workgroup_clients is true (AllowNonauthenticatedRpc of MSMQ)."
+        ),
+    ] = False
+    deny_workgroup_clients: Annotated[
+        bool,
+        Meta(
+            description="With allow_nonauthenticated, accept calls without authentication only from clients in a "
+            "workgroup (NewRemoteReadServerDenyWorkgroupClient of MSMQ)."
+        ),
+    ] = False
+    allow_none_security_clients: Annotated[
+        bool,
+        Meta(
+            description="Accept calls without authentication to queues that the anonymous user may read "
+            "(NewRemoteReadServerAllowNoneSecurityClient of MSMQ)."
+        ),
+    ] = False
     users_file: Annotated[
         str,
-        Meta(description="File with the users that may authenticate with NTLM, one `DOMAIN:user:password` per line."),
+        Meta(
+            description="File with users that may authenticate with NTLM, one `DOMAIN:user:password` per line. It is "
+            "imported into the user store once, at the first start that finds users in it."
+        ),
     ] = ""
     kerberos: Annotated[
         bool,
@@ -472,29 +432,37 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
         ""
     )
     password_file: Annotated[str, Meta(description="File with the password, instead of `password`.")] = ""
+    hosts: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Host names and IP addresses that the daemon may log on to as `user`, as the names of queues "
+            "have them. Empty: the hosts in `routing.routes`. A host that is not listed would learn a proof of the "
+            "password from any program that names it."
+        ),
+    ] = ()
     level: Annotated[
         Literal["", Level],
         Meta(description="Protection of calls. Empty: privacy if a user is set, otherwise none."),
     ] = ""
     rpc_port: Annotated[
-        _Port,
+        Port,
         Meta(
             description="TCP port of RemoteRead on other hosts. 0: the port that the endpoint mapper of the host "
             "returns, otherwise 2103."
         ),
     ] = 0
     qm2qm_port: Annotated[
-        _Port,
+        Port,
         Meta(
             description="TCP port of qm2qm on hosts that have only the older interface. 0: the port that the "
             "endpoint mapper of the host returns, otherwise 2105."
         ),
     ] = 0
     epm_port: Annotated[
-        _Port, Meta(description="TCP port of the endpoint mapper on other hosts. 0: do not use the endpoint mapper.")
+        Port, Meta(description="TCP port of the endpoint mapper on other hosts. 0: do not use the endpoint mapper.")
     ] = MAPPER_PORT
     timeout_s: Annotated[
-        _Seconds,
+        Seconds,
         Meta(
             description="Maximum time to connect to a host, and maximum time for the answer to a call that does not "
             "wait for a message, in seconds."

@@ -13,16 +13,16 @@ from waypost.daemon.config import SECTIONS, Key, keys
 _HEAD: Final = """\
 # Configuration
 
-`waypost serve` needs no configuration: every key has a default. To change values, write a TOML file and name it with
-`--config FILE` or the variable WAYPOST_CONFIG. You can set a key SECTION.KEY in four places. If several places set the
-same key, the last place in this list counts:
+`waypost serve` runs without a configuration file: every key has a default. To change values, write a TOML file and
+specify it with `--config FILE` or the variable WAYPOST_CONFIG. You can set a key SECTION.KEY in four places. If several
+places set the same key, the last place in this list takes precedence:
 
 1. in the file, as `KEY = VALUE` below `[SECTION]`;
 2. in the environment, as WAYPOST_SECTION_KEY;
 3. with the flag in the table below, if the key has one;
 4. with `--set SECTION.KEY=VALUE`, which may be repeated.
 
-In the environment and with `--set`, separate the parts of a list with commas:
+In the environment and with `--set`, separate list items with commas:
 `--set transfer.resend_timeouts_s=1,2,3,4`. An unknown key is an error, and the error suggests the nearest key.
 
 This page is generated from the code (src/waypost/daemon/config.py). The default times in `[transfer]` are the same as

@@ -30,6 +30,13 @@ def _parse(text: str) -> Route:
     raise ValueError(text)
 
 
+def logon_hosts(hosts: Iterable[str], routes: Iterable[str]) -> frozenset[str]:
+    """The hosts that the daemon may log on to, in lower case: those of remote.hosts, else those of the routes."""
+    listed = [host.strip() for host in hosts if host.strip()]
+    found = listed or [route.host for route in parse_routes(routes) if route.host]
+    return frozenset(host.casefold() for host in found)
+
+
 def parse_relays(texts: Iterable[str]) -> Relays:
     """Parse relays. Raises ValueError with the text that is neither a GUID nor an IP address."""
     guids, addresses = set(), set()

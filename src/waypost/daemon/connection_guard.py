@@ -6,6 +6,7 @@ reserved for such peers.
 """
 
 from collections import Counter
+from socket import socket
 from typing import Final
 
 from waypost.buckets import Bucket, Rate
@@ -37,6 +38,10 @@ class ConnectionGuard:
         self._buckets: dict[str, Bucket] = {}
         # In order of the last meeting.
         self._history: dict[str, None] = {}
+
+    def refuses(self, connection: socket) -> str | None:  # noqa: ARG002, other guards look at it
+        """The reason to refuse a connection because of the program that made it; None to let it have a seat."""
+        return None
 
     def admit(self, address: str, now: float) -> str | None:
         """Count a connection from this address until `left`, and return None; or return the reason to refuse it."""

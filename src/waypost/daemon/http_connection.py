@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from waypost.api.asgi import BEHIND, EVENT
+from waypost.api.asgi import BEHIND, EVENT, NOBODY, PEER
+from waypost.daemon.doors import admits, peer_of
 from waypost.daemon.entrance import PIECE, Entrance
 from waypost.daemon.quick_request import FindHandler, QuickRequest
 from waypost.limits import MAX_HTTP_HEAD
@@ -31,6 +32,7 @@ class HttpConnection(HttpToolsProtocol):
         super().__init__(*args, **options)
         self._entrance: Final = entrance
         self._is_stranger = entrance is not None
+        self._peer = NOBODY
         # Data of a stranger that waits for its turn, and the time when data last came.
         self._backlog = b""
         self._used = 0.0
@@ -53,7 +55,18 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._used = self.loop.time()
-        if self._entrance is not None and not self._entrance.arrive(self, self.client[0] if self.client else ""):
+        self._peer = peer_of(transport.get_extra_info("socket"))
+        if self._peer.is_local:
+            # Only the account of the daemon can open the socket, so no client is a stranger.
+            self._is_stranger = False
+            if not admits(self._peer):
+                transport.abort()
+                return
+        if (
+            self._is_stranger
+            and self._entrance is not None
+            and not self._entrance.arrive(self, self.client[0] if self.client else "")
+        ):
             transport.abort()
             return
         self._be_patient()
@@ -174,7 +187,7 @@ class HttpConnection(HttpToolsProtocol):
             super().on_message_begin()
             self.url, self.expect_100_continue = url, expects
             self.headers.extend(headers)
-            self.scope["extensions"] = {BEHIND: {EVENT: asyncio.Event()}}
+            self.scope["extensions"] = {BEHIND: {EVENT: asyncio.Event()}, PEER: {PEER: self._peer}}
             super().on_headers_complete()
             if self.pipeline:
                 self._hurry()
@@ -214,7 +227,7 @@ class HttpConnection(HttpToolsProtocol):
             or (limit is not None and (len(self.connections) >= limit or len(self.tasks) >= limit))
         ):
             return None
-        handler = self._find(self.url, self.headers)
+        handler = self._find(self.url, self.headers, self._peer)
         return None if handler is None else QuickRequest(handler)
 
     async def _serve(self, request: QuickRequest) -> None:

@@ -19,9 +19,13 @@ from msgspec.structs import replace
 
 from waypost.daemon.config import SECTIONS, Config, Http, Key, Remote, Rpc, keys
 from waypost.daemon.configured_hosts import parse_ack_addresses, parse_relays, parse_routes
-from waypost.errors import DecodeError, InvalidParameter
+from waypost.errors import DecodeError, IllegalSddl, IllegalSecurityDescriptor, InvalidParameter
+from waypost.security.permissions import with_machine_rights
+from waypost.security.rights import check_rights
+from waypost.wire.access_masks import MachineAccess
 from waypost.wire.ip_addresses import is_address
 from waypost.wire.path_names import check_computer_name
+from waypost.wire.sddl import parse_sddl
 
 _KEYS: Final = {key.path: key for key in keys()}
 _PREFIX: Final = "WAYPOST_"
@@ -73,13 +77,13 @@ def _from_file(path: Path) -> Iterator[_Given]:
         text = path.read_text(encoding="utf-8")
         tables = tomllib.loads(text)
     except OSError as error:
-        raise ConfigError(
-            f"Cannot read {path}: {error.strerror}.", "give the name of the file with --config."
-        ) from None
+        raise ConfigError(f"Cannot read {path}: {error.strerror}.", "specify the file with --config.") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not UTF-8 text.", "save it as UTF-8.") from None
+        raise ConfigError(f"{path} is not UTF-8 text.", "save the file as UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not TOML: {error}.", "https://toml.io explains the syntax.") from None
+        raise ConfigError(
+            f"{path} is not a valid TOML file: {error}.", "https://toml.io explains the syntax."
+        ) from None
     for section, table in tables.items():
         if section not in SECTIONS or not isinstance(table, dict):
             raise _unknown(section, _place(path, text, section, ""))
@@ -132,7 +136,7 @@ def _known(given: _Given) -> Key:
 
 def _unknown(path: str, where: str) -> ConfigError:
     if path in SECTIONS:
-        return ConfigError(f"{where}: {path} is a section.", f"write [{path}], and its keys below.")
+        return ConfigError(f"{where}: {path} is a section.", f"write [{path}], and the keys of the section below it.")
     _, dot, name = path.rpartition(".")
     if not dot:
         near = get_close_matches(path, [*SECTIONS, *_KEYS], 1, 0)
@@ -177,11 +181,13 @@ def _checked(config: Config) -> Config:
         except DecodeError as error:
             raise ConfigError(
                 f"names.computer is {config.names.computer}, which is not a computer name: {error.reason}.",
-                "set another with --name.",
+                "set another name with --name.",
             ) from None
     for path, address in (("transfer.bind", config.transfer.bind), ("http.bind", config.http.bind)):
         if address and not is_address(address):
-            raise ConfigError(f"{path} is {address}, which is not an IP address.", "write one like 127.0.0.1 or ::1.")
+            raise ConfigError(
+                f"{path} is {address}, which is not an IP address.", "use an address such as 127.0.0.1 or ::1."
+            )
     _check_others(config)
     http = replace(
         config.http,
@@ -192,7 +198,15 @@ def _checked(config: Config) -> Config:
         _check_exposure(http)
     if config.rpc.enabled:
         _check_logons(config.rpc)
-    return replace(config, http=http, remote=_with_password(config.remote))
+        machine_security(config.security.machine)
+    security = config.security
+    passphrase = _secret("security.key_passphrase", security.key_passphrase, security.key_passphrase_file)
+    return replace(
+        config,
+        http=http,
+        security=replace(security, key_passphrase=passphrase),
+        remote=_with_password(config.remote),
+    )
 
 
 def _check_others(config: Config) -> None:
@@ -201,20 +215,20 @@ def _check_others(config: Config) -> None:
         parse_routes(config.routing.routes)
     except ValueError as error:
         raise ConfigError(
-            f"routing.routes contains {error}, which is not a route.", "write GUID=HOST, or GUID=via GUID."
+            f"routing.routes contains {error}, which is not a route.", "use GUID=HOST, or GUID=via GUID."
         ) from None
     try:
         parse_relays(config.routing.relays)
     except ValueError as error:
         raise ConfigError(
             f"routing.relays contains {error}, which is neither a GUID nor an IP address.",
-            "write the GUID that `waypost status` shows at the relay, or its address.",
+            "use the address of the relay, or the GUID that `waypost status` shows on it.",
         ) from None
     try:
         parse_ack_addresses(config.transfer.ack_addresses)
     except ValueError as error:
         raise ConfigError(
-            f"transfer.ack_addresses contains {error}, which is not an address.", "write GUID=ADDRESS, or ADDRESS."
+            f"transfer.ack_addresses contains {error}, which is not an address.", "use GUID=ADDRESS, or ADDRESS."
         ) from None
 
 
@@ -240,7 +254,7 @@ def _secret(path: str, given: str, file: str) -> str:
     what = path.rpartition(".")[2]
     if given:
         raise ConfigError(f"{path} and {path}_file are mutually exclusive.", "remove one of the two keys.")
-    hint = f"{path}_file must name a text file with the {what}."
+    hint = f"{path}_file must be the path of a text file with the {what}."
     try:
         secret = Path(file).expanduser().read_text(encoding="utf-8").strip()
     except OSError as error:
@@ -259,13 +273,29 @@ def _check_exposure(http: Http) -> None:
         return
     if not http.token:
         raise ConfigError(
-            f"HTTP on {http.bind} is open to other computers and needs a token.", "set http.token or http.token_file."
+            f"The HTTP API on {http.bind} is reachable from other computers, and therefore requires a token.",
+            "set http.token or http.token_file.",
         )
     if not http.tls_cert and not http.allow_insecure:
         raise ConfigError(
-            f"HTTP on {http.bind} is open to other computers and needs TLS.",
+            f"The HTTP API on {http.bind} is reachable from other computers, and therefore requires TLS.",
             "set http.tls_cert and http.tls_key, or http.allow_insecure=true behind a proxy with TLS.",
         )
+
+
+def machine_security(text: str) -> bytes:
+    """The security descriptor of the computer; b"" for the default. Raises ConfigError."""
+    if not text:
+        return b""
+    try:
+        found = with_machine_rights(parse_sddl(text))
+        check_rights(found, MachineAccess.MQSEC_MACHINE_GENERIC_ALL)
+    except (IllegalSddl, IllegalSecurityDescriptor) as error:
+        raise ConfigError(
+            f"security.machine is not a security descriptor of a computer: {error}.",
+            "write SDDL such as D:(A;;GA;;;BA)(A;;GW;;;AU), or remove the key.",
+        ) from None
+    return found.encode()
 
 
 def _check_logons(rpc: Rpc) -> None:
@@ -274,11 +304,6 @@ def _check_logons(rpc: Rpc) -> None:
         raise ConfigError(
             "rpc.kerberos is true, but the extra kerberos is not installed.",
             "run pip install 'waypost[kerberos]'.",
-        )
-    if rpc.min_auth_level not in ("", "none") and not rpc.users_file and not rpc.kerberos:
-        raise ConfigError(
-            f"rpc.min_auth_level is {rpc.min_auth_level}, but no user can authenticate.",
-            "set rpc.users_file or rpc.kerberos.",
         )
 
 

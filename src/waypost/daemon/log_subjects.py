@@ -45,6 +45,7 @@ KINDS: Final = {
     "session failed": Kind("session", ("peer",)),
     "connection refused": Kind("stranger", ("address",)),
     "connection closed": Kind("idle", ("address",)),
+    "access denied": Kind("access", ("who", "object", "right"), ()),
     "remote reader refused": Kind("reader", ("address",), ()),
     "remote reader cut off": Kind("reader", ("address",)),
     "identifier conflict": Kind("conflict", ("peer",), ()),

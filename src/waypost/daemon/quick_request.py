@@ -9,12 +9,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
+from waypost.api.asgi import Peer
+
 T = TypeVar("T")
 
 # Takes the body and the client; returns the status, the content and the header lines about the content.
 Handler = Callable[[bytes, "QuickRequest"], Awaitable[tuple[int, bytes, bytes]]]
-# Takes the URL and the headers of a POST; returns its handler, if it has a quick one.
-FindHandler = Callable[[bytes, list[tuple[bytes, bytes]]], Handler | None]
+# Takes the URL and the headers of a POST, and its sender; returns its handler, if it has a quick one.
+FindHandler = Callable[[bytes, list[tuple[bytes, bytes]], Peer], Handler | None]
 
 _LINES: Final = {status.value: b"HTTP/1.1 %d %b\r\n" % (status, status.phrase.encode()) for status in HTTPStatus}
 

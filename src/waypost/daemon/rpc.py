@@ -12,12 +12,17 @@ from waypost.daemon.config import Rpc
 from waypost.daemon.connection_guard import ConnectionGuard
 from waypost.daemon.loading import ConfigError
 from waypost.daemon.rpc_acceptors import acceptors
+from waypost.daemon.rpc_users import Logons, read_users
+from waypost.drive.local_daemons import account_name, own_account
+from waypost.drive.socket_owners import account_of_peer
 from waypost.errors import InvalidParameter
 from waypost.node.remote_reading import RemoteReading, RemoteServing
 from waypost.remote.context import RemoteSettings
-from waypost.rpc.authentication import LEVELS, Acceptors, AuthLevel
+from waypost.rpc.authentication import LEVELS, AuthLevel
 from waypost.rpc.endpoint_mapper_interface import ANY_ADDRESS
 from waypost.rpc.settings import RpcSettings
+
+_ROOT: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +38,44 @@ class RpcSockets:
         return [(_port([each]), each) for each in (*self.remote_read, *self.qm2qm, *self.mapper)]
 
 
-def is_loopback_only(settings: Rpc) -> bool:
-    """Whether only loopback may connect: no authentication, and no explicit level that allows this."""
-    return not settings.min_auth_level and not _knows_users(settings)
+def is_loopback_only(settings: Rpc, logons: Logons) -> bool:
+    """Whether only the own account may connect, over loopback: no authentication, and no level that is written down."""
+    return not settings.min_auth_level and not _knows_users(settings) and not logons.has_any
 
 
 class RpcGuard(ConnectionGuard):
-    """Guard of remote readers. Without authentication, only programs on this computer may connect."""
+    """Guard of remote readers. Without authentication, only the account of the daemon and root may connect, from here.
+
+    The account is known before the first byte is answered, and only on Linux; elsewhere nobody may connect then.
+    """
 
     __slots__ = ("_is_loopback_only",)
 
-    def __init__(self, settings: Rpc) -> None:
+    def __init__(self, settings: Rpc, logons: Logons) -> None:
+        """The users at the start decide: without any, calls need no authentication until the next start."""
         super().__init__(settings.max_connections, settings.max_connections_per_peer, settings.refusals_per_minute)
-        self._is_loopback_only: Final = is_loopback_only(settings)
+        self._is_loopback_only: Final = is_loopback_only(settings, logons)
 
-    def admit(self, address: str, now: float) -> str | None:
-        if self._is_loopback_only and not ip_address(address.partition("%")[0]).is_loopback:
-            return "to allow remote readers, set rpc.users_file, rpc.kerberos or rpc.min_auth_level; see docs/config.md"
-        return super().admit(address, now)
+    def refuses(self, connection: socket) -> str | None:
+        if not self._is_loopback_only:
+            return None
+        try:
+            address = ip_address(connection.getpeername()[0].partition("%")[0])
+        except (OSError, ValueError):
+            return "the peer closed the connection"
+        if not address.is_loopback:
+            return (
+                "to allow remote readers, add users with `waypost user add NAME --ntlm` and start again, or set "
+                "rpc.kerberos or rpc.min_auth_level; see docs/security.md"
+            )
+        account = account_of_peer(connection)
+        if account in (own_account(), _ROOT) and account is not None:
+            return None
+        who = "an unknown account" if account is None else f"the account {account_name(account)}"
+        return (
+            f"a program of {who} may not read without authentication; add users with `waypost user add NAME --ntlm` "
+            'and start again, set rpc.kerberos, or allow every program with rpc.min_auth_level = "none"'
+        )
 
 
 class RpcListener:
@@ -78,16 +103,26 @@ class RpcListener:
         return self._remote.accept(self._port, address, now)
 
 
-def serving(settings: Rpc, sockets: RpcSockets, bind: str) -> RemoteServing | None:
+def serving(settings: Rpc, sockets: RpcSockets, bind: str, logons: Logons) -> RemoteServing | None:
     """The RPC settings for the queue manager. Raises ConfigError for an invalid users file."""
     if not sockets.remote_read:
         return None
+    if settings.users_file:
+        _check_users(Path(settings.users_file))
     default = AuthLevel.PRIVACY if _knows_users(settings) else AuthLevel.NONE
     level = LEVELS.get(settings.min_auth_level, default)
     return RemoteServing(
-        RemoteSettings(pending_request_timeout_s=settings.pending_request_timeout_s, min_auth_level=level),
+        RemoteSettings(
+            pending_request_timeout_s=settings.pending_request_timeout_s,
+            min_auth_level=level,
+            allows_nonauthenticated_rpc=settings.allow_nonauthenticated,
+            denies_workgroup_client=settings.deny_workgroup_clients,
+            allows_none_security_client=settings.allow_none_security_clients,
+        ),
         RpcSettings(min_auth_level=level),
-        _acceptors(settings.users_file),
+        acceptors(logons),
+        is_own_account=not settings.min_auth_level and not _knows_users(settings),
+        level_with_users=None if settings.min_auth_level else AuthLevel.PRIVACY,
         remote_read_port=_port(sockets.remote_read),
         qm2qm_port=_port(sockets.qm2qm),
         mapper_port=_port(sockets.mapper) if sockets.mapper else 0,
@@ -105,9 +140,9 @@ def stepped(settings: Rpc, sockets: RpcSockets) -> Iterator[str]:
             yield f"TCP port {wanted} is in use; remote readers are served on port {_port(found)} instead ({key})."
 
 
-def _acceptors(users_file: str) -> Acceptors:
+def _check_users(path: Path) -> None:
     try:
-        return acceptors(Path(users_file) if users_file else None)
+        read_users(path)
     except InvalidParameter as error:
         sentence = str(error)
         raise ConfigError(f"{sentence[:1].upper()}{sentence[1:]}.", "check rpc.users_file.") from None

@@ -1,8 +1,9 @@
-"""The server side of NTLM and SPNEGO: pyspnego with the users of a file.
+"""The server side of NTLM and SPNEGO: pyspnego with the users of the user store.
 
 The NTLM acceptor of pyspnego takes its users from a file that the environment of the process names. It compares a
 response with one that it builds itself, which fails for clients with another layout, such as impacket. Here a response
-is verified as it came (MS-NLMP 3.3.2). This is the only module that uses internals of pyspnego.
+is verified as it came (MS-NLMP 3.3.2). Besides the hash of waypost.drive.passwords, only this
+module uses internals of pyspnego.
 
 An attacker in the middle that forwards and changes messages does not get a session with a key that it knows: the client
 has answered a challenge with a timestamp, so that it adds a MIC if it can make one (MS-NLMP 3.1.5.1.2), the session key
@@ -19,11 +20,11 @@ from spnego import ContextProxy, ContextReq
 from spnego._context import GSSMech
 from spnego._negotiate import NegotiateProxy
 from spnego._ntlm import NTLMProxy
-from spnego._ntlm_raw.crypto import hmac_md5, ntowfv1, ntowfv2, rc4k
+from spnego._ntlm_raw.crypto import hmac_md5, ntowfv2, rc4k
 from spnego._ntlm_raw.messages import Authenticate, AvFlags, AvId, NegotiateFlags
 from spnego.exceptions import InvalidTokenError
 
-from waypost.daemon.rpc_users import UsersFile
+from waypost.daemon.rpc_users import Logons
 
 # MS-NLMP 2.2.2.6: the response of NTLM version 1 has 24 bytes, and one of version 2 more.
 _VERSION_1_SIZE: Final = 24
@@ -36,19 +37,22 @@ _AV_PAIR: Final = Struct("<HH")
 # MS-NLMP 2.2.1.3: EncryptedRandomSessionKey.
 _SESSION_KEY_SIZE: Final = 16
 
+# Of an unknown user.
+_NO_HASH: Final = bytes(16)
+
 # MS-NLMP 3.4.4.1 and 3.4.5.3: without the one a signature is a CRC32, without the other keys have 40 or 56 bits.
 _STRONG: Final = NegotiateFlags.extended_session_security | NegotiateFlags.key_128
 
 
 class NtlmAcceptor(NTLMProxy):
-    """NTLM version 2 for the users of a file; version 1 and anonymous clients are refused."""
+    """NTLM version 2 for users with NT hashes; version 1 and anonymous clients are refused."""
 
-    def __init__(self, users: UsersFile) -> None:
+    def __init__(self, logons: Logons) -> None:
         # Created as an initiator, which needs no file; the credentials are never used.
         super().__init__("nobody", "", usage="initiate")
         self.usage = "accept"
         self._credential = None
-        self._users: Final = users
+        self._logons: Final = logons
         self._principal: str | None = None
 
     @property
@@ -64,9 +68,9 @@ class NtlmAcceptor(NTLMProxy):
             raise InvalidTokenError(context_msg="the client did not send an NTLM version 2 response")
         if _STRONG & ~auth.flags:
             raise InvalidTokenError(context_msg="the flags do not request extended session security with 128 bits")
-        user = self._users.find(domain, user_name)
+        user = self._logons.find(domain, user_name)
         # Also for an unknown user, so that the time does not reveal which names are known.
-        key = ntowfv2(user_name, ntowfv1(user.password if user is not None else ""), domain)
+        key = ntowfv2(user_name, _NO_HASH if user is None else user[1], domain)
         proof = hmac_md5(key, self._temp_challenge.server_challenge + response[_PROOF_SIZE:])
         is_right = hmac.compare_digest(proof, response[:_PROOF_SIZE])
         if user is None or not is_right:
@@ -80,7 +84,7 @@ class NtlmAcceptor(NTLMProxy):
             self._verify_mic(session_key, auth)
         self._session_key = session_key
         self._context_attr = auth.flags
-        self._principal = user.name
+        self._principal = user[0]
         self._complete = True
 
     def _verify_mic(self, session_key: bytes, auth: Authenticate) -> None:

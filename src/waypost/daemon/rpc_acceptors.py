@@ -1,29 +1,22 @@
 """The security packages that the RPC server offers; waypost.drive.rpc_security has the contexts."""
 
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import spnego
 from spnego.exceptions import SpnegoError
 
 from waypost.daemon.rpc_acceptor import NtlmAcceptor, SpnegoAcceptor
-from waypost.daemon.rpc_users import UsersFile
+from waypost.daemon.rpc_users import Logons
 from waypost.drive.rpc_security import REQUIREMENTS, Context
 from waypost.rpc.authentication import Acceptors, AuthType, SecurityContext
 
 _ACCEPTED: Final = REQUIREMENTS | spnego.ContextReq.confidentiality
 
 
-def acceptors(users: Path | None) -> Acceptors:
-    """The packages of a server: NTLM for the users of the file, Kerberos where the system has it, and SPNEGO over both.
-
-    Raises InvalidParameter at once if the file is missing or invalid.
-    """
-    file = UsersFile(users) if users is not None else None
-    if file is not None:
-        file.read()
-    return partial(_accept, file)
+def acceptors(logons: Logons) -> Acceptors:
+    """The packages of a server: NTLM for users with NT hashes, Kerberos where the system has it, SPNEGO over both."""
+    return partial(_accept, logons)
 
 
 def has_kerberos_key() -> bool:
@@ -31,9 +24,9 @@ def has_kerberos_key() -> bool:
     return _kerberos_acceptor() is not None
 
 
-def _accept(users: UsersFile | None, auth_type: AuthType) -> SecurityContext | None:
+def _accept(logons: Logons, auth_type: AuthType) -> SecurityContext | None:
     kerberos = _kerberos_acceptor() if auth_type in (AuthType.KERBEROS, AuthType.SPNEGO) else None
-    ntlm = NtlmAcceptor(users) if users is not None and auth_type in (AuthType.NTLM, AuthType.SPNEGO) else None
+    ntlm = NtlmAcceptor(logons) if logons.has_any and auth_type in (AuthType.NTLM, AuthType.SPNEGO) else None
     proxy = kerberos or ntlm
     if proxy is None:
         return None

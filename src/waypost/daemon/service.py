@@ -15,26 +15,34 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
+from waypost.core.message_values import AuthenticationLevel
 from waypost.core.system import Identity
 from waypost.daemon import systemd
 from waypost.daemon.addresses import own_addresses
 from waypost.daemon.config import Config, max_size_of, reserve_of
+from waypost.daemon.config_security import Security
 from waypost.daemon.configured_hosts import parse_relays, parse_routes
 from waypost.daemon.connection_guard import ConnectionGuard
 from waypost.daemon.cycles import Cycles
+from waypost.daemon.doors import Announcement, Doors, open_doors
+from waypost.daemon.loading import machine_security
 from waypost.daemon.logs import Forward, Log
 from waypost.daemon.memory import keep_freed_memory
 from waypost.daemon.outside import DaemonOutside
 from waypost.daemon.pump import Pump
 from waypost.daemon.resolver import Resolver
 from waypost.daemon.rpc import RpcGuard, RpcListener, RpcSockets, serving, stepped
+from waypost.daemon.rpc_users import Logons, import_users
 from waypost.daemon.sockets import allow_files, datagram_sockets, endpoint, listen, stepping_sockets, stream_sockets
+from waypost.daemon.store_mode import check_store_mode
 from waypost.daemon.tcp import TcpConnections, TcpSettings
 from waypost.daemon.udp import Pings
 from waypost.daemon.walking import Walking
 from waypost.daemon.web import App, Web
+from waypost.drive.keys.settings import KeySettings
 from waypost.drive.loop import Loop
 from waypost.drive.loop_watch import loop_watch
 from waypost.drive.settings import settings as manager_settings
@@ -52,14 +60,16 @@ _UPGRADE_SECONDS: Final = 5.0
 _PATIENCE_USEC: Final = 120_000_000
 # Longest delay of a log line that was held back, beyond its time.
 _LATE_LINES_SECONDS: Final = 1.0
+# Interval of looks for the file in the runtime folder.
+_KEEP_FILE_SECONDS: Final = 60.0
 # A remote reader may wait without limit, and a computer that has lost its power says nothing.
 _KEEP_ALIVE_SECONDS: Final = 60
 
 # The name of each listener with its ADDRESS:PORT.
 Endpoints: TypeAlias = Mapping[str, str]
 
-# Makes the ASGI application of a queue manager with these listeners.
-MakeApp: TypeAlias = Callable[[Loop, Endpoints], App]
+# Makes the ASGI application of a queue manager with these listeners and this token.
+MakeApp: TypeAlias = Callable[[Loop, Endpoints, str], App]
 
 # Gets the fields of the ready line.
 Announce: TypeAlias = Callable[[Mapping[str, str]], None]
@@ -93,6 +103,8 @@ class Daemon:
         self._log: Final = log
         self._make_app: Final = make_app if config.http.enabled else None
         self._stop: Final = asyncio.Event()
+        # The users that may log on to RPC.
+        self._logons: Final = Logons()
         self._exit_code = 0
         self._upgrade_told = 0.0
 
@@ -105,17 +117,26 @@ class Daemon:
             outside = DaemonOutside(self._log, self._broken)
             shell = Loop(
                 self._config.folder,
-                _settings(self._config, addresses, sockets.rpc),
+                _settings(self._config, addresses, sockets.rpc, self._logons),
                 max_size=max_size_of(self._config),
                 reserve=reserve_of(self._config),
                 outside=outside,
+                keys=_key_settings(self._config.security),
                 on_walk=Walking(self._log).tell,
                 on_upgrade=self._tell_upgrade,
             )
+            self._logons.users = shell.driver.node.users
+            doors = Doors()
             try:
-                await self._serve(shell, outside, sockets, addresses, announce)
+                check_store_mode(self._config.folder, shell.driver.node.users)
+                if self._config.rpc.enabled and self._config.rpc.users_file:
+                    await import_users(shell, Path(self._config.rpc.users_file), self._log)
+                if self._make_app is not None:
+                    doors = open_doors(self._config.folder, self._config.http, self._log)
+                await self._serve(shell, outside, sockets, doors, addresses, announce)
             finally:
                 self._stop.set()
+                doors.close()
                 await shell.close()
         self._log.info("stopped", exit_code=self._exit_code)
         return self._exit_code
@@ -125,8 +146,14 @@ class Daemon:
         self._stop.set()
 
     async def _serve(
-        self, shell: Loop, outside: DaemonOutside, sockets: "_Sockets", addresses: frozenset[str], announce: Announce
-    ) -> None:  # fmt: skip
+        self,
+        shell: Loop,
+        outside: DaemonOutside,
+        sockets: "_Sockets",
+        doors: Doors,
+        addresses: frozenset[str],
+        announce: Announce,
+    ) -> None:
         config, log = self._config, self._log
         network = shell.driver.node.network
         if (restored := shell.driver.restored) is not None:
@@ -142,7 +169,7 @@ class Daemon:
         if connections < limits.max_connections:
             log.warning(
                 "too few files",
-                message="The system limit of open files allows fewer connections than the configuration.",
+                message="The system limit for open files allows fewer connections than the configuration.",
                 connections=connections,
             )
         for sentence in stepped(config.rpc, sockets.rpc):
@@ -163,24 +190,37 @@ class Daemon:
             shell,
             None,
             TcpSettings(keep_alive_s=_KEEP_ALIVE_SECONDS, keeps_users=True),
-            guard=RpcGuard(config.rpc),
+            guard=RpcGuard(config.rpc, self._logons),
             log=log,
             pump=pump,
         )
         resolver = Resolver(shell, network, limits.bind, log)
         pings = Pings(shell, network)
         tcp.on_failure = resolver.doubt
-        web = self._web(shell, sockets, pump)
+        web = self._web(shell, sockets, doors, pump)
+        announcement = self._announcement(sockets, doors)
         loop = asyncio.get_running_loop()
         servers: list[asyncio.Server] = []
         shell.driver.watch_store(self._tell_trouble, self._tell_room)
         forget_collections = watch.watch_collections()
         cycles = Cycles(loop, watch)
         late_lines = loop.create_task(self._write_late())
+        late_files: asyncio.Task[None] | None = None
         try:
             await pings.start(sockets.ping, sockets.asking)
             resolver.start(addresses)
             outside.begin(tcp, rpc, resolver, pings)
+            if announcement is not None:
+                # Before the port is open: a client that reaches it finds the token.
+                late_files = loop.create_task(self._keep(announcement))
+                doors.listen()
+                if not announcement.write() and sys.platform != "win32":
+                    log.warning(
+                        "no runtime folder",
+                        message="No runtime folder belongs to this account alone, so its programs do not find the "
+                        "token of the daemon.",
+                        hint="set XDG_RUNTIME_DIR, or give programs the token in WAYPOST_TOKEN.",
+                    )
             # The queue manager has recovered: from here on it can answer clients.
             sockets.listen()
             accepting = partial(tcp.accepting, network)
@@ -192,13 +232,15 @@ class Daemon:
             if web is not None:
                 await web.start()
             cycles.start()
-            self._announce(shell.driver.node.manager.identity, sockets.endpoints, announce)
+            self._announce(shell.driver.node.manager.identity, sockets.endpoints, doors, announce)
             await self._stop.wait()
             systemd.notify("STOPPING=1")
         finally:
             cycles.stop()
             forget_collections()
             late_lines.cancel()
+            if late_files is not None:
+                late_files.cancel()
             for server in servers:
                 server.close()
             resolver.close()
@@ -209,16 +251,28 @@ class Daemon:
             if remote is not None:
                 shell.tell(remote.stop)
             shell.driver.end_reads()
-            await asyncio.gather(tcp.drain(), rpc.drain(), *([] if web is None else [web.stop()]))
+            try:
+                await asyncio.gather(tcp.drain(), rpc.drain(), *([] if web is None else [web.stop()]))
+            finally:
+                if announcement is not None:
+                    announcement.remove()
 
-    def _web(self, shell: Loop, sockets: "_Sockets", pump: Pump) -> Web | None:
+    def _web(self, shell: Loop, sockets: "_Sockets", doors: Doors, pump: Pump) -> Web | None:
         if self._make_app is None or sockets.http is None:
             return None
-        return Web(self._make_app(shell, sockets.endpoints), self._config.http, sockets.http, pump, self._log)
+        app = self._make_app(shell, sockets.endpoints, doors.token)
+        return Web(app, self._config.http, sockets.http, doors.listener, pump=pump, log=self._log)
 
-    def _announce(self, identity: Identity, endpoints: Endpoints, announce: Announce) -> None:
+    def _announcement(self, sockets: "_Sockets", doors: Doors) -> Announcement | None:
+        if sockets.http is None:
+            return None
+        address, port, *_ = sockets.http.getsockname()
+        return Announcement(address, port, doors, self._config.folder)
+
+    def _announce(self, identity: Identity, endpoints: Endpoints, doors: Doors, announce: Announce) -> None:
         name, guid = identity.computer_name, guid_text(identity.identifier)
-        announce({"event": "ready", "name": name, "guid": guid, **endpoints})
+        local = {"socket": doors.path} if doors.path else {}
+        announce({"event": "ready", "name": name, "guid": guid, **endpoints, **local})
         rpc = f", remote readers on {endpoints['rpc']}" if "rpc" in endpoints else ""
         http = f", HTTP on {endpoints['http']}" if "http" in endpoints else ""
         sentence = f"Queue manager {name} accepts messages on {endpoints['transfer']}{rpc}{http}."
@@ -252,6 +306,13 @@ class Daemon:
         systemd.notify(f"EXTEND_TIMEOUT_USEC={_PATIENCE_USEC}")
         message = f"Upgrading the store to the current format: {done:,} of {total:,} records copied."
         self._log.info("store upgrade", message=message, data=self._config.folder)
+
+    @staticmethod
+    async def _keep(announcement: Announcement) -> None:
+        """Write the file in the runtime folder again when it is gone: systems clean /tmp of old files."""
+        while True:
+            await asyncio.sleep(_KEEP_FILE_SECONDS)
+            announcement.write()
 
     async def _write_late(self) -> None:
         """Write held-back lines of the log when they are due."""
@@ -287,7 +348,7 @@ class Daemon:
             self._log.error(
                 "queue manager broken",
                 reason=error,
-                message="The daemon stopped. Everything that it confirmed is on disk.",
+                message="The daemon stopped. All confirmed operations are on disk.",
             )
             self._fail()
 
@@ -351,7 +412,7 @@ def _rpc_sockets(undo: ExitStack, config: Config) -> RpcSockets:
     )
 
 
-def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Settings:
+def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets, logons: Logons) -> Settings:
     return replace(
         manager_settings(config.names.computer or None, config.quotas.machine_kb),
         source_share=config.quotas.source_share,
@@ -360,9 +421,19 @@ def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Set
         transfer=config.transfer.settings(),
         routes=parse_routes(config.routing.routes),
         relays=parse_relays(config.routing.relays),
-        delivers_unverified=config.security.unverified == "deliver",
-        remote=serving(config.rpc, rpc, config.transfer.bind),
+        min_signature=_MIN_SIGNATURES[config.security.min_signature],
+        hardened_security=config.security.hardened,
+        closes_new_queues=config.security.new_queues == "closed",
+        machine_security=machine_security(config.security.machine),
+        remote=serving(config.rpc, rpc, config.transfer.bind, logons),
     )
+
+
+_MIN_SIGNATURES: Final = {"msmq10": AuthenticationLevel.NONE, "msmq20": AuthenticationLevel.SIG20}
+
+
+def _key_settings(security: Security) -> KeySettings:
+    return KeySettings(security.key_bits, security.key_passphrase.encode() or None, uses_processes=True)
 
 
 @contextmanager

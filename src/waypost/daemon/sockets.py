@@ -141,7 +141,7 @@ def _sentence(address: str, port: int, kind: socket.SocketKind, error: OSError) 
         case errno.EADDRINUSE:
             return f"{name} is in use by another program"
         case errno.EACCES:
-            return f"this user may not listen on {name}"
+            return f"the current user has no permission to listen on {name}"
         case errno.EADDRNOTAVAIL:
             return f"{address} is not an address of this computer"
         case _:

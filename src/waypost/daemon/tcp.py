@@ -211,11 +211,12 @@ class Connection(asyncio.BufferedProtocol):
             return
         # The system has no name of a peer that is already gone.
         self._address = (transport.get_extra_info("peername") or ("",))[0]
-        refusal = (
-            everything.seats.take(self, self._address, self._began)
-            if self._address
-            else "the peer closed the connection"
-        )
+        refusal: str | None = "the peer closed the connection"
+        if self._address:
+            # Before it can take the seat of another program of the same address.
+            refusal = everything.guard.refuses(transport.get_extra_info("socket")) or everything.seats.take(
+                self, self._address, self._began
+            )
         if refusal is not None:
             everything.log.warning("connection refused", address=self._address, reason=refusal)
             self._transport.abort()

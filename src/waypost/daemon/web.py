@@ -1,4 +1,4 @@
-"""The HTTP server in the loop of the daemon: uvicorn, on a bound socket."""
+"""The HTTP server in the loop of the daemon: uvicorn, on a bound socket of TCP and a Unix socket."""
 
 import asyncio
 import socket
@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from uvicorn import Config as ServerConfig
 from uvicorn import Server
 
+from waypost.api.asgi import Peer
 from waypost.daemon.config import Http
 from waypost.daemon.entrance import Entrance
 from waypost.daemon.http_connection import HttpConnection
@@ -29,7 +30,7 @@ class App(Protocol):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None: ...
 
-    def quick(self, url: bytes, headers: list[tuple[bytes, bytes]]) -> Handler | None:
+    def quick(self, url: bytes, headers: list[tuple[bytes, bytes]], peer: Peer) -> Handler | None:
         """The handler that answers a POST to this URL without ASGI, or None."""
 
     def recognizes(self, head: bytes) -> bool:
@@ -49,9 +50,13 @@ class _Server(Server):
 class Web:
     """The HTTP server. It starts and stops once."""
 
-    def __init__(self, app: App, settings: Http, bound: socket.socket, pump: Pump, log: Log) -> None:
+    def __init__(
+        self, app: App, settings: Http, bound: socket.socket, local: socket.socket | None, *, pump: Pump, log: Log
+    ) -> None:
+        """`local` is the Unix socket of the daemon, if it has one."""
         self._app: Final = app
         self._socket: Final = bound
+        self._local: Final = local
         entrance = Entrance(
             pump,
             log,
@@ -82,7 +87,7 @@ class Web:
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(
                 f"Cannot set up TLS for HTTP: {error.strerror or error}.",
-                "http.tls_cert and http.tls_key must name a certificate and its key, in PEM.",
+                "http.tls_cert and http.tls_key must be files with a certificate and its key, in PEM.",
             ) from None
         self._server: Final = _Server(config)
         self._task: asyncio.Task[None] | None = None
@@ -93,6 +98,19 @@ class Web:
             await asyncio.sleep(0.001)
         if self._task.done():
             self._task.result()
+        if self._local is not None:
+            # Without TLS: nobody is between the two ends.
+            server = await asyncio.get_running_loop().create_unix_server(self._connection, sock=self._local)
+            self._server.servers.append(server)
+
+    def _connection(self) -> asyncio.Protocol:
+        """The protocol of a connection to the Unix socket, as uvicorn makes those of TCP."""
+        protocol: asyncio.Protocol = self._server.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self._server.config,
+            server_state=self._server.server_state,
+            app_state=self._server.lifespan.state,
+        )
+        return protocol
 
     def begin_stop(self) -> None:
         """End requests that would not end by themselves."""

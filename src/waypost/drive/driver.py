@@ -12,8 +12,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from waypost.api.opened import Handle
 from waypost.api.operations import (
@@ -28,6 +30,7 @@ from waypost.api.operations import (
 )
 from waypost.clock import Now
 from waypost.drive.answers import Answer
+from waypost.drive.keys.settings import KEY_FOLDER, KeySettings
 from waypost.drive.new_guid import new_guid
 from waypost.drive.outside import Nowhere, Outside
 from waypost.errors import (
@@ -39,12 +42,13 @@ from waypost.errors import (
     WaypostError,
 )
 from waypost.limits import MAX_STORE_SIZE
-from waypost.node.effects import Commit, Failure, Reply
+from waypost.node.effects import Commit, Failure, KeyWork, Reply
 from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.operation_handlers import Handlers
 from waypost.node.recovery import Settings
 from waypost.node.restoring import Restored, begin_again
+from waypost.security.callers import QUEUE_MANAGER, Caller
 from waypost.store.lmdb import LmdbStore
 from waypost.store.port import Room
 from waypost.store.progress import Progress, unheard
@@ -57,9 +61,12 @@ _LEAVE_SECONDS: Final = 0.01
 _LEAVE_OPERATIONS: Final = 1000
 _CLOSED: Final = "the queue manager is closed"
 _OPEN_OUTCOME: Final = (
-    "; the operation is kept in memory, and is stored if the disk works again before the process ends; check its "
-    "effect before you repeat it"
+    "; the operation is kept in memory, and is stored if the disk works again before the process ends; check the "
+    "effect of the operation before you repeat it"
 )
+
+if TYPE_CHECKING:
+    from waypost.drive.keys.key_desk import KeyDesk
 
 R = TypeVar("R")
 
@@ -72,11 +79,13 @@ class Driver:
         "_answers",
         "_ended",
         "_is_alone",
+        "_keys",
         "_last_request",
         "_leave_until",
         "_next_tick",
         "_on_room",
         "_on_trouble",
+        "_open_keys",
         "_outside",
         "_store",
         "_submitted",
@@ -90,8 +99,21 @@ class Driver:
         "unwritten_bytes",
     )
 
-    def __init__(self, store: LmdbStore, node: Node, outside: Outside | None = None, *, is_alone: bool = False) -> None:
-        """`is_alone` if no other caller has to wait while this thread waits for the disk, except for a moment."""
+    def __init__(
+        self,
+        store: LmdbStore,
+        node: Node,
+        open_keys: "Callable[[], KeyDesk]",
+        outside: Outside | None = None,
+        *,
+        is_alone: bool = False,
+    ) -> None:
+        """`is_alone` if no other caller has to wait while this thread waits for the disk, except for a moment.
+
+        `open_keys` opens the key folder, with the first use.
+        """
+        self._open_keys: Final = open_keys
+        self._keys: KeyDesk | None = None
         self._store: Final = store
         self._is_alone = is_alone
         # The time until which a batch without a waiting caller stays open.
@@ -133,6 +155,7 @@ class Driver:
         reserve: int | None = None,
         outside: Outside | None = None,
         is_alone: bool = False,
+        keys: KeySettings | None = None,
         on_walk: Progress = unheard,
         on_upgrade: Progress = unheard,
     ) -> "Driver":
@@ -145,7 +168,10 @@ class Driver:
         store = LmdbStore(path, notify, max_size=size, reserve=reserve, on_walk=on_walk, on_upgrade=on_upgrade)
         try:
             node, restored = _started(store, settings, path)
-            driver = cls(store, node, outside, is_alone=is_alone)
+            open_keys = partial(_key_desk, Path(path), keys or KeySettings(), node, notify)
+            driver = cls(store, node, open_keys, outside, is_alone=is_alone)
+            if (Path(path) / KEY_FOLDER).exists():
+                driver._open_key_folder()
             driver.restored = restored
             driver.node.kernel.room = store.room
             driver.settle()
@@ -168,8 +194,8 @@ class Driver:
         if self._ended is not None:
             raise _again(self._ended)
 
-    def start(self, operation: Operation[object]) -> Answer:
-        """Start an operation. Raises its error if it is refused; call `settle` afterwards in either case."""
+    def start(self, operation: Operation[object], caller: Caller) -> Answer:
+        """Start an operation of a caller. Raises its error if it is refused; call `settle` in either case."""
         if self._ended is not None:
             raise _again(self._ended)
         now = _now()
@@ -181,7 +207,7 @@ class Driver:
                 self._next_tick = now.monotonic + _TICK_SECONDS
                 if not (self._is_alone and self.node.long_work):
                     self._tick(now)
-            self.handlers.start(Call(request, now), operation)
+            self.handlers.start(Call(request, now, caller), operation)
         except WaypostError:
             del self._answers[request]
             raise
@@ -236,6 +262,8 @@ class Driver:
                         durable.append(effect.token)
                     else:
                         self._store.submit(effect.batch, effect.token)
+                elif isinstance(effect, KeyWork):
+                    self._open_key_folder().start(effect)
                 elif isinstance(effect, Failure):
                     self._abandoned.pop(effect.request, None)
                     self._end(effect.request, effect.error)
@@ -277,6 +305,7 @@ class Driver:
             tokens = self._store.poll()
             self._take_room()
             self._persisted(tokens)
+            self._take_results()
         except StoreError as error:
             self._break(error)
             return
@@ -285,6 +314,22 @@ class Driver:
         self.settle()
         if trouble is not None:
             self._tell_trouble(trouble)
+
+    def _open_key_folder(self) -> "KeyDesk":
+        if self._keys is None:
+            self._keys = self._open_keys()
+            self._take_results()
+        return self._keys
+
+    def _take_results(self) -> None:
+        """Bring the engine what has become of the work with keys."""
+        if self._keys is None:
+            return
+        facts = self._keys.take_facts()
+        if facts is not None:
+            self.node.protection.facts_changed(facts)
+        for job, result in self._keys.take():
+            self.node.kernel.job_done(job, result, _now())
 
     def watch_store(self, tell: Callable[[StoreError | None], None], tell_room: Callable[[Room], None]) -> None:
         """Report troubles of the store: `tell` gets the error once when writes fail, and None when they work again.
@@ -378,6 +423,8 @@ class Driver:
             self._break(self._ended)
             raise
         self.settle()
+        if self._keys is not None:
+            self._keys.close()
 
     def end_reads(self) -> None:
         """End the reads that wait, before `stop`: their callers get OperationCancelled."""
@@ -433,7 +480,7 @@ class Driver:
         close = CloseQueue if isinstance(answer.operation, OpenQueue) else CloseCursor
         # The handle of a cursor may be closed already, and the cursor with it.
         with suppress(InvalidHandle):
-            self.handlers.start(Call(0, _now()), close(identifier=identifier))
+            self.handlers.start(Call(0, _now(), QUEUE_MANAGER), close(identifier=identifier))
 
     def _persisted(self, tokens: list[int]) -> None:
         now = _now()
@@ -481,6 +528,12 @@ def _started(store: LmdbStore, settings: Settings, path: str | Path) -> tuple[No
         raise StoreDamaged(
             f"cannot open {path}: {error}; `waypost store salvage` copies all intact records to a new folder"
         ) from error
+
+
+def _key_desk(path: Path, settings: KeySettings, node: Node, notify: Callable[[], None]) -> "KeyDesk":
+    # Only programs that use keys have to wait for this import.
+    desk: KeyDesk = import_module("waypost.drive.keys.key_desk").opened(path, settings, node, notify)
+    return desk
 
 
 def _now() -> Now:

@@ -13,10 +13,12 @@ from waypost.api.operations import Operation, checked
 from waypost.clock import Now
 from waypost.drive.answers import Answer
 from waypost.drive.driver import Driver
+from waypost.drive.keys.settings import KeySettings
 from waypost.drive.loop_watch import LoopWatch, NoWatch
 from waypost.drive.outside import Outside
 from waypost.errors import InvalidParameter
 from waypost.node.recovery import Settings
+from waypost.security.callers import Caller
 from waypost.store.progress import Progress, unheard
 
 P = ParamSpec("P")
@@ -36,6 +38,7 @@ class Loop:
         max_size: int | None,
         reserve: int | None = None,
         outside: Outside | None = None,
+        keys: KeySettings | None = None,
         on_walk: Progress = unheard,
         on_upgrade: Progress = unheard,
     ) -> None:
@@ -58,15 +61,16 @@ class Loop:
             reserve=reserve,
             outside=outside,
             is_alone=True,
+            keys=keys,
             on_walk=on_walk,
             on_upgrade=on_upgrade,
         )
 
-    async def call(self, operation: Operation[R]) -> R:
-        return checked(operation, await self._wait(self._start(operation)))
+    async def call(self, operation: Operation[R], caller: Caller) -> R:
+        return checked(operation, await self._wait(self._start(operation, caller)))
 
-    def start(self, operation: Operation[object]) -> None:
-        self._start(operation)
+    def start(self, operation: Operation[object], caller: Caller) -> None:
+        self._start(operation, caller)
 
     def tell(self, fact: Callable[[Now], R]) -> R | None:
         """Bring a fact of the network. All facts of one turn of the loop share one batch."""
@@ -115,14 +119,15 @@ class Loop:
             loop = None
         if loop is not self._loop:
             raise InvalidParameter(
-                "the queue manager belongs to another event loop; use it there, or open another folder in this loop"
+                "the queue manager belongs to another event loop; use it in that loop, or open another folder in this "
+                "loop"
             )
 
-    def _start(self, operation: Operation[object]) -> Answer:
+    def _start(self, operation: Operation[object], caller: Caller) -> Answer:
         self.check_loop()
         began = self.watch.begin()
         try:
-            return self.driver.start(operation)
+            return self.driver.start(operation, caller)
         finally:
             if not self.driver.has_something_to_write:
                 self._settle()

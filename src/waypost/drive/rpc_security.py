@@ -64,7 +64,7 @@ def initiator(auth_type: AuthType, level: AuthLevel, host: str, credentials: Cre
             options=_OPTIONS[auth_type],
         )
     except ImportError:
-        raise InvalidParameter("Kerberos needs an extra: pip install 'waypost[kerberos]'") from None
+        raise InvalidParameter("Kerberos requires an extra: pip install 'waypost[kerberos]'") from None
     except Exception as error:  # noqa: BLE001, Kerberos asks its server now, with its own errors
         raise SecurityContextFailed(f"{_PROTOCOLS[auth_type]}: {error}") from None
     return Context(auth_type, proxy)

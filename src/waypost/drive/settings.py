@@ -13,7 +13,7 @@ from waypost.wire.property_values import UNLIMITED
 def settings(name: str | None, quota_kb: int | None) -> Settings:
     """The settings. `name` may be qualified with a domain (default: host name)."""
     if quota_kb is not None and (not isinstance(quota_kb, int) or not 0 <= quota_kb <= UNLIMITED):
-        raise InvalidParameter(f"quota_kb must be 0 to {UNLIMITED} kilobytes, not {excerpt(quota_kb)}")
+        raise InvalidParameter(f"`quota_kb` must be 0 to {UNLIMITED} kilobytes, not {excerpt(quota_kb)}")
     qualified = name if name is not None else socket.gethostname()
     if not isinstance(qualified, str):
         raise InvalidParameter(f"the name of a computer must be text, not {excerpt(qualified)}")
@@ -26,7 +26,7 @@ def check_store(path: object, max_size: object) -> None:
     if not _is_path(path):
         raise InvalidParameter(f"the path of a folder must be text or a Path, not {excerpt(path)}")
     if max_size is not None and (not isinstance(max_size, int) or max_size < 1):
-        raise InvalidParameter(f"max_size must be a number of bytes, not {excerpt(max_size)}")
+        raise InvalidParameter(f"`max_size` must be a number of bytes, not {excerpt(max_size)}")
 
 
 def _is_path(path: object) -> bool:

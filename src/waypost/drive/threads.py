@@ -22,6 +22,7 @@ from waypost.drive.answers import Answer
 from waypost.drive.driver import Driver
 from waypost.errors import ServiceNotAvailable
 from waypost.node.recovery import Settings
+from waypost.security.callers import Caller
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -44,13 +45,13 @@ class Threads:
         self._alarm = inf
         self.driver: Final = Driver.open(path, settings, self._notify, max_size=max_size)
 
-    def call(self, operation: Operation[R]) -> R:
+    def call(self, operation: Operation[R], caller: Caller) -> R:
         """Call an operation, and wait for its reply. Everything that the reply reports is durable."""
-        return checked(operation, self._wait(self._start(operation)))
+        return checked(operation, self._wait(self._start(operation, caller)))
 
-    def start(self, operation: Operation[object]) -> None:
+    def start(self, operation: Operation[object], caller: Caller) -> None:
         """Call an operation, without a wait for its reply."""
-        self._start(operation)
+        self._start(operation, caller)
 
     def look(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call a function that reads the queue manager, while no other thread changes it."""
@@ -91,12 +92,12 @@ class Threads:
                 f"the queue manager belongs to the parent process {self._process}; open another folder in this process"
             )
 
-    def _start(self, operation: Operation[object]) -> Answer:
+    def _start(self, operation: Operation[object], caller: Caller) -> Answer:
         self._check_process()
         with self._lock:
             self._take_news()
             try:
-                answer = self.driver.start(operation)
+                answer = self.driver.start(operation, caller)
             finally:
                 self.driver.settle()
             if self._leader is not None:

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
+from waypost.api.asgi import Peer
 from waypost.client.aio_manager import Manager
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import (
@@ -11,12 +13,15 @@ from waypost.http import (
     events,
     handles,
     health,
+    links,
     metrics,
     openapi,
     operation_routes,
     problems,
     status,
+    users,
 )
+from waypost.http.askers import Askers
 from waypost.http.quick import Handler, Headers, Quick, Refine
 from waypost.http.remote_queues import Connect, anonymous
 from waypost.http.request_guard import RequestGuard
@@ -25,6 +30,7 @@ from waypost.http.routes import Route, Routes
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
 from waypost.http.watching import name_of, watched
+from waypost.security.callers import Caller
 
 ROUTES: Final[tuple[Route, ...]] = (
     status.PAGE,
@@ -33,6 +39,9 @@ ROUTES: Final[tuple[Route, ...]] = (
     handles.COMMIT_TRANSACTIONS,
     health.LIVE,
     health.READY,
+    users.LOGIN,
+    users.LOGOUT,
+    links.OPEN,
     *operation_routes.routes(),
 )
 
@@ -52,21 +61,24 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await watched(self._guard(scope, receive, send), self._service.shell.watch, name_of(scope))
 
-    def quick(self, url: bytes, headers: Headers) -> Handler | None:
+    def quick(self, url: bytes, headers: Headers, peer: Peer) -> Handler | None:
         """The handler that answers a POST of HTTP/1.1 to this URL without ASGI, or None."""
         path = url.decode("latin-1")
-        handler = self._quick.handler(path, headers)
-        is_let_in = handler is not None and self._guard.refusal("POST", path, headers, "1.1") is None
-        return handler if is_let_in else None
+        if not self._quick.takes(path, headers):
+            return None
+        caller = self._guard.admit("POST", path, headers, "1.1", peer)
+        return self._quick.handler(path, self._service.of(caller)) if isinstance(caller, Caller) else None
 
     def recognizes(self, head: bytes) -> bool:
-        """Whether the head of a request has the token, or needs none."""
-        return self._guard.recognizes(head)
+        """Whether the head of a request has the token or a session, or needs none."""
+        return self._guard.askers.recognizes(head)
+
+    def new_link(self) -> str:
+        """The path of a new link for a browser."""
+        return links.path_with(self._service.sessions.new_code())
 
     def stop(self) -> None:
-        self._service.is_stopping = True
-        self._service.remote.stop()
-        self._service.verifier.stop()
+        self._service.stop()
 
 
 def create_app(manager: Manager, settings: HttpSettings, connect: Connect = anonymous) -> Application:
@@ -84,7 +96,9 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = anon
         return error
 
     app = _Router((*ROUTES, metrics.route(metrics.Metrics(service)), *openapi.schema_routes(document)), service, refine)
-    return Application(RequestGuard(app, settings, manager.name), Quick(service, refine), service)
+    askers = Askers(settings, service.sessions, service.logins)
+    guard = RequestGuard(app, settings, manager.name, askers, partial(users.refused_login, service))
+    return Application(guard, Quick(settings, refine), service)
 
 
 class _Router:
@@ -113,7 +127,7 @@ class _Router:
             if isinstance(found, Response):
                 return found
             route, values = found
-            return await route.answer(self._service, values, request)
+            return await route.answer(self._service.of(request.caller), values, request)
         except WaypostError as error:
             return problems.refuse(request, self._refine(error))
         except Refused as error:

@@ -15,6 +15,7 @@ from waypost.errors import WaypostError
 from waypost.http.requests import Receive, Request, Scope, Send
 from waypost.http.routes import Nothing, Route, of
 from waypost.http.service import AsgiClient, Service
+from waypost.security.callers import Role
 
 _HEADERS: Final = [
     (b"content-type", MEDIA_TYPE.encode("ascii")),
@@ -26,7 +27,8 @@ _log: Final = logging.getLogger("waypost.http")
 async def _backup(service: Service, _asked: Nothing, _request: Request) -> "_Answer":
     """Stream a backup of all durable state, for `waypost store restore`.
 
-    Only one backup can run at a time. A second request gets 409. `waypost store restore` refuses an incomplete stream.
+    Only one backup can run at a time. A second request gets status 409. `waypost store restore` refuses an incomplete
+    stream.
     """
     loop = asyncio.get_running_loop()
     source = await loop.run_in_executor(None, BackupSource, service.path, service.settings.backup)
@@ -64,7 +66,7 @@ class _Answer:
         if self._is_whole:
             _log.info("a backup was completed")
         elif client.is_gone:
-            _log.info("a backup was interrupted: its client is gone")
+            _log.info("a backup was interrupted: the client closed the connection")
 
     async def _send(self, send: Send) -> None:
         loop = asyncio.get_running_loop()
@@ -94,5 +96,6 @@ BACKUP: Final = Route(
     name="backup",
     asked=Nothing,
     perform=of(Nothing, _backup),
+    asks=Role.ADMIN,
     media_type=MEDIA_TYPE,
 )

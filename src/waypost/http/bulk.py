@@ -16,10 +16,10 @@ async def list_queues(service: Service, operation: ListBulkQueues) -> BulkQueues
     """List queues; each is shown as it is when its part comes."""
     found: list[BulkQueue] = []
     async for names in slices(service.shell.look(matching, service.node.manager, operation)):
-        found += (await service.shell.call(ShowBulkQueues(names=tuple(names)))).queues
+        found += (await service.call(ShowBulkQueues(names=tuple(names)))).queues
     return BulkQueues(found)
 
 
 async def framed(service: Service, operation: ReadRange | ReadClaim) -> Response:
-    frame = await service.shell.call(operation)
+    frame = await service.call(operation)
     return Response(bytes(frame.data), media_type=MEDIA_TYPE)

@@ -21,16 +21,16 @@ from waypost.clock import Now
 from waypost.core.position_events import KILOBYTE, PositionEvents
 from waypost.core.queues import OutgoingQueue, OutgoingQueueState
 from waypost.drive.loop_watch import LoopWatch
-from waypost.errors import InvalidParameter
 from waypost.guid import guid_text
 from waypost.http.doctor_sequences import examine_sequences
 from waypost.http.service import Service
-from waypost.http.settings import Listener, RpcAccess
+from waypost.http.settings import HttpSettings, Listener, RpcAccess
 from waypost.http.slices import sliced
 from waypost.limits import LIST_PART, LONG_TURN_SECONDS
 from waypost.node.network.ack_queues import Overdue
 from waypost.node.network.network import Network
 from waypost.rpc.authentication import AuthLevel
+from waypost.security.callers import Role
 from waypost.transfer.believing import Bringer
 from waypost.wire.property_values import UNLIMITED
 
@@ -52,9 +52,21 @@ _CERTIFICATE_DAYS: Final = 21
 _QUEUES_PART: Final = LIST_PART // 5
 
 
+def check_access(settings: HttpSettings) -> Check:
+    """Check for open access to the HTTP API."""
+    if settings.token:
+        return Check(
+            "access", True, "the HTTP API requires the token of the daemon, its Unix socket, or a browser session"
+        )
+    sentence = "every program and account of this computer has full control of the queue manager (http.access is open)"
+    return Check("access", True, sentence)
+
+
 async def examine(service: Service) -> list[Check]:
     now = Now(time.monotonic(), time.time())
     checks = [*examine_node(service.node, service.path, now), *_turns(service.watch), *_rpc(service)]
+    checks.append(check_access(service.settings))
+    checks.append(_users(service))
     checks += await _network(service)
     checks += examine_sequences(service.node, now)
     checks += await _queues(service)
@@ -83,10 +95,10 @@ def check_certificate(path: str, now: float) -> Check:
         return Check("certificate", False, sentence, "restore the certificate file, or change http.tls_cert")
     end = first.not_valid_after_utc
     days = int((end.timestamp() - now) // 86_400)
-    hint = f"put a new certificate into {path} and its key into http.tls_key, and start the daemon again"
+    hint = f"put a new certificate into {path} and its key into the file in http.tls_key, and restart the daemon"
     if days < 0:
-        return Check("certificate", False, f"the certificate of HTTP has expired at {end:%Y-%m-%d %H:%M} UTC", hint)
-    sentence = f"the certificate of HTTP expires at {end:%Y-%m-%d %H:%M} UTC, in {days} days"
+        return Check("certificate", False, f"the HTTP certificate expired at {end:%Y-%m-%d %H:%M} UTC", hint)
+    sentence = f"the HTTP certificate expires at {end:%Y-%m-%d %H:%M} UTC, in {days} days"
     if days < _CERTIFICATE_DAYS:
         return Check("certificate", False, sentence, hint)
     return Check("certificate", True, sentence)
@@ -107,14 +119,21 @@ async def _name(service: Service) -> Check:
             infos = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_STREAM)
         found = {str(info[4][0]) for info in infos}
     if not found:
-        hint = f"add {name} to DNS or to the hosts files of other computers, or use DIRECT=TCP: names there"
+        hint = (
+            f"add {name} to DNS or to the hosts files of other computers, or use DIRECT=TCP: names on these computers"
+        )
         return Check(
-            "name", False, f"{name} has no address, so other computers cannot find this computer by name", hint
+            "name",
+            False,
+            f"{name} does not resolve to an address, so other computers cannot find this computer by name",
+            hint,
         )
     ours = identity.addresses
     if ours and not found & ours:
         sentence = f"{name} resolves to {', '.join(sorted(found))}, not to the address {', '.join(sorted(ours))}"
-        return Check("name", False, sentence, "correct DNS, or bind the queue manager to the address of its name")
+        return Check(
+            "name", False, sentence, "correct DNS, or bind the queue manager to the address that its name resolves to"
+        )
     if len(identity.computer_name) > _SHORT_NAME:
         hint = f"set a name of at most {_SHORT_NAME} characters with --name, if Windows hosts send messages here"
         sentence = f"{identity.computer_name} is longer than Windows allows ({_SHORT_NAME} characters)"
@@ -128,14 +147,14 @@ def _turns(watch: LoopWatch | None) -> Iterator[Check]:
         return
     longest = watch.longest(_TURNS_SECONDS, time.time())
     if longest is None or longest.seconds <= LONG_TURN_SECONDS:
-        yield Check("loop", True, "the daemon was never busy for more than 0.1 s in the last 10 minutes")
+        yield Check("loop", True, "in the last 10 minutes, no task blocked the daemon for more than 0.1 s")
         return
     sentence = (
         f"the daemon was busy with {longest.what} for {longest.seconds:.2f} s, the longest time in the last 10 minutes"
     )
     if longest.work_seconds < longest.seconds / 2:
         sentence += (
-            f"; {longest.work_seconds:.2f} s of this was working time, the rest was waiting for the disk or the "
+            f"; {longest.work_seconds:.2f} s of this was working time, and the rest was waiting for the disk or the "
             "processor"
         )
     total = watch.slow.total()
@@ -143,7 +162,7 @@ def _turns(watch: LoopWatch | None) -> Iterator[Check]:
     if longest.work_seconds < _HELD_UP_SECONDS:
         yield Check("loop", True, sentence)
     else:
-        yield Check("loop", False, sentence, "use smaller requests of this kind, and report a bug if it happens again")
+        yield Check("loop", False, sentence, "use smaller requests of this kind; if the problem persists, report a bug")
 
 
 async def _network(service: Service) -> list[Check]:
@@ -180,7 +199,7 @@ def _network_checks(
         names = ", ".join(str(queue) for queue in stuck[:_SHOWN])
         count = "1 outgoing queue has" if len(stuck) == 1 else f"{len(stuck)} outgoing queues have"
         sentence = f"{count} messages and no connection: {names}"
-        yield Check("outgoing", False, sentence, "run `waypost explain QUEUE` for one of them")
+        yield Check("outgoing", False, sentence, "`waypost explain QUEUE` shows why a queue is not connected")
     else:
         yield Check("outgoing", True, "every outgoing queue with messages is connected")
     yield check_sources(service.node.manager.positions)
@@ -201,14 +220,14 @@ def _acknowledgments(service: Service) -> Check:
         sentences.append(f"{count} kept, because they came from unknown addresses: {_bringers(senders)}")
     if turned_away:
         sentences.append(
-            "acknowledgments were refused because too many are kept, so other messages of these hosts wait: "
+            "acknowledgments were refused because too many are kept, so other messages of these hosts are delayed: "
             f"{_bringers(turned_away)}"
         )
     bringer = turned_away[0] if turned_away else next(iter(kept)).bringer
     command = f"waypost sequence admit {guid_text(bringer.guid)} {bringer.address}"
     hint = (
-        f"if the address belongs to the queue manager, run: {command}; otherwise another host sent them, and you can "
-        "ignore them"
+        f"if the address belongs to the queue manager, run: {command}; otherwise ignore the acknowledgments, because "
+        "another host sent them"
     )
     return Check("acknowledgments", False, "; ".join(sentences), hint)
 
@@ -230,9 +249,7 @@ def check_sources(positions: PositionEvents) -> Check:
     if not full:
         return Check("sources", True, "no address uses its full share of the machine quota")
     told = ", ".join(f"{source} ({sources.bytes_of(source) >> 10} KB)" for source in full[-_SHOWN:])
-    sentence = (
-        f"messages from {told} use {sources.share:.0%} of the machine quota, so further messages from there are refused"
-    )
+    sentence = f"messages from {told} use {sources.share:.0%} of the machine quota, so further messages are refused"
     return Check(
         "sources",
         False,
@@ -247,7 +264,7 @@ def _rpc(service: Service) -> Iterator[Check]:
         return
     yield _access(access, remote.settings.min_auth_level)
     if access.users_file:
-        yield check_users(access)
+        yield check_users_file(access.users_file)
     if access.kerberos:
         yield _kerberos(access)
 
@@ -255,8 +272,8 @@ def _rpc(service: Service) -> Iterator[Check]:
 def _access(access: RpcAccess, level: AuthLevel) -> Check:
     if access.is_loopback_only:
         sentence = (
-            "only programs on this computer may read over RPC; to allow other computers, set rpc.users_file or "
-            "rpc.kerberos"
+            "only programs of the daemon's account and of root, on this computer, may read over RPC; to allow others, "
+            "add users with `waypost user add NAME --ntlm` and start again, or set rpc.kerberos"
         )
     elif level is AuthLevel.NONE:
         sentence = (
@@ -264,40 +281,49 @@ def _access(access: RpcAccess, level: AuthLevel) -> Check:
         )
     elif not _has_users(access) and not access.has_kerberos_key():
         sentence = "remote readers must authenticate, but RPC has neither users nor a Kerberos key"
-        return Check("rpc", False, sentence, "add users to the file in rpc.users_file, or configure a Kerberos keytab")
+        hint = "add users with `waypost user add NAME --ntlm`, or configure a Kerberos keytab"
+        return Check("rpc", False, sentence, hint)
     else:
         sentence = f"remote readers must authenticate, with the protection level {level.name.lower()} or higher"
     return Check("rpc", True, sentence)
 
 
 def _has_users(access: RpcAccess) -> bool:
-    try:
-        return bool(access.users_file and access.count_users())
-    except InvalidParameter:
-        return False
+    return access.count_users() > 0
 
 
 def _kerberos(access: RpcAccess) -> Check:
     if access.has_kerberos_key():
         return Check("kerberos", True, "this computer has a Kerberos key")
     sentence = "rpc.kerberos is true, but this computer has no usable Kerberos key"
-    return Check("kerberos", False, sentence, "put host/NAME@REALM into a keytab, and name the file in KRB5_KTNAME")
+    return Check("kerberos", False, sentence, "add host/NAME@REALM to a keytab, and set KRB5_KTNAME to the file")
 
 
-def check_users(access: RpcAccess) -> Check:
-    """Check the file of the users that authenticate with NTLM."""
-    path = access.users_file
+def _users(service: Service) -> Check:
+    """Say who gets in."""
+    users = service.node.users.all()
+    if not users:
+        sentence = "single-user mode: only the account of the daemon, root, and programs with the daemon's token get in"
+        if service.logins.is_open:
+            sentence = "single-user mode without a token: every program that reaches the HTTP port is an administrator"
+        return Check("users", True, sentence)
+    admins = sum(Role(user.role) is Role.ADMIN for user in users)
+    logons = sum(bool(user.nt_hash) for user in users)
+    count = f"{len(users)} user" if len(users) == 1 else f"{len(users)} users"
+    return Check("users", True, f"{count}: {admins} with the role admin, {logons} may log on with NTLM")
+
+
+def check_users_file(path: str) -> Check:
+    """Check the file of users that was imported: it contains passwords."""
     try:
-        count = access.count_users()
         mode = stat.S_IMODE(os.stat(path).st_mode)
-    except (InvalidParameter, OSError) as error:
-        return Check("users", False, str(error), "correct the file in rpc.users_file; until then, NTLM logons fail")
+    except OSError as error:
+        return Check("users file", True, f"rpc.users_file is not needed any more: {path}: {error.strerror}")
     if mode & OTHERS:
         sentence = f"every user of this computer can open {path}, which contains passwords (mode {mode:04o})"
-        return Check("users", False, sentence, f"chmod o-rwx {path}")
-    if not count:
-        return Check("users", False, f"{path} has no users", "add lines DOMAIN:user:password; no restart is needed")
-    return Check("users", True, f"{count} users can log on with NTLM; only the owner and group of {path} can open it")
+        return Check("users file", False, sentence, f"chmod o-rwx {path}")
+    sentence = f"the users of {path} are imported; the file contains passwords, and is not needed any more"
+    return Check("users file", True, sentence)
 
 
 def _is_loopback(addresses: Iterable[str]) -> bool:
@@ -306,8 +332,8 @@ def _is_loopback(addresses: Iterable[str]) -> bool:
 
 def _identifier(network: Network) -> Check:
     if not network.twins:
-        return Check("identifier", True, "no other queue manager with the GUID of this one was seen")
-    sentence = f"a queue manager with the GUID of this one is at {', '.join(network.twins)}"
+        return Check("identifier", True, "no other queue manager with the same GUID was found")
+    sentence = f"another queue manager with the same GUID is at {', '.join(network.twins)}"
     hint = (
         "one of them is a copy: stop it, and restore its data folder from a backup of the other one with `waypost "
         "store restore BACKUP DATA --new-identity`, or start it on an empty data folder"
@@ -316,39 +342,36 @@ def _identifier(network: Network) -> Check:
 
 
 def _unverified(service: Service) -> Check:
-    """Check for refused signed and encrypted messages. Waypost does not verify or decrypt messages yet."""
+    """Check for messages that were refused for their signature or encryption."""
     network = service.node.network
     assert network is not None
     refused = network.refused_sources
-    if network.delivers_unverified:
-        sentence = "signed and encrypted messages are delivered unchanged, not verified (security.unverified)"
-        return Check("unverified", True, sentence)
     if not refused.count:
-        return Check("unverified", True, "no message was refused because it was signed or encrypted")
+        return Check("unverified", True, "no message was refused for its signature or encryption")
     sources = sorted(refused.by_guid.items(), key=lambda each: -each[1].count)
     shown = [f"{source.count} of {guid_text(guid)} at {source.peer}" for guid, source in sources[:_SHOWN]]
     rest = refused.count - sum(source.count for _, source in sources[:_SHOWN])
     if rest:
         shown.append(f"{rest} of others")
-    few = refused.count == 1
-    count = f"{refused.count} signed or encrypted {'message was' if few else 'messages were'}"
+    count = f"{refused.count} {'message was' if refused.count == 1 else 'messages were'}"
     hint = (
-        'security.unverified = "deliver" delivers them without verification, except to queues that require '
-        "authentication or encryption; or send from these hosts without signatures and encryption"
+        "the log has the reason of each: `message rejected`; register the certificates of these senders with `waypost "
+        "cert register`, and give them the exchange key of this queue manager (`waypost key export`)"
     )
-    return Check("unverified", False, f"{count} refused since the start: {', '.join(shown)}", hint)
+    sentence = f"{count} refused since the start for a signature or encryption: {', '.join(shown)}"
+    return Check("unverified", False, sentence, hint)
 
 
 def _acks(overdue: list[Overdue]) -> Check:
     """Check for acknowledgments of transactional messages that their senders do not fetch."""
     if not overdue:
-        sentence = "no acknowledgment waits for a host that was not in contact for 7 days"
+        sentence = "no acknowledgment waits for a host that was last seen more than 7 days ago"
         return Check("waiting acknowledgments", True, sentence)
     count = sum(each.count for each in overdue)
     days = max(each.seconds for each in overdue) // 86_400
     names = ", ".join(str(each.queue) for each in overdue[:_SHOWN])
     waits = "1 acknowledgment waits" if count == 1 else f"{count} acknowledgments wait"
-    sentence = f"{waits} for hosts without contact for up to {days} days: {names}"
+    sentence = f"{waits} for hosts that were last seen up to {days} days ago: {names}"
     hint = (
         "start these hosts again. If a host has a new address, admit the old and the new address: waypost sequence "
         "admit GUID ADDRESS. To delete the acknowledgments: waypost queue purge NAME --outgoing"
@@ -360,7 +383,7 @@ def _strangers(network: Network) -> Check:
     """Check the work that messages of others caused for their acknowledgments, since the start."""
     counts = network.statistics
     sentence = (
-        f"the daemon tried {counts.dials_for_strangers} connections for acknowledgments that other hosts requested"
+        f"the daemon tried {counts.dials_for_strangers} connections to send acknowledgments that other hosts requested"
     )
     if counts.messages_refused_for_acks:
         sentence += (
@@ -375,7 +398,10 @@ def _strangers(network: Network) -> Check:
     if counts.acks_refused == network.admin_acks.not_allowed:
         return Check("strangers", True, sentence)
     return Check(
-        "strangers", False, sentence, "check the hosts that the messages name, or exclude them with transfer.ack_hosts"
+        "strangers",
+        False,
+        sentence,
+        "check the hosts in the administration queues of these messages, or exclude the hosts with transfer.ack_hosts",
     )
 
 
@@ -384,13 +410,15 @@ def _loops(network: Network) -> Check:
     if not loops:
         return Check("routes", True, "no message came back to this queue manager in the last hour")
     sentence = f"messages come back because of wrong routes on other hosts: {'; '.join(map(str, loops[:_SHOWN]))}"
-    return Check("routes", False, sentence, "correct the route to the destination on the host that sends them back")
+    return Check(
+        "routes", False, sentence, "correct the route to the destination on the host that sends the messages back"
+    )
 
 
 async def _port(listener: Listener) -> Check:
     where = f"{listener.address}:{listener.port}"
     if listener.name == "ping":
-        return Check(f"port {listener.name}", True, f"{where} is a UDP port, which this check does not cover")
+        return Check(f"port {listener.name}", True, f"{where} is a UDP port, which this check skips")
     address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listener.address, listener.address)
     try:
         async with asyncio.timeout(_CONNECT_SECONDS):

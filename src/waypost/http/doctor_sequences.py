@@ -43,7 +43,7 @@ def _forgotten(node: Node) -> Iterator[Check]:
         ends = "1 ended sequence was" if each.count == 1 else f"{each.count} ended sequences were"
         sentence = (
             f"{ends} dropped for the source {source} and {queue}, the last one from {at(each.time_stamp)}: copies of "
-            f"their messages from {each.address or 'a host that has sent nothing since the last upgrade'} would be "
+            f"their messages from {each.address or 'a host that has sent no messages since the last upgrade'} would be "
             "accepted"
         )
         hint = f"`waypost sequence reset --source {source}` starts its sequences again"

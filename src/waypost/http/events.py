@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from waypost.api.events import Events
+from waypost.api.operation_rows import QueueRight
 from waypost.api.operations import Form
 from waypost.client.message import Message, message_object
 from waypost.client.transports.http.packing import packet_row
@@ -40,7 +41,10 @@ async def _events(service: Service, asked: Events, request: Request) -> "_Stream
         raise LimitReached(f"the limit of {service.streams} clients that follow queues is reached")
     with service.remote.explaining(asked.name):
         follower = service.shell.look(
-            Follower, service.node, replace(asked, since=request.header(b"last-event-id") or asked.since)
+            Follower,
+            service.node,
+            replace(asked, since=request.header(b"last-event-id") or asked.since),
+            service.caller,
         )
     return _Stream(service, follower, asked.form)
 
@@ -55,12 +59,9 @@ class _Stream:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # In the same turn of the loop as the check of the limit.
-        self._service.streams += 1
-        try:
+        with self._service.following():
             async with aclosing(_follow(self._service, self._follower, self._form, behind(scope))) as events:
                 await AsgiClient(receive).wait(_send(events, send))
-        finally:
-            self._service.streams -= 1
 
 
 async def _send(events: AsyncGenerator[bytes, None], send: Send) -> None:
@@ -81,7 +82,7 @@ async def _follow(
         silent = _KEEP_ALIVE_SECONDS
         while not (service.is_stopping or behind.is_set()):
             if service.shell.look(follower.has_more):
-                for message in follower.take(await service.shell.call(follower.wanted)):
+                for message in follower.take(await service.call(follower.wanted)):
                     yield _event(message, form)
                 # A client that waits for a time learns at once that these were all.
                 silent = _KEEP_ALIVE_SECONDS
@@ -108,5 +109,6 @@ EVENTS: Final = Route(
     name="events",
     asked=Events,
     perform=of(Events, _events),
+    asks=QueueRight.PEEK,
     media_type="text/event-stream",
 )

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from waypost.api.messages import Received
 from waypost.api.opened import Handle, TransactionObject
+from waypost.api.operation_rows import Owned
 from waypost.api.operations import (
     AbortTransaction,
     BeginTransaction,
@@ -32,14 +33,14 @@ from waypost.limits import MAX_HTTP_LEASE_SECONDS
 
 async def open_queue(service: Service, operation: OpenQueue) -> Handle:
     if not operation.exclusive:
-        raise InvalidParameter("exclusive must be true: only exclusive reads use a handle")
+        raise InvalidParameter("exclusive must be true: only exclusive reads require a handle")
     service.handles.check_room()
     seconds = service.settings.handle_s
-    place = service.remote.find(operation.queue)
+    place = service.elsewhere(operation.queue)
     remote = None if place is None else await service.remote.exclusive(place)
-    identifier = guid_text(new_guid()) if remote is not None else (await service.shell.call(operation)).id
+    identifier = guid_text(new_guid()) if remote is not None else (await service.call(operation)).id
     try:
-        return Handle(service.handles.add(remote, seconds, identifier), seconds)
+        return Handle(service.handles.add(remote, seconds, service.caller, identifier), seconds)
     except LimitReached:
         # Others were opened meanwhile.
         await service.close_handle(identifier, remote)
@@ -47,7 +48,7 @@ async def open_queue(service: Service, operation: OpenQueue) -> Handle:
 
 
 async def close_queue(service: Service, operation: CloseQueue) -> None:
-    if operation.identifier not in service.handles:
+    if not service.handles.has(operation.identifier, service.caller):
         raise InvalidHandle("the handle is not open")
     await service.close_handle(operation.identifier, service.handles.drop(operation.identifier))
 
@@ -59,42 +60,46 @@ async def open_cursor(service: Service, operation: OpenCursor) -> Handle:
         with service.using_handle(operation.handle, operation.queue) as remote:
             if remote is not None:
                 opened = OpenedCursor(remote.cursor(), operation.handle)
-                return Handle(service.cursors.add(opened, seconds), seconds)
-            found = await service.shell.call(operation)
+                return Handle(service.cursors.add(opened, seconds, service.caller), seconds)
+            found = await service.call(operation)
             try:
-                return Handle(service.cursors.add(OpenedCursor(None, operation.handle), seconds, found.id), seconds)
+                return Handle(
+                    service.cursors.add(OpenedCursor(None, operation.handle), seconds, service.caller, found.id),
+                    seconds,
+                )
             except LimitReached:
-                await service.shell.call(CloseCursor(identifier=found.id))
+                await service.call(CloseCursor(identifier=found.id))
                 raise
-    if not operation.outgoing and (place := service.remote.find(operation.queue)) is not None:
+    if not operation.outgoing and (place := service.elsewhere(operation.queue)) is not None:
         opened = OpenedCursor(service.remote.cursor(place), None)
-        return Handle(service.cursors.add(opened, seconds), seconds)
+        return Handle(service.cursors.add(opened, seconds, service.caller), seconds)
     # The queue is read from until the cursor is closed.
     name = str(service.name(operation.queue))
     service.shared.begin(name)
     try:
-        found = await service.shell.call(operation)
+        found = await service.call(operation)
     except BaseException:
         service.shared.end(name)
         raise
     opened = OpenedCursor(None, None, partial(service.shared.end, name))
     try:
-        return Handle(service.cursors.add(opened, seconds, found.id), seconds)
+        return Handle(service.cursors.add(opened, seconds, service.caller, found.id), seconds)
     except LimitReached:
         service.shared.end(name)
-        await service.shell.call(CloseCursor(identifier=found.id))
+        await service.call(CloseCursor(identifier=found.id))
         raise
 
 
 async def close_cursor(service: Service, operation: CloseCursor) -> None:
-    opened = service.cursors.drop(operation.identifier)
-    if opened is None:
+    if not service.cursors.has(operation.identifier, service.caller):
         raise InvalidHandle("the cursor is not open")
+    opened = service.cursors.drop(operation.identifier)
+    assert opened is not None
     await service.close_cursor(operation.identifier, opened)
 
 
 async def read_at(service: Service, client: Client, operation: CursorRead) -> Received:
-    if operation.identifier not in service.cursors:
+    if not service.cursors.has(operation.identifier, service.caller):
         raise InvalidHandle("the cursor is not open")
     wait = min(operation.timeout_s, service.settings.max_wait_s)
     with (
@@ -103,7 +108,7 @@ async def read_at(service: Service, client: Client, operation: CursorRead) -> Re
         service.in_transaction(operation.transaction, operation.begin_s) as transaction,
     ):
         wanted = replace(operation, timeout_s=wait, transaction=transaction, begin_s=UNSET)
-        read = (opened.remote or service.shell).call(wanted)
+        read = (opened.remote or service).call(wanted)
         try:
             return await read if not wait else await client.wait(read) or Received([])
         except Timeout:
@@ -112,24 +117,24 @@ async def read_at(service: Service, client: Client, operation: CursorRead) -> Re
 
 async def begin_transaction(service: Service, operation: BeginTransaction) -> TransactionObject:
     seconds = service.settings.transaction_s if operation.timeout_s is UNSET else operation.timeout_s
-    identifier = service.transactions.begin(seconds, None if operation.id is UNSET else operation.id)
+    identifier = service.transactions.begin(seconds, service.caller, None if operation.id is UNSET else operation.id)
     expires = datetime.now(UTC) + timedelta(seconds=min(seconds, MAX_HTTP_LEASE_SECONDS))
     return TransactionObject(identifier, iso_8601(expires))
 
 
 async def commit_transaction(service: Service, operation: CommitTransaction) -> None:
-    await service.transactions.commit(operation.identifier)
+    await service.transactions.commit(operation.identifier, service.caller)
 
 
 async def abort_transaction(service: Service, operation: AbortTransaction) -> None:
-    await service.transactions.abort(operation.identifier)
+    await service.transactions.abort(operation.identifier, service.caller)
 
 
 async def _commit_transactions(service: Service, asked: Receipts, _request: Request) -> Outcomes:
     """Commit several transactions, independently of each other."""
     if len(asked.ids) > service.settings.max_batch:
         raise InvalidParameter(f"a request may commit at most {service.settings.max_batch} transactions")
-    return Outcomes(*await service.transactions.acknowledge(asked.ids))
+    return Outcomes(*await service.transactions.acknowledge(asked.ids, service.caller))
 
 
 COMMIT_TRANSACTIONS: Final = Route(
@@ -139,5 +144,6 @@ COMMIT_TRANSACTIONS: Final = Route(
     asked=Receipts,
     body=Receipts,
     perform=of(Receipts, _commit_transactions),
+    asks=Owned.BY_CALLER,
     answers=(Outcomes,),
 )

@@ -11,6 +11,7 @@ from waypost.http.requests import JSON, Request, Response
 from waypost.http.routes import Nothing, Route, of
 from waypost.http.service import Service
 from waypost.node.shortages import shortages
+from waypost.security.callers import Role
 
 
 class Ready(Struct, frozen=True):
@@ -28,7 +29,7 @@ async def _ready(service: Service, asked: Ready, _request: Request) -> Response:
     """Check that the queue manager works. Otherwise the status is 503 with the reason, such as a failing disk.
 
     If the disk is full or the quota is reached, the queue manager is still ready for receives, which free space. Then
-    the answer has the status `limited` and the reason. With `use=send`, the answer is 503.
+    the answer has the status `limited` and the reason. With `use=send`, the status is 503.
     """
     reason = _trouble(service)
     if reason is None:
@@ -53,11 +54,14 @@ def _trouble(service: Service) -> str | None:
     return None if trouble is None else str(trouble)
 
 
-LIVE: Final = Route(method="GET", path="/health/live", name="live", asked=Nothing, perform=of(Nothing, _live))
+LIVE: Final = Route(
+    method="GET", path="/health/live", name="live", asked=Nothing, perform=of(Nothing, _live), asks=Role.NONE
+)
 READY: Final = Route(
     method="GET",
     path="/health/ready",
     name="ready",
     asked=Ready,
     perform=of(Ready, _ready),
+    asks=Role.NONE,
 )

@@ -8,6 +8,9 @@ from typing import Any, Final, Generic, TypeVar
 from waypost.drive.new_guid import new_guid
 from waypost.errors import InvalidHandle, LimitReached, ServiceNotAvailable
 from waypost.guid import guid_text
+from waypost.node.access import owns
+from waypost.security.callers import Caller
+from waypost.wire.sid import Sid
 
 T = TypeVar("T")
 
@@ -15,10 +18,11 @@ Close = Callable[[str, T], Coroutine[Any, Any, None]]
 
 
 class _Lease(Generic[T]):
-    __slots__ = ("seconds", "timer", "users", "value")
+    __slots__ = ("owner", "seconds", "timer", "users", "value")
 
-    def __init__(self, value: T, seconds: float) -> None:
+    def __init__(self, value: T, seconds: float, owner: Sid) -> None:
         self.value: Final = value
+        self.owner: Final = owner
         self.seconds: Final = seconds
         self.users = 0
         self.timer: asyncio.TimerHandle | None = None
@@ -44,6 +48,11 @@ class Leases(Generic[T]):
     def __contains__(self, key: str) -> bool:
         return key in self._leases
 
+    def has(self, key: str, caller: Caller) -> bool:
+        """Whether an object is open, and exists for this caller: objects belong to the caller that opened them."""
+        lease = self._leases.get(key)
+        return lease is not None and owns(caller, lease.owner)
+
     def check_room(self) -> None:
         """Raises LimitReached if no more may be opened."""
         if len(self._leases) >= self._max_count:
@@ -51,11 +60,11 @@ class Leases(Generic[T]):
                 f"the limit of {self._max_count} open {self._what} is reached; close some, or wait until they expire"
             )
 
-    def add(self, value: T, seconds: float, key: str | None = None) -> str:
-        """Keep an object open. Returns its id."""
+    def add(self, value: T, seconds: float, owner: Caller, key: str | None = None) -> str:
+        """Keep an object of a caller open. Returns its id."""
         self.check_room()
         key = guid_text(new_guid()) if key is None else key
-        lease = self._leases[key] = _Lease(value, seconds)
+        lease = self._leases[key] = _Lease(value, seconds, owner.sid)
         self._start(key, lease)
         return key
 

@@ -37,6 +37,7 @@ from waypost.http.service import Service
 from waypost.http.slices import sliced
 from waypost.limits import MAX_METRICS_QUEUES
 from waypost.node.network.refusals import Reason
+from waypost.security.callers import Role
 from waypost.store.folder import DATA
 from waypost.wire.property_values import UNLIMITED
 
@@ -58,39 +59,41 @@ _TRANSFER: Final = {
     "handshakes_refused": "Sessions that ended during their handshake.",
     "packets_malformed": "Packets that could not be decoded.",
     "protocol_errors": "Packets that the protocol does not allow in the current state of the session.",
-    "messages_sent": "Messages sent, including those sent again.",
-    "messages_received": "Messages received, including those received again.",
+    "messages_sent": "Messages sent, including retransmissions.",
+    "messages_received": "Messages received, including duplicates.",
     "bytes_sent": "Bytes sent.",
     "bytes_received": "Bytes received.",
     "session_acks_sent": "Session acknowledgments sent.",
     "session_acks_received": "Session acknowledgments received.",
-    "order_acks_sent": "Order acknowledgments sent: transactional messages arrived in order.",
-    "order_acks_received": "Order acknowledgments received: transactional messages arrived in order.",
-    "final_acks_sent": "Final acknowledgments sent: transactional messages were received, or were not received.",
+    "order_acks_sent": "Order acknowledgments sent, which confirm that transactional messages arrived in order.",
+    "order_acks_received": "Order acknowledgments received, which confirm that transactional messages arrived in "
+    "order.",
+    "final_acks_sent": "Final acknowledgments sent, which report whether transactional messages were received.",
     "final_acks_received": (
-        "Final acknowledgments received: transactional messages were received, or were not received."
+        "Final acknowledgments received, which report whether transactional messages were received."
     ),
     "transactional_acks_refused": (
-        "Acknowledgments refused because the message was never sent, or because they are not from the destination."
+        "Acknowledgments refused because the message was never sent, or because the sender is not the destination."
     ),
-    "transactional_acks_unmatched": "Acknowledgments of messages that are not waiting: late, repeated or forged.",
+    "transactional_acks_unmatched": "Late, repeated or forged acknowledgments, for messages that do not wait for one.",
     "duplicates_discarded": "Messages discarded because they had arrived before.",
     "messages_rejected": "Messages that no queue of this computer accepted.",
-    "messages_unverified": "Rejected messages that were signed or encrypted (security.unverified).",
+    "messages_unverified": "Rejected messages with a bad signature or encryption, or without a required one.",
+    "messages_not_encrypted": "Outgoing messages that could not be encrypted and were not sent.",
     "messages_refused_for_acks": (
-        "Transactional messages refused for now, because too many acknowledgments wait for the sender."
+        "Transactional messages temporarily refused, because too many acknowledgments wait for the sender."
     ),
-    "sequences_refused": "Transactional messages refused for now, because their sequence was not accepted.",
+    "sequences_refused": "Transactional messages temporarily refused, because their sequence was not accepted.",
     "sequence_ends_forgotten": (
-        "Records of ended sequences that were dropped although an address could still repeat the sequence."
+        "Records of ended sequences that were deleted although an address could still repeat the sequence."
     ),
-    "messages_resent": "Messages sent again because no acknowledgment came.",
+    "messages_resent": "Messages sent again because no acknowledgment arrived.",
     "messages_forwarded": "Messages forwarded to another computer.",
     "messages_returned": "Messages of this computer that came back because of a wrong route.",
     "pings_received": "Pings received.",
-    "dials_for_strangers": "Connection attempts for acknowledgments that messages of other hosts requested.",
+    "dials_for_strangers": "Connection attempts to send acknowledgments that messages of other hosts requested.",
     "acks_refused": (
-        "Acknowledgments to administration queues that were not sent, because of transfer.ack_hosts or a limit."
+        "Acknowledgments to administration queues that were not sent because of transfer.ack_hosts or a limit."
     ),
 }
 
@@ -98,7 +101,7 @@ _TRANSFER: Final = {
 _RPC_COUNTERS: Final = {
     "connections_accepted": "Connections accepted from remote readers.",
     "binds_refused": "Connections refused at their first packet.",
-    "authentication_failures": "Wrong passwords, tickets and signatures of remote readers.",
+    "authentication_failures": "Failed authentications of remote readers: wrong passwords, tickets or signatures.",
     "messages_given_out": "Messages locked for remote readers.",
     "rundowns": "Handles that were still open when the connection of their reader was lost.",
 }
@@ -116,7 +119,7 @@ class Metrics:
         self._registry.register(self._live)
         commits = Histogram(
             "waypost_commit_seconds",
-            "Time until a batch of changes was on disk.",
+            "Time to write a batch of changes to disk.",
             buckets=_COMMIT_BUCKETS,
             registry=self._registry,
         )
@@ -142,7 +145,9 @@ def route(numbers: Metrics) -> Route:
         return Response(await numbers.text(), media_type=CONTENT_TYPE_LATEST)
 
     perform = of(Nothing, answer)
-    return Route(method="GET", path="/metrics", name="metrics", asked=Nothing, perform=perform, is_shown=False)
+    return Route(
+        method="GET", path="/metrics", name="metrics", asked=Nothing, perform=perform, asks=Role.READ, is_shown=False
+    )
 
 
 class _Live(Collector):
@@ -167,18 +172,29 @@ class _Live(Collector):
         omitted = max(local - MAX_METRICS_QUEUES, 0) + max(outgoing - MAX_METRICS_QUEUES, 0)
         yield _gauge(
             "waypost_queues_omitted",
-            "Queues that are not listed one by one. Only the 1000 oldest queues of each kind are listed.",
+            "Queues without their own metrics. Only the 1000 oldest queues of each kind have their own metrics.",
             omitted,
         )
+        yield self._refusals()
         yield from self._transfer()
         yield from self._rpc()
         yield from self._clients()
 
     def _build(self) -> Metric:
-        info = InfoMetricFamily("waypost", "The queue manager.")
+        info = InfoMetricFamily("waypost", "Name, version and GUID of the queue manager.")
         manager = self._service.manager
         info.add_metric((), {"version": waypost.__version__, "name": manager.name, "guid": manager.guid})
         return info
+
+    def _refusals(self) -> Metric:
+        refusals = CounterMetricFamily(
+            "waypost_access_denied",
+            "Requests refused because the caller does not have a right, by the label `right`.",
+            labels=("right",),
+        )
+        for right, count in self._service.node.access.refused.items():
+            refusals.add_metric((right,), count)
+        return refusals
 
     def _manager(self) -> Iterator[Metric]:
         service, driver = self._service, self._service.shell.driver
@@ -188,7 +204,7 @@ class _Live(Collector):
         is_well = driver.node.kernel.trouble is None and not driver.is_broken
         yield _gauge(
             "waypost_store_ok",
-            "1 if the store can write, 0 if it cannot write, for example because the disk fails.",
+            "1 if the store can write to disk, otherwise 0.",
             int(is_well),
         )
         room = driver.node.kernel.room
@@ -212,8 +228,13 @@ class _Live(Collector):
         damaged = service.node.damaged
         yield _gauge(
             "waypost_damaged_messages",
-            "Damaged messages that were set aside and not yet deleted by an operator.",
+            "Damaged messages that were removed from their queues and not yet deleted by an operator.",
             len(damaged),
+        )
+        yield _gauge(
+            "waypost_damaged_frames",
+            "Damaged frames of committed stages, with up to 2,000 messages each, not yet deleted by an operator.",
+            len(service.node.stages.delivery.damaged),
         )
         yield _counter(
             "waypost_messages_damaged",
@@ -228,7 +249,7 @@ class _Live(Collector):
         within = [(str(bound), watch.count - over) for bound, over in zip(BOUNDS, watch.over, strict=True)]
         yield HistogramMetricFamily(
             "waypost_loop_turn_seconds",
-            "Duration of one turn of the event loop. All clients wait during a turn.",
+            "Duration of one turn of the event loop. Clients wait until the turn ends.",
             buckets=[*within, ("+Inf", watch.count)],
             sum_value=watch.seconds,
         )
@@ -256,7 +277,7 @@ class _Live(Collector):
         yield _gauge(
             "waypost_transfer_transactional_acks_kept",
             "Acknowledgments from unknown addresses that an operator must admit or ignore. `waypost doctor` lists "
-            "them.",
+            "these addresses.",
             len(self._service.node.kept_acks),
         )
         yield from self._acks()
@@ -272,7 +293,7 @@ class _Live(Collector):
             for reason in Reason:
                 refused.add_metric((reason.value,), network.refusals.counts[reason])
             yield refused
-            text = "Acknowledgments that wait for hosts without contact for 7 days."
+            text = "Acknowledgments that wait for hosts that were last seen more than 7 days ago."
             yield _gauge("waypost_overdue_acknowledgments", text, self.overdue)
 
     def _rpc(self) -> Iterator[Metric]:
@@ -318,7 +339,21 @@ class _Live(Collector):
         )
         yield _gauge("waypost_http_cursors", "Open cursors of HTTP clients.", len(service.cursors))
         yield _gauge("waypost_http_handles", "Queues that HTTP clients have open exclusively.", len(service.handles))
+        yield from _logins(service)
         yield _gauge("waypost_http_streams", "HTTP clients that follow a queue.", service.streams)
+
+
+def _logins(service: Service) -> Iterator[Metric]:
+    logins, node = service.logins, service.node
+    found = CounterMetricFamily("waypost_logins", "Logins with a password, by the label `result`.", labels=["result"])
+    for result, count in (("ok", logins.succeeded), ("failed", logins.failed), ("limited", logins.limited)):
+        found.add_metric([result], count)
+    yield found
+    yield _counter(
+        "waypost_requests_denied", "Requests refused for want of a role, and failed logins.", node.audit.denied
+    )
+    yield _gauge("waypost_users", "Users of the queue manager.", len(node.users))
+    yield _gauge("waypost_audit_entries", "Entries of the audit trail.", len(node.audit))
 
 
 def _is_shown(queue: Queue) -> bool:

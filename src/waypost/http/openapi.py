@@ -13,15 +13,17 @@ from msgspec import Meta
 from msgspec.structs import FieldInfo
 
 import waypost
+from waypost.api.operation_rows import QueueRight
 from waypost.client.transports.http.schema import ErrorObject
 from waypost.http.request_guard import OPEN, WITH_BODY
 from waypost.http.requests import JSON, MESSAGE_PACK, Request, Response
 from waypost.http.routes import Nothing, Route, of
 from waypost.http.service import Service
+from waypost.security.callers import Role
 
 _DESCRIPTION: Final = (
-    "A queue manager that speaks MSMQ. Requests and answers are JSON or MessagePack, according to Content-Type and "
-    "Accept. Bytes are base64 text in JSON and binary in MessagePack."
+    "HTTP API of a queue manager that speaks MSMQ. Requests and answers are JSON or MessagePack, according to "
+    "Content-Type and Accept. Bytes are base64 text in JSON and binary in MessagePack."
 )
 _MEDIA_TYPES: Final = (JSON.decode(), *sorted(each.decode() for each in MESSAGE_PACK))
 _TOKEN: Final = "token"
@@ -29,17 +31,20 @@ _TOKEN: Final = "token"
 _STATUSES: Final = {
     400: "The request is invalid.",
     401: "The token is missing or wrong.",
-    403: "The request came from a page of another site, or another computer denies access to its queue.",
+    403: "The caller does not have the role or the right on the queue, or a page of another site sent the request.",
     404: "The queue, message, cursor or handle does not exist.",
     409: "The operation conflicts with the current state.",
     413: "The request is too large.",
     415: "The body is neither JSON nor MessagePack.",
     421: "The Host header does not name this server.",
+    429: "Too many logins have failed. Retry later.",
     500: "The disk failed during a write, or the server has a bug.",
-    502: "The computer of the queue is unreachable, or the connection to it was lost.",
+    502: "The computer that hosts the queue is unreachable, or the connection to it was lost.",
     503: "The queue manager is stopping, or the limit of open objects is reached.",
     507: "The disk is full, or a quota is reached.",
 }
+# Operations that check a password.
+_WITH_PASSWORD: Final = frozenset({"/api/login", "/api/users/{name}/password"})
 # Operations without a name that could be missing or in use.
 _NAMELESS: Final = frozenset(
     {
@@ -87,7 +92,15 @@ def schema_routes(document: Document) -> list[Route]:
         return Response(document.content, media_type="application/vnd.oai.openapi+json")
 
     return [
-        Route(method="GET", path=path, name="schema", asked=Nothing, perform=of(Nothing, answer), is_shown=False)
+        Route(
+            method="GET",
+            path=path,
+            name="schema",
+            asked=Nothing,
+            perform=of(Nothing, answer),
+            asks=Role.NONE,
+            is_shown=False,
+        )
         for path in ("/schema", "/schema/openapi.json")
     ]
 
@@ -118,9 +131,11 @@ def statuses(method: str, path: str, *, has_data: bool, demands_token: bool) -> 
     yield from (400, 500)
     if path in OPEN:
         return
-    yield from (401, 403, 503) if demands_token else (403, 421, 503)
+    yield from (401, 403, 503) if demands_token else (401, 403, 421, 503)
     if (method, path) not in _NAMELESS:
         yield from (404, 409)
+    if path in _WITH_PASSWORD:
+        yield 429
     if method in WITH_BODY:
         yield 415
     if has_data:
@@ -144,6 +159,10 @@ def _operation(route: Route, known: Mapping[str, dict[str, object]], *, demands_
             **{str(status): _refusal(status, known) for status in sorted(refusals)},
         },
     }
+    if isinstance(route.asks, Role):
+        operation["x-role"] = route.asks.word
+    elif isinstance(route.asks, QueueRight):
+        operation["x-queue-right"] = route.asks.value
     if route.body is not None:
         operation["requestBody"] = {"required": True, "content": _contents(known[repr(route.body)])}
     if route.path in OPEN:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from waypost.api.bulk import BULK_OPERATIONS, ListBulkQueues, ReadClaim, ReadRange
 from waypost.api.explanation import Explanation
 from waypost.api.frames import MEDIA_TYPE, Frame
+from waypost.api.keys import KEY_OPERATIONS
 from waypost.api.messages import Received
 from waypost.api.operations import (
     OPERATIONS,
@@ -40,9 +41,18 @@ from waypost.api.operations import (
     ShowQueue,
 )
 from waypost.api.properties import QueueInfo, QueueList
-from waypost.api.status import Doctor, ShowVerification, StartVerification, Status, VerificationInfo
+from waypost.api.status import (
+    CreateLink,
+    Doctor,
+    ShowIdentity,
+    ShowVerification,
+    StartVerification,
+    Status,
+    VerificationInfo,
+)
+from waypost.api.users import PREPARED, USER_OPERATIONS
 from waypost.client.transports.http.schema import Messages, Packets, SentIds, SentMessages
-from waypost.http import bulk, handles, reading, sending, status
+from waypost.http import bulk, handles, links, reading, sending, status, users
 from waypost.http.requests import JSON, App, Request
 from waypost.http.results import answer, resent
 from waypost.http.routes import Perform, Route, of
@@ -54,17 +64,20 @@ O = TypeVar("O", bound=Operation[object])  # noqa: E741, an operation
 
 
 async def _ask(service: Service, operation: Operation[object]) -> Struct | None:
-    reply = await service.shell.call(operation)
+    reply = await service.call(operation)
     assert reply is None or isinstance(reply, Struct)
     return reply
 
 
 async def _explain(service: Service, operation: Explain) -> Explanation:
-    explanation = await service.shell.call(operation)
+    explanation = await service.call(operation)
     host = service.remote.host_of(operation.queue) if operation.queue else None
     if host is None:
         return explanation
-    sentence = f"The queue is on the host {host}; only that host can explain it. Its messages can be read from here."
+    sentence = (
+        f"The queue is on the host {host}; only that host can explain its state. This queue manager can read the "
+        "messages in the queue."
+    )
     return explanation.with_sentence(sentence)
 
 
@@ -83,7 +96,7 @@ async def _list_queues(service: Service, operation: ListQueues) -> QueueList:
 async def _own(service: Service, operation: ShowQueue | SetQueue | DeleteQueue) -> QueueInfo | None:
     """Perform an operation that only queues of this computer have."""
     with service.remote.explaining(operation.name):
-        return await service.shell.call(operation)
+        return await service.call(operation)
 
 
 async def _taken(service: Service, operation: PurgeQueue | DeleteMessage) -> None:
@@ -129,9 +142,12 @@ def routes() -> list[Route]:
     """The routes of all operations."""
     by_hand = (
         _route(Status, _plain(status.status)),
+        _route(ShowIdentity, _plain(status.identity)),
         _route(Doctor, _plain(status.doctor)),
         _route(StartVerification, _plain(_verify)),
         _route(ShowVerification, _plain(_verify)),
+        *(_route(kind, _plain(users.perform)) for kind in PREPARED),
+        _route(CreateLink, _plain(links.create_link)),
         _route(Explain, _plain(_explain)),
         _route(ListQueues, _plain(_list_queues)),
         _route(ShowQueue, _plain(_own)),
@@ -161,7 +177,8 @@ def routes() -> list[Route]:
         _route(ReadClaim, _plain(bulk.framed)),
     )
     bound = {route.name for route in by_hand}
-    others = (kind for kind in (*OPERATIONS, *BULK_OPERATIONS) if kind.row.name not in bound)
+    kinds = (*OPERATIONS, *KEY_OPERATIONS, *BULK_OPERATIONS, *USER_OPERATIONS)
+    others = (kind for kind in kinds if kind.row.name not in bound)
     return [*by_hand, *(_route(kind, _plain(_ask)) for kind in others)]
 
 
@@ -176,6 +193,7 @@ def _route(kind: type[O], perform: Perform[O], *answers: type[Struct]) -> Route:
         name=row.name,
         asked=kind,
         perform=of(kind, perform),
+        asks=row.asks,
         help=kind.__doc__ or "",
         body=row.body,
         answers=answers or reply,

@@ -14,6 +14,9 @@ _STATUS: Final[tuple[tuple[type[WaypostError], HTTPStatus], ...]] = (
     (errors.QueueNotFound, HTTPStatus.NOT_FOUND),
     (errors.MessageNotFound, HTTPStatus.NOT_FOUND),
     (errors.InvalidHandle, HTTPStatus.NOT_FOUND),
+    (errors.UserNotFound, HTTPStatus.NOT_FOUND),
+    (errors.UserExists, HTTPStatus.CONFLICT),
+    (errors.TooManyLogins, HTTPStatus.TOO_MANY_REQUESTS),
     (errors.AccessDenied, HTTPStatus.FORBIDDEN),
     (errors.LabelTooLong, HTTPStatus.BAD_REQUEST),
     (errors.UnsupportedAccessMode, HTTPStatus.BAD_REQUEST),
@@ -34,20 +37,24 @@ _STATUS: Final[tuple[tuple[type[WaypostError], HTTPStatus], ...]] = (
 )
 _HINTS: Final[dict[type[WaypostError], str]] = {
     errors.QueueNotFound: "GET /api/queues lists the queues, and POST /api/queues creates one",
+    errors.UserNotFound: "GET /api/users lists the users",
+    errors.UserExists: "PATCH /api/users/NAME changes it",
     errors.QueueExists: "PATCH /api/queues/NAME changes its properties",
     errors.TransactionSequence: "POST /api/transactions begins a new transaction",
-    errors.InvalidHandle: "handles and cursors close after some time without use; open it again",
+    errors.InvalidHandle: "unused handles and cursors close after some time; open a new one",
     errors.SharingViolation: "wait until the other reader has closed the queue",
-    errors.ClaimTaken: "only one start of one query reads a claim; GET /api/bulk/claims lists the claims",
-    errors.UnsupportedFormatName: "name a queue like orders, or DIRECT=OS:host\\private$\\orders on another computer",
-    errors.LimitReached: "close or delete objects that you do not need, or wait until they expire",
+    errors.ClaimTaken: "only one running query can read a claim; GET /api/bulk/claims lists the claims",
+    errors.UnsupportedFormatName: (
+        "use a local queue such as orders, or a remote queue such as DIRECT=OS:host\\private$\\orders"
+    ),
+    errors.LimitReached: "close or delete objects that you no longer need, or wait until they expire",
     errors.InsufficientResources: "receive or purge messages, or raise the quota",
-    errors.HostUnreachable: "the host must be up, and must allow reading its queues over RPC",
+    errors.HostUnreachable: "the host must be up and allow remote reading of its queues over RPC",
     errors.BackupUnderWay: "wait until the other backup ends",
     errors.ResetUnderWay: "wait until the other reset ends; `waypost explain QUEUE` shows its progress",
     errors.StoreFull: "receive or purge messages, or free space on the disk, and retry",
     errors.OutcomeUnknown: (
-        "free space on the disk, or repair it, and check whether the operation was done before you retry"
+        "free disk space or repair the disk, and check whether the operation was executed before you retry"
     ),
 }
 _log: Final = logging.getLogger("waypost.http")
@@ -81,7 +88,7 @@ def refuse_http(request: Request, error: Refused) -> Response:
 def fail(request: Request, error: Exception) -> Response:
     """The answer to a request that failed with an unexpected error."""
     _log.error("%s %s failed", request.method, request.path[:200], exc_info=error)
-    sentence = "the request failed with an unexpected error; the log of the server has the details"
+    sentence = "the request failed with an unexpected error; see the log of the server for details"
     return encoded(request, problem(WaypostError(sentence)), HTTPStatus.INTERNAL_SERVER_ERROR)
 
 

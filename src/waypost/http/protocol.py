@@ -21,7 +21,7 @@ def malformed(version: str, headers: Headers) -> str | None:
     counts = Counter(name for name, _ in headers if name in _ONCE)
     for name, count in counts.items():
         if count > 1:
-            return f"the request has {count} {name.decode().title()} headers; send one"
+            return f"the request has {count} {name.decode().title()} headers; send only one"
     # RFC 9112 3.2.
     if version == "1.1" and b"host" not in counts:
         return "the request has no Host header, which HTTP/1.1 requires"

@@ -24,6 +24,7 @@ from waypost.http.results import answer
 from waypost.http.routes import decoded
 from waypost.http.sending import sent
 from waypost.http.service import Client, Service
+from waypost.http.settings import HttpSettings
 
 O = TypeVar("O", bound=Operation[object])  # noqa: E741, an operation
 
@@ -31,6 +32,9 @@ Refine = Callable[[WaypostError], WaypostError]
 Headers = list[tuple[bytes, bytes]]
 # Takes the body of a request; returns the status of the answer, its content and the header lines about the content.
 Handler = Callable[[bytes, Client], Awaitable[tuple[int, bytes, bytes]]]
+
+# Performs a request of a caller: the name in its path, its body, and the client.
+Perform = Callable[[Service, str, bytes, Client], Awaitable[object]]
 
 _QUEUES: Final = "/api/queues/"
 _TRANSACTIONS: Final = "/api/transactions/"
@@ -45,34 +49,45 @@ _log: Final = logging.getLogger("waypost.http")
 class Quick:
     """Finder of quick handlers. `refine` may replace an error before the answer."""
 
-    __slots__ = ("_encoder", "_max_body", "_receives", "_refine", "_sends", "_service")
+    __slots__ = ("_encoder", "_max_body", "_receives", "_refine", "_sends")
 
-    def __init__(self, service: Service, refine: Refine) -> None:
-        self._service: Final = service
+    def __init__(self, settings: HttpSettings, refine: Refine) -> None:
         self._refine: Final = refine
-        self._max_body: Final = service.settings.max_body
+        self._max_body: Final = settings.max_body
         self._encoder: Final = msgspec.msgpack.Encoder()
         self._sends: Final = _decoder(Send)
         self._receives: Final = _decoder(Receive)
 
-    def handler(self, path: str, headers: Headers) -> Handler | None:
-        """The handler of a POST to this path, percent-encoded; None if the request must take the usual path."""
-        operation: Callable[[str, bytes, Client], Awaitable[object]]
-        if path.startswith(_TRANSACTIONS) and path.endswith(_COMMIT):
-            operation, name = self._commit, path[len(_TRANSACTIONS) : -len(_COMMIT)]
-        elif path.startswith(_QUEUES) and path.endswith(_SEND):
-            operation, name = self._send, path[len(_QUEUES) : -len(_SEND)]
-        elif path.startswith(_QUEUES) and path.endswith(_RECEIVE):
-            operation, name = self._receive, path[len(_QUEUES) : -len(_RECEIVE)]
-        else:
-            return None
-        if not name or "/" in name or "?" in name or not self._is_plain(headers, has_body=operation != self._commit):
-            return None
+    def takes(self, path: str, headers: Headers) -> bool:
+        """Whether `handler` answers a POST to this path, percent-encoded, with these headers."""
+        found = self._find(path)
+        if found is None:
+            return False
+        operation, name = found
+        is_name = bool(name) and "/" not in name and "?" not in name
+        return is_name and self._is_plain(headers, has_body=operation != self._commit)
+
+    def handler(self, path: str, service: Service) -> Handler:
+        """The handler of a POST to this path, which `takes` accepts, for the caller of `service`."""
+        found = self._find(path)
+        assert found is not None
+        operation, name = found
 
         async def handle(body: bytes, client: Client) -> tuple[int, bytes, bytes]:
-            return await self._answer(operation(name, body, client), path)
+            return await self._answer(operation(service, name, body, client), path)
 
         return handle
+
+    def _find(self, path: str) -> tuple[Perform, str] | None:
+        """The function for a path, and the name in the path."""
+        if path.startswith(_QUEUES):
+            if path.endswith(_SEND):
+                return self._send, path[len(_QUEUES) : -len(_SEND)]
+            if path.endswith(_RECEIVE):
+                return self._receive, path[len(_QUEUES) : -len(_RECEIVE)]
+        elif path.startswith(_TRANSACTIONS) and path.endswith(_COMMIT):
+            return self._commit, path[len(_TRANSACTIONS) : -len(_COMMIT)]
+        return None
 
     def _is_plain(self, headers: Headers, *, has_body: bool) -> bool:
         """Whether request and answer are MessagePack, and the body has a stated length within the limit."""
@@ -99,23 +114,23 @@ class Quick:
             return status_of(refused), self._encoder.encode(problem(refused)), _LINES
         except Exception as error:  # noqa: BLE001, as the framework does for its handlers
             _log.error("POST %s failed", path[:200], exc_info=error)
-            sentence = "the request failed with an unexpected error; the log of the server has the details"
+            sentence = "the request failed with an unexpected error; see the log of the server for details"
             content = self._encoder.encode(problem(WaypostError(sentence)))
             return HTTPStatus.INTERNAL_SERVER_ERROR, content, _LINES
         if value is None:
             return HTTPStatus.NO_CONTENT, b"", b""
         return HTTPStatus.OK, self._encoder.encode(value), _LINES
 
-    async def _send(self, name: str, body: bytes, _client: Client) -> object:
+    async def _send(self, service: Service, name: str, body: bytes, _client: Client) -> object:
         found = _decoded(self._sends, body)
-        return await sent(self._service, _operation(Send, found, name=name), packed=True)
+        return await sent(service, _operation(Send, found, name=name), packed=True)
 
-    async def _receive(self, name: str, body: bytes, client: Client) -> object:
+    async def _receive(self, service: Service, name: str, body: bytes, client: Client) -> object:
         operation = _operation(Receive, _decoded(self._receives, body), name=name)
-        return answer(await received(self._service, client, operation), operation.form, packed=True)
+        return answer(await received(service, client, operation), operation.form, packed=True)
 
-    async def _commit(self, name: str, _body: bytes, _client: Client) -> None:
-        await commit_transaction(self._service, _operation(CommitTransaction, None, identifier=name))
+    async def _commit(self, service: Service, name: str, _body: bytes, _client: Client) -> None:
+        await commit_transaction(service, _operation(CommitTransaction, None, identifier=name))
 
 
 def _decoder(kind: type[Operation[object]]) -> "msgspec.msgpack.Decoder[Struct]":

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from waypost.api.messages import Received
 from waypost.api.operations import Browse, MoveAll, MoveMessage, Peek, Read, Receive
 from waypost.api.queues import MovedObject
-from waypost.drive.loop import Loop
 from waypost.errors import InvalidParameter, Timeout
 from waypost.http.remote_queues import RemoteQueue
 from waypost.http.service import Client, Service
@@ -32,7 +31,7 @@ async def received(service: Service, client: Client, operation: Receive) -> Rece
         raise InvalidParameter(f"a request may acknowledge at most {service.settings.max_batch} receipts")
     with service.reading(operation.name, outgoing=operation.outgoing, handle=operation.handle) as queue:
         # First, so that a failure leaves no received message without an answer.
-        _, refused = await service.transactions.acknowledge(operation.acknowledge)
+        _, refused = await service.transactions.acknowledge(operation.acknowledge, service.caller)
         found = await _receive(service, client, queue, operation)
     found.refused = refused
     return found
@@ -64,9 +63,9 @@ async def peeked(service: Service, client: Client, operation: Peek) -> Received:
 
 async def browsed(service: Service, operation: Browse) -> Received:
     operation = replace(operation, limit=min(operation.limit, service.settings.max_batch))
-    place = None if operation.outgoing else service.remote.find(operation.name)
+    place = None if operation.outgoing else service.elsewhere(operation.name)
     if place is None:
-        return await service.shell.call(operation)
+        return await service.call(operation)
     with service.remote.using(place) as queue:
         return await queue.call(operation)
 
@@ -93,7 +92,7 @@ async def moved_all(service: Service, operation: MoveAll) -> MovedObject:
     return MovedObject(count, part.next, part.up_to)
 
 
-def _take(service: Service, queue: Loop | RemoteQueue, operation: Receive) -> Take:
+def _take(service: Service, queue: Service | RemoteQueue, operation: Receive) -> Take:
     """An attempt to receive. After the wait the result is empty."""
 
     async def take(timeout_s: float, transaction: str | UnsetType) -> Received:
@@ -109,7 +108,7 @@ def _take(service: Service, queue: Loop | RemoteQueue, operation: Receive) -> Ta
     return take
 
 
-async def _receive(service: Service, client: Client, queue: Loop | RemoteQueue, operation: Receive) -> Received:
+async def _receive(service: Service, client: Client, queue: Service | RemoteQueue, operation: Receive) -> Received:
     # The queue manager knows transactions, not leases.
     take = _take(service, queue, replace(operation, lease_s=UNSET, acknowledge=[]))
     wait = min(operation.timeout_s, service.settings.max_wait_s)
@@ -124,7 +123,7 @@ async def _receive(service: Service, client: Client, queue: Loop | RemoteQueue, 
     if own is None:
         return Received([])
     if operation.lease_s is not UNSET:
-        found.receipt = service.transactions.adopt(own, operation.lease_s)
+        found.receipt = service.transactions.adopt(own, operation.lease_s, service.caller)
     else:
         await service.transactions.end_own(own, commits=True)
     return found
@@ -141,7 +140,7 @@ async def _take_or_wait(client: Client, take: Take, wait: float, transaction: st
 
 async def _lock(service: Service, client: Client, take: Take, wait: float) -> tuple[str | None, Received]:
     """Messages, and the transaction that holds them; None without messages, or if the client is gone."""
-    own = service.transactions.begin_own()
+    own = service.transactions.begin_own(service.caller)
     is_kept = False
     try:
         found = await _take_or_wait(client, take, wait, own)

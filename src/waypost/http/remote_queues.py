@@ -65,6 +65,7 @@ from waypost.http.leases import Leases
 from waypost.http.settings import HttpSettings
 from waypost.limits import MAX_HTTP_ANSWER, MAX_HTTP_HANDLES
 from waypost.node.node import Node
+from waypost.security.callers import QUEUE_MANAGER
 from waypost.wire.format_names import (
     Destination,
     DirectFormatName,
@@ -164,7 +165,7 @@ class RemoteQueues:
         key = str(place.name).lower()
         if key not in self._queues:
             self._queues.check_room()
-            self._queues.add(self._new(place), self._idle_s, key)
+            self._queues.add(self._new(place), self._idle_s, QUEUE_MANAGER, key)
         with self._queues.using(key) as queue:
             yield queue
 
@@ -193,7 +194,7 @@ class RemoteQueues:
             if self.find(text) is None:
                 raise
             raise QueueNotFound(
-                f"{text} is a queue of another computer: only reads of its messages are supported"
+                f"{text} is a queue of another computer: only reading its messages is supported"
             ) from None
 
     def stop(self) -> None:
@@ -232,7 +233,7 @@ class RemoteQueues:
                 if hop.queue_manager_guid == guid and hop.host_name:
                     return hop.host_name
         error = QueueNotFound(f"{name} is a queue of another computer, and its host is unknown")
-        error.add_note("name the host in routing.routes of the configuration, or use a DIRECT= name")
+        error.add_note("add the host to routing.routes in the configuration, or use a DIRECT= name")
         raise error
 
 

@@ -11,9 +11,11 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from waypost.api.asgi import CALLER
 from waypost.api.records import Record, plain
 from waypost.client.transports.http.schema import MESSAGEPACK
 from waypost.errors import InvalidParameter
+from waypost.security.callers import Caller
 
 JSON: Final = b"application/json"
 MESSAGE_PACK: Final = frozenset({b"application/msgpack", b"application/x-msgpack", b"application/vnd.msgpack"})
@@ -71,6 +73,12 @@ class Request:
         """The address of the client."""
         found = self.scope.get("client")
         return "a client" if found is None else str(found[0])
+
+    @property
+    def caller(self) -> Caller:
+        """The caller that the guard has found."""
+        found: Caller = self.scope[CALLER]
+        return found
 
     @property
     def wants_message_pack(self) -> bool:

@@ -18,9 +18,12 @@ from msgspec import Struct, defstruct
 from msgspec.structs import FieldInfo, fields
 
 from waypost.api.excerpt import excerpt
-from waypost.errors import InvalidParameter
+from waypost.api.local import Note
+from waypost.api.operation_rows import Asks
+from waypost.errors import AccessDenied, InvalidParameter
 from waypost.http.requests import JSON, App, Refused, Request, Response, encoded, refused_body
 from waypost.http.service import Service
+from waypost.security.callers import Role, check_role
 
 S = TypeVar("S", bound=Struct)
 
@@ -31,7 +34,7 @@ _PATH_PARAMETER: Final = re.compile(r"\{(\w+)\}")
 # An error of msgspec about a field.
 _OF_FIELD: Final = re.compile(r"(.*) - at `\$\.(\w+)`")
 _MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
-_NO_BODY: Final = "the body is missing; it must be JSON or MessagePack, and {} means all defaults"
+_NO_BODY: Final = "the body is missing; send JSON or MessagePack, or {} for all defaults"
 # In the tree of paths: any one part.
 _ANY: Final = "{}"
 
@@ -55,7 +58,8 @@ def of(asked: type[S], perform: Perform[S]) -> Perform[Struct]:
 class Route:
     """A route. `asked` is the structure of a request; `body` is the part of it in the body.
 
-    `answers` are the structures of an answer, for the schema; empty if the answer has another `media_type`.
+    `asks` says what decides whether a caller may use it. `answers` are the structures of an answer, for the schema;
+    empty if the answer has another `media_type`.
     """
 
     method: str
@@ -63,6 +67,7 @@ class Route:
     name: str
     asked: type[Struct]
     perform: Perform[Struct]
+    asks: Asks
     # Empty for the docstring of `perform`.
     help: str = ""
     body: type[Struct] | None = None
@@ -101,8 +106,21 @@ class Route:
         assert self.body is not None
         return msgspec.json.Decoder(self.body), msgspec.msgpack.Decoder(self.body)
 
+    def _check_role(self, service: Service, role: Role) -> None:
+        what = self.name.replace("_", " ")
+        try:
+            check_role(service.caller, role, what)
+        except AccessDenied as error:
+            service.start(Note(what=what, result=str(error)))
+            raise
+
     async def answer(self, service: Service, values: Sequence[str], request: Request) -> App:
-        """The answer to a request. `values` are the parts of its path for the parameters of the route."""
+        """The answer to a request. `values` are the parts of its path for the parameters of the route.
+
+        Raises AccessDenied if the caller does not have the role of the route, before it looks at the request.
+        """
+        if isinstance(self.asks, Role):
+            self._check_role(service, self.asks)
         asked = await self._asked(values, request)
         found = await self.perform(service, asked, request)
         if found is None:
@@ -125,7 +143,7 @@ class Route:
             if name not in self.query_names:
                 raise InvalidParameter(_unknown(name, self.query_names))
             if name in found:
-                raise InvalidParameter(f"the query parameter {name} occurs twice; give it once")
+                raise InvalidParameter(f"the query parameter {name} occurs twice; send it only once")
             found[name] = value
         return found
 
@@ -154,7 +172,7 @@ def decoded(part: str) -> str:
     try:
         return unquote(part, errors="strict")
     except UnicodeDecodeError:
-        raise InvalidParameter(f"the name {excerpt(part)} is not UTF-8 in percent-encoding") from None
+        raise InvalidParameter(f"the name {excerpt(part)} is not percent-encoded UTF-8") from None
 
 
 def _unknown(name: str, known: frozenset[str]) -> str:

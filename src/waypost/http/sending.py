@@ -20,7 +20,7 @@ from waypost.http.service import Service
 async def sent(service: Service, operation: Send, *, packed: bool) -> SentMessages | SentIds:
     """The answer to a Send. `packed` if it is going to be MessagePack."""
     if (operation.like is UNSET) == (not operation.messages) or bool(operation.bodies) == bool(operation.messages):
-        raise InvalidParameter("give either `messages`, or `like` and `bodies`, with at least one message")
+        raise InvalidParameter("send either `messages`, or `like` and `bodies`, with at least one message")
     if operation.answer == "ids" and operation.messages:
         raise InvalidParameter('the answer "ids" requires `like` and `bodies`')
     with service.in_transaction(operation.transaction, operation.begin_s) as transaction:
@@ -30,7 +30,7 @@ async def sent(service: Service, operation: Send, *, packed: bool) -> SentMessag
         if operation.messages:
             messages = await _send_each(service, operation)
         else:
-            messages = (await service.shell.call(operation)).messages
+            messages = (await service.call(operation)).messages
     if operation.answer == "ids":
         return sent_ids(messages)
     return SentMessages(objects(messages, packed=packed))
@@ -39,7 +39,7 @@ async def sent(service: Service, operation: Send, *, packed: bool) -> SentMessag
 async def _send_each(service: Service, operation: Send) -> list[Message | Copies]:
     """Send single messages in one turn of the loop, so that they share one flush."""
     sends = [_send(operation, each) for each in operation.messages]
-    outcomes = await asyncio.gather(*map(service.shell.call, sends), return_exceptions=True)
+    outcomes = await asyncio.gather(*map(service.call, sends), return_exceptions=True)
     done = [message for each in outcomes if not isinstance(each, BaseException) for message in each.messages]
     for outcome in outcomes:
         if isinstance(outcome, BaseException):

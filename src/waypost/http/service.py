@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from typing import Final, Protocol, TypeVar
 
 from msgspec import UNSET, UnsetType
@@ -12,62 +13,128 @@ from waypost.api.asgi import BEHIND, EVENT
 from waypost.api.excerpt import excerpt
 from waypost.api.local import CancelReads
 from waypost.api.names import format_name
-from waypost.api.operations import CloseCursor, CloseQueue
+from waypost.api.operations import CloseCursor, CloseQueue, Operation
 from waypost.client.aio_manager import Manager
 from waypost.client.aio_opening import shell_of
-from waypost.drive.loop import Loop
 from waypost.drive.loop_watch import LoopWatch
 from waypost.errors import InvalidHandle, InvalidParameter
 from waypost.http.leases import Leases
-from waypost.http.remote_queues import Connect, RemoteCursor, RemoteQueue, RemoteQueues
+from waypost.http.logins import Logins
+from waypost.http.remote_queues import Connect, Elsewhere, RemoteCursor, RemoteQueue, RemoteQueues
 from waypost.http.requests import Receive, Scope
+from waypost.http.sessions import Sessions
 from waypost.http.settings import HttpSettings
 from waypost.http.sharing import SharedQueues
 from waypost.http.transactions import Transactions
 from waypost.http.verification import Verifier
+from waypost.security.callers import QUEUE_MANAGER, Caller, Role, check_role
 from waypost.transfer.statistics import Statistics
 from waypost.wire.format_names import FormatName
 
 T = TypeVar("T")
+R = TypeVar("R")
+
+# Number of callers whose services are kept.
+_CALLERS: Final = 1000
+
+
+class Running:
+    """Facts of the server that change: whether it stops, and the number of clients that follow a queue."""
+
+    __slots__ = ("is_stopping", "streams")
+
+    def __init__(self) -> None:
+        self.is_stopping = False
+        self.streams = 0
 
 
 class Service:
-    """A queue manager with everything that its HTTP clients have open."""
+    """A queue manager with everything that its HTTP clients have open, for one caller.
+
+    The first one is for the queue manager itself. `of` gives that of another caller, with the same objects.
+    """
 
     __slots__ = (
+        "_by_caller",
+        "_running",
+        "caller",
         "cursors",
         "handles",
-        "is_stopping",
+        "logins",
         "manager",
         "node",
         "path",
         "remote",
+        "sessions",
         "settings",
         "shared",
         "shell",
         "started",
-        "streams",
         "transactions",
         "verifier",
     )
 
     def __init__(self, manager: Manager, settings: HttpSettings, connect: Connect) -> None:
+        self._running: Final = Running()
+        self._by_caller: Final[dict[Caller, Service]] = {}
+        self.caller = QUEUE_MANAGER
         self.manager: Final = manager
         self.settings: Final = settings
         self.path: Final = manager.path
         self.shell: Final = shell_of(manager)
         self.node: Final = self.shell.driver.node
+        self.logins: Final = Logins(self.node.users, self.node.machine, settings)
         self.transactions: Final = Transactions(self.shell, settings)
         self.remote: Final = RemoteQueues(self.node, settings, connect)
         self.handles: Final[Leases[RemoteQueue | None]] = Leases("handles", settings.max_handles, self.close_handle)
         self.cursors: Final[Leases[OpenedCursor]] = Leases("cursors", settings.max_handles, self.close_cursor)
         self.shared: Final = SharedQueues(self._stop_reading)
         self.verifier: Final = Verifier(self.path)
-        # Number of clients that follow a queue.
-        self.streams = 0
-        # Whether they must end.
-        self.is_stopping = False
+        self.sessions: Final = Sessions()
         self.started: Final = time.time()
+
+    def of(self, caller: Caller) -> "Service":
+        """The same service for this caller."""
+        found = self._by_caller.get(caller)
+        if found is None:
+            if len(self._by_caller) >= _CALLERS:
+                self._by_caller.clear()
+            found = self._by_caller[caller] = copy(self)
+            found.caller = caller
+        return found
+
+    async def call(self, operation: Operation[R]) -> R:
+        """Call an operation of the caller."""
+        return await self.shell.call(operation, self.caller)
+
+    def start(self, operation: Operation[object]) -> None:
+        """Call an operation of the caller, without a wait for its reply."""
+        self.shell.start(operation, self.caller)
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether clients that follow queues must end."""
+        return self._running.is_stopping
+
+    def stop(self) -> None:
+        """End requests that would not end by themselves."""
+        self._running.is_stopping = True
+        self.remote.stop()
+        self.verifier.stop()
+
+    @property
+    def streams(self) -> int:
+        """Number of clients that follow a queue."""
+        return self._running.streams
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Count a client that follows a queue, in this context."""
+        self._running.streams += 1
+        try:
+            yield
+        finally:
+            self._running.streams -= 1
 
     @property
     def statistics(self) -> Statistics | None:
@@ -80,31 +147,43 @@ class Service:
         return self.shell.watch if isinstance(self.shell.watch, LoopWatch) else None
 
     def _stop_reading(self, name: str) -> None:
-        self.shell.start(CancelReads(name=name, keeps_sending=True))
+        self.start(CancelReads(name=name, keeps_sending=True))
 
     def name(self, text: str) -> FormatName:
         return format_name(text, self.manager.name)
 
+    def elsewhere(self, name: str) -> Elsewhere | None:
+        """The remote queue of a name that the caller reads; None for any other name.
+
+        This computer reads there as `remote.user`, so it does so for operators only. Raises AccessDenied.
+        """
+        place = self.remote.find(name)
+        if place is not None:
+            check_role(self.caller, Role.OPERATE, "read from other hosts")
+        return place
+
     @contextmanager
-    def reading(self, name: str, *, outgoing: bool, handle: str | UnsetType = UNSET) -> Iterator["Loop | RemoteQueue"]:
+    def reading(
+        self, name: str, *, outgoing: bool, handle: str | UnsetType = UNSET
+    ) -> Iterator["Service | RemoteQueue"]:
         """The performer of reads of a queue: this queue manager, or the host of the queue.
 
         A queue of another computer is read there, unless `outgoing` asks for its outgoing queue here.
         """
         if handle is not UNSET:
             with self.using_handle(handle, name) as remote:
-                yield self.shell if remote is None else remote
-        elif not outgoing and (place := self.remote.find(name)) is not None:
+                yield self if remote is None else remote
+        elif not outgoing and (place := self.elsewhere(name)) is not None:
             with self.remote.using(place) as remote:
                 yield remote
         else:
             with self.shared.reading(str(self.name(name))):
-                yield self.shell
+                yield self
 
     @contextmanager
     def using_handle(self, handle: str, name: str) -> Iterator["RemoteQueue | None"]:
         """The remote queue of an exclusive handle; None for a queue of this computer."""
-        if handle not in self.handles:
+        if not self.handles.has(handle, self.caller):
             raise InvalidHandle("the handle is not open")
         with self.handles.using(handle) as remote:
             if remote is not None and remote.name != str(self.name(name)):
@@ -119,10 +198,10 @@ class Service:
         if remote is not None:
             await remote.close()
         else:
-            self.shell.start(CloseQueue(identifier=identifier))
+            self.start(CloseQueue(identifier=identifier))
 
     async def close_cursor(self, identifier: str, cursor: "OpenedCursor") -> None:
-        await cursor.close(self.shell, identifier)
+        await cursor.close(self, identifier)
 
     @contextmanager
     def keeping(self, handle: str | None) -> Iterator[None]:
@@ -145,7 +224,7 @@ class Service:
                 raise InvalidParameter("begin_s requires the id of the transaction")
             yield UNSET
             return
-        with self.transactions.using(identifier, None if begin_s is UNSET else begin_s) as transaction:
+        with self.transactions.using(identifier, self.caller, None if begin_s is UNSET else begin_s) as transaction:
             yield transaction
 
 
@@ -162,13 +241,13 @@ class OpenedCursor:
         self.remote: Final = remote
         self.handle: Final = handle
 
-    async def close(self, shell: Loop, identifier: str) -> None:
+    async def close(self, service: Service, identifier: str) -> None:
         self._end()
         if self.remote is not None:
             await self.remote.close()
         else:
             with suppress(InvalidHandle):
-                shell.start(CloseCursor(identifier=identifier))
+                service.start(CloseCursor(identifier=identifier))
 
 
 def behind(scope: Scope) -> asyncio.Event:

@@ -30,9 +30,9 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class RpcAccess:
-    """Access of remote readers, for `doctor`. `users_file` is "" without NTLM.
+    """Access of remote readers, for `doctor`. `users_file` is the file that was imported, or "".
 
-    `count_users` reads that file, and raises InvalidParameter if it is invalid.
+    `count_users` counts the users that may log on with NTLM.
     """
 
     is_loopback_only: bool
@@ -52,6 +52,11 @@ class HttpSettings:
     """
 
     token: str = ""
+    # Whether /metrics needs no token.
+    metrics_open: bool = False
+    # Address of this server for programs on this computer, and the account that runs it, for refusals; "" if unknown.
+    url: str = ""
+    account: str = ""
     hosts: frozenset[str] = frozenset()
     max_body: int = MAX_HTTP_BODY
     max_wait_s: float = MAX_HTTP_WAIT_SECONDS

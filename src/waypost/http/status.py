@@ -5,43 +5,37 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from waypost.api.status import Checks, Doctor, ListenerInfo, Status, StatusInfo, TurnInfo
-from waypost.client.status import second_of, status_of
+from waypost.api.status import Checks, Doctor, IdentityInfo, ListenerInfo, ShowIdentity, Status, StatusInfo, TurnInfo
+from waypost.client.status import identity_of, second_of, status_of
 from waypost.drive.loop_watch import LoopTurn
 from waypost.http.doctor import examine
+from waypost.http.pages import page
 from waypost.http.requests import Request, Response
 from waypost.http.routes import Nothing, Route, of
 from waypost.http.service import Service
+from waypost.security.callers import Role
 
-_PAGE: Final = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>Waypost</title>
-<h1>Waypost</h1>
-<p>A queue manager that speaks MSMQ. This is its HTTP server:</p>
+_PAGE: Final = """<p>A queue manager that speaks MSMQ. This is its HTTP server:</p>
 <ul>
 <li><a href="/api/status">/api/status</a>: the queue manager; <a href="/api/queues">/api/queues</a>: its queues
 <li><a href="/schema">/schema</a>: the whole API, as an OpenAPI document
 <li><a href="/api/doctor">/api/doctor</a>: problems and their solutions
 <li><a href="/metrics">/metrics</a>: metrics for Prometheus
 <li><a href="/health/ready">/health/ready</a>, <a href="/health/live">/health/live</a>: health checks
-</ul>
-</html>
-"""
+</ul>"""
+_STRANGER: Final = """<p>A queue manager that speaks MSMQ. This browser is not logged on.
+<p>On the computer of the queue manager, as the account that runs it, type <code>waypost open</code>, and open the link
+that it prints. The link is valid once, for ten minutes. Programs send a token: see <code>waypost token</code>."""
 
 
-# The page loads nothing, and no other site may show it in a frame.
-_PAGE_HEADERS: Final = {
-    "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-}
-
-
-async def _page(_service: Service, _asked: Nothing, _request: Request) -> Response:
+async def _page(_service: Service, _asked: Nothing, request: Request) -> Response:
     """The page for people who open the address in a browser."""
-    return Response(_PAGE.encode(), media_type="text/html; charset=utf-8", headers=_PAGE_HEADERS)
+    return page(_STRANGER if request.caller.is_anonymous else _PAGE)
 
 
-PAGE: Final = Route(method="GET", path="/", name="page", asked=Nothing, perform=of(Nothing, _page), is_shown=False)
+PAGE: Final = Route(
+    method="GET", path="/", name="page", asked=Nothing, perform=of(Nothing, _page), asks=Role.NONE, is_shown=False
+)
 
 
 async def status(service: Service, operation: Status) -> StatusInfo:
@@ -56,6 +50,12 @@ async def status(service: Service, operation: Status) -> StatusInfo:
         slow_turns=0 if watch is None else watch.slow.total(),
         listeners=tuple(ListenerInfo(each.name, each.address, each.port) for each in settings.listeners),
     )
+
+
+async def identity(service: Service, _: ShowIdentity) -> IdentityInfo:
+    settings = service.settings
+    found = identity_of(service.node, service.caller)
+    return replace(found, max_wait_s=settings.max_wait_s, max_batch=settings.max_batch)
 
 
 def _turn(turn: LoopTurn) -> TurnInfo:

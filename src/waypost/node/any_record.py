@@ -8,7 +8,15 @@ from waypost.directory.records import Entry, ObjectType
 from waypost.errors import StoreDamaged
 from waypost.store import keys
 from waypost.store.ack_records import AdmittedRecord, DestinationRecord, KeptAckRecord
-from waypost.store.bulk_records import BatchesRecord, ClaimRecord, CommitsRecord, DoneRecord, FrameRecord, StageRecord
+from waypost.store.bulk_records import (
+    BatchesRecord,
+    ClaimRecord,
+    CommitsRecord,
+    DoneRecord,
+    FrameRecord,
+    LostRunRecord,
+    StageRecord,
+)
 from waypost.store.damaged_records import DamagedRecord
 from waypost.store.port import Table
 from waypost.store.queue_records import QueueManagerRecord, QueueRecord
@@ -23,6 +31,17 @@ from waypost.store.records import (
 )
 from waypost.store.restored import RestoredRecord
 from waypost.store.sequence_records import AddressRecord, IncomingRecord, RenumberingRecord
+from waypost.store.user_records import (
+    GROUP_PREFIX,
+    STATE_KEY,
+    AuditRecord,
+    GroupRecord,
+    UserRecord,
+    UsersRecord,
+    audit_number_of,
+    group_key,
+    user_key,
+)
 
 _GUID_SIZE: Final = 16
 
@@ -106,6 +125,8 @@ def _bulk(key: bytes, value: bytes) -> object:
         return FrameRecord.decode(value)
     if keys.is_done(key):
         return DoneRecord.decode(value)
+    if keys.lost_run_of(key) is not None:
+        return LostRunRecord.decode(value)
     if keys.query_of(key) is not None:
         return BatchesRecord.decode(value)
     _demand(keys.committing_query_of(key) is not None)
@@ -115,6 +136,18 @@ def _bulk(key: bytes, value: bytes) -> object:
 def _damaged(key: bytes, value: bytes) -> object:
     """A message that was set aside. The bytes found in its place are kept as they are."""
     return value if keys.is_damaged_bytes(key) else DamagedRecord.decode(value)
+
+
+def _user(key: bytes, value: bytes) -> object:
+    if key == STATE_KEY:
+        return UsersRecord.decode(value)
+    if key.startswith(GROUP_PREFIX):
+        group = GroupRecord.decode(value)
+        _demand(group_key(group.name) == key)
+        return group
+    user = UserRecord.decode(value)
+    _demand(user_key(user.name) == key)
+    return user
 
 
 def _demand(holds: bool) -> None:  # noqa: FBT001
@@ -142,4 +175,6 @@ _DECODERS: Final[dict[Table, Callable[[bytes, bytes], object]]] = {
     Table.DIRECTORY: _directory,
     Table.BULK: _bulk,
     Table.DAMAGED: _damaged,
+    Table.USERS: _user,
+    Table.AUDIT: lambda key, value: (audit_number_of(key), AuditRecord.decode(value)),
 }

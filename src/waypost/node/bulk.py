@@ -58,6 +58,7 @@ from waypost.node.node import Node
 from waypost.node.planning import Planning, find_sizes, shared
 from waypost.node.queue_info import kind_of, queue_info
 from waypost.store.records import split_messages
+from waypost.wire.access_masks import QueueAccess
 from waypost.wire.format_names import DirectFormatName, FormatName, Protocol, Suffix
 from waypost.wire.path_names import QueueKind
 
@@ -99,6 +100,7 @@ class BulkReadingCalls:
         node = self._node
         with node.kernel.operation(call.now):
             queue = find_target(node, operation.name, outgoing=operation.outgoing)
+            node.access.check(call.caller, queue, QueueAccess.MQSEC_GET_QUEUE_PROPERTIES)
             found = self._shown(_name(node, operation.name), queue, call.now)
             node.kernel.await_everything()
             node.kernel.reply(call.request, found)
@@ -107,6 +109,7 @@ class BulkReadingCalls:
         node = self._node
         with node.kernel.operation(call.now):
             queue = find_target(node, operation.name, operation.epoch, outgoing=operation.outgoing)
+            node.access.check(call.caller, queue, QueueAccess.MQSEC_PEEK_MESSAGE)
             plan = self._planned(self._planning(queue, operation, operation), operation, call.now)
             node.kernel.await_everything()
             node.kernel.reply(call.request, plan)
@@ -114,7 +117,7 @@ class BulkReadingCalls:
     def plan_all(self, call: Call, operation: PlanRanges) -> None:
         node = self._node
         with node.kernel.operation(call.now):
-            found = [self._planning_or_none(wanted, operation) for wanted in operation.ranges]
+            found = [self._planning_or_none(call, wanted, operation) for wanted in operation.ranges]
             there = [planning for planning in found if planning is not None]
             limits = iter(shared(there, operation))
             plans = [
@@ -124,12 +127,14 @@ class BulkReadingCalls:
             node.kernel.await_everything()
             node.kernel.reply(call.request, PlannedRanges(plans))
 
-    def _planning_or_none(self, wanted: RangeOfQueue, limits: PlanLimits) -> Planning | None:
+    def _planning_or_none(self, call: Call, wanted: RangeOfQueue, limits: PlanLimits) -> Planning | None:
         """None if the queue is gone."""
         try:
-            return self._planning(find_target(self._node, wanted.name, wanted.epoch), wanted, limits)
+            queue = find_target(self._node, wanted.name, wanted.epoch)
         except (QueueDeleted, QueueNotFound):
             return None
+        self._node.access.check(call.caller, queue, QueueAccess.MQSEC_PEEK_MESSAGE)
+        return self._planning(queue, wanted, limits)
 
     def _planning(self, queue: Queue, wanted: PlanRange | RangeOfQueue, limits: PlanLimits) -> Planning:
         uncommitted = self._uncommitted(queue)
@@ -168,6 +173,7 @@ class BulkReadingCalls:
         node, up_to = self._node, operation.up_to
         with node.kernel.operation(call.now):
             queue = find_target(node, operation.name, operation.epoch, outgoing=operation.outgoing)
+            node.access.check(call.caller, queue, QueueAccess.MQSEC_PEEK_MESSAGE)
             uncommitted = self._uncommitted(queue)
             skips_locked = operation.locked == "skip"
             arrivals = _seen(queue, uncommitted, skips_locked=skips_locked)
@@ -187,6 +193,7 @@ class BulkReadingCalls:
         node = self._node
         with node.kernel.operation(call.now):
             queue = find_target(node, operation.name, outgoing=operation.outgoing)
+            node.access.check(call.caller, queue, QueueAccess.MQSEC_PEEK_MESSAGE)
             arrivals = _seen(queue, self._uncommitted(queue), skips_locked=False)
             earlier, others = 0, arrivals.count(0, SEQUENCE_MASK)
             while earlier < others:
@@ -211,8 +218,9 @@ class BulkReadingCalls:
         node.kernel.check_store()
         with node.kernel.operation(call.now):
             queue = find_target(node, operation.name, operation.epoch, outgoing=operation.outgoing)
+            node.access.check(call.caller, queue, QueueAccess.MQSEC_RECEIVE_MESSAGE)
             if queue.deniers:
-                raise SharingViolation(f"a reader has {queue} open exclusively; close the queue there first")
+                raise SharingViolation(f"a reader has {queue} open exclusively; close the queue in that reader first")
             uncommitted = self._uncommitted(queue)
             free = _seen(queue, uncommitted, skips_locked=True)
             lookup_ids = free.take(after, up_to, min(operation.max_messages, MAX_BULK_REMOVED))

@@ -56,7 +56,7 @@ def read(reader: Reader) -> Kept:
 def _check_kinds(reader: Reader) -> None:
     """Raise StoreDamaged for a record of a kind that is not known."""
     last = reader.last(Table.BULK)
-    if last is not None and last[0] >= keys.done_range()[1]:
+    if last is not None and last[0] >= keys.lost_run_range()[1]:
         raise StoreDamaged(f"the store has a record of the unknown kind {last[0][0]} among claims and stages")
 
 

@@ -4,7 +4,8 @@ A part is a lasting transaction that has received (waypost.core.lasting_transact
 for the next confirms that the current one is processed, and takes its messages out of the queue. Numbers of parts are
 never used twice. When the lease of a part ends, the part is over and its messages are free for others; a reader that
 still processes it gets an error, and the next part has the next number. A claim without a part holds nothing and has no
-lease; it is remembered until there are too many.
+lease; it is remembered, because its reader may come back. There is a limit, at which a new claim is refused; only
+claims that promise nothing any more make room for it (`_is_finished`).
 
 A reader with a checkpoint has a term (`take`): the start of its program that it belongs to. At the end of the lease of
 a part, the term has lost the claim, so that its requests and the writes of its run are refused; the next term goes on
@@ -17,7 +18,7 @@ from dataclasses import replace
 from math import inf, isfinite
 from typing import Final
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from waypost.api.bulk import (
     DEFAULT_CLAIM_LEASE_S,
@@ -43,9 +44,10 @@ from waypost.errors import (
     WaypostError,
 )
 from waypost.guid import NULL_GUID, guid_text
-from waypost.limits import MAX_BULK_LEASE_SECONDS, MAX_BULK_NAME, MAX_CLAIMED, MAX_CLAIMS, MAX_PAST_RUNS
+from waypost.limits import MAX_BULK_LEASE_SECONDS, MAX_BULK_NAME, MAX_CLAIMED, MAX_CLAIMS
 from waypost.node.epochs import epoch_of
 from waypost.node.kernel import Kernel
+from waypost.node.lost_runs import LostRuns
 from waypost.store import keys
 from waypost.store.bulk_records import ClaimRecord, Written
 from waypost.store.port import Table
@@ -63,20 +65,29 @@ Key = tuple[int, str]
 class Claims:
     """The claims of one node."""
 
-    __slots__ = ("_by_query", "_claims", "_heard", "_kernel", "_manager", "_timers")
+    __slots__ = ("_by_query", "_claims", "_heard", "_kernel", "_lost_runs", "_manager", "_since", "_timers")
 
-    def __init__(self, kernel: Kernel, manager: QueueManager, kept: dict[Key, ClaimRecord], now: Now) -> None:
+    def __init__(
+        self, kernel: Kernel, manager: QueueManager, kept: dict[Key, ClaimRecord], lost_runs: LostRuns, now: Now
+    ) -> None:
         """`kept` are the claims of the store; their leases begin again."""
         self._kernel: Final = kernel
         self._manager: Final = manager
         self._claims: Final = kept
         self._timers: Final = kernel.timers
+        self._lost_runs: Final = lost_runs
+        self._since: Final = now.monotonic
         # The claims of each query, and the time of the last request under a claim.
         self._by_query: Final[dict[str, set[Key]]] = {}
         self._heard: Final[dict[Key, float]] = {}
         for key, claim in kept.items():
             if claim.query:
                 self._by_query.setdefault(claim.query, set()).add(key)
+            if claim.past:
+                for run in claim.past:
+                    lost_runs.add(claim.query, run, key[1], now.wall)
+                claim.past = ()
+                self._write(key, claim)
             if claim.spans:
                 self._start_lease(key, claim, now)
 
@@ -91,18 +102,20 @@ class Claims:
         _check_name("driver", wish.driver)
         if not isfinite(wish.started) or not isfinite(wish.asked):
             raise InvalidParameter("started and asked must be numbers of seconds")
-        claim = self._claims.get(key) or self._new(wish.claim, DEFAULT_CLAIM_LEASE_S)
+        claim = self._claims.get(key) or self._new(wish.claim, DEFAULT_CLAIM_LEASE_S, now)
         if claim.is_lost or claim.driver != wish.driver or wish.started >= claim.asked or not claim.term:
             if wish.is_new and claim.query and (claim.settled or self._is_heard(key, claim, now)):
                 raise _of_another_query(wish.claim, claim.query)
             claim.term += 1
             claim.driver, claim.asked, claim.leader = wish.driver, wish.asked, ""
-            _end_run(claim)
+            self._end_run(key, claim, now)
             claim.is_lost = False
             self._claims[key] = claim
             self._write(key, claim)
         self._use(key, claim, now)
-        return Taken(term=claim.term, settled=claim.settled, given=claim.given, is_held=bool(claim.spans))
+        places = self._places(key, claim, queue, wish.part_bytes)
+        is_held = bool(claim.spans)
+        return Taken(term=claim.term, settled=claim.settled, given=claim.given, is_held=is_held, places=places)
 
     def keep(self, queue: Queue, wish: KeepClaim, now: Now) -> None:
         """Put the end of the lease off. Raises ClaimTaken if another term has the claim."""
@@ -121,7 +134,7 @@ class Claims:
         """
         key = queue.number, wish.claim
         is_known = key in self._claims
-        claim = self._claims.pop(key, None) or self._begun(wish)
+        claim = self._claims.pop(key, None) or self._begun(wish, now)
         self._claims[key] = claim
         _check_term(wish.claim, claim, wish.term)
         _check_after(claim, wish)
@@ -143,13 +156,14 @@ class Claims:
         elif claim != before or not is_known:
             self._write(key, claim)
         if wants_more and queue.deniers:
-            raise SharingViolation(f"a reader has {queue} open exclusively; close the queue there first")
+            raise SharingViolation(f"a reader has {queue} open exclusively; close the queue in that reader first")
         epoch = guid_text(epoch_of(queue))
         if key in self._claims:
             self._use(key, claim, now)
         if not claim.spans or wish.after == claim.given:
             return Claimed(number=wish.after, count=0, bytes=0, epoch=epoch)
-        return Claimed(number=claim.given, count=claim.count, bytes=claim.size, epoch=epoch)
+        places = self._places(key, claim, queue, wish.part_bytes)
+        return Claimed(number=claim.given, count=claim.count, bytes=claim.size, epoch=epoch, places=places)
 
     def part(self, queue: Queue, wanted: ReadClaim, run: bytes, now: Now) -> Run:
         """The messages of a part, in the order of arrival. Its lease begins again. `run` is that of the query.
@@ -175,12 +189,31 @@ class Claims:
         """End a part as the end of its lease does. Returns the number of messages that are free for others again."""
         return self._give_back((queue.number, name), now)
 
-    def held(self, now: Now, queue: Queue | None = None) -> list[ClaimObject]:
-        """The parts that readers of a queue hold, or of all queues."""
+    def end(self, queue: Queue, name: str, now: Now) -> int:
+        """Give a part back, and forget the claim: its reader does not come back. Returns the number of its messages.
+
+        Raises SharingViolation if its reader seems to be alive.
+        """
+        key = queue.number, name
+        claim = self._claims.get(key)
+        if claim is None:
+            return 0
+        unused_s = self._unused_s(key, now)
+        if not claim.is_lost and unused_s < claim.lease_s:
+            error = SharingViolation(f"a reader has used the claim {name} {unused_s:.0f} s ago, so it is not forgotten")
+            error.add_note(f"stop the reader, and forget the claim when it was unused for {claim.lease_s:g} s")
+            raise error
+        count = self._give_back(key, now)
+        self._end_run(key, claim, now)
+        self._forget(key)
+        return count
+
+    def held(self, now: Now, queue: Queue | None = None, *, idle: bool = False) -> list[ClaimObject]:
+        """The parts that readers of a queue hold, or of all queues. `idle`: also claims that hold nothing."""
         return [
             self._object(key, claim, now)
             for key, claim in self._claims.items()
-            if claim.spans and (queue is None or key[0] == queue.number)
+            if (idle or claim.spans) and (queue is None or key[0] == queue.number)
         ]
 
     def overdue(self, now: Now) -> Iterator[ClaimObject]:
@@ -200,7 +233,8 @@ class Claims:
 
     def check_writer(self, query: str, run: bytes) -> None:
         """Raise ClaimTaken if this run of the query has lost a claim that it has read."""
-        for _, name in self._lost_to(query, run):
+        name = self._lost_runs.claim_of(query, run)
+        if name is not None:
             raise ClaimTaken(
                 f"this run of the query {query} has lost its claim {name}: a later run of the query has taken it, or "
                 "the lease has expired; this run can no longer write"
@@ -247,10 +281,22 @@ class Claims:
         """Whether a reader has used the claim within its lease."""
         return bool(claim.spans) or now.monotonic - self._heard.get(key, -inf) < claim.lease_s
 
-    def _lost_to(self, query: str, run: bytes) -> Iterator[Key]:
-        """The claims of the query that this run has read and lost."""
-        if run != NULL_GUID:
-            yield from (key for key in self._by_query.get(query, ()) if run in self._claims[key].past)
+    def _unused_s(self, key: Key, now: Now) -> float:
+        """Seconds since the last request under the claim, or since the start."""
+        return now.monotonic - self._heard.get(key, self._since)
+
+    def _is_finished(self, key: Key, claim: ClaimRecord, now: Now) -> bool:
+        """Whether a claim promises nothing any more.
+
+        Its reader is gone, and has read nothing; or it has no term, and all its parts are processed.
+        """
+        is_done = not claim.given or (not claim.term and claim.settled == claim.given)
+        return is_done and not claim.spans and self._unused_s(key, now) >= claim.lease_s
+
+    def _end_run(self, key: Key, claim: ClaimRecord, now: Now) -> None:
+        """Refuse from now on what the run of the present term writes."""
+        self._lost_runs.add(claim.query, claim.run, key[1], now.wall)
+        claim.run = NULL_GUID
 
     def _bind(self, key: Key, claim: ClaimRecord, wanted: ReadClaim, run: bytes) -> None:
         """Note the query, the run and the batch that read the part. Raises ClaimTaken for any other."""
@@ -261,9 +307,9 @@ class Claims:
             raise _of_another_query(wanted.claim, claim.query)
         batch = claim.batch if wanted.batch is UNSET else wanted.batch
         if wanted.term and run != NULL_GUID and run != claim.run:
-            if run in claim.past or claim.run != NULL_GUID:
+            if claim.run != NULL_GUID or self._lost_runs.claim_of(wanted.query, run) is not None:
                 raise ClaimTaken(
-                    f"another run of the query {wanted.query} reads the claim {wanted.claim}; stop this run: "
+                    f"another run of the query {wanted.query} reads the claim {wanted.claim}; stop this run, because "
                     "only one run can use a checkpoint"
                 )
         else:
@@ -277,7 +323,7 @@ class Claims:
     def _object(self, key: Key, claim: ClaimRecord, now: Now) -> ClaimObject:
         left = self._lease_left(key, now)
         reason = ""
-        if claim.written is Written.SOME and not left:
+        if claim.spans and claim.written is Written.SOME and not left:
             reason = (
                 f"the query has committed some of batch {claim.batch}, so the messages stay claimed until the query "
                 "continues or the claim is released"
@@ -288,31 +334,34 @@ class Claims:
             count=claim.count,
             lease_left_s=left,
             queue=str(self._manager.collection.by_number[key[0]]),
-            bytes=claim.size,
+            bytes=claim.size if claim.spans else 0,
             term=claim.term,
             query=claim.query,
             batch=claim.batch,
             held_by=reason,
+            unused_s=self._unused_s(key, now),
         )
 
     def _lease_left(self, key: Key, now: Now) -> float:
         """Seconds."""
         return max((self._timers.deadline((Claims, key)) or 0.0) - now.monotonic, 0.0)
 
-    def _begun(self, wish: Claim) -> ClaimRecord:
-        if wish.after:
+    def _begun(self, wish: Claim, now: Now) -> ClaimRecord:
+        if wish.after or wish.term:
             raise _unknown(wish.claim)
-        claim = self._new(wish.claim, wish.lease_s)
-        claim.term = wish.term
-        return claim
+        return self._new(wish.claim, wish.lease_s, now)
 
-    def _new(self, name: str, lease_s: float) -> ClaimRecord:
+    def _new(self, name: str, lease_s: float, now: Now) -> ClaimRecord:
         _check_name("claim", name)
         if len(self._claims) >= MAX_CLAIMS:
-            idle = next((key for key, claim in self._claims.items() if not claim.spans), None)
-            if idle is None:
-                raise LimitReached(f"the limit of {MAX_CLAIMS} claims is reached; return claims that you do not need")
-            self._forget(idle)
+            claims = self._claims.items()
+            finished = next((key for key, claim in claims if self._is_finished(key, claim, now)), None)
+            if finished is None:
+                raise LimitReached(
+                    f"the limit of {MAX_CLAIMS} claims is reached; `waypost claim list --idle` lists them, and "
+                    "`waypost claim release --forget` ends a claim whose reader does not come back"
+                )
+            self._forget(finished)
         return ClaimRecord(lease_s)
 
     def _take(self, key: Key, claim: ClaimRecord, queue: Queue, wish: Claim) -> None:
@@ -330,18 +379,37 @@ class Claims:
         """The first of these messages that have at most so many bytes, or one."""
         found: list[int] = []
         for lookup_id in lookup_ids:
-            size = queue.positions.size(lookup_id)
+            size = self._size(queue, lookup_id)
             if not size:
-                # It was not read since the start.
-                message = self._manager.positions.find(queue, lookup_id)
-                if message is None:
-                    continue
-                size = size_in_bytes(message)
+                continue
             max_bytes -= size
             if max_bytes < 0 and found:
                 break
             found.append(lookup_id)
         return found
+
+    def _size(self, queue: Queue, lookup_id: int) -> int:
+        """The bytes of a message, 0 if it is damaged."""
+        size = queue.positions.size(lookup_id)
+        if size:
+            return size
+        # It was not read since the start.
+        message = self._manager.positions.find(queue, lookup_id)
+        return 0 if message is None else size_in_bytes(message)
+
+    def _places(self, key: Key, claim: ClaimRecord, queue: Queue, part_bytes: int | UnsetType) -> list[int]:
+        """The places that divide the part into pieces of at most so many bytes, or of one message."""
+        if part_bytes is UNSET or not claim.spans:
+            return []
+        (messages,) = self._manager.lasting.collection[keys.claim_key(*key)]
+        places, size = [0], 0
+        for place, lookup_id in enumerate(messages.lookup_ids()):
+            more = self._size(queue, lookup_id)
+            if size and size + more > part_bytes:
+                places.append(place)
+                size = 0
+            size += more
+        return [*places, claim.count]
 
     def _settle(self, key: Key, claim: ClaimRecord, now: Now) -> None:
         """Take the part out of the queue. One that was given back, in an earlier term, counts as processed."""
@@ -363,7 +431,7 @@ class Claims:
         claim.spans = []
         if claim.term:
             claim.is_lost = True
-            _end_run(claim)
+            self._end_run(key, claim, now)
         self._write(key, claim)
         return count
 
@@ -404,13 +472,6 @@ def _check_name(what: str, name: str) -> None:
         raise InvalidParameter(f"the name of a {what} must have 1 to {MAX_BULK_NAME} bytes: use a GUID, for example")
 
 
-def _end_run(claim: ClaimRecord) -> None:
-    """Refuse from now on what the run of the present term writes."""
-    if claim.run != NULL_GUID:
-        claim.past = (*claim.past, claim.run)[-MAX_PAST_RUNS:]
-        claim.run = NULL_GUID
-
-
 def _check_term(name: str, claim: ClaimRecord, term: int) -> None:
     """Raises ClaimTaken unless this is the term that has the claim."""
     if term == claim.term and not claim.is_lost:
@@ -418,10 +479,10 @@ def _check_term(name: str, claim: ClaimRecord, term: int) -> None:
     if term == claim.term:
         raise ClaimTaken(
             f"the claim {name} is lost: it was released, or its reader sent nothing for {claim.lease_s:g} s, and its "
-            "messages are in the queue again; start the reader again to continue"
+            "messages are in the queue again; restart the reader to continue"
         )
     raise ClaimTaken(
-        f"a later start of the reader has taken the claim {name}, with the term {claim.term}; stop this "
+        f"a newer run of the reader has taken over the claim {name}, with the term {claim.term}; stop this "
         f"reader, which has the term {term}: only one program can use a checkpoint"
     )
 

@@ -110,6 +110,11 @@ class CommittedBatches:
         """The last committed batches of a query, to any destination, ascending."""
         return sorted({commit.batch for record in self._of(query) for commit in record.commits})
 
+    def whole(self, query: str) -> list[int]:
+        """Those of the last committed batches that were written in one commit, ascending."""
+        commits = (commit for record in self._of(query) for commit in record.commits)
+        return sorted({commit.batch for commit in commits if commit.write == NO_WRITE})
+
     def check_is_known(self, key: Key) -> None:
         """Raise TransactionSequence if the batch is older than all that are remembered."""
         for record in self._records(key):

@@ -10,6 +10,7 @@ from waypost.core.damaged_message import DamagedMessage
 from waypost.errors import InvalidParameter
 from waypost.node.kernel import Call
 from waypost.node.node import Node
+from waypost.security.callers import Role, check_role
 
 
 class DamageCalls:
@@ -24,7 +25,12 @@ class DamageCalls:
         try:
             start = bytes.fromhex(operation.after)
         except ValueError:
-            raise InvalidParameter(f"after must be the `next` of a page, not {excerpt(operation.after)}") from None
+            raise InvalidParameter(
+                f"`after` must be the `next` value of a page, not {excerpt(operation.after)}"
+            ) from None
+        if operation.with_bytes:
+            # They are the bytes of messages, and no descriptor says any more who may read them.
+            check_role(call.caller, Role.ADMIN, "read the bytes of damaged messages")
         with self._node.kernel.operation(call.now):
             self._node.kernel.await_everything()
             found, following = self._node.damaged.page(start, with_bytes=bool(operation.with_bytes))
@@ -35,6 +41,7 @@ class DamageCalls:
         self._node.kernel.check_store()
         with self._node.kernel.operation(call.now):
             count = self._node.damaged.forget(self._node.messages.batch)
+            count += self._node.stages.delivery.damaged.forget(self._node.messages.batch)
             self._node.kernel.reply(call.request, Forgotten(count))
 
 

@@ -1,12 +1,18 @@
 """Effects: requests of a node to the shell around it, which carries them out in order."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from waypost.api.operations import Operation
 from waypost.core.external_transactions import Outgoing
 from waypost.directory.effects import FindDirectoryServers, SendChangeNotification
 from waypost.errors import WaypostError
+from waypost.security.callers import Caller
+from waypost.security.work import CheckSignature
 from waypost.store.port import Batch
+from waypost.wire.keys import PublicKeyBlob
+from waypost.wire.sid import Sid
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +116,87 @@ class Notice:
     facts: dict[str, object]
 
 
+@dataclass(frozen=True, slots=True)
+class KeyOperation:
+    """Perform an operation about keys or certificates. The result is its reply.
+
+    `user` and `sid` are those of the user that it names, or of the caller. `names` are the names of users by SID.
+    """
+
+    operation: Operation[object]
+    user: str
+    sid: Sid
+    names: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SignFor:
+    """Sign digests for a caller, with the certificate of this digest or PEM text, or its newest internal one for "".
+
+    The result is a Signed.
+    """
+
+    caller: Caller
+    certificate: str
+    algorithm: int
+    digests: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """The certificate of the signer, and a signature for each digest."""
+
+    certificate: bytes
+    signatures: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSignatures:
+    """Check signatures. The result is a list with a CheckedSignature for each."""
+
+    checks: tuple[CheckSignature, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MakeKeys:
+    """Make symmetric keys, encrypted for this key. The result is a list of WrappedKeys."""
+
+    key: PublicKeyBlob
+    size: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenKeys:
+    """Decrypt symmetric keys with the exchange keys of this queue manager. The result is as that of UnwrapKeys."""
+
+    ciphertexts: tuple[bytes, ...]
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoteAnswer:
+    """Remember which queue manager answers at a host. The result is None."""
+
+    host: str
+    guid: bytes
+
+
+KeyRequest = NoteAnswer | KeyOperation | SignFor | CheckSignatures | MakeKeys | OpenKeys
+
+
+@dataclass(frozen=True, slots=True)
+class KeyWork:
+    """Work with keys, outside of the engine. Call `Kernel.job_done` with its result, or with its error."""
+
+    job: int
+    request: KeyRequest
+
+
 # Effects on a network.
 NetworkEffect = Connect | Write | Close | HoldReading | Resolve | SendDatagram
 # Effects beyond the store and the answers. FindDirectoryServers and SendChangeNotification are for shells with DNS
 # and MS-MQCN.
 OutsideEffect = NetworkEffect | Notice | ToCoordinator | SendChangeNotification | FindDirectoryServers
 # A union, so that a shell matches all effects: one without a case fails the type checker.
-Effect = Commit | Reply | Failure | OutsideEffect
+Effect = Commit | Reply | Failure | KeyWork | OutsideEffect

@@ -17,6 +17,7 @@ from waypost.core.system import QueueManagerState
 from waypost.core.transaction_records import OperationType, Transaction
 from waypost.guid import guid_text
 from waypost.limits import MAX_EXPLAINED_PLACES
+from waypost.node.access import queue_name
 from waypost.node.explain_journey import add_journey, not_known
 from waypost.node.explain_kept_acks import add_kept_acks, add_kept_acks_of_queue
 from waypost.node.explain_sequences import refused_of, refused_sentence
@@ -68,6 +69,7 @@ def explain_queue(node: Node, name: FormatName, now: Now) -> ExplanationDraft:
     else:
         _add_queue(explanation, node, queue, now)
         _add_quotas(explanation, node, queue)
+        _add_refusal(explanation, node, queue)
     _add_manager(explanation, node)
     return explanation
 
@@ -91,7 +93,7 @@ def explain_message(node: Node, identifier: MessageIdentifier, now: Now) -> Expl
     if unknown:
         explanation.sentences.append(
             f"The search does not yet cover {counted(unknown, 'message')} that {'was' if unknown == 1 else 'were'} "
-            "here when the queue manager started: ask again in a few seconds."
+            "here when the queue manager started: try again in a few seconds."
         )
     is_known = add_journey(explanation.sentences, explanation.facts, node, identifier)
     damaged = [] if places else _damaged_message(node, identifier)
@@ -114,6 +116,20 @@ def called(queue: Queue) -> str:
     if queue.is_journal:
         return f"the journal of {queue.parent}"
     return f"the queue {queue}"
+
+
+def _add_refusal(explanation: ExplanationDraft, node: Node, queue: Queue) -> None:
+    name = queue_name(queue)
+    last = node.access.last_refusals.get(name)
+    if last is None:
+        return
+    explanation.facts["access_denied"] = last.count
+    times = counted(last.count, "request")
+    explanation.sentences.append(
+        f"{times} {'was' if last.count == 1 else 'were'} refused because the caller does not have the right. The last "
+        f"was from {last.who} at {at(last.wall)}, without the right {last.right}. `waypost queue acl {name}` shows and "
+        "changes the rights."
+    )
 
 
 def _no_queue(node: Node, name: FormatName) -> str:
@@ -160,20 +176,20 @@ def _add_message(explanation: ExplanationDraft, node: Node, place: _FoundMessage
     if is_ended:
         return
     since = f"since {at(message.arrival_time)} ({span(now.wall - message.arrival_time)})"
-    say(f"Message {message.identifier} waits in {called(queue)} {since}.")
+    say(f"Message {message.identifier} has been waiting in {called(queue)} {since}.")
     if place.before:
-        say(f"{counted(place.before, 'message')} of this queue {'comes' if place.before == 1 else 'come'} before it.")
+        say(f"{counted(place.before, 'message')} in this queue {'is' if place.before == 1 else 'are'} ahead of it.")
     if message.sent_time > now.wall + _CLOCK_TOLERANCE:
         say(
-            f"It was sent at {at(message.sent_time)}, which is in the future by the clock of this computer: the "
-            "clocks of the two computers differ, so its time limits are wrong."
+            f"The message was sent at {at(message.sent_time)}, which is in the future by the clock of this computer: "
+            "the clocks of the two computers differ, so its time limits are wrong."
         )
     _add_hold(explanation, node, place, now)
     _add_times(explanation, place, now)
     if message.abort_count:
-        say(f"{counted(message.abort_count, 'transaction')} received it and aborted.")
+        say(f"{counted(message.abort_count, 'transaction')} received the message and aborted.")
     if message.move_count:
-        say(f"It was moved {counted(message.move_count, 'time')} between the queue and its subqueues.")
+        say(f"The message was moved {counted(message.move_count, 'time')} between the queue and its subqueues.")
     _add_queue(explanation, node, queue, now)
     _add_quotas(explanation, node, queue)
 
@@ -188,14 +204,15 @@ def _add_end(explanation: ExplanationDraft, node: Node, place: _FoundMessage) ->
         say(f"Message {message.identifier} was delivered to {_destination(message)}. Its copy is in {called(queue)}.")
     elif queue is node.manager.awaiting_final_ack:
         say(f"Message {message.identifier} has arrived at {_destination(message)}.")
-        say("No application has received it there yet, as far as this queue manager knows.")
+        say("As far as this queue manager knows, no application has received the message yet.")
         say(
-            "It is kept until its final acknowledgment arrives, which decides whether it becomes a dead-letter message."
+            "This copy is kept until the final acknowledgment arrives, which determines whether the message becomes a "
+            "dead-letter message."
         )
     elif _is_dead_letter(node, place):
         say(f"Message {message.identifier} is a dead-letter message in {called(queue)}, for {_destination(message)}.")
-        say(f"Its class is {_class(message.message_class)}: {meaning(message.message_class)}.")
-        say("After you have removed the cause, `waypost message resend` sends it again.")
+        say(f"The message class is {_class(message.message_class)}: {meaning(message.message_class)}.")
+        say("When the cause is fixed, `waypost message resend` sends the message again.")
         explanation.facts["class_meaning"] = meaning(message.message_class)
     else:
         return False
@@ -229,7 +246,7 @@ def _add_hold(explanation: ExplanationDraft, node: Node, place: _FoundMessage, n
         return
     say = explanation.sentences.append
     if state is PositionState.PURGE_PENDING:
-        say("Its queue was purged while the message was locked: it is deleted when the lock ends.")
+        say("The queue was purged while the message was locked. The message is deleted when the lock ends.")
     for transaction in node.manager.transactions.collection.values():
         operation = transaction.operations.get((place.queue.number, lookup_id))
         if operation is not None:
@@ -240,7 +257,7 @@ def _add_hold(explanation: ExplanationDraft, node: Node, place: _FoundMessage, n
     if lasting:
         say(lasting)
         return
-    say("A reader has locked it, and has neither received nor returned it yet.")
+    say("A reader has locked the message, and has neither received nor returned it yet.")
 
 
 def _lasting_hold(node: Node, queue: Queue, lookup_id: int, now: Now) -> str:
@@ -253,13 +270,13 @@ def _lasting_hold(node: Node, queue: Queue, lookup_id: int, now: Now) -> str:
     if holder is not None:
         claim, left = holder
         if not left:
-            return f"The claim {claim} has locked it beyond its lease: `waypost claim list` shows why."
+            return f"The claim {claim} has locked the message beyond its lease: `waypost claim list` shows why."
         return (
-            f"The claim {claim} has locked it. If the lease of the claim is not renewed, the message becomes available "
-            f"again in {span(left)}."
+            f"The claim {claim} has locked the message. If the lease of the claim is not renewed, the message becomes "
+            f"available again in {span(left)}."
         )
     staged = node.stages.key_of(identifier)
-    return "" if staged is None else f"It is staged for {staged}: readers see it after the commit."
+    return "" if staged is None else f"The message is staged for {staged}: readers see it after the commit."
 
 
 def _hold(transaction: Transaction, operation_type: OperationType) -> str:
@@ -267,11 +284,11 @@ def _hold(transaction: Transaction, operation_type: OperationType) -> str:
     until = "the coordinator gives the outcome" if transaction.is_prepared else "it is committed or aborted"
     match operation_type:
         case OperationType.ENQUEUE:
-            return f"The transaction {name} has sent it: no reader sees it until {until}."
+            return f"The transaction {name} has sent the message: no reader sees it until {until}."
         case OperationType.DEQUEUE:
-            return f"The transaction {name} has received it: no other reader gets it until {until}."
+            return f"The transaction {name} has received the message: no other reader gets it until {until}."
         case _:
-            return f"The transaction {name} is moving it: no reader gets it until {until}."
+            return f"The transaction {name} is moving the message: no reader gets it until {until}."
 
 
 def _add_times(explanation: ExplanationDraft, place: _FoundMessage, now: Now) -> None:
@@ -280,11 +297,11 @@ def _add_times(explanation: ExplanationDraft, place: _FoundMessage, now: Now) ->
         left = _left(message, message.time_to_reach_queue, now)
         explanation.facts["time_to_reach_queue_left"] = left
         if left is not None:
-            say(f"It has {span(left)} left to reach its queue.")
+            say(f"The message has {span(left)} left to reach its queue.")
     left = _left(message, message.time_to_be_received, now)
     explanation.facts["time_to_be_received_left"] = left
     if left is not None:
-        say(f"It has {span(left)} left to be received.")
+        say(f"The message has {span(left)} left to be received.")
 
 
 def _left(message: Message, seconds: int, now: Now) -> int | None:
@@ -306,7 +323,8 @@ def _add_queue(explanation: ExplanationDraft, node: Node, queue: Queue, now: Now
     facts["committed_waiting"] = waiting = node.stages.delivery.bound_for(queue)
     if waiting:
         explanation.sentences.append(
-            f"{counted(waiting, 'message')} of commits wait for room in it, or in other queues of their commits."
+            f"{counted(waiting, 'message')} of committed batches wait for room in this queue, or in other queues of "
+            "their batches."
         )
     facts["damaged"] = damaged = node.damaged.count_of(queue)
     explanation.sentences.extend(_damaged_sentences(damaged))
@@ -315,7 +333,7 @@ def _add_queue(explanation: ExplanationDraft, node: Node, queue: Queue, now: Now
         reset = node.renumberings.find(queue)
         if reset is not None:
             explanation.sentences.append(
-                f"Its sequence is being reset: {reset.progress}. Sending continues after the reset."
+                f"The sequence of the queue is being reset: {reset.progress}. Sending continues after the reset."
             )
         loop = None if node.network is None else node.network.loops.of(queue.destination_format_name)
         if loop is not None:
@@ -341,11 +359,11 @@ def _add_readers(explanation: ExplanationDraft, queue: Queue) -> None:
     explanation.facts.update(readers=readers, waiting_reads=waits)
     say = explanation.sentences.append
     if not readers:
-        say("No application has the queue open for receiving.")
+        say("No application has opened the queue for receiving.")
     elif queue.deniers:
-        say("One reader has the queue open exclusively.")
+        say("A reader has opened the queue exclusively.")
     if waits:
-        say(f"{counted(waits, 'read')} {'waits' if waits == 1 else 'wait'} there for a message.")
+        say(f"{counted(waits, 'read')} {'waits' if waits == 1 else 'wait'} for a message in the queue.")
 
 
 def _add_quotas(explanation: ExplanationDraft, node: Node, queue: Queue) -> None:
@@ -358,13 +376,13 @@ def _add_quotas(explanation: ExplanationDraft, node: Node, queue: Queue) -> None
     say = explanation.sentences.append
     if _is_nearly_full(queue.total_bytes, attributes.quota):
         say(
-            f"The queue uses {queue.total_bytes} bytes of its quota of {attributes.quota} KB. A message that does "
-            "not fit is refused."
+            f"The queue uses {queue.total_bytes} bytes of its quota of {attributes.quota} KB. Messages that exceed "
+            "the quota are refused."
         )
     if _is_nearly_full(manager.total_bytes, manager.positions.quota):
         say(
             f"All queues together use {manager.total_bytes} bytes of the machine quota of {manager.positions.quota} "
-            "KB. A message that does not fit is refused until there is room."
+            "KB. Messages that exceed the quota are refused."
         )
 
 
@@ -397,7 +415,7 @@ def _damaged_sentences(count: int) -> list[str]:
         return []
     were = "was" if count == 1 else "were"
     return [
-        f"{counted(count, 'message')} of this queue {were} damaged on disk and set aside: `waypost store damaged` "
+        f"{counted(count, 'message')} of this queue {were} damaged on disk and removed: `waypost store damaged` "
         "shows the details."
     ]
 
@@ -409,7 +427,7 @@ def _damaged_message(node: Node, identifier: MessageIdentifier) -> list[str]:
     text = str(identifier)
     return [
         f"Message {text} was in {each.queue} and was found damaged on disk at {at(each.time)}: {each.reason}. It was "
-        "set aside, and no reader gets it. Send it again."
+        "removed from the queue. Send it again."
         for each in node.damaged.all()
         if each.message_id == text
     ]

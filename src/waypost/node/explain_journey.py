@@ -13,7 +13,7 @@ from waypost.wire.message_class import MessageClass, meaning
 
 _HOW_TO_ASK: Final = (
     "To get a report, send with an administration queue: `waypost send QUEUE --ack full-reach-queue --admin-queue "
-    "FORMAT_NAME`. With `full-receive`, the receipt is reported too."
+    "FORMAT_NAME`. With `full-receive`, the report also shows whether the message was received."
 )
 
 
@@ -52,10 +52,10 @@ def not_known(node: Node, identifier: MessageIdentifier) -> list[str]:
     ]
     if node.network is not None:
         since = at(node.network.handed.since)
-        sentences.append(f"It is not among the messages that were sent to other hosts since {since}.")
+        sentences.append(f"The message is not among those sent to other hosts since {since}.")
     sentences.append(
         "A message that requests a journal copy or a dead-letter message leaves a copy in system$;journal, "
-        "system$;deadletter or system$;deadxact. None of these queues has this message."
+        "system$;deadletter or system$;deadxact. None of these queues contains this message."
     )
     return sentences
 
@@ -74,11 +74,11 @@ def _add_refusal(
     queue = f" for {refusal.queue}" if refusal.queue else ""
     often = f", {refusal.count} times so far" if refusal.count > 1 else ""
     sentences.append(
-        f"Message {identifier} came from {refusal.address} at {at(refusal.time)}{queue} and was refused{often}: "
+        f"Message {identifier} arrived from {refusal.address} at {at(refusal.time)}{queue} and was refused{often}: "
         f"{refusal.sentence}."
     )
     if refusal.reason.comes_again:
-        sentences.append("Its sender keeps it and sends it again.")
+        sentences.append("The sender keeps the message and sends it again.")
     else:
         sentences.append(
             "The message is not sent again. Its sender is notified only if the message requests a notification."
@@ -122,7 +122,7 @@ def _add_outcome(
     }
     kind = "a final acknowledgment" if outcome.is_final_ack else "an acknowledgment"
     sentences.append(
-        f"At {at(outcome.time)} {kind} of message {identifier} came from {outcome.peer}: "
+        f"At {at(outcome.time)} {kind} of message {identifier} arrived from {outcome.peer}: "
         f"{meaning(outcome.message_class)} ({name})."
     )
     if entries and all(peer_of(entry.way.address) != peer_of(outcome.peer) for entry in entries):

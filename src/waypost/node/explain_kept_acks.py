@@ -48,9 +48,11 @@ def _add(
         )
         if verdict.is_by_address:
             guid, address = guid_text(ack.bringer.guid), ack.bringer.address
-            sentences.append(f"If the address belongs to that queue manager: waypost sequence admit {guid} {address}")
+            sentences.append(
+                f"If the address belongs to that queue manager, run: waypost sequence admit {guid} {address}"
+            )
     if len(told) > _SHOWN:
-        sentences.append(f"{counted(len(told) - _SHOWN, 'more acknowledgment')} kept for such reasons.")
+        sentences.append(f"{counted(len(told) - _SHOWN, 'more acknowledgment')} kept for similar reasons.")
 
 
 def _verdict(node: Node, ack: Acknowledgment, now: Now) -> Verdict | None:

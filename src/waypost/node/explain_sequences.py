@@ -10,14 +10,16 @@ from waypost.node.network.admission import Refused
 from waypost.node.node import Node
 from waypost.transfer.incoming import Verdict
 
-_RESET: Final = "`waypost sequence reset --source {source}` makes this queue manager accept its next message"
+_RESET: Final = (
+    "`waypost sequence reset --source {source}` makes this queue manager accept the next message of the source"
+)
 _HINTS: Final = {
     Verdict.AHEAD: (
-        "set the clock of the sender, and reset its sequence there with `waypost sequence reset QUEUE`; or raise "
-        "transfer.max_sequence_ahead_s on this computer"
+        "set the clock of the sender, and reset its sequence on that computer with `waypost sequence reset QUEUE`; or "
+        "raise transfer.max_sequence_ahead_s on this computer"
     ),
     Verdict.TOO_MANY: "if the address belongs to a relay, add it to routing.relays, or raise "
-    "transfer.new_sequences_at_once and transfer.new_sequences_per_s; if not, block the address",
+    "transfer.new_sequences_at_once and transfer.new_sequences_per_s; otherwise, block the address",
     Verdict.DOUBTED: f"if the source has moved to this address, wait a few minutes, or {_RESET}; if not, block the "
     "address",
     Verdict.NOT_MET: (

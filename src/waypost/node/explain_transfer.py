@@ -26,7 +26,7 @@ _STATES: Final = {
     State.LOCKED: "The queue is locked: with HardenedSecurity, this computer sends messages only over HTTP.",
     State.NEED_VALIDATION: "The address of the destination is not known yet.",
     State.WAITING: "The queue waits for a connection to {hops}.",
-    State.ON_HOLD: "The queue is on hold: nothing is sent until `waypost queue resume`.",
+    State.ON_HOLD: "The queue is paused: `waypost queue resume` resumes sending.",
 }
 
 # MS-MQMQ 2.3.12.25, as the part of a sentence after the time.
@@ -40,16 +40,16 @@ _STATUSES: Final = {
     ConnectionStatus.PING_FAILURE: "the other queue manager did not accept the ping",
     ConnectionStatus.CREATE_SOCKET_FAILURE: "this computer could not create a socket",
     ConnectionStatus.BIND_SOCKET_FAILURE: "this computer could not use its local address",
-    ConnectionStatus.CONNECT_SOCKET_FAILURE: "nothing accepted the TCP connection",
+    ConnectionStatus.CONNECT_SOCKET_FAILURE: "no program accepted the TCP connection",
     ConnectionStatus.TCP_NOT_ENABLED: "TCP is not available",
     ConnectionStatus.SEND_FAILURE: "the connection broke during a send",
     ConnectionStatus.NOT_READY_FAILURE: "the session did not become ready",
     ConnectionStatus.DNS_FAILURE: "the name of the host is unknown",
     ConnectionStatus.SERVER_CERTIFICATE_FAILURE: "the certificate of the other side is not valid",
-    ConnectionStatus.CONNECTION_LIMIT_REACHED: "there are too many connections",
+    ConnectionStatus.CONNECTION_LIMIT_REACHED: "the limit of connections was reached",
     ConnectionStatus.CONNECTION_REFUSED: "the other queue manager refused the session",
     ConnectionStatus.NO_ROUTING_DATA: "no route to the destination is known",
-    ConnectionStatus.LOW_MEMORY: "there was not enough memory",
+    ConnectionStatus.LOW_MEMORY: "the memory was exhausted",
 }
 
 
@@ -101,7 +101,7 @@ def _add_link(sentences: list[str], facts: dict[str, object], queue: OutgoingQue
     link = queue.link
     if link is None:
         if queue.state is State.INACTIVE and len(queue.positions):
-            sentences.append("No connection has been tried since the queue manager started.")
+            sentences.append("The queue manager has not tried to connect since it started.")
         return
     facts["last_error"] = link.last_error
     if link.last_error and queue.state is not State.CONNECTED:
@@ -130,7 +130,9 @@ def _add_acknowledgments(sentences: list[str], facts: dict[str, object], queue: 
         sentences.append(f"{sentence}{last}.")
     if info.no_ack_count and info.resend_time:
         left = span(info.resend_time - now.wall)
-        sentences.append(f"They are sent again in {left}. They were sent {counted(info.resend_count, 'time')} so far.")
+        sentences.append(
+            f"These messages are sent again in {left}. They were sent {counted(info.resend_count, 'time')} so far."
+        )
     if info.no_read_count:
         sentences.append(
             f"{counted(info.no_read_count, 'transactional message')} arrived, and no application has received them yet."

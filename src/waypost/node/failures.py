@@ -16,7 +16,7 @@ _SENTENCES: Final = {
     HResult.MQ_ERROR_MESSAGE_NOT_FOUND: "the message does not exist",
     HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED: "another reader has received the message at the cursor",
     HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION: "the message is locked by a transaction",
-    HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION: "the cursor is waiting, or has no current message",
+    HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION: "the cursor is in use, or has no current message",
     HResult.MQ_ERROR_TRANSACTION_USAGE: (
         "the message is locked by a transaction, or the queue does not accept transactions"
     ),

@@ -16,6 +16,8 @@ from waypost.node.bulk import find_queue
 from waypost.node.failures import failure
 from waypost.node.kernel import Call
 from waypost.node.node import Node
+from waypost.security.callers import Caller
+from waypost.wire.access_masks import QueueAccess
 
 # Number of messages that one follower remembers because they are not visible yet.
 _MAX_HELD: Final = 10_000
@@ -48,6 +50,7 @@ class Following:
     def follow(self, call: Call, operation: Follow) -> None:
         with self._node.kernel.operation(call.now):
             queue = self._queue(operation)
+            self._node.access.check(call.caller, queue, QueueAccess.MQSEC_PEEK_MESSAGE)
             states = {lookup_id: queue.positions.state(lookup_id) for lookup_id in operation.held}
             held = [lookup_id for lookup_id, state in states.items() if state is PositionState.LOCKED]
             seen = [lookup_id for lookup_id, state in states.items() if state is PositionState.AVAILABLE]
@@ -73,10 +76,11 @@ class Follower:
 
     __slots__ = ("__weakref__", "_following", "is_cancelled", "wanted")
 
-    def __init__(self, node: Node, asked: Events) -> None:
-        """Raises QueueNotFound, and InvalidParameter for an invalid place."""
+    def __init__(self, node: Node, asked: Events, caller: Caller) -> None:
+        """Raises QueueNotFound, AccessDenied, and InvalidParameter for an invalid place."""
         self._following: Final = Following(node)
-        find_queue(node, format_name(asked.name, node.manager.identity.computer_name))
+        queue = find_queue(node, format_name(asked.name, node.manager.identity.computer_name))
+        node.access.check(caller, queue, QueueAccess.MQSEC_PEEK_MESSAGE)
         self.wanted = Follow(name=asked.name, since=_start(node, asked.since), limit=_AT_ONCE)
         self.is_cancelled = False
 
@@ -97,7 +101,7 @@ def _start(node: Node, since: str) -> int:
     if not since:
         return node.manager.positions.sequential_id
     if not (since.isascii() and since.isdigit() and len(since) <= 20):
-        raise InvalidParameter("since must be the id of an event, or start")
+        raise InvalidParameter("`since` must be the id of an event, or 'start'")
     return min(int(since), node.manager.positions.sequential_id)
 
 

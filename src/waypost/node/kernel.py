@@ -6,7 +6,7 @@ not yet durable waits for the batch of that message.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from waypost.clock import Now
@@ -15,9 +15,11 @@ from waypost.core.ports import ReadEnded
 from waypost.errors import DecodeError, StoreDamaged, StoreError, StoreFull, WaypostError
 from waypost.limits import PARTS_AHEAD
 from waypost.node.damaged import DamagedMessages
-from waypost.node.effects import Commit, Effect, Failure, Notice, Reply
+from waypost.node.effects import Commit, Effect, Failure, KeyRequest, KeyWork, Notice, Reply
 from waypost.node.failures import failure
+from waypost.node.noted import Noted
 from waypost.node.stored_messages import StoredMessages
+from waypost.security.callers import QUEUE_MANAGER, Caller
 from waypost.store.port import PLENTY, Reader, Room
 from waypost.timers import Timers
 
@@ -27,7 +29,7 @@ Later = Callable[[Now], None]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request of an application: its number, which the caller chose, and the time of arrival.
+    """One request of an application: its number, which the shell chose, the time of arrival, and the caller.
 
     A Reply or a Failure with this number answers it: at once, or when the changes are durable, or when a wait has
     ended. An impossible request raises at once, and has changed nothing unless the operation says so.
@@ -35,6 +37,7 @@ class Call:
 
     request: int
     now: Now
+    caller: Caller
 
 
 class Kernel:
@@ -44,14 +47,18 @@ class Kernel:
         "_effects",
         "_expire",
         "_held_back",
+        "_jobs",
+        "_last_job",
         "_later",
         "_settle",
         "_waits",
+        "caller",
         "damaged",
         "durable",
         "failure",
         "mark",
         "messages",
+        "noted",
         "now",
         "ready",
         "room",
@@ -61,6 +68,8 @@ class Kernel:
 
     # The time of the current operation.
     now: Now
+    # The caller of the current operation; the queue manager itself, unless an application or a peer has asked.
+    caller: Caller
     # The last durable batch.
     durable: int
     # Number of writes in the batch when the operation began.
@@ -72,6 +81,8 @@ class Kernel:
     failure: StoreError | None
     # The answers of the current operation.
     ready: list[Effect]
+    # The entry of the current operation for the audit trail; None if it is not audited.
+    noted: Noted | None
 
     def __init__(
         self, reader: Reader, now: Now, expire: Callable[[Now], None], settle: Callable[[Now], None]
@@ -81,6 +92,7 @@ class Kernel:
         `settle` runs at its end, handles its events, and releases the answers.
         """
         self.now = now
+        self.caller = QUEUE_MANAGER
         self.durable = 0
         self.trouble = None
         self.room = PLENTY
@@ -89,9 +101,13 @@ class Kernel:
         self._settle: Final = settle
         self._effects: list[Effect] = []
         self.ready = []
+        self.noted = None
         self._held_back: dict[int, list[Effect]] = {}
         self._later: dict[int, list[Later]] = {}
         self._waits: dict[int, tuple[int, Callable[[Message], object], Callable[[Now], None]]] = {}
+        # The rest of the work that waits for keys, by the number of the job.
+        self._jobs: dict[int, Callable[[object, Now], None]] = {}
+        self._last_job = 0
         self.timers: Final = Timers()
         self.damaged: Final = DamagedMessages(reader, self)
         self.messages: Final = StoredMessages(reader, self.damaged)
@@ -150,6 +166,11 @@ class Kernel:
         """Write a line for the operator to the log."""
         self._effects.append(Notice(event, facts))
 
+    def count(self, number: int) -> None:
+        """Note the number of objects that the current operation is about, for the audit trail."""
+        if self.noted is not None:
+            self.noted.count = number
+
     def promise(self, effect: Effect) -> None:
         """Give the shell an effect at the end of the operation, when all changes so far are durable."""
         self.ready.append(effect)
@@ -178,6 +199,36 @@ class Kernel:
             self.reply(request, form(ended.message))
         else:
             self.fail(request, failure(ended.status))
+
+    def ask_keys(self, request: KeyRequest, then: Callable[[object, Now], None]) -> None:
+        """Let the shell do some work with keys, and go on in an operation, with its result or its WaypostError."""
+        self._last_job += 1
+        self._jobs[self._last_job] = then
+        self.emit(KeyWork(self._last_job, request))
+
+    def ask_keys_for(self, call: Call, request: KeyRequest, then: Callable[[Call, object], None]) -> None:
+        """As `ask_keys`, for a request of an application: an error of the work, or of `then`, answers it."""
+
+        def go_on(result: object, now: Now) -> None:
+            if isinstance(result, WaypostError):
+                self.fail(call.request, result)
+                return
+            self.caller = call.caller
+            try:
+                then(replace(call, now=now), result)
+            except WaypostError as error:
+                self.fail(call.request, error)
+            finally:
+                self.caller = QUEUE_MANAGER
+
+        self.ask_keys(request, go_on)
+
+    def job_done(self, job: int, result: object, now: Now) -> None:
+        """Go on with the result of work with keys."""
+        then = self._jobs.pop(job, None)
+        if then is not None and self.failure is None:
+            with self.operation(now):
+                then(result, now)
 
     def release(self, token: int) -> None:
         """Let the answers of the operation go when this batch is durable."""

@@ -10,6 +10,7 @@ from waypost.api.message_attributes import message_like
 from waypost.api.messages import Sent
 from waypost.api.names import check_can_be_sent_to
 from waypost.api.operations import DeleteMessage, MoveAll, MoveMessage, PurgeQueue, Resend, Send
+from waypost.api.protection import protection_of
 from waypost.api.queues import MovedObject
 from waypost.api.reading import lookup_number
 from waypost.core.message import Message
@@ -24,10 +25,11 @@ from waypost.node.failures import failure, not_enqueued, not_moved
 from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.opened_queues import OpenedQueues
+from waypost.node.protected_sending import ProtectedSending
 from waypost.node.resending import resend
 from waypost.node.sending import close_unusable, new_message, queue_of
 from waypost.node.transaction_calls import TransactionCalls
-from waypost.wire.format_names import FormatName
+from waypost.wire.format_names import FormatName, MultipleElementFormatName
 
 P = ParamSpec("P")
 
@@ -35,7 +37,7 @@ P = ParamSpec("P")
 class MessageCalls:
     """Message operations on one node. Methods that end in `_message` or `_messages` work on an open queue."""
 
-    __slots__ = ("_computer", "_kernel", "_manager", "_node", "_opened", "_sending", "_transactions")
+    __slots__ = ("_computer", "_kernel", "_manager", "_node", "_opened", "_protected", "_sending", "_transactions")
 
     def __init__(self, node: Node, opened: OpenedQueues, transactions: TransactionCalls) -> None:
         self._node: Final = node
@@ -45,6 +47,7 @@ class MessageCalls:
         self._computer: Final = node.manager.identity.computer_name
         self._opened: Final = opened
         self._transactions: Final = transactions
+        self._protected: Final = ProtectedSending(node, opened)
 
     # --- Sending
 
@@ -57,8 +60,13 @@ class MessageCalls:
         queue = self._opened.queue(operation.name)
         message = message_like(like, computer=self._computer)
         message.body_type = BYTES if like.body_type is None else like.body_type
+        request = None
+        if like.sign or like.encrypt:
+            request = protection_of(like, has_several=isinstance(queue.name, MultipleElementFormatName))
         transaction = self._transactions.joined(call, operation.transaction, operation.begin_s)
-        if len(bodies) == 1:
+        if request is not None:
+            self._protected.send(call, queue, message, bodies, request, transaction)
+        elif len(bodies) == 1:
             message.body = bodies[0]
             self._opened.use(call, queue, AccessType.SEND, self.send_message, message, transaction)
         else:
@@ -155,7 +163,16 @@ class MessageCalls:
         self._kernel.check_room()
         with self._kernel.operation(call.now):
             _check_can_receive(handle)
-            sent = resend(self._manager, self._sending, handle, lookup_id, to=to, transaction=transaction, now=call.now)
+            sent = resend(
+                self._manager,
+                self._sending,
+                handle,
+                lookup_id,
+                to=to,
+                transaction=transaction,
+                check=lambda name: self._node.access.check_open(call.caller, name, AccessType.SEND),
+                now=call.now,
+            )
             self._kernel.reply(call.request, Sent([sent]))
 
     # --- Removing
@@ -181,6 +198,7 @@ class MessageCalls:
         self._kernel.check_store()
         with self._kernel.operation(call.now):
             _check_can_receive(handle)
+            self._kernel.count(len(queue_of(handle).positions))
             purge = self._manager.writing.begin_purge(queue_of(handle))
             self._node.purges.begin(purge, lambda: self._kernel.reply(call.request))
 
@@ -220,7 +238,7 @@ class MessageCalls:
         """Move a part of the messages: the caller continues with the answer."""
         if (operation.after == "") != (operation.up_to == ""):
             raise InvalidParameter(
-                "`after` and `up_to` must be given together: use both values from the last answer, or neither"
+                "`after` and `up_to` must be set together: use both values from the last answer, or neither"
             )
         part = MovedPart()
         if operation.after != "":
@@ -240,6 +258,7 @@ class MessageCalls:
             moved = self._manager.move_some_to_open_queue(handle, target, part, MOVE_PART, now=call.now)
             if moved is None:
                 raise not_moved(handle, target, HResult.STATUS_INVALID_PARAMETER)
+            self._kernel.count(moved.count)
             after = "" if moved.is_last else str(moved.after)
             self._kernel.reply(call.request, MovedObject(moved.count, after, str(moved.up_to)))
 
@@ -265,6 +284,7 @@ class MessageCalls:
         """Do something while the queue to move to is open."""
         queue, to = self._opened.queue(operation.name), self._opened.name(operation.to)
         access = AccessType.RECEIVE_ADMIN if operation.outgoing else AccessType.RECEIVE
+        self._node.access.check_open(call.caller, to, AccessType.MOVE)
         with self._kernel.operation(call.now):
             target = self._manager.open_queue(to, AccessType.MOVE, ShareMode.DENY_NONE, call.now)
         try:

@@ -32,15 +32,20 @@ from waypost.core.ports import (
 from waypost.core.positions import PositionState
 from waypost.core.queues import OutgoingQueue
 from waypost.node import bulk_store, manager_store, queue_store, transaction_store
+from waypost.node.access import Access
+from waypost.node.audit import AuditTrail
 from waypost.node.claims import Claims
 from waypost.node.destinations import Destinations
 from waypost.node.directory import NodeDirectory
 from waypost.node.effects import ToCoordinator
 from waypost.node.kept_acks import KeptAcks
 from waypost.node.kernel import Kernel
+from waypost.node.lost_runs import LostRuns
 from waypost.node.message_index import MessageIndex
 from waypost.node.network.network import Network
+from waypost.node.protection import Protection
 from waypost.node.purging import Purges
+from waypost.node.queue_security import QueueSecurity
 from waypost.node.recovery import Settings, recover
 from waypost.node.remote_reading import RemoteReading
 from waypost.node.renumbering import Renumberings
@@ -49,6 +54,8 @@ from waypost.node.sending import Sending
 from waypost.node.sequences import Sequences
 from waypost.node.stages import Stages
 from waypost.node.transactional_acks import OwnQueues, TransactionalAcks
+from waypost.node.users import Users
+from waypost.security.callers import local_administrator, machine_sid
 from waypost.store.port import Reader
 
 
@@ -61,6 +68,9 @@ class Node:
     __slots__ = (
         "_is_integrated",
         "_reserves",
+        "access",
+        "administrator",
+        "audit",
         "claims",
         "damaged",
         "delivery",
@@ -70,17 +80,21 @@ class Node:
         "index",
         "kept_acks",
         "kernel",
+        "machine",
         "manager",
         "messages",
         "network",
         "new_guid",
+        "protection",
         "purges",
         "remote",
         "renumberings",
+        "security",
         "sending",
         "sequences",
         "stages",
         "transactional_acks",
+        "users",
     )
 
     def __init__(self, reader: Reader, settings: Settings, new_guid: Callable[[], bytes], now: Now) -> None:
@@ -97,6 +111,7 @@ class Node:
         self.directory: Final = NodeDirectory(kernel, reader, settings.directory, new_guid)
         self._is_integrated: Final = self.directory.is_integrated
         kept = bulk_store.read(reader)
+        self.security: Final = QueueSecurity(kernel, self.directory, is_closed=settings.closes_new_queues)
         self.manager: Final = recover(
             reader,
             self.messages,
@@ -106,9 +121,26 @@ class Node:
             directory=self.directory,
             kept=kept,
             timers=kernel.timers,
+            security=self.security,
         )
+        # The SID of this queue manager, and the caller that programs in its process are.
+        self.machine: Final = machine_sid(self.manager.identity.identifier)
+        self.administrator: Final = local_administrator(self.machine, "embedded")
+        self.users: Final = Users(kernel, reader, self.machine)
+        self.security.users = self.users
+        self.access: Final = Access(
+            kernel,
+            self.manager,
+            self.directory,
+            self.users,
+            administrator=self.administrator,
+            machine=settings.machine_security,
+        )
+        self.audit: Final = AuditTrail(kernel, reader)
+        # Keys and certificates of this computer and others.
+        self.protection: Final = Protection(kernel, self.users)
         # Messages that are reserved for one reader.
-        self.claims: Final = Claims(kernel, self.manager, kept.claims, now)
+        self.claims: Final = Claims(kernel, self.manager, kept.claims, LostRuns(kernel, reader), now)
         self.index: Final = MessageIndex(kernel, self.manager.collection.by_number.values(), self.manager.positions)
         self.purges: Final = Purges(kernel, self.manager)
         self._reserves: Final = Reserves(self.manager, reader)
@@ -134,6 +166,7 @@ class Node:
                 sequences=self.sequences,
                 destinations=self.destinations,
                 kept_acks=self.kept_acks,
+                protection=self.protection,
                 longest_time_to_reach_queue=longest,
             )
         )
@@ -147,7 +180,14 @@ class Node:
         self.sending: Final = Sending(kernel, self.manager, self.directory, self.delivery, longest)
         # Messages that are not visible yet.
         self.stages: Final = Stages(
-            kernel, self.manager, self.sending, kept, new_guid, reader=reader, rejected=self.delivery.rejected
+            kernel,
+            self.manager,
+            self.sending,
+            kept,
+            new_guid,
+            reader=reader,
+            rejected=self.delivery.rejected,
+            access=self.access,
         )
         # The remote readers that it serves; None if it serves none.
         self.remote: Final = (
@@ -158,7 +198,8 @@ class Node:
                 self.manager,
                 settings.remote,
                 new_guid,
-                directory=self.directory,
+                access=self.access,
+                users=self.users,
                 external=self.external,
                 purges=self.purges,
             )

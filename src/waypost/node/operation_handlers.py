@@ -27,7 +27,17 @@ from waypost.api.bulk import (
     Stage,
     TakeClaim,
 )
-from waypost.api.local import CancelReads, Follow, ShowBulkQueues
+from waypost.api.keys import KEY_OPERATIONS
+from waypost.api.local import (
+    CancelReads,
+    Follow,
+    ImportUsers,
+    Note,
+    ShowBulkQueues,
+    StorePassword,
+    StoreToken,
+    StoreUser,
+)
 from waypost.api.operations import (
     AbortTransaction,
     AdmitAddress,
@@ -62,39 +72,54 @@ from waypost.api.operations import (
     ResumeQueue,
     RevokeAddress,
     Send,
+    SetAcl,
     SetQueue,
+    ShowAcl,
     ShowQueue,
 )
+from waypost.api.users import ListAudit, ListUsers, RemoveToken, RemoveUser, ShowUser
 from waypost.clock import Now
+from waypost.errors import AccessDenied, StoreError, WaypostError
 from waypost.node.bulk import BulkReadingCalls
 from waypost.node.bulk_writing import BulkWriting
 from waypost.node.damage_calls import DamageCalls
 from waypost.node.explain_calls import ExplainCalls
 from waypost.node.following import Following
 from waypost.node.kernel import Call
+from waypost.node.key_calls import KeyCalls
 from waypost.node.message_calls import MessageCalls
 from waypost.node.node import Node
+from waypost.node.noted import Noted, audited_object, audited_words
 from waypost.node.opened_queues import OpenedQueues
+from waypost.node.permission_calls import PermissionCalls
 from waypost.node.queue_calls import QueueCalls
 from waypost.node.reading_calls import ReadingCalls
 from waypost.node.sequence_calls import SequenceCalls
 from waypost.node.transaction_calls import TransactionCalls
+from waypost.node.user_calls import UserCalls
+from waypost.security.callers import QUEUE_MANAGER, Role, check_role
 
 O = TypeVar("O", bound=Operation[object])  # noqa: E741, an operation
+
+
+# The role that an operation needs, whether it is audited, and its handler.
+_Entry = tuple[Role | None, bool, Callable[[Call, Never], None]]
 
 
 class Handlers:
     """The handlers of one node."""
 
-    __slots__ = ("_by_type", "_transactions", "messages", "opened", "reading")
+    __slots__ = ("_audit", "_by_type", "_kernel", "_transactions", "messages", "opened", "reading")
 
     def __init__(self, node: Node) -> None:
+        self._kernel: Final = node.kernel
+        self._audit: Final = node.audit
         self.opened: Final = OpenedQueues(node)
         self._transactions: Final = TransactionCalls(node)
         self.messages: Final = MessageCalls(node, self.opened, self._transactions)
         self.reading: Final = ReadingCalls(node, self.opened, self._transactions)
         # The types cannot express that each handler takes the record of its key: `_on` guarantees it.
-        self._by_type: Final[dict[type[Operation[object]], Callable[[Call, Never], None]]] = {}
+        self._by_type: Final[dict[type[Operation[object]], _Entry]] = {}
         queues, sequences, damage = QueueCalls(node, self.opened.deleted), SequenceCalls(node), DamageCalls(node)
         messages, reading, transactions = self.messages, self.reading, self._transactions
         self._on(ListQueues, queues.list_queues)
@@ -104,6 +129,9 @@ class Handlers:
         self._on(ResumeQueue, queues.resume)
         self._on(CreateQueue, queues.create)
         self._on(SetQueue, queues.set)
+        permissions = PermissionCalls(node)
+        self._on(ShowAcl, permissions.show)
+        self._on(SetAcl, permissions.set)
         self._on(PurgeQueue, messages.purge)
         self._on(Send, messages.send)
         self._on(Receive, reading.receive)
@@ -153,10 +181,71 @@ class Handlers:
         self._on(ListBatches, writing.list_batches)
         self._on(CancelReads, reading.cancel_reads)
         self._on(Follow, Following(node).follow)
+        users = UserCalls(node)
+        self._on(StoreUser, users.store)
+        self._on(StorePassword, users.set_password)
+        self._on(StoreToken, users.add_token)
+        self._on(ImportUsers, users.import_users)
+        self._on(ListUsers, users.list_users)
+        self._on(ShowUser, users.show)
+        self._on(RemoveUser, users.remove)
+        self._on(RemoveToken, users.remove_token)
+        self._on(Note, users.note)
+        self._on(ListAudit, users.list_audit)
+        keys = KeyCalls(node)
+        for kind in KEY_OPERATIONS:
+            self._on(kind, keys.perform)
 
     def start(self, call: Call, operation: Operation[object]) -> None:
-        """Start an operation. Raises as its handler does."""
-        self._by_type[type(operation)](call, operation)  # type: ignore[arg-type]  # the type of its key
+        """Start an operation. Raises AccessDenied if the caller does not have its role, and as its handler does."""
+        role, is_audited, handler = self._by_type[type(operation)]
+        if role is not None or is_audited:
+            self._manage(role, call, operation, handler, is_audited=is_audited)
+            return
+        self._kernel.caller = call.caller
+        try:
+            handler(call, operation)  # type: ignore[arg-type]  # the type of its key
+        finally:
+            self._kernel.caller = QUEUE_MANAGER
+
+    def _manage(
+        self,
+        role: Role | None,
+        call: Call,
+        operation: Operation[object],
+        handler: Callable[[Call, Never], None],
+        *,
+        is_audited: bool,
+    ) -> None:
+        """Start an operation of management: check the role, and note changes and refusals in the audit trail."""
+        kernel = self._kernel
+        noted = Noted(call.caller, audited_words(operation), audited_object(operation))
+        try:
+            if role is not None:
+                check_role(call.caller, role, operation.row.words)
+            kernel.caller, kernel.noted = call.caller, noted
+            handler(call, operation)  # type: ignore[arg-type]  # the type of its key
+        except WaypostError as error:
+            noted.result = str(error)
+            is_denied = isinstance(error, AccessDenied)
+            self._audit.denied += is_denied
+            if is_denied:
+                kernel.notice("refused", who=call.caller.name, origin=call.caller.origin, reason=error)
+            # A store that cannot write, or is full, has no room for entries about it.
+            can_note = kernel.trouble is None and not isinstance(error, StoreError)
+            if (is_audited or is_denied) and can_note and self._audit.refused(call.now):
+                self._note(noted, call.now)
+            raise
+        finally:
+            kernel.caller, kernel.noted = QUEUE_MANAGER, None
+        if is_audited:
+            self._note(noted, call.now)
+
+    def _note(self, noted: Noted, now: Now) -> None:
+        """Add an entry to the batch of the operation, which has not left yet."""
+        if self._kernel.failure is None:
+            with self._kernel.operation(now):
+                self._audit.note(noted)
 
     def cancel(self, now: Now, request: int, operation: Operation[object]) -> None:
         """Cancel a read that waits for a message; it then fails."""
@@ -172,4 +261,4 @@ class Handlers:
         return set(self._by_type)
 
     def _on(self, kind: type[O], handler: Callable[[Call, O], None]) -> None:
-        self._by_type[kind] = handler
+        self._by_type[kind] = kind.row.role, kind.row.is_audited, handler

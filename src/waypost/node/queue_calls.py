@@ -1,5 +1,6 @@
 """The operations on whole queues: create, change, show, list, delete, pause and resume."""
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -20,8 +21,9 @@ from waypost.node.following import oldest_arrival
 from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.queue_info import queue_info, queue_named
+from waypost.wire.access_masks import QueueAccess
 from waypost.wire.format_names import DirectFormatName, FormatName, Protocol
-from waypost.wire.path_names import QueueKind
+from waypost.wire.path_names import PathName, QueueKind
 
 _SYSTEM: Final = ("deadletter", "deadxact", "journal")
 _KINDS: Final[tuple[Kind, ...]] = ("", "local", "outgoing", "system", "all")
@@ -34,18 +36,21 @@ def _unheard(_call: Call, _queue: Queue) -> None:
 class QueueCalls:
     """Queue operations on one node. The answers may show attributes that are not durable yet."""
 
-    __slots__ = ("_computer", "_deleted", "_manager", "_node")
+    __slots__ = ("_access", "_computer", "_deleted", "_manager", "_node")
 
     def __init__(self, node: Node, deleted: Callable[[Call, Queue], None] = _unheard) -> None:
         """`deleted` is called for a queue that is being deleted."""
         self._deleted: Final = deleted
         self._node: Final = node
+        self._access: Final = node.access
         self._manager: Final = node.manager
         self._computer: Final = node.manager.identity.computer_name
 
     def show(self, call: Call, operation: ShowQueue) -> None:
         name = self._name(operation.name)
         with self._node.kernel.operation(call.now):
+            queue = queue_named(self._manager, name)
+            self._access.check(call.caller, queue, QueueAccess.MQSEC_GET_QUEUE_PROPERTIES)
             self._node.kernel.reply(call.request, self._info(name))
 
     def list_queues(self, call: Call, operation: ListQueues) -> None:
@@ -55,6 +60,7 @@ class QueueCalls:
 
     def delete(self, call: Call, operation: DeleteQueue) -> None:
         queue = self._queue(operation.name)
+        self._access.check(call.caller, queue, QueueAccess.MQSEC_DELETE_QUEUE)
         delete_queue(self._node, queue, call.request, call.now)
         self._deleted(call, queue)
 
@@ -62,6 +68,7 @@ class QueueCalls:
         path = path_name(operation.name, self._computer)
         given, notes = _without_ignored(self._name(operation.name), operation)
         attributes = with_attributes(QueueAttributes(path, transactional=operation.transactional), given)
+        self._check_create(call, path)
         self._node.kernel.check_room()
         with self._node.kernel.operation(call.now):
             self._manager.create_queue(attributes, call.now)
@@ -72,6 +79,7 @@ class QueueCalls:
         name = self._name(operation.name)
         given, notes = _without_ignored(name, operation)
         queue = queue_named(self._manager, name)
+        self._access.check(call.caller, queue, QueueAccess.MQSEC_SET_QUEUE_PROPERTIES)
         self._node.kernel.check_store()
         with self._node.kernel.operation(call.now):
             self._manager.modify_queue(queue, with_attributes(queue.attributes, given), call.now)
@@ -122,7 +130,16 @@ class QueueCalls:
         damaged = self._node.damaged.count_of(queue)
         arrival = oldest_arrival(self._node, queue)
         identifier = self._manager.identity.identifier
-        return queue_info(queue, name, identifier, damaged_count=damaged, oldest_arrival=arrival)
+        owner = self._access.owner_name(queue)
+        return queue_info(queue, name, identifier, damaged_count=damaged, oldest_arrival=arrival, owner=owner)
+
+    def _check_create(self, call: Call, path: PathName) -> None:
+        """A subqueue is a part of its queue, and the others are parts of this computer."""
+        parent = self._manager.queues.get(dataclasses.replace(path, subqueue="")) if path.subqueue else None
+        if parent is None:
+            self._access.check_create(call.caller, path)
+        else:
+            self._access.check(call.caller, parent, QueueAccess.MQSEC_SET_QUEUE_PROPERTIES)
 
     def _outgoing(self, text: str) -> OutgoingQueue:
         queue = self._queue(text)

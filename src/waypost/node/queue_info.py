@@ -29,6 +29,7 @@ def queue_info(
     *,
     damaged_count: int = 0,
     oldest_arrival: float | None = None,
+    owner: str = "",
 ) -> QueueInfo:
     journal, number = queue.journal, queue.private_queue_number
     properties: dict[str, Any] = shown(queue.attributes)
@@ -48,6 +49,7 @@ def queue_info(
         **(_outgoing(queue) if isinstance(queue, OutgoingQueue) else {}),
         damaged_count=damaged_count,
         oldest_time=None if oldest_arrival is None else datetime.fromtimestamp(oldest_arrival, UTC),
+        owner=owner,
         **properties,
     )
 

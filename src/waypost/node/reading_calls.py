@@ -39,6 +39,8 @@ from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.opened_queues import OpenedQueues
 from waypost.node.transaction_calls import TransactionCalls
+from waypost.security.callers import QUEUE_MANAGER
+from waypost.wire.access_masks import QueueAccess
 
 
 class ReadingCalls:
@@ -64,7 +66,7 @@ class ReadingCalls:
         request = ReadRequest(milliseconds(operation.timeout_s), None, call.request, transaction)
         queue, access = self._opened.queue(operation.name), _receive_access(operation)
         if operation.handle is not UNSET:
-            handle = self._opened.exclusive(operation.handle, operation.name)
+            handle = self._opened.exclusive(call.caller, operation.handle, operation.name)
             if found is not None:
                 self.receive_found_message(call, handle, found, request)
             else:
@@ -112,7 +114,7 @@ class ReadingCalls:
         request = ReadRequest(milliseconds(operation.timeout_s), None, call.request)
         queue, access = self._opened.queue(operation.name), _peek_access(operation)
         if operation.handle is not UNSET:
-            handle = self._opened.exclusive(operation.handle, operation.name)
+            handle = self._opened.exclusive(call.caller, operation.handle, operation.name)
             if found is not None:
                 self.peek_found_message(call, handle, found)
             else:
@@ -139,6 +141,7 @@ class ReadingCalls:
         name = self._opened.name(operation.name)
         with self._kernel.operation(call.now):
             queue = find_queue(self._node, name)
+            self._node.access.check(call.caller, queue, QueueAccess.MQSEC_PEEK_MESSAGE)
             messages: list[Message] = []
             size = 0
             position = queue.positions.next_peekable(after)
@@ -156,10 +159,10 @@ class ReadingCalls:
         handle: OpenQueueDescriptor | None = None
         try:
             if isinstance(operation, CursorRead):
-                handle = self._opened.cursor(operation.identifier).handle
+                handle = self._opened.cursor(QUEUE_MANAGER, operation.identifier, QueueAccess.MQSEC_PEEK_MESSAGE).handle
             elif isinstance(operation, Read):
                 if operation.handle is not UNSET:
-                    handle = self._opened.exclusive(operation.handle, operation.name)
+                    handle = self._opened.exclusive(QUEUE_MANAGER, operation.handle, operation.name)
                 else:
                     is_peek = isinstance(operation, Peek)
                     access = _peek_access(operation) if is_peek else _receive_access(operation)
@@ -177,7 +180,9 @@ class ReadingCalls:
             cancel(handle, request, HResult.MQ_ERROR_OPERATION_CANCELLED)
 
     def cancel_reads(self, call: Call, operation: CancelReads) -> None:
-        self._opened.close(call, self._opened.queue(operation.name), keeps_sending=operation.keeps_sending)
+        queue = self._opened.queue(operation.name)
+        self._node.access.check_open(call.caller, queue.name, AccessType.PEEK)
+        self._opened.close(call, queue, keeps_sending=operation.keeps_sending)
         with self._kernel.operation(call.now):
             self._kernel.reply(call.request)
 
@@ -185,7 +190,7 @@ class ReadingCalls:
 
     def open_queue(self, call: Call, operation: OpenQueue) -> None:
         if not operation.exclusive:
-            raise InvalidParameter("only an exclusive open uses a handle")
+            raise InvalidParameter("only an exclusive open has a handle")
         identifier = self._opened.open_exclusive(call, operation.queue)
         with self._kernel.operation(call.now):
             self._kernel.reply(call.request, Handle(identifier, 0.0))
@@ -217,7 +222,9 @@ class ReadingCalls:
         self.receive_message(call, *self._at(call, operation))
 
     def _at(self, call: Call, operation: CursorRead) -> tuple[OpenQueueDescriptor, ReadRequest]:
-        place = self._opened.cursor(operation.identifier)
+        receives = isinstance(operation, CursorReceive)
+        right = QueueAccess.MQSEC_RECEIVE_MESSAGE if receives else QueueAccess.MQSEC_PEEK_MESSAGE
+        place = self._opened.cursor(call.caller, operation.identifier, right)
         transaction = self._transactions.joined(call, operation.transaction, operation.begin_s)
         return place.handle, ReadRequest(milliseconds(operation.timeout_s), place.cursor, call.request, transaction)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from waypost.clock import Now
 from waypost.core.message import Message
+from waypost.core.message_values import AuthenticationLevel
 from waypost.core.positions import PositionState
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue, Queue
@@ -23,7 +24,7 @@ from waypost.node import any_record, bulk_store, manager_store, queue_store, sca
 from waypost.node.bulk_store import Kept
 from waypost.node.directory import DirectoryMode, NodeDirectory
 from waypost.node.message_records import message_of
-from waypost.node.queue_security import queue_security
+from waypost.node.queue_security import QueueSecurity
 from waypost.node.remote_reading import RemoteServing
 from waypost.node.reserves import stored_end
 from waypost.node.stored_messages import StoredMessages, undecodable
@@ -47,7 +48,9 @@ class Settings:
     one peer may take. `long_live_time` is LongLiveTime of MS-MQDMPR 3.1.1.12, in seconds; None leaves it to the
     directory. `domain` is the GUID of the domain, NULL_GUID outside of one. Without `transfer` the queue manager has no
     network, and messages for others wait; without `remote` it serves no remote readers.
-    `delivers_unverified` is for messages that are signed or encrypted (waypost.security.unverified).
+    `min_signature` is the oldest signature that counts; NONE lets all count. With
+    `closes_new_queues`, new queues are closed once users are known. `machine_security` is the security descriptor of
+    the computer, empty for the default.
     """
 
     computer_name: str
@@ -63,7 +66,9 @@ class Settings:
     aliases: frozenset[str] = field(default_factory=frozenset)
     routes: tuple[Route, ...] = ()
     relays: Relays = field(default_factory=Relays)
-    delivers_unverified: bool = False
+    min_signature: AuthenticationLevel = AuthenticationLevel.NONE
+    closes_new_queues: bool = True
+    machine_security: bytes = b""
     remote: RemoteServing | None = None
 
 
@@ -77,6 +82,7 @@ def recover(
     directory: NodeDirectory,
     kept: Kept,
     timers: Timers,
+    security: QueueSecurity,
 ) -> QueueManager:
     """`kept` are the claims and stages."""
     _check_counters(reader)
@@ -97,7 +103,7 @@ def recover(
         attributes=attributes,
         directory=directory.core if directory.is_integrated else None,
         expand=directory.core.expand_format_name,
-        default_security=lambda queue: queue_security(queue, directory, receives_srmp=attributes.srmp_http_support),
+        default_security=lambda queue: security.descriptor_of(queue, receives_srmp=attributes.srmp_http_support),
     )
     manager.machine_domain_id = settings.domain
     manager_store.write(messages.batch, manager)

@@ -6,7 +6,7 @@ signatures of a secured connection have numbers.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 from typing import Final
 
@@ -16,11 +16,12 @@ from waypost.core.ports import ReadEnded
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue
 from waypost.core.reading import Read
-from waypost.node.directory import NodeDirectory
+from waypost.node.access import QUEUE_RIGHTS, Access
 from waypost.node.effects import Close, Effect, HoldReading, Write
 from waypost.node.kernel import Kernel
 from waypost.node.purging import Purges
 from waypost.node.turns import Work
+from waypost.node.users import Users
 from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT, ReadThen, RemoteSettings
 from waypost.remote.cursors import RemoteCursors
 from waypost.remote.interfaces.qm2qm import QM2QM
@@ -31,44 +32,40 @@ from waypost.remote.qm2qm.remote_queues import RemoteQueues
 from waypost.remote.qm2qm.server import Qm2qmServer
 from waypost.remote.remote_read.coordinator import LocalCoordinator, NoCoordinator
 from waypost.remote.remote_read.server import RemoteReadServer
-from waypost.rpc.authentication import Acceptors, Caller
+from waypost.rpc.authentication import Acceptors, AuthLevel, Caller
 from waypost.rpc.endpoint_mapper import Registration, endpoint_mapper
 from waypost.rpc.endpoint_mapper_interface import ANY_ADDRESS
 from waypost.rpc.server import ALL, RpcServer
 from waypost.rpc.settings import RpcSettings
 from waypost.rpc.statistics import RpcStatistics
-from waypost.security.access import Sender, allows, caller_of
-from waypost.wire.access_masks import MachineAccess, QueueAccess
-from waypost.wire.format_names import Suffix
-from waypost.wire.path_names import QueueKind
+from waypost.security.access import caller_of
+from waypost.security.callers import Caller as Account
 
 # Seconds that a client may take to bind.
 BIND_SECONDS: Final = 20.0
-
-# MS-MQMQ 2.2.23 and 2.2.24. readings MQRR 2: to move a message into a queue takes no more than to look at it.
-_QUEUE_RIGHTS: Final = {
-    AccessType.RECEIVE: QueueAccess.MQSEC_RECEIVE_MESSAGE,
-    AccessType.PEEK: QueueAccess.MQSEC_PEEK_MESSAGE,
-    AccessType.MOVE: QueueAccess.MQSEC_PEEK_MESSAGE,
-}
-_JOURNAL_RIGHTS: Final = _QUEUE_RIGHTS | {AccessType.RECEIVE: QueueAccess.MQSEC_RECEIVE_JOURNAL_MESSAGE}
-_MACHINE_JOURNAL_RIGHTS: Final = {
-    AccessType.RECEIVE: MachineAccess.MQSEC_RECEIVE_JOURNAL_QUEUE_MESSAGE,
-    AccessType.PEEK: MachineAccess.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE,
-}
-_DEAD_LETTER_RIGHTS: Final = {
-    AccessType.RECEIVE: MachineAccess.MQSEC_RECEIVE_DEADLETTER_MESSAGE,
-    AccessType.PEEK: MachineAccess.MQSEC_PEEK_DEADLETTER_MESSAGE,
-}
 
 
 def _nobody(_auth_type: int) -> None:
     return None
 
 
+def _unknown(_caller: Caller) -> None:
+    return None
+
+
+def _origin(caller: Caller) -> str:
+    return f"rpc {caller.address}"
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteServing:
     """Settings and ports of the server of remote readers. `mapper_port` 0: no endpoint mapper.
+
+    `identify` gives the account of a caller that the shell knows, with its SID and groups. Others are users of this
+    queue manager by name, or one of the authenticated users of the network, or anonymous. `is_own_account`: the shell
+    lets only its own account connect without a name, which is the local administrator until the first user is added.
+
+    `level_with_users` is the least protection of calls if users that may log on exist at the start, or None.
 
     `has_coordinator`: a coordinator gets the transactions of remote readers (ToCoordinator) and decides their outcome.
     Without one they are refused.
@@ -77,6 +74,9 @@ class RemoteServing:
     settings: RemoteSettings = field(default_factory=RemoteSettings)
     rpc: RpcSettings = field(default_factory=RpcSettings)
     acceptors: Acceptors = _nobody
+    identify: Callable[[Caller], Account | None] = _unknown
+    is_own_account: bool = False
+    level_with_users: AuthLevel | None = None
     remote_read_port: int = REMOTE_READ_PORT
     qm2qm_port: int = QM2QM_PORT
     mapper_port: int = 0
@@ -88,10 +88,28 @@ class RemoteReading:
     """RemoteHost of waypost.remote.context, and the calls of a shell about connections of remote readers."""
 
     __slots__ = (
-        "_addresses", "_directory", "_kernel", "_last_connection", "_purges", "_queues", "_remote_read", "_rpc",
-        "_waits", "connections", "coordinator", "cursors", "manager", "new_guid", "qm2qm_port",
-        "remote_read_port", "settings", "waiting",
-    )  # fmt: skip
+        "_access",
+        "_addresses",
+        "_identify",
+        "_is_own_account",
+        "_kernel",
+        "_last_connection",
+        "_purges",
+        "_queues",
+        "_remote_read",
+        "_rpc",
+        "_users",
+        "_waits",
+        "connections",
+        "coordinator",
+        "cursors",
+        "manager",
+        "new_guid",
+        "qm2qm_port",
+        "remote_read_port",
+        "settings",
+        "waiting",
+    )
 
     def __init__(
         self,
@@ -100,15 +118,23 @@ class RemoteReading:
         serving: RemoteServing,
         new_guid: Callable[[], bytes],
         *,
-        directory: NodeDirectory,
+        access: Access,
+        users: Users,
         external: ExternalTransactions,
         purges: Purges,
     ) -> None:
         self._kernel: Final = kernel
         self.manager: Final = manager
-        self._directory: Final = directory
+        self._access: Final = access
+        self._identify: Final = serving.identify
+        self._is_own_account: Final = serving.is_own_account
+        self._users: Final = users
         self._purges: Final = purges
-        self.settings: Final = serving.settings
+        settings, rpc = serving.settings, serving.rpc
+        if serving.level_with_users is not None and users.has_logons:
+            settings = replace(settings, min_auth_level=serving.level_with_users)
+            rpc = replace(rpc, min_auth_level=serving.level_with_users)
+        self.settings: Final = settings
         self.new_guid: Final = new_guid
         self.remote_read_port: Final = serving.remote_read_port
         self.qm2qm_port: Final = serving.qm2qm_port
@@ -126,7 +152,7 @@ class RemoteReading:
         self.waiting: dict[int, list[tuple[int, int]]] = {}
         self._last_connection = 0
         self._remote_read: Final = RemoteReadServer(self)
-        self._queues: Final = RemoteQueues(manager)
+        self._queues: Final = RemoteQueues(manager, new_guid)
         qm2qm, qmcomm = Qm2qmServer(self, self._queues).service, QmcommServer(self, self._queues).service
         listeners = {
             self.remote_read_port: [self._remote_read.service, qmcomm],
@@ -144,7 +170,7 @@ class RemoteReading:
                 )
             ]
         self._rpc: Final = RpcServer(
-            {str(port): services for port, services in listeners.items()}, serving.acceptors, new_guid, serving.rpc
+            {str(port): services for port, services in listeners.items()}, serving.acceptors, new_guid, rpc
         )
 
     # Calls of the shell.
@@ -281,21 +307,24 @@ class RemoteReading:
         return self._rpc.statistics
 
     def may(self, caller: Caller, queue: Queue, access: AccessType) -> bool:
-        sender = caller_of(caller.name)
-        if queue.is_internal:
-            return False
-        if queue.parent is None and queue.queue_type is QueueKind.SYSTEM:
-            return self._may_read_system_queue(sender, queue, access)
-        # The descriptor of a queue protects its subqueues and journal too.
-        descriptor = self._directory.security_of(queue.parent or queue)
-        return allows(descriptor, sender, (_JOURNAL_RIGHTS if queue.is_journal else _QUEUE_RIGHTS)[access])
+        known = self._account(caller)
+        if known is None:
+            return self._access.may_as(caller_of(caller.name), queue, QUEUE_RIGHTS[access])
+        return self._access.may(known, queue, QUEUE_RIGHTS[access])
 
-    def _may_read_system_queue(self, sender: Sender, queue: Queue, access: AccessType) -> bool:
-        """Whether the sender may read a system queue. A computer without a descriptor is open to all."""
-        is_journal = queue is self.manager.system_queues.get(Suffix.JOURNAL)
-        rights = (_MACHINE_JOURNAL_RIGHTS if is_journal else _DEAD_LETTER_RIGHTS).get(access)
-        descriptor = self.manager.attributes.security
-        return rights is not None and (not descriptor or allows(descriptor, sender, rights))
+    def refused(self, caller: Caller, queue: Queue, access: AccessType) -> None:
+        known = self._account(caller) or self._users.remote_caller(caller.name, _origin(caller))
+        self._access.refusal(known, queue, QUEUE_RIGHTS[access])
+
+    def _account(self, caller: Caller) -> Account | None:
+        """The account of a caller; None for one without a known SID."""
+        found = self._identify(caller)
+        if found is not None:
+            return found
+        if caller.name is None:
+            return self._access.administrator if self._is_own_account and not self._users else None
+        known = self._users.remote_caller(caller.name, _origin(caller))
+        return None if self._users.of_sid(known.sid) is None else known
 
     def await_read(self, wait_id: int, then: ReadThen) -> None:
         self._waits[wait_id] = then

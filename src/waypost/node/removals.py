@@ -17,6 +17,8 @@ from waypost.guid import NULL_GUID
 from waypost.limits import MAX_BULK_REMOVED
 from waypost.node.bulk import find_target
 from waypost.node.node import Node
+from waypost.security.callers import Caller
+from waypost.wire.access_masks import QueueAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class Removals:
 
     node: Node
     removes: Sequence[MessagesToRemove]
+    caller: Caller
 
     @property
     def digest(self) -> list[bytes]:
@@ -39,7 +42,7 @@ class Removals:
         count = sum(len(each.lookup_ids) for each in self.removes)
         if count > MAX_BULK_REMOVED:
             raise InvalidParameter(
-                f"a commit must remove at most {MAX_BULK_REMOVED} messages, not {count}; make several commits"
+                f"a commit can remove at most {MAX_BULK_REMOVED} messages, not {count}; use several commits"
             )
         found = [self._of_queue(each) for each in self.removes if each.lookup_ids]
         _check_once(found, count)
@@ -47,10 +50,11 @@ class Removals:
 
     def _of_queue(self, given: MessagesToRemove) -> tuple[Queue, list[Message]]:
         queue = find_target(self.node, given.queue, given.epoch)
+        self.node.access.check(self.caller, queue, QueueAccess.MQSEC_RECEIVE_MESSAGE)
         if isinstance(queue, OutgoingQueue):
             raise InvalidParameter(f"{queue} is an outgoing queue, and a commit removes only messages of local queues")
         if queue.deniers:
-            raise SharingViolation(f"a reader has {queue} open exclusively; close the queue there first")
+            raise SharingViolation(f"a reader has {queue} open exclusively; close the queue in that reader first")
         for lookup_id in given.lookup_ids:
             state = queue.positions.state(lookup_id)
             if state is PositionState.DELETED:
@@ -76,7 +80,7 @@ def _gone(queue: Queue, lookup_id: int) -> MessageNotFound:
 def _check_once(found: Sequence[tuple[Queue, Sequence[Message]]], count: int) -> None:
     """Raise InvalidParameter if a message is named twice: a queue has several names."""
     if len({(queue.number, message.lookup_identifier) for queue, messages in found for message in messages}) < count:
-        raise InvalidParameter("a commit must name each message to remove once")
+        raise InvalidParameter("a commit must list each message to remove only once")
 
 
 def digest_of_removals(removes: Sequence[MessagesToRemove]) -> list[bytes]:

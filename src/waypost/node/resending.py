@@ -4,35 +4,42 @@ The new message has another identifier. A message that was sent in a transaction
 not, so a queue of the other kind is refused. The kind of a queue on another computer is unknown here.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from waypost.api.messages import Copies
 from waypost.api.properties import MESSAGE_ROWS
+from waypost.api.rows import Kind
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, OutgoingQueue, ReadRequest, ShareMode
 from waypost.core.reading import MessageSeekAction
-from waypost.errors import TransactionUsage
+from waypost.errors import InvalidParameter, TransactionUsage
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.node.failures import failure
 from waypost.node.sending import Sending, queue_of
+from waypost.security.ciphers import PROVIDER_TYPES, PROVIDERS
+from waypost.wire.algorithms import PrivacyLevel
 from waypost.wire.format_names import FormatName
 from waypost.wire.message_class import MessageClass, is_valid_custom_class
+from waypost.wire.security_header import PRIVATE
+from waypost.wire.user_message import UserMessage
 
 # Attributes that a sender can set, but that depend on something else.
 _DEPENDENT: Final = frozenset({"priority", "acknowledge", "admin_queue", "trace", "message_class"})
 _KEPT: Final = (
     "body",
     "response_multi_queue_format_name",
-    *(row.attribute for row in MESSAGE_ROWS if row.name not in _DEPENDENT),
+    *(row.attribute for row in MESSAGE_ROWS if row.name not in _DEPENDENT and row.kind is not Kind.PROTECTION),
 )
 _ACKNOWLEDGMENTS: Final = (
     "acknowledgements_requested",
     "administration_queue_format_name",
     "administration_multi_queue_format_name",
 )
+_SIGNED: Final = ("signature", "sender_certificate", "sender_identifier", "sender_identifier_type", "hash_algorithm")
 _CLASSES: Final = frozenset(map(int, MessageClass))
 
 
@@ -44,9 +51,12 @@ def resend(
     *,
     to: FormatName | None,
     transaction: bytes,
+    check: Callable[[FormatName], None],
     now: Now,
 ) -> Message | Copies:
     """Send the message to another queue, or to its old destination. `transaction` is an unused GUID.
+
+    `check` raises if the caller may not send there.
 
     Call it inside an operation. An error has changed nothing.
     """
@@ -57,6 +67,7 @@ def resend(
     found = shown.message
     destination = to or found.destination_queue_format_name
     assert destination is not None, "a message in a queue must have a destination"
+    check(destination)
     target = manager.open_queue(destination, AccessType.SEND, ShareMode.DENY_NONE, now)
     try:
         _check_kind(target, found)
@@ -90,6 +101,7 @@ def _send(
 ) -> Message | Copies:
     transactions = manager.transactions
     message = _once_more(found)
+    _protect(message, found, target)
     if transaction is None:
         sending.prepare(target, message, None, now)
         return sending.enqueue(target, message, None, now)
@@ -103,6 +115,27 @@ def _send(
     status = transactions.transaction_commit(transaction, now.wall)
     assert status is HResult.MQ_OK, "it was begun in this operation"
     return sent
+
+
+def _protect(message: Message, found: Message, target: OpenQueueDescriptor) -> None:
+    """A body that was encrypted, or was to be, is not sent in the clear. A signature holds for its destination only."""
+    security = UserMessage.decode(found.packet).security
+    if security is None:
+        return
+    if security.is_body_encrypted:
+        raise InvalidParameter("only another queue manager can decrypt the body, so this one does not resend it")
+    if security.flags & PRIVATE:
+        message.privacy_level, message.encryption_algorithm = found.privacy_level, found.encryption_algorithm
+        message.authentication_provider_type = found.authentication_provider_type
+        message.authentication_provider_name = found.authentication_provider_name
+    if found.signature and target.format_name == found.destination_queue_format_name:
+        for name in _SIGNED:
+            setattr(message, name, getattr(found, name))
+    elif security.flags & PRIVATE and not security.provider_info:
+        # The header of a signed message names no provider, and this one is not signed any more.
+        provider = PROVIDERS[PrivacyLevel(found.privacy_level)]
+        message.authentication_provider_type = PROVIDER_TYPES[provider]
+        message.authentication_provider_name = provider.value
 
 
 def _once_more(found: Message) -> Message:

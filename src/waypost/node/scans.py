@@ -63,10 +63,9 @@ def check_count(reader: Reader, table: Table, found: int) -> None:
         raise StoreDamaged(f"the table {table.name.lower()} of the store counts {counted} records, but has {found}")
 
 
-def keys(reader: Reader, table: Table) -> Iterator[bytes]:
-    """All keys of a table, without reading the values."""
-    start = b""
-    while page := reader.keys(table, start, None, _PAGE):
+def keys(reader: Reader, table: Table, start: bytes = b"", stop: bytes | None = None) -> Iterator[bytes]:
+    """All keys of a table or of a range, without reading the values."""
+    while page := reader.keys(table, start, stop, _PAGE):
         yield from page
         start = after(page[-1])
 

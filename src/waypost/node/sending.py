@@ -10,7 +10,7 @@ from waypost.core.delivery import Delivery
 from waypost.core.message import Message
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee
 from waypost.core.queue_manager import QueueManager
-from waypost.core.queues import OpenQueueDescriptor, Queue
+from waypost.core.queues import OpenQueueDescriptor, OutgoingQueue, Queue
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import UnsupportedFormatName
 from waypost.guid import NULL_GUID
@@ -72,10 +72,11 @@ class Sending:
         transaction: bytes | None,
         now: Now,
         bodies: Sequence[bytes] = (),
+        level: AuthenticationLevel = AuthenticationLevel.NONE,
     ) -> None:
         """Set the attributes that sending decides, and check that the queues accept the message and the disk has room.
 
-        With `bodies` there are as many messages like it.
+        With `bodies` there are as many messages like it. `level` is that of the signature that it has or will have.
         """
         message.packet = b""
         message.transaction_identifier = None
@@ -95,8 +96,8 @@ class Sending:
         message.sent_time = int(now.wall)
         # MS-MQMQ 2.3.5.15: it is the longest time, and the default for an application that asks for no other.
         message.time_to_reach_queue = min(message.time_to_reach_queue, self.default_time_to_reach_queue)
-        # It is not signed.
-        message.authentication_level = AuthenticationLevel.NONE
+        # Only a signature of this queue manager counts.
+        message.authentication_level = level
         if transaction is not None:
             # MS-MQMQ 2.2.19.2: messages that are sent in a transaction are recoverable.
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
@@ -122,17 +123,28 @@ class Sending:
         manager = self._manager
         message.identifier = manager.message_identifier()
         if not descriptor.multiple:
+            if message.authentication_level is not AuthenticationLevel.NONE:
+                verified_here(descriptor, message)
             status = manager.enqueue_message_to_open_queue(descriptor, message, transaction, now)
             if status is not EnqueueStatus.ACCEPTED:
                 raise not_enqueued(descriptor, status)
             return message
         copies = manager.copies(descriptor, message)
+        if message.authentication_level is not AuthenticationLevel.NONE:
+            for each, copy in zip(descriptor.multiple, copies, strict=True):
+                verified_here(each, copy)
         refusing = manager.refusing(descriptor, copies, transaction, now)
         if refusing is not None:
             raise not_enqueued(*refusing)
         status = manager.enqueue_copies(descriptor, copies, transaction, now)
         assert status is EnqueueStatus.ACCEPTED, "all queues were asked before"
         return Copies(descriptor.format_name, copies)
+
+
+def verified_here(descriptor: OpenQueueDescriptor, message: Message) -> None:
+    """A signature is verified at the destination: in an outgoing queue it is not yet."""
+    if isinstance(descriptor.queue, OutgoingQueue):
+        message.authentication_level = AuthenticationLevel.NONE
 
 
 def close_unusable(manager: QueueManager, descriptor: OpenQueueDescriptor) -> None:

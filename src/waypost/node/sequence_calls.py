@@ -70,7 +70,9 @@ class SequenceCalls:
         with self._node.kernel.operation(call.now):
             if isinstance(queue, OutgoingQueue):
                 if wanted != Wanted(wanted.queue):
-                    raise InvalidParameter(f"{queue} is an outgoing queue; it does not support source, address and age")
+                    raise InvalidParameter(
+                        f"{queue} is an outgoing queue; an outgoing queue does not support source, address and age"
+                    )
                 self._reset_outgoing(call, queue, is_trial=is_trial)
             else:
                 reset = self._admin.reset_incoming(wanted, place, call.now, is_trial=is_trial)
@@ -101,7 +103,9 @@ class SequenceCalls:
         node.kernel.check_store()
         guid, address = _queue_manager(operation.guid), _host(operation.address)
         if guid == node.manager.identity.identifier:
-            raise InvalidParameter(f"{guid_text(guid)} is this queue manager; only others acknowledge its messages")
+            raise InvalidParameter(
+                f"{guid_text(guid)} is this queue manager; specify the queue manager that acknowledges its messages"
+            )
         with node.kernel.operation(call.now):
             node.destinations.admit(guid, address, call.now)
             believed = 0 if node.network is None else node.network.admitted(guid, address, call.now)
@@ -185,7 +189,8 @@ def _outgoing_warning(reset: Reset, queue: OutgoingQueue) -> str:
     more = f" and {reset.may_come_twice - _SOME} more" if reset.may_come_twice > _SOME else ""
     return (
         f"unacknowledged messages of {queue} arrive twice if the destination has already accepted them: "
-        f"{names}{more}; if the destination knows later sequences from this computer, reset them there too"
+        f"{names}{more}; if the destination knows later sequences from this computer, reset these sequences on the "
+        "destination too"
     )
 
 

@@ -25,6 +25,7 @@ from waypost.guid import guid_text
 from waypost.limits import LOUD_MESSAGE, MAX_DELIVERED
 from waypost.node import scans
 from waypost.node.committed_batches import Key
+from waypost.node.damaged_frames import DamagedFrames
 from waypost.node.kernel import Kernel
 from waypost.node.message_records import head_of, message_of
 from waypost.store import keys
@@ -70,7 +71,10 @@ class Commit:
 class StagedDelivery:
     """The commits of one node that are not wholly delivered, in the order of the commits."""
 
-    __slots__ = ("_commits", "_frame", "_frames", "_journal", "_kernel", "_last", "_manager", "_reader", "_rejected")
+    __slots__ = (
+        *("_commits", "_frame", "_frames", "_journal", "_kernel", "_last", "_manager", "_reader", "_rejected"),
+        "damaged",
+    )
 
     def __init__(self, kernel: Kernel, manager: QueueManager, reader: Reader, rejected: Rejected) -> None:
         self._kernel: Final = kernel
@@ -84,6 +88,7 @@ class StagedDelivery:
         self._frames: dict[bytes, tuple[int, bytes]] = {}
         # The frame that was decoded last, with its key.
         self._frame: tuple[bytes, FrameRecord] | None = None
+        self.damaged: Final = DamagedFrames(reader)
 
     def __bool__(self) -> bool:
         return bool(self._commits)
@@ -258,6 +263,7 @@ class StagedDelivery:
             frame = self._read(identifier, stage.frames_done)
         except RecordDamaged as damage:
             self._kernel.notice("staged_messages_damaged", stage=guid_text(identifier), reason=str(damage))
+            self.damaged.add(str(commit.key), keys.frame_key(identifier, stage.frames_done), damage)
             stage.is_damaged = True
             self._end_frame(commit, is_kept=True)
             return None

@@ -12,16 +12,18 @@ commit may also remove messages from their queues: in the same batch of the stor
 Stages from before frames are lasting transactions (waypost.core.lasting_transactions), with messages in their queues.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final, Protocol
 
 from waypost.api.bulk import Committed, Staged
 from waypost.clock import Now
 from waypost.core.message import Message
-from waypost.core.message_values import DeliveryGuarantee
-from waypost.core.plain_packets import plain_packets
+from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee
+from waypost.core.plain_packets import plain_packets, varied_packets
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, OutgoingQueue, Queue, ShareMode
 from waypost.core.serialization import packet_of
@@ -45,6 +47,7 @@ from waypost.limits import (
     MAX_STAGES,
 )
 from waypost.node import bulk_store
+from waypost.node.access import Access
 from waypost.node.committed_batches import (
     CommittedBatches,
     Key,
@@ -57,7 +60,7 @@ from waypost.node.committed_batches import (
 from waypost.node.failures import machine_is_full
 from waypost.node.kernel import Kernel
 from waypost.node.message_records import head_of
-from waypost.node.sending import Sending, close_unusable, new_message, queue_of
+from waypost.node.sending import Sending, close_unusable, new_message, queue_of, verified_here
 from waypost.node.staged_delivery import Commit, Rejected, StagedDelivery
 from waypost.store import keys
 from waypost.store.bulk_records import CommitRecord, FrameRecord, FrameRun, StageRecord
@@ -168,15 +171,15 @@ class _Pieces:
         count = size = 0
         for piece in self.pieces:
             at, number = 0, _number(piece.queue)
+            ends = list(accumulate(map(len, piece.packets), initial=0))
             while at < len(piece.packets):
-                stop = at
-                while stop < len(piece.packets) and count < MAX_STAGED_FRAME and size < MAX_STAGED_FRAME_BYTES:
-                    size += len(piece.packets[stop])
-                    count += 1
-                    stop += 1
-                if stop > at:
-                    frame.runs.append(FrameRun(number, piece.is_quiet, piece.head, piece.packets[at:stop]))
-                    at = stop
+                # The packet that fills the frame belongs to it.
+                full = bisect_left(ends, ends[at] + MAX_STAGED_FRAME_BYTES - size, at + 1)
+                stop = min(full, at + MAX_STAGED_FRAME - count, len(piece.packets))
+                frame.runs.append(FrameRun(number, piece.is_quiet, piece.head, piece.packets[at:stop]))
+                size += ends[stop] - ends[at]
+                count += stop - at
+                at = stop
                 if count >= MAX_STAGED_FRAME or size >= MAX_STAGED_FRAME_BYTES:
                     yield frame.encode()
                     frame = FrameRecord()
@@ -200,6 +203,7 @@ class Stages:
     """The stages of one node, and the committed batches."""
 
     __slots__ = (
+        "_access",
         "_by_batch",
         "_kernel",
         "_manager",
@@ -222,8 +226,10 @@ class Stages:
         *,
         reader: Reader,
         rejected: Rejected,
+        access: Access,
     ) -> None:
         """Leases begin again."""
+        self._access: Final = access
         self._kernel: Final = kernel
         self._manager: Final = manager
         self._sending: Final = sending
@@ -237,6 +243,7 @@ class Stages:
         self._by_batch: Final[dict[tuple[str, int], dict[bytes, None]]] = {}
         self.commits: Final = CommittedBatches(kernel, reader, kept.commits)
         self.delivery: Final = StagedDelivery(kernel, manager, reader, rejected)
+        self.delivery.damaged.restore(kept.stages)
         self.delivery.restore([(identifier, stage) for identifier, stage in kept.stages.items() if stage.commit])
         for identifier, stage in self._stages.items():
             self._begin(identifier, stage, kernel.now)
@@ -256,7 +263,7 @@ class Stages:
             return Staged("", 0, is_committed=True)
         self.commits.check_room(key, writer)
         if len(self._stages) >= MAX_STAGES:
-            raise LimitReached(f"the limit of {MAX_STAGES} uncommitted stages is reached; commit or drop some")
+            raise LimitReached(f"the limit of {MAX_STAGES} uncommitted stages is reached; commit or drop some stages")
         if sum(len(each.bodies) + len(each.messages) + len(each.dead_letters) for each in groups) > MAX_BULK_MESSAGES:
             raise InvalidParameter(f"a stage must have at most {MAX_BULK_MESSAGES} messages; use several stages")
         identifier = self._new_guid()
@@ -347,13 +354,14 @@ class Stages:
             self._prepare_dead_letter(group.name, message, transaction, pieces, now)
         if not group.bodies and not group.messages and group.dead_letters:
             return
+        self._access.check_open(self._kernel.caller, group.name, AccessType.SEND)
         descriptor = manager.open_queue(group.name, AccessType.SEND, ShareMode.DENY_NONE, now)
         try:
             _check_transactional(descriptor)
             if group.bodies:
                 self._prepare_alike(group, descriptor, transaction, pieces, now)
             for message in map(new_message, group.messages):
-                self._sending.prepare(descriptor, message, transaction, now)
+                self._sending.prepare(descriptor, message, transaction, now, level=message.authentication_level)
                 message.identifier = manager.message_identifier()
                 if not descriptor.multiple:
                     self._add(pieces, descriptor, message)
@@ -391,9 +399,10 @@ class Stages:
         self._sending.prepare(descriptor, like, transaction, now, group.bodies)
         ordinal, source = self._manager.first_ordinal(len(group.bodies)), self._manager.identity.identifier
         like.identifier = MessageIdentifier(source, ordinal)
-        packets = None
         if group.varied:
-            packets = list(_varied_packets(like, group, source, ordinal))
+            packets = varied_packets(like, group.bodies, group.varied, ordinal)
+            if packets is None:
+                packets = list(_varied_packets(like, group, source, ordinal))
         elif (packets := plain_packets(like, group.bodies, ordinal)) is None:
             # An uncommon property, or one that does not fit: the general code finds out.
             packets = [message.packet for message in messages_like(like, group.bodies, source, ordinal)]
@@ -402,6 +411,8 @@ class Stages:
         self._check_quotas(pieces, descriptor, queue, max(map(len, packets)))
 
     def _add(self, pieces: _Pieces, descriptor: OpenQueueDescriptor, message: Message) -> None:
+        if message.authentication_level is not AuthenticationLevel.NONE:
+            verified_here(descriptor, message)
         queue, before = queue_of(descriptor), pieces.size
         pieces.add(queue, message)
         self._check_quotas(pieces, descriptor, queue, pieces.size - before)
@@ -420,7 +431,7 @@ class Stages:
         if not 0 < len(batch.query.encode("utf-8", "surrogatepass")) <= MAX_BULK_NAME:
             raise InvalidParameter(f"the name of a query must have 1 to {MAX_BULK_NAME} bytes: use a GUID, for example")
         if batch.write and batch.run == NULL_GUID:
-            raise InvalidParameter("`write` requires `run`: give the GUID of the run too")
+            raise InvalidParameter("`write` requires `run`, the GUID of the run")
         to = batch.destination
         if isinstance(to, FormatName):
             to = destination_of(to, self._manager.collection)

@@ -4,7 +4,7 @@ One with a time limit is aborted after that time without use. A read that waits 
 """
 
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, UnsetType
 
@@ -16,15 +16,20 @@ from waypost.errors import DecodeError, InvalidParameter, WaypostError
 from waypost.guid import guid_text, parse_guid
 from waypost.hresult import HResult
 from waypost.limits import MAX_HTTP_LEASE_SECONDS
+from waypost.node.access import owns
 from waypost.node.failures import failure
 from waypost.node.kernel import Call
 from waypost.node.node import Node
+from waypost.security.callers import QUEUE_MANAGER
+
+if TYPE_CHECKING:
+    from waypost.wire.sid import Sid
 
 
 class TransactionCalls:
     """Operations on transactions of one node."""
 
-    __slots__ = ("_kernel", "_limits", "_new_guid", "_open", "_reading", "_transactions")
+    __slots__ = ("_kernel", "_limits", "_new_guid", "_open", "_owners", "_reading", "_transactions")
 
     def __init__(self, node: Node) -> None:
         self._kernel: Final = node.kernel
@@ -33,13 +38,15 @@ class TransactionCalls:
         self._reading: Final = node.manager.reading
         # Transactions that were begun here and have not ended.
         self._open: Final[dict[str, bytes]] = {}
+        # The SIDs of the callers that have begun them.
+        self._owners: Final[dict[bytes, Sid]] = {}
         # Seconds without use before each is aborted, for those with a limit.
         self._limits: Final[dict[bytes, float]] = {}
 
     def begin(self, call: Call, operation: BeginTransaction) -> None:
         identifier = self._new_guid() if operation.id is UNSET else _identifier(operation.id)
         with self._kernel.operation(call.now):
-            self._begin(identifier, 0.0 if operation.timeout_s is UNSET else operation.timeout_s, call.now)
+            self._begin(call, identifier, 0.0 if operation.timeout_s is UNSET else operation.timeout_s)
             # A caller that leases it to others knows the end of the lease.
             self._kernel.reply(call.request, TransactionObject(guid_text(identifier), ""))
 
@@ -47,7 +54,7 @@ class TransactionCalls:
         identifier = self._identifier(operation.identifier)
         self._kernel.check_store()
         with self._kernel.operation(call.now):
-            self._check_own(identifier)
+            self._check_own(call, identifier)
             self._end(call, self._transactions.transaction_commit(identifier, call.now.wall))
             # The deletion of a queue meanwhile may have left nothing to write here.
             self._kernel.await_everything()
@@ -55,6 +62,7 @@ class TransactionCalls:
 
     def abort(self, call: Call, operation: AbortTransaction) -> None:
         identifier = self._identifier(operation.identifier)
+        self._check_own(call, identifier)
         self._forget(identifier)
         self._abort(call, identifier)
 
@@ -67,8 +75,10 @@ class TransactionCalls:
         identifier = self._identifier(transaction)
         if begin_s is not UNSET and identifier not in self._transactions.collection:
             with self._kernel.operation(call.now):
-                self._begin(identifier, begin_s, call.now)
+                self._begin(call, identifier, begin_s)
         else:
+            if not self._is_own(call, identifier):
+                raise failure(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
             self.used(identifier, call.now)
         return identifier
 
@@ -83,17 +93,22 @@ class TransactionCalls:
             identifier = next(iter(self._open.values()))
             self._forget(identifier)
             with suppress(WaypostError):
-                self._abort(Call(0, now), identifier)
+                self._abort(Call(0, now, QUEUE_MANAGER), identifier)
 
     def _abort(self, call: Call, identifier: bytes) -> None:
         with self._kernel.operation(call.now):
-            self._check_own(identifier)
+            self._check_own(call, identifier)
             self._end(call, self._transactions.transaction_abort(identifier))
 
-    def _check_own(self, identifier: bytes) -> None:
-        """Raise TransactionSequence for a transaction of a coordinator: applications do not end these."""
+    def _is_own(self, call: Call, identifier: bytes) -> bool:
+        """Whether the caller has begun the transaction, or nobody has."""
+        owner = self._owners.get(identifier)
+        return owner is None or owns(call.caller, owner)
+
+    def _check_own(self, call: Call, identifier: bytes) -> None:
+        """Raise TransactionSequence for a transaction of another caller, or of a coordinator, which ends it itself."""
         transaction = self._transactions.collection.get(identifier)
-        if transaction is None or not transaction.single_phase:
+        if transaction is None or not transaction.single_phase or not self._is_own(call, identifier):
             raise failure(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
 
     def _end(self, call: Call, status: HResult) -> None:
@@ -101,16 +116,18 @@ class TransactionCalls:
             raise failure(status)
         self._kernel.reply(call.request)
 
-    def _begin(self, identifier: bytes, limit_s: float, now: Now) -> None:
+    def _begin(self, call: Call, identifier: bytes, limit_s: float) -> None:
         """`limit_s` is 0 without a limit."""
         self._transactions.create_transaction(identifier)
         self._open[guid_text(identifier)] = identifier
+        self._owners[identifier] = call.caller.sid
         if limit_s:
             self._limits[identifier] = min(limit_s, MAX_HTTP_LEASE_SECONDS)
-            self._start_limit(identifier, now)
+            self._start_limit(identifier, call.now)
 
     def _forget(self, identifier: bytes) -> None:
         self._open.pop(guid_text(identifier), None)
+        self._owners.pop(identifier, None)
         if self._limits.pop(identifier, None) is not None:
             self._kernel.timers.stop((TransactionCalls, identifier))
 

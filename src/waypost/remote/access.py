@@ -29,4 +29,5 @@ def check_access(host: RemoteHost, caller: Caller, name: FormatName, access: Acc
     if guard is None:
         raise QueueNotFound(f"{name} is not a queue of this computer")
     if not host.may(caller, guard, access):
+        host.refused(caller, guard, access)
         raise AccessDenied(f"this caller may not read {guard}")

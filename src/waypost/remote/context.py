@@ -98,6 +98,9 @@ class RemoteHost(Protocol):
     def may(self, caller: Caller, queue: Queue, access: AccessType) -> bool:
         """Whether the caller may open the queue with this access, by the security descriptor that guards it."""
 
+    def refused(self, caller: Caller, queue: Queue, access: AccessType) -> None:
+        """Count a caller that may not open the queue, and note it in the log."""
+
     def await_read(self, wait_id: int, then: ReadThen) -> None:
         """Have `then` called once, when the read that waits has ended."""
 

@@ -282,7 +282,9 @@ class BindNak:
             raise cut_short(BIND_NAK, "provider_reject_reason", 0, len(buf)) from None
         at = _NAK.size + count * _VERSION.size
         if at > len(buf):
-            raise DecodeError(BIND_NAK, "n_protocols", 2, f"it is {count}, but {len(buf) - _NAK.size} bytes follow")
+            raise DecodeError(
+                BIND_NAK, "n_protocols", 2, f"the value is {count}, but {len(buf) - _NAK.size} bytes follow"
+            )
         return cls(reason, list(_VERSION.iter_unpack(buf[_NAK.size : at])), buf[at:])
 
     @encodes(BIND_NAK, "bind_nak")

@@ -133,7 +133,7 @@ class ClientConnection:
             if call.deadline is not None and call.deadline <= now.monotonic and not self.is_closed:
                 if call.is_sent:
                     self._output.append(bare_fragment(PacketType.CO_CANCEL, call.call_id).encode())
-                self._abandon(call, CallTimedOut(f"{call.method.name} got no answer in time"))
+                self._abandon(call, CallTimedOut(f"{call.method.name} did not get an answer in time"))
 
     # --- Calls
 

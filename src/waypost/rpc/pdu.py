@@ -184,7 +184,7 @@ class Fragment:
         """The fragment that `data` is from its first to its last byte."""
         header, _ = Header.decode(data, 0)
         if header.frag_length != len(data):
-            reason = f"it is {header.frag_length}, but the fragment has {len(data)} bytes"
+            reason = f"the value is {header.frag_length}, but the fragment has {len(data)} bytes"
             raise DecodeError(HEADER, "frag_length", 8, reason)
         return cls.behind(header, data)
 
@@ -197,7 +197,7 @@ class Fragment:
         trailer = SecurityTrailer(*_TRAILER.unpack_from(data, behind - TRAILER_SIZE))
         body = data[HEADER_SIZE : behind - TRAILER_SIZE]
         if trailer.auth_pad_length > len(body):
-            reason = f"it is {trailer.auth_pad_length}, but the body has {len(body)} bytes"
+            reason = f"the value is {trailer.auth_pad_length}, but the body has {len(body)} bytes"
             raise DecodeError(TRAILER, "auth_pad_length", behind - TRAILER_SIZE + 2, reason)
         return cls(header, body, trailer, data[behind:])
 

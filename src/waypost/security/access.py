@@ -29,10 +29,14 @@ from waypost.wire.security_descriptor import (
     SecurityDescriptor,
 )
 from waypost.wire.security_header import NO_SENDER, SENDER_QUEUE_MANAGER, SENDER_SID, SecurityHeader
-from waypost.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, NETWORK, Sid
+from waypost.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, NETWORK, OWNER_RIGHTS, Sid
 
 # MS-DTYP 2.4.4.1: the ACE is for what is below the object, and not for the object.
 INHERIT_ONLY_ACE: Final = 0x08
+
+# MS-DTYP 2.4.3: MQSEC_GET_QUEUE_PERMISSIONS and MQSEC_CHANGE_QUEUE_PERMISSIONS have the same bits.
+READ_CONTROL: Final = 0x20000
+WRITE_DAC: Final = 0x40000
 
 _ALLOWING: Final = (ACCESS_ALLOWED_ACE_TYPE, ACCESS_ALLOWED_OBJECT_ACE_TYPE)
 _DENYING: Final = (ACCESS_DENIED_ACE_TYPE, ACCESS_DENIED_OBJECT_ACE_TYPE)
@@ -82,6 +86,12 @@ def sender_of(header: SecurityHeader | None, groups_of: GroupsOf | None) -> Send
     return UNKNOWN if groups is None else Sender(groups | {sid, EVERYONE})
 
 
+def user_sender(sid: bytes) -> Sender:
+    """The sender whose certificate is registered for this SID (packet form)."""
+    found = _sid(sid)
+    return UNKNOWN if found is None else Sender(frozenset({found, EVERYONE, AUTHENTICATED_USERS}))
+
+
 def caller_of(name: str | None) -> Sender:
     """The caller over RPC; None has not authenticated."""
     return UNNAMED if name is None else AUTHENTICATED
@@ -103,7 +113,9 @@ def allows(descriptor: bytes, sender: Sender, rights: QueueAccess | MachineAcces
         return False
     if not isinstance(decoded.dacl, Acl):
         return True
-    missing = int(rights)
+    missing = int(rights) & ~_rights_of_owner(decoded, sender)
+    if not missing:
+        return True
     for ace in decoded.dacl.aces:
         mask = _mask(ace, sender) & missing
         if mask and ace.ace_type in _DENYING:
@@ -115,6 +127,15 @@ def allows(descriptor: bytes, sender: Sender, rights: QueueAccess | MachineAcces
     return False
 
 
+@lru_cache(maxsize=256)
+def owner_of(descriptor: bytes) -> Sid | None:
+    """The owner in a security descriptor. None if it has none, or is unreadable."""
+    try:
+        return SecurityDescriptor.decode(descriptor).owner
+    except DecodeError:
+        return None
+
+
 # Queues have few descriptors among them, and to decode one takes longer than to look into it.
 @lru_cache(maxsize=256)
 def _decoded(descriptor: bytes, rights: int) -> SecurityDescriptor | None:
@@ -124,6 +145,17 @@ def _decoded(descriptor: bytes, rights: int) -> SecurityDescriptor | None:
     except (DecodeError, IllegalSecurityDescriptor):
         return None
     return decoded
+
+
+def _rights_of_owner(descriptor: SecurityDescriptor, sender: Sender) -> int:
+    """MS-DTYP 2.5.3.2: the owner may read and change the rights, unless an ACE is for the owner."""
+    owner = descriptor.owner
+    if owner is None or owner not in sender.sids or owner in (ANONYMOUS, EVERYONE):
+        return 0
+    assert isinstance(descriptor.dacl, Acl)
+    if any(not isinstance(ace, OpaqueAce) and ace.sid == OWNER_RIGHTS for ace in descriptor.dacl.aces):
+        return 0
+    return READ_CONTROL | WRITE_DAC
 
 
 def _mask(ace: Ace, sender: Sender) -> int:

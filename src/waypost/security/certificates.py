@@ -3,6 +3,7 @@
 Nothing here says that a certificate is to be trusted.
 """
 
+from functools import lru_cache
 from typing import Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -18,6 +19,15 @@ SECTION: Final = "MS-MQMQ 2.2.20.6"
 
 # The library warns of certificates that it will refuse one day; where warnings are errors, that day is today.
 REFUSALS: Final = (ValueError, UnsupportedAlgorithm, InvalidVersion, CryptographyDeprecationWarning)
+
+
+@lru_cache(maxsize=64)
+def subject_of(certificate: bytes) -> str | None:
+    """The subject of a DER certificate, as RFC 4514 writes it, or None if it is unreadable."""
+    try:
+        return load_der_x509_certificate(certificate).subject.rfc4514_string()
+    except REFUSALS:
+        return None
 
 
 def public_key_of(certificate: bytes, key_type: KeyType) -> PublicKeyBlob:

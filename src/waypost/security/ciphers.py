@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.padding import PKCS7
 from waypost.errors import DecryptionFailed, InvalidParameter
 from waypost.wire import security_header
 from waypost.wire.algorithms import PrivacyLevel
-from waypost.wire.keys import SessionKeyAlgorithm
+from waypost.wire.keys import ProviderType, SessionKeyAlgorithm
 from waypost.wire.security_header import SecurityHeader
 from waypost.wire.user_message import UserMessage
 
@@ -41,6 +41,13 @@ PROVIDERS: Final = {
     PrivacyLevel.ADVANCED: CryptoServiceProvider.ENHANCED_RSA_AND_AES,
 }
 
+# The types of the providers (MS-MQMQ 2.2.1).
+PROVIDER_TYPES: Final = {
+    CryptoServiceProvider.BASE: ProviderType.PROV_RSA_FULL,
+    CryptoServiceProvider.ENHANCED: ProviderType.PROV_RSA_FULL,
+    CryptoServiceProvider.ENHANCED_RSA_AND_AES: ProviderType.PROV_RSA_AES,
+}
+
 # The algorithms of each level (MS-MQMQ 2.2.19.3) and the bytes of their keys (MS-MQQB 3.1.7.1.5).
 KEY_SIZES: Final[dict[PrivacyLevel, dict[SessionKeyAlgorithm, int]]] = {
     PrivacyLevel.NONE: {},
@@ -53,6 +60,8 @@ KEY_SIZES: Final[dict[PrivacyLevel, dict[SessionKeyAlgorithm, int]]] = {
     },
 }
 
+# Senders of level 1 may have the longer keys of level 3. The library has no RC2 with 40 bits.
+_LONG: Final = 16
 _ALGORITHMS: Final = frozenset(SessionKeyAlgorithm)
 
 
@@ -89,13 +98,22 @@ def body_encryption(message: UserMessage) -> BodyEncryption | None:
     return encryption
 
 
+def received_key_sizes(encryption: BodyEncryption) -> tuple[int, ...]:
+    """The sizes of keys that decrypt, in bytes."""
+    size = encryption.key_size
+    if encryption.privacy_level is not PrivacyLevel.BASE or size is None:
+        return () if size is None else (size,)
+    return (_LONG,) if encryption.algorithm is SessionKeyAlgorithm.RC2 else (size, _LONG)
+
+
 def seal_body(message: UserMessage, encryption: BodyEncryption, key: bytes, encrypted_key: bytes) -> None:
     """MS-MQQB 3.1.7.1.5: replace the body by its ciphertext. `encrypted_key` is `key` in a SIMPLEBLOB."""
     properties = message.properties
-    # MessageSize stays that of the clear body, AllocationBodySize becomes that of the ciphertext (2.2.19.3).
-    size = len(properties.message_body)
-    ciphertext = encrypt_body(encryption, key, properties.message_body)
-    properties.message_body, properties.allocation_remainder = ciphertext[:size], ciphertext[size:]
+    # MessageSize and AllocationBodySize are both those of the ciphertext.
+    properties.message_body, properties.allocation_remainder = (
+        encrypt_body(encryption, key, properties.message_body),
+        b"",
+    )
     properties.privacy_level = encryption.privacy_level
     properties.encryption_algorithm = encryption.algorithm
     if message.security is None:
@@ -131,7 +149,7 @@ def encrypt_body(encryption: BodyEncryption, key: bytes, body: bytes) -> bytes:
 def decrypt_body(encryption: BodyEncryption, key: bytes, body: bytes) -> bytes:
     """Decrypt. A wrong key of RC4 goes unnoticed; the padding of a block cipher shows most wrong keys."""
     try:
-        cipher, padding = _cipher(encryption, key)
+        cipher, padding = _cipher(encryption, key, received_key_sizes(encryption))
         decryptor = cipher.decryptor()
         body = decryptor.update(body) + decryptor.finalize()
         if padding is None:
@@ -149,13 +167,15 @@ def _provider_key(encryption: BodyEncryption, key: bytes) -> bytes:
     return key
 
 
-def _cipher(encryption: BodyEncryption, key: bytes) -> tuple[Cipher[CBC] | Cipher[None], PKCS7 | None]:
+def _cipher(
+    encryption: BodyEncryption, key: bytes, sizes: tuple[int, ...] = ()
+) -> tuple[Cipher[CBC] | Cipher[None], PKCS7 | None]:
     """The cipher and its padding. ValueError for a key that it cannot have."""
     level, algorithm, size = encryption.privacy_level, encryption.algorithm, encryption.key_size
     key = _provider_key(encryption, key)
     if size is None:
         raise ValueError(f"{level.name} does not allow {algorithm.name}")
-    if len(key) != size:
+    if len(key) != size and len(key) not in sizes:
         raise ValueError(f"{algorithm.name} of {level.name} requires a key of {size} bytes, not {len(key)}")
     if algorithm is SessionKeyAlgorithm.RC4:
         return Cipher(ARC4(key), None), None

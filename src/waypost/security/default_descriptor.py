@@ -4,25 +4,33 @@ The caller's descriptor wins: its DACL or SACL is kept with its control bits, an
 without one. readings MQDMPR 3.AA: the owner, which the text computes and then forgets, is part of the
 result. A group is not. No queue gets an ACE with other rights than those of a queue.
 
-Whether a SID is that of a domain user is for the directory to say. Without one nobody is, so every queue belongs to the
-anonymous user, and a default DACL is open to everyone.
+Whether a SID is that of a domain user is for the directory to say. Without one nobody is, so a default DACL is open to
+everyone. The owner stays the creator all the same if it is an account (readings MQDMPR 7.1). Where users are known, a
+closed default DACL is the rule: all rights for the creator and administrators, and everyone may send.
+
+The descriptor of the computer has no default in the text. Waypost's is closed for dead-letter messages and journals.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from waypost.errors import DecodeError, IllegalSecurityDescriptor
 from waypost.security.rights import check_rights
-from waypost.wire.access_masks import QueueAccess, SecurityInformation
+from waypost.wire.access_masks import MachineAccess, QueueAccess, SecurityInformation
 from waypost.wire.path_names import PathName
 from waypost.wire.security_descriptor import ACCESS_ALLOWED_ACE_TYPE, AccessAce, Acl, SecurityDescriptor
-from waypost.wire.sid import ANONYMOUS, EVERYONE, Sid
+from waypost.wire.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, Sid
 
 LOOK: Final = QueueAccess.MQSEC_GET_QUEUE_PROPERTIES | QueueAccess.MQSEC_GET_QUEUE_PERMISSIONS
 
 # MS-SAMR 2.2.1.14.
 DOMAIN_USER_RID_GUEST: Final = 0x1F5
+
+
+def _never(_sid: Sid) -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,9 @@ class QueueCreation:
     supplied: bytes = b""
     machine_sid: Sid | None = None
     receives_srmp: bool = False
+    # Whether an owner that is not a domain user stays the owner.
+    keeps_owner: Callable[[Sid], bool] = _never
+    is_closed: bool = False
 
 
 def machine_sid(pathname: PathName, object_sid: Callable[[str], Sid | None] | None) -> Sid | None:
@@ -49,12 +60,18 @@ def create_default_queue_security_descriptor(creation: QueueCreation) -> bytes:
     """MS-MQDMPR 3.1.7.1.3.1, self-relative. Raises IllegalSecurityDescriptor if a queue cannot have `supplied`."""
     supplied = _supplied(creation.supplied)
     owner = supplied.owner or creation.caller
-    if not creation.is_domain_user(owner):
+    is_domain_user = creation.is_domain_user(owner)
+    if not is_domain_user and not creation.keeps_owner(owner):
         owner = ANONYMOUS
     lists = SecurityInformation.DACL_SECURITY_INFORMATION | SecurityInformation.SACL_SECURITY_INFORMATION
     final = replace(supplied.select(lists), owner=owner)
     if final.dacl is None:
-        final = replace(final, dacl=_default_dacl(creation, owner))
+        dacl = (
+            _closed_dacl(owner)
+            if creation.is_closed
+            else _default_dacl(creation, owner if is_domain_user else ANONYMOUS)
+        )
+        final = replace(final, dacl=dacl)
     return final.encode()
 
 
@@ -84,7 +101,34 @@ def _default_dacl(creation: QueueCreation, owner: Sid) -> Acl:
     return Acl(aces=tuple(aces))
 
 
-def _allow(sid: Sid, access: QueueAccess) -> AccessAce:
+def _closed_dacl(owner: Sid) -> Acl:
+    """The creator and administrators have all rights, and everyone may send."""
+    full = QueueAccess.MQSEC_QUEUE_GENERIC_ALL
+    aces = [_allow(ADMINISTRATORS, full), _allow(EVERYONE, QueueAccess.MQSEC_WRITE_MESSAGE)]
+    if owner not in (ANONYMOUS, EVERYONE, ADMINISTRATORS):
+        aces.insert(0, _allow(owner, full))
+    return Acl(aces=tuple(aces))
+
+
+@lru_cache(maxsize=2)
+def default_queue_descriptor(*, is_closed: bool) -> bytes:
+    """The descriptor of a queue that has lost its own, and whose creator is unknown."""
+    everyone = Acl(aces=(_allow(EVERYONE, QueueAccess.MQSEC_QUEUE_GENERIC_ALL),))
+    return SecurityDescriptor(dacl=_closed_dacl(ANONYMOUS) if is_closed else everyone).encode()
+
+
+def default_machine_descriptor() -> bytes:
+    """The descriptor of a computer that has no other: users may create queues, and administrators read all messages."""
+    everyone, users = MachineAccess.MQSEC_MACHINE_WORLD_RIGHTS, MachineAccess.MQSEC_MACHINE_GENERIC_WRITE
+    aces = (
+        _allow(ADMINISTRATORS, MachineAccess.MQSEC_MACHINE_GENERIC_ALL),
+        _allow(AUTHENTICATED_USERS, users),
+        _allow(EVERYONE, everyone),
+    )
+    return SecurityDescriptor(owner=ADMINISTRATORS, dacl=Acl(aces=aces)).encode()
+
+
+def _allow(sid: Sid, access: QueueAccess | MachineAccess) -> AccessAce:
     return AccessAce(ACCESS_ALLOWED_ACE_TYPE, 0, int(access), sid)
 
 

@@ -51,7 +51,7 @@ class Result:
     def identifier(self) -> str:
         """The id of the opened handle or cursor."""
         if not isinstance(self.value, Handle):
-            raise Violation(f"request {self.request} was answered with {self.value!r} instead of a handle")
+            raise Violation(f"request {self.request}: expected a handle, but found {self.value!r}")
         return self.value.id
 
     @property

@@ -92,7 +92,7 @@ class Fabric(Generic[E]):
             case SendDatagram(data, address):
                 self._send(endpoint, data, address, self._new_port() if effect.is_request else PING_PORT)
             case _:
-                raise Violation(f"{endpoint.name} wants {effect!r}, which no network carries")
+                raise Violation(f"{endpoint.name} requests {effect!r}, but the simulated network does not support it")
 
     def _resolve(self, endpoint: E, request: int, host: str) -> None:
         simulation = self._simulation

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, assert_never
 
 from waypost.clock import Now
 from waypost.directory.effects import FindDirectoryServers, SendChangeNotification
-from waypost.errors import StoreError, WaypostError
+from waypost.errors import ServiceNotAvailable, StoreError, WaypostError
 from waypost.hresult import HResult
 from waypost.node.effects import (
     Close,
@@ -20,6 +20,7 @@ from waypost.node.effects import (
     Effect,
     Failure,
     HoldReading,
+    KeyWork,
     Notice,
     Reply,
     Resolve,
@@ -131,7 +132,7 @@ class Host(ABC, Generic[S_co]):
         try:
             self.node = Node(self.disk.store, self._settings(), self._new_guid, now)
         except StoreError as error:
-            raise Violation(f"{self.name} does not start on its own store: {error}") from error
+            raise Violation(f"{self.name} does not start with its own store: {error}") from error
         self._surface = Surface(self.node)
         self._started(now)
 
@@ -189,7 +190,7 @@ class Host(ABC, Generic[S_co]):
         self.simulation.operations += 1
         request = self.simulation.operations
         self.note(request, client.name, request, ask)
-        status = self._ask(client, ask, Call(request, now))
+        status = self._ask(client, ask, Call(request, now, self.node.administrator))
         is_ok = status is HResult.MQ_OK
         if is_ok:
             self._requests[self._key(ask, request)] = client, ask, request
@@ -301,15 +302,18 @@ class Host(ABC, Generic[S_co]):
                 self._tell_coordinator(effect)
             case Connect() | Write() | Close() | HoldReading() | Resolve() | SendDatagram() | Notice():
                 self._carry(effect)
+            case KeyWork(job):
+                error = ServiceNotAvailable("the simulation has no keys")
+                self.node.kernel.job_done(job, error, self.now)
             case SendChangeNotification() | FindDirectoryServers():
-                raise Violation(f"{self.name} wants {effect!r}, and the simulation has no directory")
+                raise Violation(f"{self.name} requests {effect!r}, but the simulation has no directory")
             case _:
                 assert_never(effect)
 
     def _answered(self, key: object, status: HResult, value: object) -> None:
         asked = self._requests.pop(key[1] if isinstance(key, tuple) else key, None)
         if asked is None:
-            raise Violation(f"request {key} of {self.name} is answered with {status.name}, and no answer was due")
+            raise Violation(f"request {key} of {self.name}: expected no answer, but found {status.name}")
         client, ask, request = asked
         result = Result(request, status, value)
         self.note(status, client.name, request, "gets", status.name, *self._check_answer(key, ask, result))

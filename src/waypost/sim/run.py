@@ -45,6 +45,6 @@ def run_seed(
         except Violation as found:
             violation = str(found)
         except Exception as error:  # noqa: BLE001, whatever the engine raises is a finding
-            violation = f"the engine broke down with {type(error).__name__}: {error}"
+            violation = f"the engine failed with {type(error).__name__}: {error}"
     starts = sum(host.starts for host in simulation.hosts)
     return Outcome(seed, simulation.operations, starts, violation, simulation.trace)

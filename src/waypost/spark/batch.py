@@ -70,15 +70,15 @@ class BatchReader(Shipped, DataSourceReader):
 def check_for_batch(options: ReadOptions) -> None:
     if options.mode != "peek":
         raise InvalidParameter(
-            f"the mode {options.mode} is for streams: a batch read removes nothing from a queue; call "
+            f"the mode `{options.mode}` is for streams: a batch read removes nothing from a queue; call "
             "waypost.spark.purge when the messages are safe elsewhere"
         )
     if _has(options.start, "latest"):
         raise InvalidParameter(
-            "the option startingOffsets of a batch read must be earliest or JSON, not 'latest' or -1"
+            "the option `startingOffsets` of a batch read must be earliest or JSON, not 'latest' or -1"
         )
     if _has(options.end, "earliest"):
-        raise InvalidParameter("the option endingOffsets must be latest or JSON, not 'earliest' or -2")
+        raise InvalidParameter("the option `endingOffsets` must be latest or JSON, not 'earliest' or -2")
 
 
 def _has(position: Position, word: str) -> bool:

@@ -57,7 +57,7 @@ FUNCTIONS: Final = {
     "msmq_class_name(class INT)": ("STRING", _by_class(lambda each: each.name, "NULL")),
     "msmq_class_meaning(class INT)": (
         "STRING",
-        _by_class(meaning, "concat('a class of the application, 0x', lpad(hex(class), 4, '0'))"),
+        _by_class(meaning, "concat('a class defined by the application, 0x', lpad(hex(class), 4, '0'))"),
     ),
     "msmq_is_negative(class INT)": ("BOOLEAN", f"(class & {NEGATIVE}) != 0"),
 }

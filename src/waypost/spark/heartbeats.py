@@ -1,4 +1,4 @@
-"""Heartbeats of a stream in the mode claim: a thread of the driver keeps the leases while the query works."""
+"""Heartbeats of a stream in the mode `claim`: a thread of the driver keeps the leases while the query works."""
 
 import logging
 from collections.abc import Iterable

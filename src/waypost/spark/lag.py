@@ -18,9 +18,9 @@ from pyspark.sql.streaming.listener import (
 )
 
 _METRICS: Final = {
-    "messages": "Messages of the queue that the query has not read yet.",
-    "bytes": "Bytes of these messages.",
-    "seconds": "Age of the oldest of these messages.",
+    "messages": "Messages in the queue that the query has not read yet.",
+    "bytes": "Bytes of the messages that the query has not read yet.",
+    "seconds": "Age of the oldest message that the query has not read yet.",
 }
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 

@@ -147,5 +147,5 @@ def _text(queue: str, place: Any, key: str) -> str:
 def _foreign(queue: str, place: Any) -> InvalidParameter:
     return InvalidParameter(
         f"the checkpoint has {excerpt(place)} for the queue {queue}, which is not a position of this mode: continue in "
-        "the mode in which the query began, or give it a new checkpointLocation"
+        "the mode in which the query began, or set a new checkpointLocation"
     )

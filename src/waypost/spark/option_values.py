@@ -41,7 +41,7 @@ class Given:
         """The text of an option, or None if it is missing. Raises InvalidParameter if it is empty."""
         found = self.values.get(name.lower())
         if found is not None and not found.strip():
-            raise InvalidParameter(f"the option {name} is empty; give it a value or leave it out")
+            raise InvalidParameter(f"the option `{name}` is empty; set a value, or remove the option")
         return found
 
     def read(self, name: str, reader: Callable[[str, str], T], default: T) -> T:
@@ -65,11 +65,11 @@ class Given:
             return Path(found).read_text(encoding="utf-8").strip() or None
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not UTF-8 text"
-            raise InvalidParameter(f"cannot read {excerpt(found)}, the file of the option {name}: {reason}") from None
+            raise InvalidParameter(f"cannot read {excerpt(found)}, the file of the option `{name}`: {reason}") from None
 
 
 def refused(name: str, found: object, allowed: str) -> InvalidParameter:
-    return InvalidParameter(f"the option {name} must be {allowed}, not {excerpt(found)}")
+    return InvalidParameter(f"the option `{name}` must be {allowed}, not {excerpt(found)}")
 
 
 def boolean(name: str, text: str) -> bool:
@@ -91,14 +91,14 @@ def count_or_none(name: str, text: str) -> int:
 def seconds(name: str, text: str) -> float:
     found = _SPAN.fullmatch(text.strip())
     if found is None or not (span := float(found[1]) * _SECONDS[(found[2] or "s").lower()]):
-        raise refused(name, text, "a duration like 90, 90s, 15m or 1h")
+        raise refused(name, text, "a duration such as 90, 90s, 15m or 1h")
     return span
 
 
 def size(name: str, text: str) -> int:
     found = _SIZE.fullmatch(text.strip())
     if found is None or not (number := int(found[1]) * _BYTES[found[2].lower()]):
-        raise refused(name, text, "a number of bytes like 1048576, 512k, 64m or 1g")
+        raise refused(name, text, "a number of bytes such as 1048576, 512k, 64m or 1g")
     return number
 
 
@@ -109,7 +109,7 @@ def time(name: str, text: str) -> datetime:
             return datetime.fromtimestamp(int(text) / 1000, UTC)
         found = datetime.fromisoformat(text.strip())
     except (ValueError, OverflowError, OSError):
-        raise refused(name, text, "a time like 2026-03-01T08:00:00Z, or milliseconds since 1970") from None
+        raise refused(name, text, "a time such as 2026-03-01T08:00:00Z, or milliseconds since 1970") from None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
@@ -117,7 +117,7 @@ def positions(name: str, text: str) -> dict[str, Place]:
     """A place for each queue: an arrival number, -1 or -2 for an end, or the whole object from a checkpoint."""
     found = _parsed(text)
     if not isinstance(found, dict) or not found:
-        raise refused(name, text, 'earliest, latest or JSON like {"orders": 42}')
+        raise refused(name, text, 'earliest, latest or JSON such as {"orders": 42}')
     return {queue: _position(name, queue, value) for queue, value in found.items()}
 
 
@@ -125,9 +125,9 @@ def times(name: str, text: str) -> dict[str, Place]:
     """A time for each queue, in the forms of `time`; -1 or -2 for an end of the queue."""
     found = _parsed(text)
     if not isinstance(found, dict) or not found:
-        raise refused(name, text, 'JSON like {"orders": 1772352000000}')
+        raise refused(name, text, 'JSON such as {"orders": 1772352000000}')
     return {
-        queue: _ENDS[value] if _is_end(value) else time(f"{name} for the queue {queue}", str(value))
+        queue: _ENDS[value] if _is_end(value) else time(f"{name}` for the queue `{queue}", str(value))
         for queue, value in found.items()
     }
 
@@ -136,7 +136,7 @@ def texts(name: str, text: str) -> tuple[str, ...]:
     """A JSON list of texts."""
     found = _parsed(text)
     if not isinstance(found, list) or not found or not all(isinstance(each, str) for each in found):
-        raise refused(name, text, 'a JSON list like ["orders", "returns"]')
+        raise refused(name, text, 'a JSON list such as ["orders", "returns"]')
     return tuple(found)
 
 
@@ -154,7 +154,7 @@ def _class(name: str, text: str) -> int:
     except ValueError:
         number = -1
     if not 0 <= number <= _MAX_CLASS:
-        raise refused(name, text, "a list of classes like normal, report, nack_q_deleted, 0x4000 or 32768")
+        raise refused(name, text, "a list of classes such as normal, report, nack_q_deleted, 0x4000 or 32768")
     return number
 
 
@@ -173,10 +173,10 @@ def names(name: str, text: str) -> tuple[str, ...]:
     """A list separated by commas, which queue names never contain."""
     found = tuple(part.strip() for part in text.split(","))
     if not all(found):
-        raise refused(name, text, "a list of queues like orders,returns without empty names")
+        raise refused(name, text, "a list of queues such as orders,returns, without empty names")
     twice = {part for part in found if [each.lower() for each in found].count(part.lower()) > 1}
     if twice:
-        raise InvalidParameter(f"the option {name} names {excerpt(min(twice))} twice")
+        raise InvalidParameter(f"the option `{name}` contains {excerpt(min(twice))} twice")
     return found
 
 
@@ -186,8 +186,8 @@ def _position(name: str, queue: str, value: Any) -> Place:
     found = value.get("seq") if isinstance(value, dict) else value
     if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= MAX_NUMBER:
         raise InvalidParameter(
-            f"the option {name} has an invalid position for the queue {excerpt(queue)}: {excerpt(value)}; "
-            f"give the arrival number (seq) of a message, 0, -1 for the end of the queue or -2 for its beginning"
+            f"the option `{name}` has an invalid position for the queue {excerpt(queue)}: {excerpt(value)}; "
+            f"use the arrival number (seq) of a message, 0, -1 for the end of the queue or -2 for its beginning"
         )
     return found
 

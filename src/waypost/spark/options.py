@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 from uuid import uuid4
 
 from waypost.api import defaults
 from waypost.api.bulk import DEFAULT_CLAIM_LEASE_S, DEFAULT_LEASE_S, DEFAULT_MAX_ABORTS, Locked
 from waypost.api.excerpt import excerpt
+from waypost.api.properties import MessageProperties
+from waypost.api.protection import protection_of
 from waypost.arrow.choice import EVERY, Choice
 from waypost.arrow.packets import OnMalformed
 from waypost.client.bulk.client import DEFAULT_QUOTA_WAIT_S
@@ -35,7 +37,7 @@ OnInvalid: TypeAlias = Literal["fail", "deadletter"]
 # A place in all queues, or one in each queue.
 Position: TypeAlias = Literal["earliest", "latest"] | datetime | Mapping[str, Place]
 
-_PLACES: Final = ("server", "host", "store", "msmqHost")
+_PLACES: Final = ("server", "host", "msmqHost")
 _QUEUES: Final = ("queue", "queues", "queuePattern")
 _NAMES: Final = (
     *(*_PLACES, *_QUEUES, "tokenFile", "user", "passwordFile", "timeout"),
@@ -47,6 +49,7 @@ _NAMES: Final = (
     *("columns", "includeBody", "includePacket", "includeSecurity", "includeHeaders"),
     *("decodeBody", "maxBodyBytes", "onMalformed", "lockedMessages"),
     *("delivery", "txnId", "txnAppId", "txnVersion", "runId", "stageLease", "onInvalid", "quotaWait"),
+    *("sign", "certificate", "signature", "hash", "encrypt", "algorithm"),
 )
 # Options of Spark's Kafka source with the same meaning.
 KAFKA: Final = {
@@ -58,21 +61,24 @@ KAFKA: Final = {
 _KAFKA: Final = {name.lower(): ours for name, ours in KAFKA.items()}
 # Options that are refused, with the reason and the replacement.
 _REFUSED: Final = {
-    "token": "the option token would show in plans: give tokenFile, the variable WAYPOST_TOKEN, or spark.msmq.token "
+    "token": "the option `token` would show in plans: use `tokenFile`, the variable WAYPOST_TOKEN, or spark.msmq.token "
     "of the session before waypost.spark.register",
-    "pushdown": "the option pushdown does not exist any more, because Spark applies the filter of one query to the "
-    "next query of the same DataFrame: select messages with startingOffsets, startingTimestamp, endingTimestamp, "
-    "classes and labelPattern, and columns with columns",
-    "subscribepattern": "the option subscribePattern is a regular expression of Kafka's source: give queuePattern, in "
+    "store": "the option `store` no longer exists, because a read of a folder took as long as a read through a "
+    "daemon: run waypost serve on the folder and use `server`; without a daemon, use waypost.client.bulk.folder",
+    "pushdown": "the option `pushdown` no longer exists, because Spark applies the filter of one query to the "
+    "next query of the same DataFrame: select messages with `startingOffsets`, `startingTimestamp`, "
+    "`endingTimestamp`, `classes` and `labelPattern`, and select columns with `columns`",
+    "subscribepattern": "the option `subscribePattern` belongs to the Kafka source: use `queuePattern`, in "
     "which * and ? stand for any characters",
-    "assign": "the option assign chooses partitions of Kafka, which queues do not have: give queue or queues",
-    "topic": "the option topic is one of Kafka's sink: give queue",
-    "includeheadersasmap": "the option includeHeadersAsMap is unknown: give includeHeaders, an array of key and value",
-    "startingoffsetsbytimestampstrategy": "the option startingOffsetsByTimestampStrategy is unknown: a queue without "
-    "messages since the time is read from its end on",
-    "asyncprogresstrackingenabled": "asyncProgressTrackingEnabled is refused: Spark goes on before it has recorded "
-    "a batch as done, so that messages are lost or repeated after a crash",
-    "groupidprefix": "the option groupIdPrefix is one of Kafka: readers of a queue have no groups; the mode claim "
+    "assign": "the option `assign` selects Kafka partitions, which queues do not have: use `queue` or `queues`",
+    "topic": "the option `topic` belongs to the Kafka sink: use `queue`",
+    "includeheadersasmap": "the option `includeHeadersAsMap` is unknown: use `includeHeaders`, an "
+    "array of key and value",
+    "startingoffsetsbytimestampstrategy": "the option `startingOffsetsByTimestampStrategy` is unknown: a queue without "
+    "messages after the given time is read from its end",
+    "asyncprogresstrackingenabled": "the option `asyncProgressTrackingEnabled` is refused: Spark continues "
+    "before it has recorded a batch as done, so that messages are lost or repeated after a crash",
+    "groupidprefix": "the option `groupIdPrefix` belongs to Kafka: readers of a queue have no groups; the mode `claim` "
     "divides messages among readers",
 }
 _NONE: Final[tuple[str, ...]] = ()
@@ -94,9 +100,9 @@ _KEPT_NAMES: Final = (";journal", *_SYSTEM.values())
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Source of the messages: the URL of a daemon, the name of an MSMQ host, or the folder of a store."""
+    """Source of the messages: the URL of a daemon, or the name of an MSMQ host."""
 
-    kind: Literal["daemon", "host", "store"]
+    kind: Literal["daemon", "host"]
     address: str
     user: str | None = None
     secret: str | None = field(default=None, repr=False)
@@ -183,6 +189,8 @@ class WriteOptions:
     quota_wait_s: float = DEFAULT_QUOTA_WAIT_S
     # True if each row names its queue.
     is_by_column: bool = False
+    # The properties of all messages that ask to sign and to encrypt.
+    protection: dict[str, Any] = field(default_factory=dict)
 
     @property
     def destination(self) -> str:
@@ -202,14 +210,9 @@ def read_options(given: Mapping[str, str], token: str | None = None) -> ReadOpti
         _check_consumes(mode, start, endpoint)
         if columns.choice != EVERY:
             raise InvalidParameter(
-                f"the mode {mode} takes every message out of the queue, even if the options classes and "
-                "labelPattern leave it out: with these options, mode must be peek"
+                f"the mode `{mode}` takes every message out of the queue, even if the options `classes` and "
+                "`labelPattern` exclude the message: with these options, `mode` must be peek"
             )
-    if mode == "claim" and options.text("maxBytesPerPartition") is not None:
-        raise InvalidParameter(
-            "the mode claim does not know the bytes of single messages: give maxMessagesPerPartition instead of "
-            "maxBytesPerPartition, or bound the batch with maxBytesPerTrigger"
-        )
     return ReadOptions(
         endpoint=endpoint,
         queue_type=queue_type,
@@ -248,12 +251,14 @@ def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOp
     endpoint = _endpoint(options, token)
     if endpoint.kind != "daemon":
         raise InvalidParameter(
-            f"messages are written through a daemon, which sends them to any host: give the option server "
-            f"instead of {'store' if endpoint.kind == 'store' else 'msmqHost'}"
+            "messages are written through a daemon, which sends them to any host: use the option `server` instead of "
+            "`msmqHost`"
         )
     for name in ("queues", "queuePattern"):
         if options.text(name) is not None:
-            raise InvalidParameter(f"the option {name} is only for reads; to write, give queue or a column dest_queue")
+            raise InvalidParameter(
+                f"the option `{name}` is only for reads; to write, set the option `queue` or add a column `dest_queue`"
+            )
     words = ("exactly-once", "at-least-once")
     transaction, version = _transaction(options)
     return WriteOptions(
@@ -267,7 +272,25 @@ def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOp
         quota_wait_s=options.read("quotaWait", values.seconds, DEFAULT_QUOTA_WAIT_S),
         lease_s=options.read("stageLease", values.seconds, DEFAULT_LEASE_S),
         run=options.read("runId", values.guid, ""),
+        protection=_protection(options),
     )
+
+
+def _protection(options: Given) -> dict[str, Any]:
+    """The properties of all messages of a write that ask to sign and to encrypt."""
+    given: dict[str, Any] = {
+        name: True for name in ("sign", "encrypt") if options.read(name, values.boolean, default=False)
+    }
+    for name in ("certificate", "hash", "algorithm"):
+        text = options.text(name)
+        if text is not None:
+            given[name] = text
+    version = options.read("signature", _version_or_nothing, None)
+    if version is not None:
+        given["signature"] = version
+    # It refuses combinations that cannot work.
+    protection_of(MessageProperties(**given), has_several=False)
+    return given
 
 
 def _transaction(options: Given) -> tuple[str, int | None]:
@@ -275,9 +298,9 @@ def _transaction(options: Given) -> tuple[str, int | None]:
     name, application = options.text("txnId"), options.text("txnAppId")
     version = options.read("txnVersion", _version_or_nothing, None)
     if name is not None and application is not None:
-        raise InvalidParameter("the options txnId and txnAppId are mutually exclusive; give one of them")
+        raise InvalidParameter("the options `txnId` and `txnAppId` are mutually exclusive; use only one")
     if (application is None) != (version is None):
-        raise InvalidParameter("the options txnAppId and txnVersion belong together; give both, or none")
+        raise InvalidParameter("the options `txnAppId` and `txnVersion` must be set together; set both, or neither")
     return name or application or "", version
 
 
@@ -296,7 +319,7 @@ def _given(given: Mapping[str, str]) -> Given:
             _check_known(name, known.lower())
             if known.lower() in found or (known != name and known.lower() in options):
                 raise InvalidParameter(
-                    f"the options {known} and {_alias(name)} have the same meaning; give one of them"
+                    f"the options `{known}` and `{_alias(name)}` have the same meaning; use only one"
                 )
             found[known.lower()] = value
     if _TABLE not in options:
@@ -315,11 +338,11 @@ def _check_known(name: str, known: str) -> None:
         return
     if name.startswith("kafka."):
         raise InvalidParameter(
-            f"unknown option {excerpt(name)}: this is a setting of Kafka; use server for the address of the daemon, "
-            "and tokenFile for its token"
+            f"unknown option {excerpt(name)}: this is a setting of Kafka; use `server` for the address of the daemon, "
+            "and `tokenFile` for its token"
         )
     near = get_close_matches(name, list(_KNOWN), 1)
-    hint = f"did you mean {_KNOWN[near[0]]}?" if near else f"the options are {', '.join(_NAMES)}"
+    hint = f"did you mean `{_KNOWN[near[0]]}`?" if near else f"the options are {', '.join(_NAMES)}"
     raise InvalidParameter(f"unknown option {excerpt(name)}; {hint}")
 
 
@@ -333,8 +356,8 @@ def _add_path(options: Mapping[str, str], found: dict[str, str]) -> None:
     named = [name for name in _QUEUES if name.lower() in found]
     if named and (path or paths):
         raise InvalidParameter(
-            f"the queue is named twice: by the option {named[0]} and by the path {excerpt(path or paths)}, the "
-            "argument of load() or save(); give one of them"
+            f"the queue is named twice: by the option `{named[0]}` and by the path {excerpt(path or paths)}, the "
+            "argument of load() or save(); use only one"
         )
     if path:
         found["queue"] = path
@@ -345,12 +368,10 @@ def _add_path(options: Mapping[str, str], found: dict[str, str]) -> None:
 def _endpoint(options: Given, token: str | None) -> Endpoint:
     named = [name for name in _PLACES if options.text(name) is not None]
     if len(named) > 1:
-        raise InvalidParameter(f"the options {named[0]} and {named[1]} are mutually exclusive; give one of them")
+        raise InvalidParameter(f"the options `{named[0]}` and `{named[1]}` are mutually exclusive; use only one")
     timeout_s = options.read("timeout", values.seconds, DEFAULT_TIMEOUT)
     locked = cast("Locked", options.word("lockedMessages", ("wait", "skip"), "wait"))
-    store, host = options.text("store"), options.text("msmqHost")
-    if store is not None:
-        return Endpoint("store", store, timeout_s=timeout_s, locked=locked)
+    host = options.text("msmqHost")
     if host is not None:
         password = options.secret("passwordFile", os.environ.get("WAYPOST_PASSWORD"))
         return Endpoint("host", host, options.text("user"), password, timeout_s, locked)
@@ -381,7 +402,7 @@ def _url(options: Given) -> str:
 def _selection(options: Given) -> tuple[QueueType, tuple[str, ...], str | None]:
     named = [name for name in _QUEUES if options.text(name) is not None]
     if len(named) > 1:
-        raise InvalidParameter(f"the options {named[0]} and {named[1]} are mutually exclusive: both choose queues")
+        raise InvalidParameter(f"the options `{named[0]}` and `{named[1]}` are mutually exclusive: both choose queues")
     pattern = options.text("queuePattern")
     queue = options.text("queue")
     queues: tuple[str, ...] = (queue.strip(),) if queue else options.read("queues", values.names, _NONE)
@@ -391,11 +412,11 @@ def _selection(options: Given) -> tuple[QueueType, tuple[str, ...], str | None]:
     if found in _SYSTEM and not named:
         return found, (_SYSTEM[found],), None
     if not named:
-        raise InvalidParameter(f"no option names a queue to read; give one of the options {', '.join(_QUEUES)}")
+        raise InvalidParameter(f"no queue to read is specified; set one of the options {', '.join(_QUEUES)}")
     if found == "journal":
         queues = tuple(name if name.lower().endswith(";journal") else f"{name};journal" for name in queues)
     elif found in _SYSTEM and tuple(map(str.lower, queues)) != (_SYSTEM[found],):
-        raise InvalidParameter(f"a host has only one queue of the queueType {found}: leave out queueType or {named[0]}")
+        raise InvalidParameter(f"a host has only one queue of the type {found}: remove `queueType` or `{named[0]}`")
     return found, queues, pattern
 
 
@@ -423,7 +444,7 @@ def _position(options: Given, names: tuple[str, str, str], default: Literal["ear
     if not given:
         return default
     if len(given) > 1:
-        raise InvalidParameter(f"the options {given[0]} and {given[1]} are mutually exclusive")
+        raise InvalidParameter(f"the options `{given[0]}` and `{given[1]}` are mutually exclusive")
     name, text = given[0], options.text(given[0]) or ""
     if name == names[1]:
         return values.time(name, text)
@@ -438,11 +459,11 @@ def _position(options: Given, names: tuple[str, str, str], default: Literal["ear
 def _check_consumes(mode: str, start: Position, endpoint: Endpoint) -> None:
     """Check that a stream reads all messages that it removes."""
     if start != "earliest":
-        raise InvalidParameter(f"the mode {mode} reads the whole queue: startingOffsets must be earliest")
+        raise InvalidParameter(f"the mode `{mode}` reads the whole queue: `startingOffsets` must be earliest")
     if endpoint.locked == "skip" and mode == "drain":
-        raise InvalidParameter("the mode drain would lose locked messages if they return: lockedMessages must be wait")
-    if endpoint.kind == "store":
-        raise InvalidParameter(f"a store is read-only: mode must be peek, not {mode}; give the option server instead")
+        raise InvalidParameter(
+            "the mode `drain` would lose locked messages if they return: `lockedMessages` must be wait"
+        )
 
 
 def _rate(options: Given) -> Rate:
@@ -454,8 +475,8 @@ def _rate(options: Given) -> Rate:
     )
     if rate.max_messages is not None and rate.min_messages > rate.max_messages:
         raise InvalidParameter(
-            f"the option minMessagesPerTrigger {rate.min_messages} must be at most "
-            f"maxMessagesPerTrigger {rate.max_messages}"
+            f"the option `minMessagesPerTrigger` {rate.min_messages} must be at most "
+            f"`maxMessagesPerTrigger` {rate.max_messages}"
         )
     return rate
 
@@ -464,7 +485,9 @@ def _columns(options: Given) -> Columns:
     default = Columns()
     given = [name for name in _INCLUDES if options.text(name) is not None]
     if given and options.text("columns") is not None:
-        raise InvalidParameter(f"the options columns and {given[0]} are mutually exclusive: columns names all columns")
+        raise InvalidParameter(
+            f"the options `columns` and `{given[0]}` are mutually exclusive: `columns` lists all columns"
+        )
     return Columns(
         include_body=options.read("includeBody", values.boolean, default.include_body),
         include_packet=options.read("includePacket", values.boolean, default.include_packet),

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from waypost.api.bulk import (
+    Batches,
     BulkQueue,
     Claim,
     Claimed,
@@ -50,7 +51,7 @@ class Origin(Protocol):
 
     def read_claim(self, wanted: ReadClaim) -> Iterator[Packets]: ...
 
-    def batches(self, query: str) -> Sequence[int]:
+    def batches(self, query: str) -> Batches:
         """The last batches of a query that were committed here."""
 
     def close(self) -> None: ...

@@ -20,9 +20,6 @@ def purge(queue: str, upto: int, *, epoch: str = "", **options: str) -> int:
     keeps its messages.
     """
     if not isinstance(upto, int) or upto < 0:
-        raise InvalidParameter(f"upto must be the arrival number (seq) of the last message to remove, not {upto!r}")
-    endpoint = read_options({"queue": queue, **options}).endpoint
-    if endpoint.kind == "store":
-        raise InvalidParameter("a store is read-only; give the option server to remove messages")
-    with closing(open_origin(endpoint)) as origin:
+        raise InvalidParameter(f"`upto` must be the arrival number (seq) of the last message to remove, not {upto!r}")
+    with closing(open_origin(read_options({"queue": queue, **options}).endpoint)) as origin:
         return origin.remove(RemoveRange(name=queue, up_to=upto, epoch=epoch))

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
+from itertools import pairwise
 from math import ceil
 from typing import Final
 
@@ -37,7 +38,7 @@ def chosen(origin: Origin, options: ReadOptions) -> list[BulkQueue]:
         queues = list(map(origin.queue, options.queues))
         for queue in queues:
             if options.queue_type == "outgoing" and queue.kind != "outgoing":
-                raise QueueNotFound(f"{queue.path} is not an outgoing queue; leave out the option queueType to read it")
+                raise QueueNotFound(f"{queue.path} is not an outgoing queue; remove the option `queueType` to read it")
         # Two names may mean one queue.
         return list({queue.format_name: queue for queue in queues}.values())
     kinds = _KINDS.get(options.queue_type, _MAIN)
@@ -58,7 +59,7 @@ def place_of(origin: Origin, queue: BulkQueue, position: Position | Place, optio
     if isinstance(position, Mapping):
         places = [place for name, place in position.items() if _is_named(queue, name)]
         if not places:
-            raise InvalidParameter(f"the option {option} has no position for the queue {queue.format_name}")
+            raise InvalidParameter(f"the option `{option}` has no position for the queue {queue.format_name}")
         position = places[0]
     if position == "earliest":
         return 0
@@ -75,7 +76,7 @@ def ends_short(name: str, end: int, found: BulkQueue | PlannedRange) -> str:
     """The warning for a read that ends before messages of the queue that are held back."""
     return (
         f"the read of {name} ends early, at {end}: {found.behind} later messages are held back by {found.held_by}; "
-        "they are read when this cause has ended"
+        "they are read when they are no longer held back"
     )
 
 
@@ -113,6 +114,15 @@ def limits_of(split: Split, max_messages: int | UnsetType = UNSET, max_bytes: in
     )
 
 
+def edges(count: int, total: int, split: Split, places: Sequence[int]) -> list[int]:
+    """The places that divide `count` messages, out of `total`, into tasks. `places` divide them by bytes, if any do."""
+    parts = parts_for(count, total, split)
+    even = [count * number // parts for number in range(parts + 1)]
+    most = max((stop - start for start, stop in pairwise(places)), default=0)
+    is_enough = len(places) > parts and most <= (split.max_messages or count)
+    return list(places) if is_enough else sorted({*even, *places})
+
+
 def parts_for(count: int, total: int, split: Split) -> int:
     """Number of parts for `count` messages, out of `total` that are read together."""
     if count <= 0 or total <= 0:
@@ -142,14 +152,14 @@ def gone(stretch: Stretch, count: int) -> MessageNotFound:
     return MessageNotFound(
         f"{stretch.count - count} of {stretch.count} messages of {stretch.queue} after {stretch.after} up to "
         f"{stretch.up_to} are gone: another reader has received or purged them, or they expired; set the option "
-        "failOnDataLoss to false to continue without them, or read in the mode claim"
+        "`failOnDataLoss` to false to continue without them, or read in the mode `claim`"
     )
 
 
 def recreated(queue: str) -> QueueDeleted:
     return QueueDeleted(
         f"the queue {queue} was deleted, or deleted and created again, after the query had read from it: its old "
-        "messages are gone; set the option failOnDataLoss to false to continue with the messages of the new queue"
+        "messages are gone; set the option `failOnDataLoss` to false to continue with the messages of the new queue"
     )
 
 

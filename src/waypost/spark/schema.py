@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,13 @@ from waypost.errors import InvalidParameter
 from waypost.spark.options import Columns
 
 _SECURITY: Final = frozenset({"sender_id", "authenticated"})
+
+
+class Form(Protocol):
+    """The form that the messages of a task get."""
+
+    def batches(self, pages: Iterator[Packets]) -> Iterator[Any]:
+        """The RecordBatches for Spark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +78,12 @@ def default_schema(columns: Columns) -> StructType:
 def shape_of(schema: StructType, columns: Columns) -> Shape:
     """The shape that a schema of the user selects. Raises InvalidParameter for an unknown column or a wrong type."""
     if columns.names and tuple(schema.names) != columns.names:
-        raise InvalidParameter("the option columns and a schema are mutually exclusive: both choose columns")
+        raise InvalidParameter("the option `columns` and a schema are mutually exclusive: both choose columns")
     for field in schema.fields:
         expected = from_arrow_type(_column(field.name).type)
         if field.dataType != expected:
             raise InvalidParameter(
-                f"the column {field.name} must be {expected.simpleString()}, not {field.dataType.simpleString()}; "
+                f"the column `{field.name}` must be {expected.simpleString()}, not {field.dataType.simpleString()}; "
                 "read it with that type, then cast it"
             )
     return Shape(

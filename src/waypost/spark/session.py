@@ -90,7 +90,9 @@ def require_packages() -> None:
     """Raises SparkNotAvailable unless the extra `spark` is installed."""
     missing = [package for package in PACKAGES if find_spec(package) is None]
     if missing:
-        raise SparkNotAvailable(f"{missing[0]} is not installed; `{command_for('spark')}` installs what Spark needs")
+        raise SparkNotAvailable(
+            f"{missing[0]} is not installed; `{command_for('spark')}` installs the requirements of Spark"
+        )
 
 
 def _make(app: str, master: str | None, settings: Mapping[str, str]) -> "SparkSession":

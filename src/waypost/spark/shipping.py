@@ -10,7 +10,7 @@ def unpack(content: bytes) -> Any:
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"the Python of a Spark worker has no module {error.name}: install waypost[spark] there, in the version "
-            "of the driver, or name the right Python with PYSPARK_PYTHON",
+            "of the driver, or set PYSPARK_PYTHON to the right Python",
             name=error.name,
         ) from None
 

@@ -18,10 +18,11 @@ from time import monotonic, sleep
 from typing import Any, Final, TypeVar
 from uuid import uuid4
 
+from msgspec import UNSET
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from waypost.api.bulk import BatchOfQuery, CommitStages, RejectedRow, Stage, Staged, StagedMessages
+from waypost.api.bulk import BatchOfQuery, BatchRead, CommitStages, RejectedRow, Stage, Staged, StagedMessages
 from waypost.api.names import format_name
 from waypost.api.properties import MessageProperties, NewMessage
 from waypost.client.bulk.client import BulkClient
@@ -39,7 +40,7 @@ from waypost.errors import (
 from waypost.spark.options import Endpoint, WriteOptions
 from waypost.spark.shipping import Shipped
 from waypost.spark.sink_columns import Group, frames, groups, invalid_rows, rejected, without, writable
-from waypost.spark.tasks import query_task, run_of, task_of
+from waypost.spark.tasks import QueryTask, query_task, run_of, task_of
 from waypost.wire.format_names import DirectFormatName
 
 # Fewer bodies than these do not share their properties: they are separate messages in one list.
@@ -58,7 +59,8 @@ R = TypeVar("R")
 class Name:
     """The name under which a batch is written: query, number, run, and the write of the run if it has several.
 
-    `is_version`: a number at or below the last one is done. `is_anonymous`: nothing repeats the write.
+    `is_version`: a number at or below the last one is done. `is_anonymous`: nothing repeats the write. `within` is the
+    task of the query that the write belongs to, if the name is another one.
     """
 
     query: str
@@ -67,6 +69,7 @@ class Name:
     write: str = ""
     is_version: bool = False
     is_anonymous: bool = False
+    within: QueryTask | None = None
 
     def of(self, options: WriteOptions) -> dict[str, Any]:
         """The fields of BatchOfQuery."""
@@ -78,6 +81,7 @@ class Name:
             "write": self.write,
             "is_version": self.is_version,
             "is_anonymous": self.is_anonymous,
+            "within": UNSET if self.within is None else _read(self.within),
         }
 
 
@@ -140,12 +144,16 @@ def name_of(options: WriteOptions, context: TaskContext | None) -> Name:
     task = task_of(context)
     run = options.run or run_of(context)
     if options.version is not None:
-        return Name(_APPLICATION + options.transaction, options.version, is_version=True)
+        return Name(_APPLICATION + options.transaction, options.version, is_version=True, within=task)
     if options.transaction:
-        return Name(options.transaction, 0, run)
+        return Name(options.transaction, 0, run, within=task)
     if task is not None and task.execution and run:
         return Name(task.query, task.batch, run, write=task.execution)
-    return Name(options.anonymous, 0, run, is_anonymous=True)
+    return Name(options.anonymous, 0, run, is_anonymous=True, within=task)
+
+
+def _read(task: QueryTask) -> BatchRead:
+    return BatchRead(query=task.query, batch=task.batch, run=task.run)
 
 
 def check_destination(options: WriteOptions) -> None:
@@ -164,7 +172,7 @@ def check_destination(options: WriteOptions) -> None:
     if options.delivery == "exactly-once" and not queue.transactional and queue.kind != "outgoing":
         raise TransactionUsage(
             f"{queue.path} is not transactional, so exactly-once writes are not possible: create the queue with "
-            "--transactional, or set the option delivery to at-least-once"
+            "--transactional, or set the option `delivery` to at-least-once"
         )
 
 
@@ -181,6 +189,13 @@ def staged(messages: Iterable[Group]) -> list[StagedMessages]:
     return found
 
 
+def _protected(options: WriteOptions, found: Iterable[Group]) -> Iterator[Group]:
+    """Groups with the properties of all messages of the write."""
+    for group in found:
+        group.properties.update(options.protection)
+        yield group
+
+
 def _write(options: WriteOptions, batches: Iterator[Any], name: Name) -> Written:
     context = TaskContext.get()
     partition = context.partitionId() if context else 0
@@ -188,7 +203,7 @@ def _write(options: WriteOptions, batches: Iterator[Any], name: Name) -> Written
         with _manager(options.endpoint) as manager:
             for frame in _frames(batches):
                 valid, rejected_rows = _sorted_out(options, frame, partition)
-                for group in groups(valid, options.queue):
+                for group in _protected(options, groups(valid, options.queue)):
                     _send_all(options, manager, group)
                 if rejected_rows:
                     _send_rejected(options, rejected_rows)
@@ -200,7 +215,7 @@ def _write(options: WriteOptions, batches: Iterator[Any], name: Name) -> Written
                 valid, rejected_rows = _sorted_out(options, frame, partition)
                 wish = Stage(
                     **name.of(options),
-                    groups=staged(groups(valid, options.queue, varies=True)),
+                    groups=staged(_protected(options, groups(valid, options.queue, varies=True))),
                     rejected=rejected_rows,
                     lease_s=options.lease_s,
                     partition=partition,
@@ -224,13 +239,13 @@ def _sorted_out(options: WriteOptions, frame: Any, partition: int) -> tuple[Any,
     if options.on_invalid == "fail":
         raise InvalidParameter(
             f"a row of partition {partition} is not valid: {invalid[0].reason}; nothing was sent; correct the row, or "
-            "set the option onInvalid to deadletter"
+            "set the option `onInvalid` to deadletter"
         )
     return without(frame, invalid), rejected(frame, invalid, options.queue, partition)
 
 
 def _patiently(options: WriteOptions, write: Callable[[], R]) -> R:
-    """Write, and wait for room as long as the option quotaWait allows. Raises InsufficientResources then."""
+    """Write, and wait for room as long as the option `quotaWait` allows. Raises InsufficientResources then."""
     end, pause = monotonic() + options.quota_wait_s, _FIRST_PAUSE_S
     while True:
         try:
@@ -275,7 +290,7 @@ def _commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None
         raise _missing(committed.count, expected, "committed")
     if name.is_anonymous:
         _log.warning(
-            "this write is not exactly once: it has no name, so a repetition sends its messages again; give the "
+            "this write is not exactly once: it has no name, so a repetition sends its messages again; set the "
             "options txnAppId and txnVersion, or txnId"
         )
 

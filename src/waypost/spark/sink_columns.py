@@ -96,7 +96,7 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
     """Check the columns before a job starts. Raises InvalidParameter with the name of a wrong column."""
     for column in schema.fields:
         if schema.names.count(column.name) > 1:
-            raise InvalidParameter(f"several columns have the name {column.name}; keep one of them")
+            raise InvalidParameter(f"several columns have the name `{column.name}`; keep only one")
         if column.name in READ_ONLY:
             continue
         if column.name not in _TYPES:
@@ -110,16 +110,16 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
         if not isinstance(column.dataType, kinds):
             allowed = " or ".join(kind().simpleString() for kind in kinds)
             raise InvalidParameter(
-                f"the column {column.name} is {column.dataType.simpleString()}; it must be {allowed}"
+                f"the column `{column.name}` is {column.dataType.simpleString()}, but must be {allowed}"
             )
     for row in MESSAGE_ROWS:
         given = [name for name in row.columns if name in schema.names]
         if len(given) > 1:
-            raise InvalidParameter(f"the columns {' and '.join(given)} are mutually exclusive; keep one of them")
+            raise InvalidParameter(f"the columns {' and '.join(given)} are mutually exclusive; keep only one")
     if "body" not in schema.names:
-        raise InvalidParameter("the column body is missing; it must be binary or string")
+        raise InvalidParameter("the column `body` is missing; its type must be binary or string")
     if DESTINATION not in schema.names and options.queue is None:
-        raise InvalidParameter("the messages have no destination; give the option queue, or a column dest_queue")
+        raise InvalidParameter("the messages have no destination; set the option `queue`, or add a column `dest_queue`")
 
 
 def writable(batch: Any) -> Any:
@@ -127,8 +127,8 @@ def writable(batch: Any) -> Any:
     for name in READ_ONLY.intersection(batch.schema.names):
         if batch.column(name).null_count < batch.num_rows:
             raise InvalidParameter(
-                f"the column {name} has a value in some rows, but a sender cannot set this column: leave it out, or "
-                "set it to null"
+                f"the column `{name}` has a value in some rows, but a sender cannot set this column: "
+                "remove the column, or set it to null"
             )
     return batch.select([name for name in batch.schema.names if name not in READ_ONLY])
 
@@ -211,11 +211,11 @@ def _invalid_values(array: Any, column: str, queue: str | None) -> Iterator[tupl
 
 def _invalid_destination(value: str | None, queue: str | None) -> str:
     if value is None:
-        return "" if queue else "the column dest_queue is null, and the option queue names no other queue"
+        return "" if queue else "the column `dest_queue` is null, and the option `queue` is not set"
     try:
         check_can_be_sent_to(format_name(value, _SOME_COMPUTER))
     except WaypostError as error:
-        return f"the column dest_queue is invalid: {error}"
+        return f"the column `dest_queue` is invalid: {error}"
     return ""
 
 
@@ -230,7 +230,7 @@ def _invalid_value(column: str, value: Any) -> str:
         elif _PROPERTIES[column].kind not in _PAIRED:
             message_like(properties, computer=_SOME_COMPUTER)
     except WaypostError as error:
-        return f"the column {column} has the value {excerpt(value)}: {error}"
+        return f"the column `{column}` has the value {excerpt(value)}: {error}"
     return ""
 
 
@@ -349,7 +349,7 @@ def _journal(value: Any) -> dict[str, Any]:
         return {"journal": value}
     if value & ~(_DEAD_LETTER | _JOURNAL):
         raise InvalidParameter(
-            f"the column journal must be 1 for the dead-letter queue, 2 for the journal or 3 for both, not {value}"
+            f"the column `journal` must be 1 for the dead-letter queue, 2 for the journal or 3 for both, not {value}"
         )
     return {"journal": bool(value & _JOURNAL), "dead_letter": bool(value & _DEAD_LETTER)}
 

@@ -1,7 +1,8 @@
 """The data source that Spark loads for format("msmq")."""
 
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -18,8 +19,8 @@ from pyspark.sql.types import StructType
 from waypost.errors import InvalidParameter
 from waypost.spark.batch import BatchReader, check_for_batch
 from waypost.spark.functions import register_functions
-from waypost.spark.options import ReadOptions, WriteOptions, read_options, schema_options, write_options
-from waypost.spark.schema import default_schema, shape_of
+from waypost.spark.options import Columns, ReadOptions, WriteOptions, read_options, schema_options, write_options
+from waypost.spark.schema import Form, default_schema, shape_of
 from waypost.spark.session import TOKEN_SETTING
 from waypost.spark.sink import BatchWriter, StreamWriter, check_destination
 from waypost.spark.sink_columns import DESTINATION, check_columns
@@ -52,9 +53,13 @@ class MsmqDataSource(DataSource):
         return BatchReader(options, shape_of(schema, options.columns))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802, the name is Spark's
+        return self.stream(partial(shape_of, schema))
+
+    def stream(self, shape_for: Callable[[Columns], Form]) -> DataSourceStreamReader:
+        """The reader of a stream whose messages get this form."""
         options = self._read_options()
         check_for_stream(options)
-        shape = shape_of(schema, options.columns)
+        shape = shape_for(options.columns)
         if options.mode == "claim":
             return ClaimStream(options, shape, self._load)
         return RangeStream(options, shape)
@@ -76,7 +81,8 @@ class MsmqDataSource(DataSource):
         options = write_options(self.options, self.token)
         if overwrite:
             raise InvalidParameter(
-                "messages are only added to a queue: use the mode append, or INSERT INTO instead of INSERT OVERWRITE"
+                "a write can only append messages to a queue: use the mode `append`, or INSERT INTO instead of INSERT "
+                "OVERWRITE"
             )
         check_columns(schema, options)
         check_destination(options)
@@ -92,8 +98,8 @@ def register(spark: SparkSession) -> None:
     register_functions(spark)
 
 
-def register_format(spark: SparkSession) -> None:
+def register_format(spark: SparkSession, source: type[MsmqDataSource] = MsmqDataSource) -> None:
     """Add only the format: to add functions takes a second or two."""
-    members: dict[str, Any] = {"__doc__": MsmqDataSource.__doc__, "token": spark.conf.get(TOKEN_SETTING, None)}
+    members: dict[str, Any] = {"__doc__": source.__doc__, "token": spark.conf.get(TOKEN_SETTING, None)}
     # A new class travels by value, with the token.
-    spark.dataSource.register(type("MsmqDataSource", (MsmqDataSource,), members))
+    spark.dataSource.register(type(source.__name__, (source,), members))

@@ -27,7 +27,7 @@ from waypost.spark.options import ReadOptions
 from waypost.spark.origin import Origin
 from waypost.spark.origins import open_origin
 from waypost.spark.ranges import chosen
-from waypost.spark.schema import Shape
+from waypost.spark.schema import Form
 from waypost.spark.shipping import Shipped
 from waypost.spark.tasks import query_task
 
@@ -44,15 +44,20 @@ class Limits:
 
 @dataclass(frozen=True)
 class GoneBatch(InputPartition):
-    """Messages of a batch that are gone, for the `reason`: the batch is repeated after it was committed, or lost."""
+    """Messages of a batch that are gone, for the `reason`: the batch is repeated after it was committed, or lost.
+
+    `is_done`: the query itself has removed them, when Spark had recorded the batch. Otherwise another program may have,
+    while some of the batch was written.
+    """
 
     reason: str
+    is_done: bool = False
 
 
 class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream reader. The driver has one while the query runs; executors get copies that only read."""
 
-    def __init__(self, options: ReadOptions, shape: Shape) -> None:
+    def __init__(self, options: ReadOptions, shape: Form) -> None:
         self._options: Final = options
         self._shape: Final = shape
         self._opened: Origin | None = None
@@ -131,22 +136,34 @@ class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
 
 def check_for_stream(options: ReadOptions) -> None:
     if options.end != "latest":
-        raise InvalidParameter("the options endingOffsets and endingTimestamp are for batch reads: a stream has no end")
+        raise InvalidParameter(
+            "the options `endingOffsets` and `endingTimestamp` are for batch reads: a stream has no end"
+        )
     if options.mode == "claim" and options.endpoint.kind != "daemon":
-        raise InvalidParameter("the mode claim needs a Waypost daemon: give the option server, or read in another mode")
+        raise InvalidParameter(
+            "the mode `claim` requires a Waypost daemon: set the option `server`, or use another mode"
+        )
 
 
 def check_is_committed(options: ReadOptions, batch: GoneBatch) -> None:
-    """Raise MessageNotFound in a task unless its query has committed the present batch at this daemon."""
+    """Raise MessageNotFound in a task unless its query has committed all of the present batch at this daemon."""
     task = query_task()
-    if task is not None:
-        with closing(open_origin(options.endpoint)) as origin:
-            if task.batch in origin.batches(task.query):
-                _log.warning(
-                    "batch %d of the query %s was committed before, and its messages are removed: the batch is not "
-                    "written again",
-                    task.batch,
-                    task.query,
-                )
-                return
-    raise MessageNotFound(batch.reason)
+    if task is None:
+        raise MessageNotFound(batch.reason)
+    with closing(open_origin(options.endpoint)) as origin:
+        found = origin.batches(task.query)
+    if task.batch in (found.batches if batch.is_done else found.whole):
+        _log.warning(
+            "batch %d of the query %s was committed before, and its messages are removed: the batch is not written "
+            "again",
+            task.batch,
+            task.query,
+        )
+        return
+    reason = batch.reason
+    if task.batch in found.batches:
+        reason += (
+            f"; a foreachBatch has committed writes of batch {task.batch}, and it is not known whether these were all: "
+            "check the destinations first"
+        )
+    raise MessageNotFound(reason)

@@ -20,7 +20,7 @@ from msgspec.structs import replace as changed
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
-from waypost.api.bulk import Claim, KeepClaim, ReadClaim, TakeClaim, Taken
+from waypost.api.bulk import Claim, Claimed, KeepClaim, ReadClaim, TakeClaim, Taken
 from waypost.arrow.packets import Packets
 from waypost.errors import MessageNotFound, QueueDeleted, QueueNotFound, TransactionSequence, WaypostError
 from waypost.limits import MAX_CLAIMED
@@ -28,8 +28,8 @@ from waypost.spark.heartbeats import Heartbeats
 from waypost.spark.offsets import ClaimPlace, Json, claim_places, json_of, lag, shares
 from waypost.spark.options import ReadOptions
 from waypost.spark.origins import open_origin
-from waypost.spark.ranges import chosen, parts_for
-from waypost.spark.schema import Shape
+from waypost.spark.ranges import chosen, edges
+from waypost.spark.schema import Form
 from waypost.spark.stream import GoneBatch, Limits, MessageStream, check_is_committed
 from waypost.spark.tasks import query_task
 
@@ -47,7 +47,7 @@ class ClaimedPart(InputPartition):
 class ClaimStream(MessageStream):
     """A stream reader. `load` is the name of the load() of the DataFrame, and of its claim without the option."""
 
-    def __init__(self, options: ReadOptions, shape: Shape, load: str) -> None:
+    def __init__(self, options: ReadOptions, shape: Form, load: str) -> None:
         super().__init__(options, shape)
         self._load: Final = load
         self._reader: Final = str(uuid4())
@@ -58,7 +58,7 @@ class ClaimStream(MessageStream):
         self._ends: dict[str, int] = {}
         # The terms, by queue and claim, and the parts that were claimed since.
         self._taken: dict[tuple[str, str], Taken] = {}
-        self._claimed: dict[tuple[str, str], int] = {}
+        self._claimed: dict[tuple[str, str], Claimed] = {}
         self._heartbeats: Final = Heartbeats(options.endpoint)
 
     def arguments(self) -> tuple[Any, ...]:
@@ -160,15 +160,15 @@ class ClaimStream(MessageStream):
         except (QueueDeleted, QueueNotFound) as error:
             self._lost(error)
             return
-        number = place.number
-        is_here = self._claimed.get((name, place.claim)) == number or (taken.is_held and number == taken.given)
-        if not is_here:
+        number, claimed = place.number, self._claimed.get((name, place.claim))
+        if claimed is not None and claimed.number == number:
+            places = claimed.places
+        elif taken.is_held and number == taken.given:
+            places = taken.places
+        else:
             yield from self._repeated(name, place, taken)
             return
-        count, total = counts
-        parts = parts_for(count, total, self._options.split)
-        edges = [count * number // parts for number in range(parts + 1)]
-        for start, stop in pairwise(edges):
+        for start, stop in pairwise(edges(*counts, self._options.split, places)):
             yield ClaimedPart(
                 ReadClaim(
                     name=name,
@@ -193,17 +193,18 @@ class ClaimStream(MessageStream):
                 name,
             )
             return
+        is_done = number <= taken.given
         reason = (
             f"part {number} of the claim {claim} of {name} is processed, and its messages are removed, but Spark "
             "repeats the batch: its entry in the commit log of Spark is lost"
         )
-        if number > taken.given:
+        if not is_done:
             reason = (
                 f"part {number} of the claim {claim} of {name} is unknown to the daemon: the claim was unused for "
                 "a long time, and its messages are in the queue again"
             )
         if self._options.fail_on_data_loss:
-            yield GoneBatch(f"{reason}; set the option failOnDataLoss to false to continue without them")
+            yield GoneBatch(f"{reason}; set the option `failOnDataLoss` to false to continue without them", is_done)
         else:
             _log.warning("%s", reason)
 
@@ -218,6 +219,7 @@ class ClaimStream(MessageStream):
                 started=self._started,
                 asked=time.monotonic(),
                 is_new=self._initial is not None and not place.rows,
+                part_bytes=self._options.split.max_bytes or UNSET,
                 epoch=place.epoch,
             )
             self._taken[key] = self._origin.take_claim(wish)
@@ -252,6 +254,7 @@ class ClaimStream(MessageStream):
             after=place.number,
             max_messages=0 if limits.max_messages is UNSET else limits.max_messages,
             max_bytes=limits.max_bytes,
+            part_bytes=self._options.split.max_bytes or UNSET,
             epoch=place.epoch,
             term=self._take(name, place).term,
             reader=self._reader,
@@ -259,14 +262,14 @@ class ClaimStream(MessageStream):
         part = self._origin.claim(wish)
         if not part.count:
             return place
-        self._claimed[name, place.claim] = part.number
+        self._claimed[name, place.claim] = part
         return ClaimPlace(place.claim, place.epoch, part.number, place.rows + part.count)
 
     def _lost(self, error: WaypostError) -> None:
         if not self._options.fail_on_data_loss:
             _log.warning("%s", error)
             return
-        error.add_note("to continue with the current messages of the queue, set the option failOnDataLoss to false")
+        error.add_note("to continue with the current messages of the queue, set the option `failOnDataLoss` to false")
         raise error
 
     def _wanted(self, places: dict[str, ClaimPlace], limits: Limits) -> dict[str, int]:

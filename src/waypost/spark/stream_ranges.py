@@ -29,14 +29,14 @@ from waypost.spark.ranges import (
     recreated,
     stable,
 )
-from waypost.spark.schema import Shape
+from waypost.spark.schema import Form
 from waypost.spark.stream import GoneBatch, Limits, MessageStream, check_is_committed
 
 _log: Final = logging.getLogger("waypost.spark")
 
 
 class RangeStream(MessageStream):
-    def __init__(self, options: ReadOptions, shape: Shape) -> None:
+    def __init__(self, options: ReadOptions, shape: Form) -> None:
         super().__init__(options, shape)
         # For a query with the trigger availableNow: its last number in each queue.
         self._ends: dict[str, int] | None = None
@@ -205,7 +205,7 @@ class RangeStream(MessageStream):
     # --- Removal and loss
 
     def _settle(self, offset: Json) -> None:
-        """In the mode drain, remove the messages that Spark will not ask for again. A repetition does no harm."""
+        """In the mode `drain`, remove the messages that Spark will not ask for again. A repetition does no harm."""
         if self._options.mode != "drain":
             return
         for name, place in range_places(offset).items():

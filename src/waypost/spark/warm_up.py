@@ -21,7 +21,11 @@ def main() -> None:
     if len(sys.argv) > 1:
         sys.exit(dump(sys.argv[1]))
     archive = make_archive()
-    print(f"Spark starts with the classes in {archive}." if archive else "This Java keeps no classes for Spark.")
+    print(
+        f"Spark starts with the classes in {archive}."
+        if archive
+        else "This Java version does not support an archive of classes for Spark."
+    )
 
 
 def dump(archive: str) -> int:

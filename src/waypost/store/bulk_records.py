@@ -8,6 +8,7 @@
 | 3 u8, digest of a destination 16 bytes, text of a query    | CommitsRecord |
 | 4 u8, GUID of a stage, number u32                          | FrameRecord   |
 | 5 u8, digest of a query, digest of a destination, 16 bytes | DoneRecord    |
+| 6 u8, digest of a query 16 bytes, GUID of a run            | LostRunRecord |
 
 BatchesRecord and CommitsRecord are old forms of DoneRecord, which are read and not written any more. Formats 1 and 2 of
 a stage are those of messages that are in their queues, in spans of LookupIdentifiers: the first, and how many follow.
@@ -51,8 +52,9 @@ class ClaimRecord:
 
     `term` counts the starts of its reader, 0 if the reader has none; `driver` and `asked` identify the present start,
     and `leader` is the reader of the start that takes messages. `is_lost` if the part of the term was given back.
-    `query` is the only query that may read it, `run` the run of the present term, and `past` are earlier runs. `batch`
-    is the batch of the query that reads the part, None if none does, and `written` how much of it is committed.
+    `query` is the only query that may read it, and `run` the run of the present term. `batch` is the batch of the query
+    that reads the part, None if none does, and `written` how much of it is committed. `past` are earlier runs, in
+    records from before LostRunRecord.
     """
 
     lease_s: float
@@ -422,6 +424,32 @@ class DoneRecord:
             for each in self.commits
         ]
         return b"".join((head, query, destination, *commits, *(_PASS.pack(*astuple(each)) for each in self.passed)))
+
+
+_LOST_RUN: Final = Struct("<BQI")
+
+
+@dataclass(frozen=True, slots=True)
+class LostRunRecord:
+    """A run of a query that has lost a claim, and when (seconds since 1970): what it still writes is refused."""
+
+    query: str
+    claim: str
+    lost_time: int = 0
+
+    @classmethod
+    def decode(cls, value: bytes) -> "LostRunRecord":
+        lost_time, length = unpack(_LOST_RUN, value, "lost run")
+        end = _LOST_RUN.size + length
+        if end > len(value):
+            raise damaged("lost run")
+        return cls(
+            decode_text(value[_LOST_RUN.size : end], "lost run"), decode_text(value[end:], "lost run"), lost_time
+        )
+
+    def encode(self) -> bytes:
+        query = encode_text(self.query)
+        return _LOST_RUN.pack(VERSION, self.lost_time, len(query)) + query + encode_text(self.claim)
 
 
 _COMMITS: Final = Struct("<BQBI")

@@ -1,5 +1,6 @@
 """The records of the store by name, for sentences about them. waypost.store.records lists their keys."""
 
+import struct
 from collections.abc import Callable
 from typing import Final
 
@@ -7,6 +8,7 @@ from waypost.errors import StoreDamaged
 from waypost.guid import guid_text
 from waypost.store import keys
 from waypost.store.port import Table
+from waypost.store.user_records import STATE_KEY, audit_number_of
 
 _GUID_SIZE: Final = 16
 
@@ -15,7 +17,7 @@ def describe(table: Table, key: bytes) -> str:
     """A description of the record under this key: `message 7 of queue 3`. An invalid key is shown as it is."""
     try:
         return _DESCRIPTIONS[table](key)
-    except (ValueError, StoreDamaged):
+    except (ValueError, StoreDamaged, struct.error):
         return f"the record {key.hex()} of the table {table.name.lower()}"
 
 
@@ -70,9 +72,19 @@ def _bulk(key: bytes) -> str:
         return f"frame {frame[1]} of the stage {guid_text(frame[0])}"
     if keys.is_done(key):
         return f"the committed batches {key[1:].hex()} of a query"
+    if (run := keys.lost_run_of(key)) is not None:
+        return f"the lost run {guid_text(run)} of a query"
     query = keys.query_of(key) or keys.committing_query_of(key)
     _demand(query is not None)
     return f"the committed batches of the query {query}"
+
+
+def _user(key: bytes) -> str:
+    if key == STATE_KEY:
+        return "the record of the users"
+    kind, _, name = key.partition(b":")
+    _demand(kind in (b"user", b"group"))
+    return f"the {kind.decode('ascii')} {name.decode('utf-8')}"
 
 
 def _demand(holds: bool) -> None:  # noqa: FBT001
@@ -90,5 +102,7 @@ _DESCRIPTIONS: Final[dict[Table, Callable[[bytes], str]]] = {
     Table.COUNTERS: _counter,
     Table.DIRECTORY: _directory,
     Table.BULK: _bulk,
+    Table.USERS: _user,
+    Table.AUDIT: lambda key: f"entry {audit_number_of(key)} of the audit trail",
     Table.DAMAGED: lambda key: f"the remains of {_message(key[: len(keys.message_key(0, 0))])}",
 }

@@ -59,7 +59,7 @@ def lock_folder(folder: Path, *, finishes: bool = False) -> int:
         if not finishes:
             _require_finished(folder)
         if DATA not in names and names - _HARMLESS:
-            raise NotAStore(f"{folder} contains other files, but no store; name an empty folder for a new store")
+            raise NotAStore(f"{folder} contains other files, but no store; specify an empty folder for a new store")
     except (FileExistsError, NotADirectoryError):
         raise NotAStore(f"{folder} is not a folder") from None
     return _taken(folder, os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600))
@@ -102,7 +102,7 @@ def _taken(folder: Path, lock: int) -> int:
     if holder is not None:
         os.close(lock)
         advice = (
-            ", which is this process; use the object that has the folder open, or close that object"
+            ", which is this process; use the manager that has the folder open, or close it"
             if holder == str(os.getpid())
             else ""
         )

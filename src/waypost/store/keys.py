@@ -24,7 +24,7 @@ _RENUMBERING: Final = b"renumbering:"
 _DESTINATION, _KEPT_ACK, _ADMITTED = b"destination:", b"kept_ack:", b"admitted:"
 _KEPT_ACK_KEY: Final = Struct(">QII")
 _BYTES: Final = b"\1"
-_CLAIM, _STAGE, _BATCHES, _COMMITS, _FRAME, _DONE = 0, 1, 2, 3, 4, 5
+_CLAIM, _STAGE, _BATCHES, _COMMITS, _FRAME, _DONE, _LOST_RUN = 0, 1, 2, 3, 4, 5, 6
 # Bytes of the digest of a destination or a query.
 _PLACE: Final = 16
 _FRAME_KEY: Final = Struct(">B16sI")
@@ -248,6 +248,10 @@ def frame_range(stage: bytes) -> tuple[bytes, bytes]:
     return start, start + b"\xff" * 5
 
 
+def all_frames() -> tuple[bytes, bytes]:
+    return bytes([_FRAME]), bytes([_FRAME + 1])
+
+
 def commits_key(query: str, destination: str | None) -> bytes:
     """A destination may be longer than a key has room for, so that its digest stands for it; zeros stand for all."""
     place = bytes(_PLACE) if destination is None else _digest(destination)
@@ -266,6 +270,16 @@ def done_range(query: str | None = None) -> tuple[bytes, bytes]:
         return bytes([_DONE]), bytes([_DONE + 1])
     start = bytes([_DONE]) + _digest(query)
     return start, start + b"\xff" * (_PLACE + 1)
+
+
+def lost_run_key(query: str, run: bytes) -> bytes:
+    """The lost runs of a query stand together."""
+    return bytes([_LOST_RUN]) + _digest(query) + run
+
+
+def lost_run_range() -> tuple[bytes, bytes]:
+    """All lost runs. They have the last keys of BULK."""
+    return bytes([_LOST_RUN]), bytes([_LOST_RUN + 1])
 
 
 def held_range() -> tuple[bytes, bytes]:
@@ -305,6 +319,11 @@ def committing_query_of(key: bytes) -> str | None:
 def frame_of(key: bytes) -> tuple[bytes, int] | None:
     """The GUID of the stage and the number in the key of a frame; None for another key of BULK."""
     return (key[1:17], int.from_bytes(key[17:], "big")) if key[0] == _FRAME else None
+
+
+def lost_run_of(key: bytes) -> bytes | None:
+    """The GUID of the run in the key of a lost run; None for another key of BULK."""
+    return key[1 + _PLACE :] if key[0] == _LOST_RUN else None
 
 
 def is_done(key: bytes) -> bool:

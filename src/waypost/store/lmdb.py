@@ -198,7 +198,7 @@ class LmdbStore(LmdbReader, Store):
         self._serve(lambda: self._next_trouble or len(self._tokens) == self._unreported)
         if self._next_trouble is not None:
             raise OutcomeUnknown(
-                f"{self._next_trouble}; the change is kept in memory, and is written if there is room in time"
+                f"{self._next_trouble}; the change is kept in memory, and is written when the disk has room again"
             )
         return self.poll()
 

@@ -56,6 +56,8 @@ class Table(IntEnum):
     DIRECTORY = 7
     BULK = 8
     DAMAGED = 9
+    USERS = 10
+    AUDIT = 11
 
 
 class Action(IntEnum):
@@ -185,8 +187,8 @@ class Room:
         if self.is_low or left < _LITTLE:
             return StoreFull(f"{self.sentence}; nothing was stored")
         return StoreFull(
-            f"{self.where} has no room for the message: it needs {megabytes(_COST * size)}, and {megabytes(left)} "
-            f"are left besides the {megabytes(self.reserve)} that are reserved for receiving messages "
+            f"{self.where} has no room for the message: the message needs {megabytes(_COST * size)}, but only "
+            f"{megabytes(left)} are free besides the {megabytes(self.reserve)} reserved for receiving messages "
             "(store.reserve_mb); nothing was stored"
         )
 

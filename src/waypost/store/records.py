@@ -25,6 +25,7 @@
 | BULK         | see waypost.store.bulk_records                         | what is claimed and staged |
 | DAMAGED      | queue id u64, LookupIdentifier u64                     | DamagedRecord       |
 |              | the same, 1 u8                                         | the bytes that were found |
+| USERS, AUDIT | see waypost.store.user_records                         | users, and who changed what |
 
 waypost.store.keys makes the keys. The queue id is the store's own number for a queue of any kind (also a subqueue, a
 journal, an outgoing queue) and never given twice. The totals of a queue change with every message, and therefore are

@@ -89,8 +89,8 @@ def _check_room(transaction: "lmdb.Transaction[bytes]", tables: "Iterable[_Datab
     free = disk_usage(folder).free
     if free < needed:
         raise StoreFull(
-            f"the upgrade of {folder} from format 1 to format {FORMAT_VERSION} needs {needed:,} bytes on its disk, "
-            f"but only {free:,} are free"
+            f"the upgrade of {folder} from format 1 to format {FORMAT_VERSION} requires {needed:,} bytes of disk "
+            f"space, but only {free:,} are free"
         )
 
 

@@ -52,7 +52,7 @@ class Initiator:
 def why_refuse(request: EstablishConnection, own_guid: bytes) -> str | None:
     """MS-MQQB 3.1.5.3.1: the reason to refuse a requested session. Zero asks for nobody (readings MQQB 3.12)."""
     if request.client_guid == own_guid:
-        return "the other queue manager has the identifier of this queue manager"
+        return "the other queue manager has the same identifier as this queue manager"
     if request.server_guid in (own_guid, NULL_GUID):
         return None
     return f"the request is for the queue manager {guid_text(request.server_guid)}, not for this queue manager"
@@ -64,7 +64,7 @@ def why_refused(response: EstablishConnection, own_guid: bytes, expected_guid: b
     A direct format name accepts any queue manager: `expected_guid` is NULL_GUID (readings MQQB 3.11).
     """
     if response.server_guid == own_guid:
-        return "the other queue manager has the identifier of this queue manager"
+        return "the other queue manager has the same identifier as this queue manager"
     if response.internal.is_refused:
         return "the other side refuses the session"
     if response.client_guid != own_guid:

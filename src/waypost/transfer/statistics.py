@@ -30,6 +30,7 @@ class Statistics:
     duplicates_discarded: int = 0
     messages_rejected: int = 0
     messages_unverified: int = 0
+    messages_not_encrypted: int = 0
     messages_refused_for_acks: int = 0
     sequences_refused: int = 0
     sequence_ends_forgotten: int = 0

@@ -223,5 +223,5 @@ def _decode_headers(buf: bytes, size: int, section: str) -> tuple[BaseHeader, In
     if base.packet_size != size:
         raise DecodeError(section, "PacketSize", 8, f"must be {size}, not {base.packet_size}")
     if len(buf) != size:
-        raise DecodeError(section, "PacketSize", 8, f"it is {size}, but the packet has {len(buf)} bytes")
+        raise DecodeError(section, "PacketSize", 8, f"the value is {size}, but the packet has {len(buf)} bytes")
     return base, internal

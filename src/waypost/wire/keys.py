@@ -185,7 +185,7 @@ class MqDsPublicKey:
         key, after = PublicKeyBlob.decode(buf, key_at)
         if after != end:
             raise DecodeError(
-                PUBLIC_KEY_SECTION, "ulKeyLen", at, f"it is {key_len}, but the key has {after - key_at} bytes"
+                PUBLIC_KEY_SECTION, "ulKeyLen", at, f"the value is {key_len}, but the key has {after - key_at} bytes"
             )
         if key.key_type is not KeyType.CALG_RSA_KEYX:
             raise DecodeError(PUBLIC_KEY_SECTION, "aiKeyAlg", key_at + 4, "the key is not an encryption key")

@@ -59,8 +59,8 @@ _MEANINGS: Final = {
     MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED: "the message went through too many queue managers",
     MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE: "the signature of the message is not valid",
     MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION: "the destination could not decrypt the message",
-    MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q: "a transactional message came to a nontransactional queue",
-    MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG: "a nontransactional message came to a transactional queue",
+    MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q: "a transactional message arrived at a nontransactional queue",
+    MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG: "a nontransactional message arrived at a transactional queue",
     MessageClass.MQMSG_CLASS_NACK_UNSUPPORTED_CRYPTO_PROVIDER: "the destination lacks the cryptographic provider",
     MessageClass.MQMSG_CLASS_NACK_Q_DELETED: "the queue was deleted before the message was received",
     MessageClass.MQMSG_CLASS_NACK_Q_PURGED: "the queue was purged before the message was received",
@@ -102,4 +102,4 @@ def meaning(message_class: int) -> str:
     try:
         return _MEANINGS[MessageClass(message_class)]
     except ValueError:
-        return f"a class of the application, 0x{message_class:04X}"
+        return f"a class defined by the application, 0x{message_class:04X}"

@@ -21,6 +21,9 @@ DE: Final = 0x0040
 AI: Final = 0x0080
 AS: Final = 0x0F00
 X: Final = 0xF000
+# A bit of X, which is unused on the wire: this queue manager sets it in the packet of a message that is in a queue, if
+# the body was encrypted on its way here, or is to be encrypted on its way to another computer.
+PRIVATE: Final = 0x1000
 
 AS_SHIFT: Final = 8
 

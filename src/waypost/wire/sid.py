@@ -73,6 +73,7 @@ class Sid:
 
 
 EVERYONE: Final = Sid(1, (0,))
+OWNER_RIGHTS: Final = Sid(3, (4,))
 ANONYMOUS: Final = Sid(5, (7,))
 NETWORK: Final = Sid(5, (2,))
 AUTHENTICATED_USERS: Final = Sid(5, (11,))

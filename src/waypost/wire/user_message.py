@@ -189,7 +189,9 @@ def _decode_extension(buf: bytes, at: int, packet_size: int) -> tuple[bytes, int
     """
     left = packet_size - at
     if left < 0:
-        raise DecodeError(base_header.SECTION, "PacketSize", 8, f"it is {packet_size}, but the headers have {at} bytes")
+        raise DecodeError(
+            base_header.SECTION, "PacketSize", 8, f"the value is {packet_size}, but the headers have {at} bytes"
+        )
     if len(buf) < packet_size:
         raise cut_short(SECTION, "UserMessage Packet", 0, len(buf))
     if left < 12:

@@ -34,6 +34,7 @@ from tests.spark.clusters import Cluster, cluster_in
 from waypost import connect
 from waypost.client.bulk.client import BulkClient
 from waypost.errors import WaypostError
+from waypost.spark.class_archive import make_archive
 
 MESSAGES: Final = 150
 # A fail point that no batch has reached gets more messages, so often.
@@ -170,7 +171,7 @@ class Course:
             if self.leg.is_cluster:
                 folder = self._place / "cluster"
                 folder.mkdir()
-                self._cluster = stack.enter_context(cluster_in(folder, extra=environment | OF_MASTER))
+                self._cluster = stack.enter_context(cluster_in(folder, make_archive(), extra=environment | OF_MASTER))
                 self._plot.name(Victim.NODE, self._cluster.nodes.processes[0])
                 environment = dict(self._cluster.environment)
                 words += ["--master", self._cluster.master, "--settings", self._cluster.settings_text]
@@ -262,6 +263,8 @@ class Course:
             self._sleep(ANYTIME_SECONDS)
             # Another step may have killed the victim.
             self._revive(number)
+            if step.victim is Victim.EXECUTOR:
+                self._await(lambda: bool(self._plot.executors()), "the cluster has no executor")
             if not self._plot.claim(Hit(number, index, step.point, step.victim, time.time())):
                 continue
             if step.victim is Victim.DAEMON:
@@ -270,8 +273,7 @@ class Course:
             elif step.victim is Victim.DRIVER:
                 self._driver.kill()
             else:
-                assert self._cluster is not None
-                os.kill(self._cluster.nodes.processes[0], signal.SIGKILL)
+                self._plot.kill(step.victim)
 
     def _revive_all(self, number: int) -> None:
         """A step that was claimed before `disarm` may still kill."""
@@ -287,7 +289,6 @@ class Course:
             self._plot.name(Victim.NODE, self._cluster.nodes.processes[0])
         if self._driver.is_up:
             return
-        # A JVM may be an executor's.
         killed = sum(hit.victim in (Victim.DRIVER, Victim.JVM) for hit in self._plot.hits())
         if self._driver.starts > killed:
             self._fail("the driver has ended by itself", self._driver.log[-SOME_LOG:])
@@ -468,6 +469,9 @@ def table(reports: Mapping[str, Report]) -> str:
 
 def shortfalls(reports: Mapping[str, Report]) -> Iterator[str]:
     """The reasons why a campaign has shown less than it should."""
+    for victim in Victim:
+        if not any(report.victims[victim] for report in reports.values()):
+            yield f"no {victim} was killed"
     for name, report in reports.items():
         if report.counts["rounds"] < LEAST_ROUNDS:
             yield f"{name} had {report.counts['rounds']} rounds, not {LEAST_ROUNDS}"
@@ -508,6 +512,8 @@ def main() -> None:
         reports["long"] = run_long(arguments.down, progress)
     else:
         print(f"seed {arguments.seed}", flush=True)
+        # Every Java of the campaign starts sooner with it.
+        make_archive()
         for name, rounds in shares(arguments.setups, arguments.rounds).items():
             reports[name] = run_setup(name, rounds, arguments.seed, progress)
     print(table(reports), flush=True)

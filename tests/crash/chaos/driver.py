@@ -19,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.crash.chaos.legs import EVEN, LEGS, ODD, SOURCE, STAGE_LEASE_S
 from tests.crash.chaos.points import Plot, Point, Victim, plot_here
+from tests.spark.clusters import SHORT_LIVED
 from waypost.client.bulk.client import BulkClient
 from waypost.errors import WaypostError
 from waypost.spark import purge, session
@@ -29,7 +30,11 @@ PARTITIONS: Final = 2
 TRIGGER: Final = "100 milliseconds"
 AGAIN_SECONDS: Final = 0.3
 
-SETTINGS: Final = {"spark.sql.shuffle.partitions": str(PARTITIONS), "spark.log.level": "WARN"}
+SETTINGS: Final = {
+    "spark.sql.shuffle.partitions": str(PARTITIONS),
+    "spark.log.level": "WARN",
+    "spark.driver.extraJavaOptions": SHORT_LIVED,
+}
 
 
 class Program:

@@ -14,7 +14,9 @@ _WRITING: Final = (
     *(Point.READ, Point.STAGE, Point.STAGE_ANSWER, Point.PREPARE),
     *(Point.SINK_COMMIT, Point.COMMIT_ANSWER, Point.COMMIT_LOG, Point.ANYTIME),
 )
-_STREAMING: Final = (Point.OFFSET, Point.OFFSET_LOG, *_WRITING, Point.SETTLE)
+# Only streams have them.
+OF_STREAMS: Final = (Point.OFFSET, Point.OFFSET_LOG, Point.SETTLE)
+_STREAMING: Final = (*OF_STREAMS, *_WRITING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ class Leg:
 
     @property
     def hard(self) -> tuple[Victim, ...]:
-        return (Victim.JVM, Victim.DRIVER, Victim.NODE) if self.is_cluster else (Victim.DRIVER, Victim.JVM)
+        alone = Victim.DRIVER, Victim.JVM
+        return (Victim.EXECUTOR, *alone, Victim.NODE) if self.is_cluster else alone
 
 
 SHORT_LEASE: Final = 3

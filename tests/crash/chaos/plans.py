@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 from itertools import cycle
 
-from tests.crash.chaos.legs import Leg
+from tests.crash.chaos.legs import OF_STREAMS, Leg
 from tests.crash.chaos.points import Point, Step, Victim
 
 # The campaign itself kills at any time. It knows no worker, and the JVM of the driver dies with the driver.
@@ -14,11 +14,13 @@ _ANYTIME = {Victim.WORKER: Victim.DAEMON, Victim.JVM: Victim.DRIVER}
 def plans(leg: Leg, seed: int) -> Iterator[list[Step]]:
     """Two steps for each round, without end.
 
-    Every second round kills a process that takes long to come back, at the special point of the leg if it has one.
+    Every second round kills a process that takes long to come back, at the special point of the leg if it has one. The
+    points come in turn, first those that fewer legs have: so the number of rounds decides how often each is hit.
     """
     dice = random.Random(f"{leg.name} {seed}")
     order = list(leg.points)
     dice.shuffle(order)
+    order.sort(key=lambda point: point not in OF_STREAMS)
     points, hard, soft = cycle(order), cycle(leg.hard), cycle(leg.soft)
     kinds = cycle(("special", "soft", "special", "hard") if leg.special else ("hard", "soft"))
     for kind in kinds:

@@ -17,6 +17,7 @@ from typing import Final
 
 # Names the folder of the plan to the processes of Spark.
 VARIABLE: Final = "WAYPOST_CHAOS"
+_EXECUTOR: Final = b"CoarseGrainedExecutorBackend"
 
 
 class Point(StrEnum):
@@ -47,12 +48,14 @@ class Point(StrEnum):
 
 
 class Victim(StrEnum):
-    """The process that is killed. JVM: that of the task or of the planning process, an executor's or the driver's."""
+    """The process that is killed. JVM: that of the driver, while the driver itself lives on for a moment."""
 
     WORKER = "worker"
     DRIVER = "driver"
     DAEMON = "daemon"
     JVM = "JVM"
+    # The JVM of an executor of a cluster: that of the task, or another one if this process is none.
+    EXECUTOR = "executor"
     # The process of a cluster that starts executors.
     NODE = "node"
 
@@ -116,9 +119,11 @@ class Plot:
         except FileNotFoundError:
             return None
         for number, step in enumerate(plan["steps"]):
-            if step["point"] == point and self.claim(Hit(plan["round"], number, point, step["victim"], time.time())):
-                victim = Victim(step["victim"])
-                self._kill(victim)
+            victim = Victim(step["victim"])
+            if step["point"] != point or (victim is Victim.EXECUTOR and not self.executors()):
+                continue
+            if self.claim(Hit(plan["round"], number, point, victim, time.time())):
+                self.kill(victim)
                 return victim
         return None
 
@@ -133,18 +138,35 @@ class Plot:
             file.write(json.dumps(asdict(hit)).encode() + b"\n")
         return True
 
-    def _kill(self, victim: Victim) -> None:
-        """A worker dies with its driver and its JVM, so that it goes no step further."""
+    def kill(self, victim: Victim) -> None:
+        """Kill it. This process dies with its driver or JVM, so that it goes no step further."""
+        is_doomed = victim in (Victim.WORKER, Victim.DRIVER, Victim.JVM)
         # Another step may have killed the victim.
         with suppress(ProcessLookupError):
             if victim is Victim.DRIVER:
                 os.killpg(self._process(Victim.DRIVER), signal.SIGKILL)
-            elif victim is Victim.JVM:
-                os.kill(_jvm_of(os.getpid()) or self._process(Victim.JVM), signal.SIGKILL)
-            elif victim in (Victim.DAEMON, Victim.NODE):
+            elif victim is Victim.EXECUTOR:
+                executors, own = self.executors(), _jvm_of(os.getpid())
+                is_doomed = own in executors
+                os.kill(own if own is not None and is_doomed else executors[0], signal.SIGKILL)
+            elif victim is not Victim.WORKER:
                 os.kill(self._process(victim), signal.SIGKILL)
-        if victim not in (Victim.DAEMON, Victim.NODE):
+        if is_doomed:
             os.kill(os.getpid(), signal.SIGKILL)
+
+    def executors(self) -> list[int]:
+        """The executors of the cluster that takes part in this plot."""
+        return [process for process in map(int, filter(str.isdigit, os.listdir("/proc"))) if self._is_executor(process)]
+
+    def _is_executor(self, process: int) -> bool:
+        place = Path(f"/proc/{process}")
+        try:
+            return _EXECUTOR in (place / "cmdline").read_bytes() and f"{VARIABLE}={self.place}".encode() in (
+                place / "environ"
+            ).read_bytes().split(b"\0")
+        except OSError:
+            # It has ended, or belongs to another user.
+            return False
 
     def _process(self, victim: Victim) -> int:
         return int((self.place / f"{victim}.pid").read_text(encoding="ascii"))

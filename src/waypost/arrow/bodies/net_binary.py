@@ -86,7 +86,7 @@ class _Reader:
             kind = self._byte("RecordTypeEnum")
         object_id = self._number("ObjectId")
         if object_id != root:
-            raise self._error("ObjectId", f"the first object is {object_id} and the root is {root}")
+            raise self._error("ObjectId", f"the first object must be the root {root}, not {object_id}")
         return self._type_of(kind)
 
     def _type_of(self, kind: int) -> str:
@@ -131,14 +131,14 @@ class _Reader:
     def _byte(self, field: str) -> int:
         self._start = self._at
         if self._at >= len(self._data):
-            raise self._error(field, "the data ends before it")
+            raise self._error(field, "the data ends before this field")
         self._at += 1
         return self._data[self._at - 1]
 
     def _number(self, field: str) -> int:
         self._start = self._at
         if len(self._data) - self._at < _NUMBER.size:
-            raise self._error(field, "the data ends before it")
+            raise self._error(field, "the data ends before this field")
         value: int = _NUMBER.unpack_from(self._data, self._at)[0]
         self._at += _NUMBER.size
         return value
@@ -152,7 +152,9 @@ class _Reader:
             if byte < 0x80:
                 break
         if length > len(self._data) - self._at:
-            raise self._error(field, f"it claims {length} bytes, and the data has {len(self._data) - self._at} more")
+            raise self._error(
+                field, f"the length is {length} bytes, but the data has only {len(self._data) - self._at} more"
+            )
         return length
 
     def _skip_string(self, field: str) -> None:

@@ -28,7 +28,7 @@ def decode(
     files: Annotated[list[str], typer.Argument(metavar="FILE", hidden=True)],
     *,
     kind: Annotated[
-        Kind | None, typer.Option("--as", help="Kind of the files (default: detected from their first bytes).")
+        Kind | None, typer.Option("--as", help="Format of the files (default: detected from their first bytes).")
     ] = None,
     port: Annotated[
         list[int] | None,
@@ -85,7 +85,8 @@ def decode(
     typer.echo(str(tally), err=True)
     if not tally.packets and tally.is_clean and Kind.PCAP in kinds:
         typer.echo(
-            "hint: the captures have no traffic on these ports; choose others with --port and --ping-port.", err=True
+            "hint: the captures have no traffic on these ports. Specify other ports with --port and --ping-port.",
+            err=True,
         )
     raise typer.Exit(0 if tally.is_clean else 1)
 

@@ -191,12 +191,12 @@ class TextReport:
         for at, row in _rows(value, 0, end):
             yield f"            {_dump(offset + at, row)}"
         if end < len(value):
-            yield f"            ... {len(value) - end} bytes more; --body shows them"
+            yield f"            ... {len(value) - end} more bytes; --body shows them"
 
     def _cut(self, text: str) -> str:
         if self._shown is None or len(text) <= self._shown:
             return printable(text)
-        return f"{printable(text[: self._shown])} ... {len(text) - self._shown} characters more; --body shows them"
+        return f"{printable(text[: self._shown])} ... {len(text) - self._shown} more characters; --body shows them"
 
 
 def _summary(value: bytes) -> str:

@@ -16,10 +16,10 @@ def open_source(name: str, advanced: Callable[[int], None]) -> Iterator[Source]:
             yield source
         return
     if sys.stdin is None:
-        raise InputError("Standard input is closed.", "pipe a file into the command, or name the file.")
+        raise InputError("Standard input is closed.", "pipe a file into the command, or specify the file name.")
     yield Source("standard input", sys.stdin.buffer, advanced)
 
 
 def failure_of(error: InputError) -> Failure:
-    hint = f"{error.hint} The option is --as." if isinstance(error, UnknownKind) else error.hint
+    hint = f"{error.hint} Use the option --as." if isinstance(error, UnknownKind) else error.hint
     return Failure(error.sentence, hint)

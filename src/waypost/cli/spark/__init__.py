@@ -14,8 +14,8 @@ VERBS: Final = {
         "Show why messages became dead-letter messages, and resend or drop them.",
     ),
     "audit": Verb("waypost.cli.spark.audit:audit", "Find messages that are lost, late or duplicated."),
-    "trace": Verb("waypost.cli.spark.trace:trace", "Draw the routes of traced messages."),
-    "decode": Verb("waypost.cli.spark.decode:decode", "Turn captures and raw packets into columns."),
+    "trace": Verb("waypost.cli.spark.trace:trace", "Show the routes of traced messages."),
+    "decode": Verb("waypost.cli.spark.decode:decode", "Decode captures and raw packets into columns."),
     "replay": Verb("waypost.cli.spark.replay:replay", "Send archived messages again."),
     "inventory": Verb(
         "waypost.cli.spark.inventory:inventory", "Report the sizes, ages, rates and kinds of messages in queues."
@@ -32,7 +32,7 @@ app = typer.Typer(cls=Pipelines, add_completion=False, rich_markup_mode=None)
 
 @app.callback()
 def _spark() -> None:
-    """Work on whole queues with Spark: find what is lost, look at what is there, archive it, send it again.
+    """Find lost messages, and audit, archive, inspect and resend whole queues with Spark.
 
-    Every verb prints what it found and writes a report (Markdown, HTML and CSV). Needs pip install 'waypost[spark]'.
+    Every command prints a summary and writes a report (Markdown, HTML and CSV). Requires pip install 'waypost[spark]'.
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from waypost.spark.pipelines.report import Report
 
 Folder = Annotated[
-    str, typer.Argument(metavar="FOLDER", help="The archive: a folder, or any location that Spark can write.")
+    str, typer.Argument(metavar="FOLDER", help="Archive: a folder, or any location that Spark can write to.")
 ]
 Type = Literal["message", "journal", "deadletter", "xactdeadletter", "admin", "report"]
 BATCH: Final = 1_000_000
@@ -30,27 +30,30 @@ def archive(
     pattern: Annotated[
         str,
         typer.Option(
-            metavar="PATTERN", help="Archive all queues with a name that matches the pattern. * matches any characters."
+            metavar="PATTERN", help="Archive all queues whose name matches the pattern. * matches any characters."
         ),
     ] = "",
     queue_type: Annotated[
         Type | None,
-        typer.Option("--type", help="Kind of the queues to archive. `journal` means the journals of queues."),
+        typer.Option("--type", help="Type of the queues to archive. `journal` means the journals of queues."),
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the messages in their queues.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Do not remove the messages from their queues.")] = False,
     kind: Annotated[
         Literal["parquet", "delta", "iceberg"] | None,
-        typer.Option("--format", help="Format of the files, or of a table of files (default: parquet)."),
+        typer.Option(
+            "--format", help="Format of the archive: Parquet files, or a Delta or Iceberg table (default: parquet)."
+        ),
     ] = None,
     batch: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help=f"Maximum number of messages in one batch (default: {BATCH:,})."),
     ] = None,
     checkpoint: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Folder for the progress data (default: a folder in the archive).")
+        str, typer.Option(metavar="FOLDER", help="Folder for the Spark checkpoint (default: a folder in the archive).")
     ] = "",
     verify: Annotated[
-        bool, typer.Option("--verify", help="Do not archive. Read all files and compare them with the manifests.")
+        bool,
+        typer.Option("--verify", help="Compare all archived files with the manifests, without archiving anything."),
     ] = False,
     report: ReportFolder = None,
     master: Master = None,
@@ -123,8 +126,8 @@ def _selection(queues: list[str] | None, pattern: str, queue_type: str | None) -
 def _archived(work: Work, path: str, options: dict[str, str], kind: str, checkpoint: str) -> "Report":
     pipeline = import_module("waypost.spark.pipelines.archive")
     began = datetime.now(UTC)
-    messages = pipeline.messages_of(work.spark, {"server": work.target.url, **options})
-    pipeline.archive(messages, path, kind=kind, checkpoint=checkpoint).awaitTermination()
+    wanted = {"server": work.target.url, **options}
+    pipeline.archive_queues(work.spark, wanted, path, kind=kind, checkpoint=checkpoint).awaitTermination()
     outcome = pipeline.Outcome.since(work.spark, path, began)
     origin = ", ".join(f"{name} {value}" for name, value in options.items() if name.startswith("queue"))
     found: Report = import_module("waypost.spark.pipelines.archive_report").report(outcome, origin=origin)

@@ -50,11 +50,11 @@ LONGEST: Final = 3_155_760_000
 
 Master = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Master of Spark, like spark://host:7077 (default: this computer)."),
+    typer.Option(metavar="URL", help="Spark master, such as spark://host:7077 (default: this computer)."),
 ]
 Conf = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="Set a setting of Spark; may be repeated.", show_default=False),
+    typer.Option(metavar="NAME=VALUE", help="Set a Spark property; may be repeated.", show_default=False),
 ]
 ReportFolder = Annotated[
     Path | None,
@@ -63,10 +63,10 @@ ReportFolder = Annotated[
 Engine = Annotated[
     Literal["auto", "arrow", "spark"],
     typer.Option(
-        help="arrow works in memory and starts no Java; auto takes it for up to 200,000 messages and 512 MiB."
+        help="Engine: spark, arrow (in memory, without Java), or auto (arrow up to 200,000 messages and 512 MiB)."
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress on standard error.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Do not show progress on standard error.")]
 
 # The help of a verb says what it is: a list would show it in the words of Python.
 Sources = Annotated[list[str], typer.Argument(metavar="SOURCE", hidden=True)]
@@ -136,7 +136,7 @@ def _reason_for_spark(module: Any, asked: Sequence[Any], target: Target, means: 
     sizes = [module.size_of(each, target.token) for each in asked]
     if None in sizes:
         if means.engine == "arrow":
-            raise InvalidParameter("--engine arrow reads files of this computer only; use --engine spark")
+            raise InvalidParameter("--engine arrow reads only local files; use --engine spark")
         return "the files are on other storage"
     messages, size = sum(each.messages for each in sizes), sum(each.bytes for each in sizes)
     told = f"there are {messages:,} messages of {size / (1 << 20):,.1f} MiB"
@@ -200,7 +200,7 @@ def tell(report: "Report", folder: Path | None, work_name: str, *, as_json: bool
         paths = report.write(place)
     except OSError as error:
         raise Failure(
-            f"Cannot write the report to {place}: {error.strerror or error}.", "name another folder with --report."
+            f"Cannot write the report to {place}: {error.strerror or error}.", "specify another folder with --report."
         ) from None
     shown = import_module("waypost.spark.pipelines.report_parts").shown
     if as_json:

@@ -36,7 +36,10 @@ Action = Literal["resend", "park", "drop"]
 def deadletters(
     context: typer.Context,
     action: Annotated[
-        Action | None, typer.Argument(metavar="ACTION", help="resend, park or drop (default: only report).")
+        Action | None,
+        typer.Argument(
+            metavar="ACTION", help="Action: resend, park (move to another queue) or drop (default: only report)."
+        ),
     ] = None,
     *,
     reason: Annotated[
@@ -59,7 +62,7 @@ def deadletters(
         float, seconds("Select messages that became dead-letter messages at least this long ago, in seconds.")
     ] = 0,
     to: Annotated[
-        str, typer.Option(metavar="NAME", help="Queue for resent or parked messages (default for parked: `parked`).")
+        str, typer.Option(metavar="NAME", help="Queue for resent or parked messages (default for park: `parked`).")
     ] = "",
     parked: Annotated[
         str,
@@ -77,9 +80,9 @@ def deadletters(
 ) -> None:
     """Report why messages were not delivered, and resend, park or drop them.
 
-    Messages for transactional queues are sent exactly once, even after interruptions or by two runs at the same time.
-    Messages for other queues are sent without a transaction. If the program is killed while it sends these messages,
-    the next run may send some of them twice.
+    Messages for transactional queues are sent exactly once, even after an interruption, or if two runs work at the same
+    time. Messages for other queues are sent without a transaction. If the program is killed while it sends these
+    messages, the next run may send some of them twice.
 
     \b
     waypost spark deadletters
@@ -89,7 +92,7 @@ def deadletters(
     if to and action not in ("resend", "park"):
         raise typer.BadParameter("only valid with resend and park", param_hint="--to")
     if do and action is None:
-        raise typer.BadParameter("no action to apply: give resend, park or drop", param_hint="--do")
+        raise typer.BadParameter("no action to apply: specify resend, park or drop", param_hint="--do")
     require()
     pipeline = import_module("waypost.spark.pipelines.deadletters")
     doing = import_module("waypost.spark.pipelines.deadletter_actions")

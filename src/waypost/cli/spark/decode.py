@@ -22,9 +22,9 @@ def decode(
     *,
     kind: Annotated[
         Literal["pcap", "raw", "hex", "parquet", "archive"] | None,
-        typer.Option("--as", help="Kind of the files (default: detected from their first bytes)."),
+        typer.Option("--as", help="Format of the files (default: detected from their first bytes)."),
     ] = None,
-    out: Annotated[str, typer.Option(metavar="FOLDER", help="Folder for the columns.")] = "",
+    out: Annotated[str, typer.Option(metavar="FOLDER", help="Folder for the decoded files.")] = "",
     form: Annotated[
         Literal["parquet", "csv", "json"] | None,
         typer.Option("--format", help="Format of the files to write (default: parquet)."),
@@ -38,7 +38,7 @@ def decode(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Decode millions of packets into columns. `waypost decode` shows single packets, field by field.
+    """Decode millions of packets into columns. Use `waypost decode` to show single packets, field by field.
 
     FILE is a pcap or pcapng capture, raw packets, hexadecimal text, Parquet with a column `packet`, or an archive. If
     bytes are not a packet, the column packet_error gives the reason. The exit code is 1 if a file is not readable.
@@ -71,7 +71,7 @@ def _check_apart(files: list[str], out: str) -> None:
         parts = _parts(name)
         if len(parts) >= len(folder) and all(map(_matches, folder, parts)):
             raise typer.BadParameter(
-                f"{name} is in this folder and would be deleted; name another folder", param_hint="--out"
+                f"{name} is in this folder and would be deleted; specify another folder", param_hint="--out"
             )
 
 

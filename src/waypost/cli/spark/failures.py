@@ -27,7 +27,7 @@ def failure_of(error: Exception, log: Path | None) -> Failure:
     if ours:
         return failure(_rebuilt(*ours[-1]))
     hint = (
-        f"{log} has more output of Spark."
+        f"{log} contains more output of Spark."
         if log is not None
         else "--conf spark.log.level=INFO shows more of the Spark log."
     )

@@ -20,7 +20,7 @@ def inventory(
     pattern: Annotated[
         str, typer.Option(metavar="PATTERN", help="Select queues by name. * matches any characters.")
     ] = "",
-    bodies: Annotated[bool, typer.Option("--bodies", help="Inspect bodies to find their kinds.")] = False,
+    bodies: Annotated[bool, typer.Option("--bodies", help="Inspect the bodies to detect their formats.")] = False,
     report: ReportFolder = None,
     engine: Engine = "auto",
     master: Master = None,

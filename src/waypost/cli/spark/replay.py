@@ -32,7 +32,7 @@ def replay(
         str,
         typer.Option(
             metavar="PATTERN",
-            help="Select messages by the queue that they were archived from. * matches any characters.",
+            help="Select messages by the queue from which they were archived. * matches any characters.",
         ),
     ] = "*",
     label: Annotated[
@@ -53,13 +53,14 @@ def replay(
         Path | None, typer.Option(metavar="FILE", help="CSV file with two columns, FROM and TO, as in --map.")
     ] = None,
     relabel: Annotated[
-        str, typer.Option(metavar="TEXT", help="New label of the messages. {label} is replaced by the old label.")
+        str, typer.Option(metavar="TEXT", help="New label of the messages. {label} stands for the old label.")
     ] = "{label}",
     rate: Annotated[
         float | None, typer.Option(metavar="N", min=0.01, max=_FASTEST, help="Maximum number of messages per second.")
     ] = None,
     delivery: Annotated[
-        Literal["exactly-once", "at-least-once"], typer.Option(help="Use at-least-once for nontransactional queues.")
+        Literal["exactly-once", "at-least-once"],
+        typer.Option(help="Delivery guarantee. Nontransactional queues require at-least-once."),
     ] = "exactly-once",
     name: Annotated[
         str, typer.Option("--id", metavar="NAME", help="Name of the replay (default: derived from the command).")
@@ -130,7 +131,7 @@ def _time(text: str, option: str) -> datetime | None:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a time like 2026-03-01T12:00", param_hint=option) from None
+        raise typer.BadParameter(f"{text!r} is not a time such as 2026-03-01T12:00", param_hint=option) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
@@ -149,7 +150,7 @@ def _rows(file: Path) -> list[tuple[str, str]]:
         with file.open(encoding="utf-8", newline="") as opened:
             rows = [[cell.strip() for cell in row] for row in csv.reader(opened) if any(map(str.strip, row))]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise Failure(f"Cannot read {file}: {error}.", "give a CSV file in UTF-8 with two columns.") from None
+        raise Failure(f"Cannot read {file}: {error}.", "use a CSV file in UTF-8 with two columns.") from None
     for row in rows:
         if len(row) != _PAIR_COLUMNS or not all(row):
             raise Failure(

@@ -18,7 +18,7 @@ def trace(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Draw the routes of traced messages: slow hops, loops, and messages that did not arrive.
+    """Show the routes of traced messages, with slow hops, loops and messages that did not arrive.
 
     SOURCE contains the report messages: a report queue, an archive folder such as ./archive, or *.parquet.
 

@@ -26,7 +26,7 @@ class Watch:
     def __init__(self, progress: Progress, name: str) -> None:
         self._progress = progress
         self._name = name
-        self._task = progress.add_task(f"{name}: Spark starts", total=None)
+        self._task = progress.add_task(f"{name}: Spark is starting", total=None)
 
     @contextmanager
     def following(self, spark: "SparkSession") -> Iterator[None]:
@@ -53,7 +53,7 @@ class Watch:
             stages = [stage for stage in found if stage is not None]
             total = sum(stage.numTasks for stage in stages)
             done = sum(stage.numCompletedTasks for stage in stages)
-            words = f"{self._name}: {done} of {total} tasks" if total else f"{self._name}: Spark plans"
+            words = f"{self._name}: {done} of {total} tasks" if total else f"{self._name}: Spark is planning"
             if queues:
                 # A stream knows how many messages it has read, and how many wait.
                 done = sum(lag.rows for lag in queues)

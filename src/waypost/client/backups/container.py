@@ -37,7 +37,8 @@ TRAILER_SIZE: Final = _TRAILER.size
 class BackupInfo:
     """The description of a backup. `bytes` is the size of the store in the backup, `about_bytes` is the expected size.
 
-    `time` is the start of the backup, in ISO 8601. Everything that was acknowledged before is in the backup.
+    `time` is the start of the backup, in ISO 8601. The backup contains everything that was acknowledged before that
+    time.
     """
 
     name: str
@@ -102,7 +103,7 @@ class BackupReader:
         data = self._held + data
         if self.info is None:
             if not data.startswith(_BEGIN[: len(data)]):
-                raise BackupDamaged("not a backup of Waypost: the first bytes are wrong")
+                raise BackupDamaged("not a Waypost backup: the first bytes are wrong")
             if len(data) < HEADER_SIZE:
                 self._held = data
                 return b""

@@ -90,7 +90,7 @@ class _Output:
                     view = view[os.write(self._file, view) :]
                     taken = time.monotonic()
             elif time.monotonic() - taken >= self._stall_seconds:
-                raise BackupError(f"the receiver has not read the backup for {self._stall_seconds:g} seconds")
+                raise BackupError(f"the reader of the backup has read nothing for {self._stall_seconds:g} seconds")
         self._written += len(data)
         self._check_time()
         while self._rate and (ahead := self._written / self._rate - (time.monotonic() - self._begun)) > 0:

@@ -28,9 +28,9 @@ Backup = str | os.PathLike[str] | BinaryIO
 class RestoreInfo:
     """The result of a restore. `guid` is the GUID of the new queue manager, `backup_guid` is the GUID in the backup.
 
-    With a new identity, `set_aside` is the number of messages of outgoing queues that became dead-letter messages.
-    `dropped` is the number of delivered messages and acknowledgments that were deleted. `damaged` is the number of
-    records that were damaged in the store before the backup.
+    With a new identity, `set_aside` is the number of outgoing messages that became dead-letter messages. `dropped` is
+    the number of delivered messages and acknowledgments that were deleted. `damaged` is the number of records that were
+    damaged in the store before the backup.
     """
 
     path: str
@@ -56,23 +56,22 @@ def restore(
     new_identity: bool = False,
     progress: Progress | None = None,
 ) -> RestoreInfo:
-    """Create the data folder `path` from a backup: the folder of a backup, its file, or an open file.
+    """Create the data folder `path` from a backup, which is a folder, a file or an open binary file.
 
     You must choose an identity, because two queue managers with the same identity lose and duplicate each other's
     messages:
 
-    same_identity  Restore the queue manager of the backup. The original must never start again. Waiting messages are
-                   sent.
-    new_identity   Create another queue manager, with a new GUID and the same queues and messages. Messages in outgoing
-                   queues are not sent, but go to the dead-letter queues of the new queue manager.
+    same_identity Restore the queue manager with its original GUID. The original must never start again. Waiting
+    messages are sent. new_identity Create another queue manager, with a new GUID and the same queues and messages.
+    Messages in outgoing queues are not sent: they become dead-letter messages of the new queue manager.
 
-    The function checks the whole backup before it creates the folder. It overwrites nothing: `path` must be new or an
+    The function checks the whole backup before it creates the folder. Nothing is overwritten: `path` must be new or an
     empty folder. `progress` is called with the number of bytes read so far and an estimate of the total.
 
-    Raises BackupDamaged if the backup is missing or incomplete, and BackupError if the folder was not created.
+    Raises BackupDamaged if the backup is missing or incomplete, and BackupError if creating the folder fails.
     """
     if bool(same_identity) == bool(new_identity):
-        raise InvalidParameter("exactly one of same_identity and new_identity must be True")
+        raise InvalidParameter("exactly one of `same_identity` and `new_identity` must be True")
     folder = Path(os.path.abspath(path))
     identifier = new_guid() if new_identity else None
     try:

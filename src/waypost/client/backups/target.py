@@ -29,7 +29,7 @@ def check_target(target: Target) -> None:
     if isinstance(target, str | os.PathLike):
         _is_missing(Path(target))
     elif not hasattr(target, "write"):
-        raise InvalidParameter(f"target must be a folder or an open file, not {excerpt(target)}")
+        raise InvalidParameter(f"`target` must be a folder or an open file, not {excerpt(target)}")
 
 
 def store_backup(stream: Iterable[bytes], target: Target, progress: Progress | None = None) -> BackupInfo:
@@ -52,7 +52,7 @@ def _pass_on(stream: Iterable[bytes], file: BinaryIO, progress: Progress | None)
             if progress is not None and reader.info is not None:
                 progress(come, reader.info.about_bytes)
     except ConnectionLost as error:
-        reason = reader.reason or f"{error}; the log of the daemon has the details"
+        reason = reader.reason or f"{error}; see the log of the daemon for details"
         raise BackupError(f"the backup failed: {reason}") from None
     return reader.end()
 
@@ -107,8 +107,9 @@ def _is_missing(folder: Path) -> bool:
         raise BackupError(f"cannot use {folder}: {error.strerror or error}") from None
     if _PART in names:
         raise BackupError(
-            f"{folder} contains an unfinished backup, which may be in progress; if it was interrupted, delete it"
+            f"{folder} contains an unfinished backup, which may be in progress; if it was interrupted, delete the "
+            "unfinished backup"
         )
     if names:
-        raise BackupError(f"{folder} is not empty; name a new folder")
+        raise BackupError(f"{folder} is not empty; specify a new folder")
     return False

@@ -112,7 +112,7 @@ class BulkClient(BulkReading):
         return self.call(wish)
 
     def keep_claim(self, wish: KeepClaim) -> None:
-        """Put the end of the lease off. Raises ClaimTaken if the term of the reader has ended."""
+        """Renew the lease of a claim. Raises ClaimTaken if the term of the reader has ended."""
         self.call(wish)
 
     def read_claim(self, wanted: ReadClaim) -> Frame:
@@ -124,7 +124,7 @@ class BulkClient(BulkReading):
         return frames_ahead(self.read_claim, wanted)
 
     def return_claim(self, name: str, claim: str) -> int:
-        """Give back the messages of a claim. Returns their number."""
+        """Return the messages of a claim to the queue. Returns their number."""
         return self.call(ReturnClaim(name=name, claim=claim)).count
 
     def claims(self, name: str | None = None) -> list[ClaimObject]:
@@ -215,8 +215,9 @@ class BulkClient(BulkReading):
             elif monotonic() - since >= quota_wait_s:
                 raise InsufficientResources(
                     f"batch {wish.batch} of the query {wish.query} is committed, and {answer.left} of its messages "
-                    f"wait for room in their queue: none found any for {quota_wait_s:g} seconds; they enter the queue "
-                    "when readers or a larger quota make room, and writing the batch again writes nothing twice"
+                    f"wait for room in their queue: no message entered it for {quota_wait_s:g} seconds; receive "
+                    "messages or raise the quota, and the rest enters the queue; writing the batch again duplicates "
+                    "nothing"
                 )
             answer = self.call(wish)
         return replace(first, left=0)

@@ -15,7 +15,8 @@ from typing import Final, TypeVar, cast
 
 from waypost.api.bulk import BULK_OPERATIONS, ReadRange
 from waypost.api.frames import Frame
-from waypost.api.operations import Operation, Right
+from waypost.api.operation_rows import QueueRight
+from waypost.api.operations import Operation
 from waypost.client.bulk.reading import BulkReading
 from waypost.clock import Now
 from waypost.core.positions import PRIORITIES, SEQUENCE_BITS, SEQUENCE_MASK
@@ -41,7 +42,9 @@ _MERGED: Final = 512
 
 R = TypeVar("R")
 
-_READS: Final = frozenset(kind for kind in BULK_OPERATIONS if kind.row.asks is Right.READ)
+_READS: Final = frozenset(
+    kind for kind in BULK_OPERATIONS if kind.row.reads_only or kind.row.queue_right is QueueRight.PEEK
+)
 
 
 class FolderReader(BulkReading):
@@ -128,17 +131,17 @@ class FolderReader(BulkReading):
         for found, values in self._store.walk(Table.MESSAGES, start, stop):
             if len(values) < len(found):
                 damaged = describe(Table.MESSAGES, found.pop())
-                warnings.warn(f"{self._folder}: {damaged} is damaged, and is left out", stacklevel=3)
+                warnings.warn(f"{self._folder}: {damaged} is damaged and was skipped", stacklevel=3)
             if found:
                 yield list(map(keys.lookup_id_of, found)), values
 
     def call(self, operation: Operation[R], /) -> R:
         """Run an operation of waypost.api.bulk that changes nothing. Raises StoreReadOnly for others."""
         if type(operation) not in _READS:
-            raise StoreReadOnly(f"{self._folder} is open for reading only: use the daemon for {operation.row.words}")
+            raise StoreReadOnly(f"{self._folder} is read-only here: use the daemon for {operation.row.words}")
         self._request += 1
         node, handlers = self._started()
-        handlers.start(Call(self._request, _now()), operation)
+        handlers.start(Call(self._request, _now(), node.administrator), operation)
         while True:
             for effect in node.kernel.take_effects():
                 match effect:
@@ -146,7 +149,7 @@ class FolderReader(BulkReading):
                         # The batch is never written, but its waiters need not wait.
                         node.persisted(token, _now())
                     case Notice("message damaged", facts):
-                        warnings.warn(f"{self._folder}: {facts['reason']}, and is left out", stacklevel=3)
+                        warnings.warn(f"{self._folder}: {facts['reason']}, and was skipped", stacklevel=3)
                     case Reply(request=request, value=value) if request == self._request:
                         return cast("R", value)
                     case Failure(request=request, error=error) if request == self._request:

@@ -53,13 +53,13 @@ def being_made(place: str | os.PathLike[str], work: Work, error: type[WaypostErr
 
 def _check(folder: Path, error: type[WaypostError]) -> None:
     if os.path.ismount(folder):
-        raise error(f"{folder} is a mount point, which a new folder cannot replace; name a folder inside it")
+        raise error(f"{folder} is a mount point, which a new folder cannot replace; specify a folder inside it")
     try:
         is_empty = not os.listdir(folder)
     except FileNotFoundError:
         return
     if not is_empty:
-        raise error(f"{folder} is not empty; name a new folder")
+        raise error(f"{folder} is not empty; specify a new folder")
 
 
 def _flush(folder: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 class SalvagedQueue:
     """The messages of one queue.
 
-    `counted` is the number of messages in the record of the old folder, or None if the record is lost. `missing` is the
+    `counted` is the message count in the record of the old folder, or None if the record is lost. `missing` is the
     number of counted messages that were not recovered. `uncertain` is the number of recovered messages that may have
     been received before.
     """
@@ -27,8 +27,8 @@ class SalvageReport:
     """The result of a salvage: the content of the new folder, and the lost data.
 
     `records` has the number of recovered records of each table. `lost` lists the first thousand damaged records, and
-    `lost_count` is the number of all. `damage` lists the first thousand damaged pages, and `damage_count` is the number
-    of all.
+    `lost_count` is the number of all damaged records. `damage` lists the first thousand damaged pages, and
+    `damage_count` is the number of all damaged pages.
     """
 
     path: str
@@ -52,7 +52,7 @@ class SalvageReport:
 
     @property
     def missing(self) -> int:
-        """Number of messages that the old folder counted and the new folder does not have."""
+        """Number of messages that the old folder counted, but the new folder does not contain."""
         return sum(queue.missing for queue in self.queues)
 
     def to_dict(self) -> dict[str, object]:

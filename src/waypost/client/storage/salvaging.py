@@ -40,7 +40,7 @@ def salvage(
 
     The damaged folder does not change. The new folder contains the same queue manager: from then on, use only one of
     the two folders. The outgoing sequences start again, as after a restore. `progress` is called with the number of
-    pages searched and the number of all pages.
+    pages searched and the total number of pages.
 
     Raises StoreInUse, StoreFull, NotAStore if the folder has no intact record, and InvalidParameter if the new folder
     is not empty.
@@ -113,7 +113,7 @@ def _salvage(file: PageFile, new: Path, place: Path, progress: Progress) -> Salv
             for found in search.older(_FROM_OLDER):
                 recovered.take_older(found)
         if recovered.is_empty:
-            raise NotAStore(f"{file.path.parent} has nothing to salvage: it contains no intact record of a store")
+            raise NotAStore(f"{file.path.parent} contains nothing to salvage: no record of a store is intact")
         recovered.mend(search.losses)
         for table, records in recovered.tables.items():
             for key, value in sorted(records.items()):

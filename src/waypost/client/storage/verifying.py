@@ -43,7 +43,7 @@ _TABLES: Final = {table.name.lower(): table for table in Table}
 def verify(folder: str | Path, *, progress: Progress = unheard) -> StoreReport:
     """Verify the whole store in a folder, which may be in use.
 
-    `progress` is called with the number of pages verified and the number of all pages. Raises NotAStore, StoreTooNew
+    `progress` is called with the number of pages verified and the total number of pages. Raises NotAStore, StoreTooNew
     and other StoreErrors if the folder has no store to verify.
     """
     path = Path(folder)
@@ -75,7 +75,9 @@ def _moment(folder: Path) -> Iterator[tuple[PageFile, Meta | None]]:
                 if found:
                     yield file, found[0]
                     return
-        raise StoreError(f"{folder} changes too fast to verify it; try again at a time with less traffic")
+        raise StoreError(
+            f"the store in {folder} changes too fast for a verification; try again at a time with less traffic"
+        )
 
 
 class _Verification:
@@ -110,7 +112,7 @@ class _Verification:
             if walked.unused and not walked.damage:
                 damage.append(
                     Damage(
-                        "", meta.last_page, f"is the end of a file with {walked.unused} pages that belong to no table"
+                        "", meta.last_page, f"is the end of a file in which {walked.unused} pages belong to no table"
                     )
                 )
         for each in damage:

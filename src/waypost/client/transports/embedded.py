@@ -13,18 +13,21 @@ from waypost.api.events import Events
 from waypost.api.local import CancelReads
 from waypost.api.names import Name, format_name
 from waypost.api.operations import Operation, checked
-from waypost.api.status import STATUS_OPERATIONS, Checks, Doctor, Status
+from waypost.api.status import STATUS_OPERATIONS, Checks, Doctor, ShowIdentity, Status
+from waypost.api.users import PREPARED
 from waypost.client.doctor import examine_node
 from waypost.client.doctor_queues import look_at, queue_checks, queues_to_look_at
-from waypost.client.status import status_of
+from waypost.client.status import identity_of, status_of
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.drive.driver import Driver
 from waypost.drive.loop import Loop
+from waypost.drive.passwords import prepared
 from waypost.drive.threads import Threads
 from waypost.errors import InvalidParameter
 from waypost.guid import guid_text
 from waypost.node.following import LOOK_SECONDS, Follower
+from waypost.store.user_records import UserRecord
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
@@ -36,12 +39,14 @@ R = TypeVar("R")
 
 # Operations that need more than the node knows.
 _OF_SHELL: Final = frozenset(STATUS_OPERATIONS)
+# Operations with secrets, which are hashed first.
+_PREPARED: Final = frozenset(PREPARED)
 
 
 class _Embedded:
     """Common part of both transports."""
 
-    __slots__ = ("_followers", "_started", "computer", "driver", "guid", "path")
+    __slots__ = ("_caller", "_followers", "_started", "computer", "driver", "guid", "path")
 
     url: Final = None
     browses_by_cursor: Final = False
@@ -51,6 +56,8 @@ class _Embedded:
     def __init__(self, driver: Driver, path: Path) -> None:
         identity = driver.node.manager.identity
         self.driver: Final = driver
+        # The process has the folder: it is the local administrator.
+        self._caller: Final = driver.node.administrator
         self.path: Final = path
         self._started: Final = time.time()
         self._followers: Final[WeakSet[Follower]] = WeakSet()
@@ -62,17 +69,23 @@ class _Embedded:
         now = Now(time.monotonic(), time.time())
         if isinstance(operation, Status):
             return status_of(self.driver.node, self.path, self._started, now.wall)
+        if isinstance(operation, ShowIdentity):
+            return identity_of(self.driver.node, self._caller)
         if isinstance(operation, Doctor):
             node = self.driver.node
             found = tuple(look_at(node, now.wall, queues_to_look_at(node)))
             return Checks((*examine_node(node, self.path, now), *queue_checks(node, found)))
         raise InvalidParameter(f"only a daemon can {operation.row.words}; use verify_store instead")
 
+    def _user(self, operation: Operation[object]) -> UserRecord | None:
+        """The user of an operation with secrets, as it is now."""
+        return self.driver.node.users.find(operation.name)  # type: ignore[attr-defined]  # all of these have it
+
     def named(self, name: Name) -> FormatName:
         return format_name(name, self.computer)
 
     def _follower(self, wanted: Events) -> Follower:
-        follower = Follower(self.driver.node, wanted)
+        follower = Follower(self.driver.node, wanted, self._caller)
         self._followers.add(follower)
         return follower
 
@@ -96,24 +109,29 @@ class _Embedded:
 class Embedded(_Embedded):
     """The transport for threads."""
 
-    __slots__ = ("shell", "start")
+    __slots__ = ("shell",)
 
     def __init__(self, shell: Threads, path: Path) -> None:
         super().__init__(shell.driver, path)
         self.shell: Final = shell
-        self.start: Final = shell.start
 
     def call(self, operation: Operation[R]) -> R:
         if type(operation) in _OF_SHELL:
             return checked(operation, self.shell.look(self._looked, operation))
-        return self.shell.call(operation)
+        if type(operation) in _PREPARED:
+            made = prepared(operation, self._user(operation))
+            return checked(operation, made.reply(self.shell.call(made.operation, self._caller)))
+        return self.shell.call(operation, self._caller)
+
+    def start(self, operation: Operation[object]) -> None:
+        self.shell.start(operation, self._caller)
 
     def check(self) -> None:
         self.shell.look(_nothing)
 
     def cancel(self, name: str) -> None:
         self.shell.look(self._end_followers, name)
-        self.shell.start(CancelReads(name=name))
+        self.shell.start(CancelReads(name=name), self._caller)
 
     def events(self, wanted: Events, timeout_s: float) -> Generator[Message, None, None]:
         return self._follow(self.shell.look(self._follower, wanted), timeout_s)
@@ -122,7 +140,7 @@ class Embedded(_Embedded):
         quiet_since = inf
         while True:
             if self.shell.look(follower.has_more):
-                yield from follower.take(self.shell.call(follower.wanted))
+                yield from follower.take(self.shell.call(follower.wanted, self._caller))
                 quiet_since = inf
                 continue
             quiet_since = min(quiet_since, time.monotonic())
@@ -155,17 +173,20 @@ class AioEmbedded(_Embedded):
     async def call(self, operation: Operation[R]) -> R:
         if type(operation) in _OF_SHELL:
             return checked(operation, self.shell.look(self._looked, operation))
-        return await self.shell.call(operation)
+        if type(operation) in _PREPARED:
+            made = await asyncio.to_thread(prepared, operation, self._user(operation))
+            return checked(operation, made.reply(await self.shell.call(made.operation, self._caller)))
+        return await self.shell.call(operation, self._caller)
 
     async def start(self, operation: Operation[None]) -> None:
-        self.shell.start(operation)
+        self.shell.start(operation, self._caller)
 
     def check(self) -> None:
         self.shell.look(_nothing)
 
     async def cancel(self, name: str) -> None:
         self.shell.look(self._end_followers, name)
-        self.shell.start(CancelReads(name=name))
+        self.shell.start(CancelReads(name=name), self._caller)
 
     async def events(self, wanted: Events, timeout_s: float) -> AsyncGenerator[Message, None]:
         return self._follow(self.shell.look(self._follower, wanted), timeout_s)
@@ -174,7 +195,7 @@ class AioEmbedded(_Embedded):
         quiet_since = inf
         while True:
             if self.shell.look(follower.has_more):
-                for message in follower.take(await self.shell.call(follower.wanted)):
+                for message in follower.take(await self.shell.call(follower.wanted, self._caller)):
                     yield message
                 quiet_since = inf
                 continue

@@ -6,17 +6,19 @@ acknowledges them, when the batch is durable; so do refused ones, because the se
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from waypost.clock import Now
-from waypost.core.delivery import STATUS_CLASSES, Delivery
+from waypost.core.delivery import STATUS_CLASSES, Delivery, protection_refusal
 from waypost.core.final_acks import wants_final_ack
 from waypost.core.message import Message
+from waypost.core.message_values import AuthenticationLevel
 from waypost.core.position_events import KILOBYTE
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import Queue
-from waypost.core.serialization import received_message
+from waypost.core.serialization import message_from_packet, received_message
 from waypost.core.stored_message import stored_message
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import DecodeError, WaypostError
@@ -27,6 +29,7 @@ from waypost.node.kernel import Kernel
 from waypost.node.network.ack_judging import AckJudging
 from waypost.node.network.ack_queues import OutgoingAckQueues
 from waypost.node.network.admission import Admission
+from waypost.node.network.checking import Checking, Verdict, mark_verified, needs_check
 from waypost.node.network.forwarding import Forwarding
 from waypost.node.network.handed_over import Handed, Outcome
 from waypost.node.network.order_acking import OrderAcking
@@ -36,18 +39,18 @@ from waypost.node.network.routing_loops import Loops
 from waypost.node.network.runs import Run, Runs, run_key
 from waypost.node.network.sessions import Sessions
 from waypost.node.network.tracing import Tracing
+from waypost.node.protection import Protection
 from waypost.node.transactional_acks import TransactionalAcks, origin_of
 from waypost.peers import peer_of
-from waypost.security.access import UNNAMED, may_write, sender_of
-from waypost.security.unverified import unverified
+from waypost.security.access import UNNAMED, Sender, may_write, sender_of
+from waypost.transfer import incoming as sequences
 from waypost.transfer.duplicates import KnownMessages, destination, identifier
-from waypost.transfer.incoming import Verdict
 from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.session import Incoming, Session
 from waypost.wire import user_header
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import MessageClass, is_negative_ack, is_positive_ack, meaning
-from waypost.wire.property_values import QueuePrivacy
+from waypost.wire.security_header import SecurityHeader
 from waypost.wire.unknown_names import UnknownFormatName
 from waypost.wire.user_message import UserMessage
 
@@ -60,10 +63,14 @@ _OUTCOMES: Final = frozenset(each for each in _Class if is_negative_ack(each) or
 
 # Sentences where the meaning of the class is written for the sender.
 _SENTENCES: Final = {
-    Reason.NO_QUEUE: "this computer has no such queue for messages from other computers",
+    Reason.NO_QUEUE: "this computer has no queue with this name for messages from other computers",
     Reason.NO_WAY: "the message is for another computer, and this computer does not forward messages to it",
     Reason.QUEUE_QUOTA: "the queue is full",
 }
+
+
+# The verdict for a message that is neither signed nor encrypted.
+_UNPROTECTED: Final = Verdict()
 
 
 class Arrivals:
@@ -72,7 +79,7 @@ class Arrivals:
     __slots__ = (
         "_ack_judging",
         "_ack_queues",
-        "_delivers_unverified",
+        "_checking",
         "_delivery",
         "_directory",
         "_forwarding",
@@ -84,6 +91,7 @@ class Arrivals:
         "_loops",
         "_manager",
         "_order_acking",
+        "_protection",
         "_refusals",
         "_refused_sources",
         "_runs",
@@ -115,7 +123,8 @@ class Arrivals:
         handed: Handed,
         refusals: Refusals,
         refused_sources: RefusedSources,
-        delivers_unverified: bool,
+        protection: Protection,
+        min_signature: AuthenticationLevel,
     ) -> None:
         self._kernel: Final = kernel
         self._manager: Final = manager
@@ -136,7 +145,8 @@ class Arrivals:
         self._handed: Final = handed
         self._refusals: Final = refusals
         self._refused_sources: Final = refused_sources
-        self._delivers_unverified: Final = delivers_unverified
+        self._protection: Final = protection
+        self._checking: Final = Checking(kernel, protection, self._take_checked, min_signature)
         self._local: Final = (manager.identity.identifier, NULL_GUID)
         self._runs: Final = Runs(
             manager, known, self._refusal, admission=admission, order_acking=order_acking, refusals=refusals
@@ -144,9 +154,13 @@ class Arrivals:
 
     def take(self, session: Session, messages: Sequence[Incoming], now: Now) -> None:
         """Process all messages that came together."""
+        if session in self._checking.held:
+            # They come behind messages that are being checked.
+            self._checking.held[session].append(messages)
+            return
         if self._kernel.trouble is not None:
             # MS-MQQB 3.1.5.8.2: a message that cannot go to the store is not accepted. It comes again.
-            sentence = f"nothing can be stored now: {self._kernel.trouble}"
+            sentence = f"the store cannot accept messages now: {self._kernel.trouble}"
             for packet in (each.packet for each in messages):
                 if isinstance(packet, UserMessage):
                     self._refusals.note(Arrival(session, packet, now), Reason.STORE, sentence)
@@ -157,7 +171,7 @@ class Arrivals:
         if not self._kernel.has_room(size, largest) and any(map(self._is_to_be_stored, messages)):
             # Acknowledgments of our own messages make room. They come again behind refused ones, without effect.
             self._take_acks(session, messages, now)
-            session.close(f"nothing can be stored now: {self._kernel.no_room(size, largest)}")
+            session.close(f"the store cannot accept messages now: {self._kernel.no_room(size, largest)}")
             return
         sources = self._manager.positions.sources
         sources.current = peer_of(session.remote_qm_address)
@@ -169,7 +183,8 @@ class Arrivals:
     def _take(self, session: Session, messages: Sequence[Incoming], now: Now) -> None:
         numbers = []
         run: Run | None = None
-        for incoming in messages:
+        count = len(messages)
+        for place, incoming in enumerate(messages):
             if incoming.recoverable_number:
                 numbers.append(incoming.recoverable_number)
             packet, data = incoming.packet, incoming.data
@@ -184,6 +199,13 @@ class Arrivals:
                 run = None if key is None else self._runs.begin(key, session, packet, data, now)
                 if run is not None:
                     continue
+                if self._has_to_be_checked(packet):
+                    # It and those behind it come again, checked.
+                    count = place
+                    if incoming.recoverable_number:
+                        numbers.pop()
+                    self._checking.hold(session, messages[place:])
+                    break
             else:
                 if run is not None:
                     self._runs.end(run, now)
@@ -198,9 +220,25 @@ class Arrivals:
                 return
         if run is not None:
             self._runs.end(run, now)
-        self._statistics.messages_received += len(messages)
+        self._statistics.messages_received += count
         if numbers:
             self._kernel.when_durable(partial(self._stored, session, numbers))
+
+    def _take_checked(self, session: Session, messages: Sequence[Incoming], now: Now) -> None:
+        self.take(session, messages, now)
+        self._sessions.touched[session] = None
+
+    def _has_to_be_checked(self, packet: UserMessage) -> bool:
+        return (
+            (packet.security is not None or packet.multi_queue is not None)
+            and needs_check(packet)
+            and id(packet) not in self._checking.verdicts
+            and self._is_for_us(packet)
+        )
+
+    def forget_session(self, session: Session) -> None:
+        """Forget the messages of a closed session that are being checked."""
+        self._checking.forget(session)
 
     def _is_to_be_stored(self, incoming: Incoming) -> bool:
         packet = incoming.packet
@@ -257,6 +295,9 @@ class Arrivals:
             self._refusals.tell("message not taken", Arrival(session, packet, now), Reason.MALFORMED, reason)
             session.close(f"the other side sent a malformed packet: {error}")
             return False
+        verdict = self._checking.verdicts.get(id(packet))
+        if verdict is not None and verdict.refusal is None:
+            message = _verified(packet, verdict)
         # For remote readers, and for its acknowledgments, which may make us connect to others on its account.
         message.origin = origin_of(session.remote_qm_guid, session.remote_qm_address)
         if is_ours and message.destination_queue_format_name is not None:
@@ -290,7 +331,7 @@ class Arrivals:
         """MS-MQQB 3.1.5.8.2 to 3.1.5.8.8. False without room for the message."""
         name = message.destination_queue_format_name
         if name is None:
-            self._discard(Arrival(session, packet, now), Reason.NO_QUEUE, "the message does not name a queue")
+            self._discard(Arrival(session, packet, now), Reason.NO_QUEUE, "the message has no destination queue")
             return True
         if isinstance(name, UnknownFormatName):
             self._reject(session, packet, message, _Class.MQMSG_CLASS_NACK_BAD_DST_Q, now)
@@ -342,7 +383,7 @@ class Arrivals:
         if header is None:
             return False
         key = _sequence_key(packet, queue)
-        if self.admission.judge(key, session, header, now) is not Verdict.BEFORE:
+        if self.admission.judge(key, session, header, now) is not sequences.Verdict.BEFORE:
             return False
         self._incoming.reject(key, header, now.wall)
         self._order_acking.received(key, session, packet, now)
@@ -369,24 +410,32 @@ class Arrivals:
     def _refusal(self, queue: Queue, packet: UserMessage, data: bytes) -> MessageClass | None:
         """MS-MQQB 3.1.5.8.2 and 3.1.5.8.3."""
         attributes, security = queue.attributes, packet.security
-        is_plain = not attributes.authentication and security is None and not queue.is_internal
-        if not is_plain or attributes.transactional != (packet.transaction is not None) or queue.parent is not None:
-            refusal = self._delivery.refusal(queue, stored_message(data))
+        is_unusual = queue.is_internal or queue.parent is not None
+        if is_unusual or attributes.transactional != (packet.transaction is not None):
+            refusal = self._delivery.kind_refusal(queue, stored_message(data))
             if refusal is not None:
                 return refusal
-        level = attributes.privacy_level
-        is_encrypted = security is not None and security.is_body_encrypted
-        if level is QueuePrivacy.MQ_PRIV_LEVEL_BODY or (is_encrypted and not level.accepts(encrypted=True)):
-            # Waypost decrypts nothing: no message meets the demand of a queue for encrypted messages.
-            return _Class.MQMSG_CLASS_NACK_BAD_ENCRYPTION
-        if not self._delivers_unverified and (security is not None or packet.multi_queue is not None):
-            refusal = unverified(packet)
-            if refusal is not None:
-                return refusal
-        sender = UNNAMED if security is None else sender_of(security, None)
-        if not may_write(self._directory.security_of(queue), sender):
+        verdict = self._checking.verdicts.get(id(packet)) if security is not None else None
+        if verdict is None:
+            if needs_check(packet):
+                # A signature for several queues without a SecurityHeader, and so without a certificate.
+                return _Class.MQMSG_CLASS_NACK_BAD_SIGNATURE
+            verdict = _UNPROTECTED
+        if verdict.refusal is not None:
+            return verdict.refusal
+        is_signed = verdict.level is not AuthenticationLevel.NONE
+        refusal = protection_refusal(queue, is_signed=is_signed, is_encrypted=verdict.was_encrypted)
+        if refusal is not None:
+            return refusal
+        sender = UNNAMED if security is None else self._sender(security, verdict)
+        # The descriptor of a queue protects its subqueues and journal too.
+        if not may_write(self._directory.security_of(queue.parent or queue), sender):
             return _Class.MQMSG_CLASS_NACK_ACCESS_DENIED
         return None
+
+    def _sender(self, security: SecurityHeader, verdict: Verdict) -> Sender:
+        """The sender for an access check: a SID that the message only names is a claim."""
+        return self._protection.sender(verdict.sid) if verdict.sid else sender_of(security, None)
 
     def _forward(self, session: Session, packet: UserMessage, message: Message, data: bytes, *, now: Now) -> bool:
         """MS-MQQB 3.1.5.8.2 and 3.1.5.8.5. False without room for the message."""
@@ -417,11 +466,13 @@ class Arrivals:
         source = packet.user.source_queue_manager
         facts: dict[str, object] = {}
         self._statistics.messages_rejected += 1
-        if message_class is unverified(packet):
+        reason = reason_of(message_class)
+        verdict = self._checking.verdicts.get(id(packet))
+        if reason in (Reason.SIGNATURE, Reason.ENCRYPTION):
             self._statistics.messages_unverified += 1
             self._refused_sources.add(source, session.remote_qm_address, message_class)
-            facts["hint"] = "Waypost does not verify or decrypt messages: see security.unverified"
-        reason = reason_of(message_class)
+            if verdict is not None and verdict.refusal is not None:
+                facts["problem"] = verdict.sentence
         if reason is Reason.NO_QUEUE and not self._is_for_us(packet):
             reason = Reason.NO_WAY
         sentence = _SENTENCES.get(reason) or meaning(message_class)
@@ -448,6 +499,15 @@ class Arrivals:
             peer = peer_of(session.remote_qm_address)
             outcome = Outcome(peer, properties.message_class, int(now.wall), is_final_ack=False)
             self._handed.note(identifier, outcome)
+
+
+def _verified(packet: UserMessage, verdict: Verdict) -> Message:
+    """The message of a packet that was checked, with what was verified, and with its body in the clear."""
+    mark_verified(packet, verdict)
+    message = message_from_packet(packet)
+    message.packet = replace(packet, session=None).encode()
+    message.authentication_level = verdict.level
+    return message
 
 
 def _sequence_key(packet: UserMessage, queue: Queue) -> SequenceKey:

@@ -8,7 +8,7 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.core.queue_manager import QueueManager
-from waypost.node.effects import Connect, DialReason, SendDatagram
+from waypost.node.effects import Connect, DialReason, NoteAnswer, SendDatagram
 from waypost.node.kernel import Kernel
 from waypost.node.network.ack_hosts import AckHosts
 from waypost.node.network.ack_judging import AckJudging
@@ -21,6 +21,7 @@ from waypost.node.network.outgoing_links import OutgoingLinks, queue_of
 from waypost.node.network.patience import OFTEN, delay_after_failure, is_for_strangers
 from waypost.node.network.sessions import Sessions
 from waypost.node.network.waiting_links import WaitingLinks
+from waypost.node.protection import Protection
 from waypost.transfer.links import Link, LinkEvent, LinkState
 from waypost.transfer.pings import Pings
 from waypost.transfer.session import Role, Session
@@ -48,6 +49,7 @@ class Connecting:
         "_manager",
         "_opening",
         "_pings",
+        "_protection",
         "_requests",
         "_sessions",
         "_settings",
@@ -69,7 +71,9 @@ class Connecting:
         hosts: KnownHosts,
         ack_hosts: AckHosts,
         pings: Pings[Link],
+        protection: Protection,
     ) -> None:
+        self._protection: Final = protection
         self._kernel: Final = kernel
         self._manager: Final = manager
         self._sessions: Final = sessions
@@ -301,7 +305,7 @@ class Connecting:
             link.unresolved.pop(0)
         if not link.next_hops:
             self._manager.outgoing.address_not_resolved(link.queue)
-            self._fail(link, _Status.DNS_FAILURE, "the name of the host has no known address", now)
+            self._fail(link, _Status.DNS_FAILURE, "the host name does not resolve to an address", now)
             return
         hops = tuple(dict.fromkeys(hop_text(hop.address) for hop in link.next_hops))
         self._manager.outgoing.address_resolved(link.queue, hops)
@@ -358,8 +362,23 @@ class Connecting:
         link.go(LinkEvent.ATTACHED)
         self._carried.setdefault(session, {})[link] = None
         record(link, _Status.READY, now)
+        self._note_answer(link, session)
         self._manager.outgoing.connected(link.queue, hop_text(session.remote_qm_address))
         self._departures.attached(link)
+
+    def _note_answer(self, link: Link, session: Session) -> None:
+        """Note which queue manager answers at the host of a direct name, for pinned keys."""
+        name, hop = link.queue.destination_format_name, link.next_hop
+        if (
+            session.role is not Role.INITIATOR
+            or hop is None
+            or not isinstance(name, DirectFormatName)
+            or hop.host_name.lower() != name.address.lower()
+        ):
+            return
+        if self._protection.answered(name, session.remote_qm_guid):
+            note = NoteAnswer(name.address.lower(), session.remote_qm_guid)
+            self._kernel.ask_keys(note, lambda _result, _now: None)
 
     def _detach(self, link: Link, session: Session, now: Now) -> None:
         if link.session is not session:

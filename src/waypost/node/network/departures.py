@@ -19,11 +19,14 @@ from waypost.limits import MAX_WRITTEN_AT_ONCE
 from waypost.node.destinations import Destinations
 from waypost.node.kernel import Kernel
 from waypost.node.network.admin_acks import AdminAcks
+from waypost.node.network.connection_history import record_failure
 from waypost.node.network.handed_over import Handed, Way
 from waypost.node.network.outgoing_links import OutgoingLinks, is_sent_here
+from waypost.node.network.sealing import Sealing, Wait
 from waypost.node.network.sessions import Sessions
 from waypost.node.network.tracing import Tracing
 from waypost.node.network.transfer_info import tell
+from waypost.node.protection import Protection
 from waypost.node.sequences import Sequences
 from waypost.transfer.links import Link, ReadyLinks
 from waypost.transfer.sequences import TxOutgoingSequence
@@ -31,6 +34,7 @@ from waypost.transfer.session import Sent, Session
 from waypost.wire import base_header, user_header
 from waypost.wire.base_header import has_expired
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
+from waypost.wire.management import ConnectionStatus
 from waypost.wire.message_class import MessageClass
 
 # BaseHeader.Flags and TimeToReachQueue; of the UserHeader SourceQueueManager, SentTime and Flags.
@@ -66,6 +70,7 @@ class Departures:
         "_own_guid",
         "_ready",
         "_routes",
+        "_sealing",
         "_sequences",
         "_sessions",
         "_timers",
@@ -86,7 +91,9 @@ class Departures:
         admin_acks: AdminAcks,
         tracing: Tracing,
         handed: Handed,
+        protection: Protection,
     ) -> None:
+        self._sealing: Final = Sealing(kernel, protection, self._want_link)
         self._kernel: Final = kernel
         self._manager: Final = manager
         self._sessions: Final = sessions
@@ -265,6 +272,14 @@ class Departures:
             reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
             self._manager.positions.deleted(queue, lookup_id, reason, message)
             return 0
+        if flags & user_header.SH and source == self._own_guid:
+            sealed = self._sealing.seal(link, packet, now)
+            if isinstance(sealed, Wait):
+                return None
+            if isinstance(sealed, str):
+                self._not_encrypted(link, lookup_id, message, sealed, now)
+                return 0
+            packet = sealed
         is_transactional = bool(flags & user_header.TH) and source == self._own_guid
         if is_transactional:
             sequence_id, number, previous = sequence_of(packet)
@@ -292,6 +307,21 @@ class Departures:
         if base_flags & base_header.TR:
             self._tracing.sent(message, session.remote_qm_address, now)
         return len(packet)
+
+    def _want_link(self, link: Link) -> None:
+        if not link.queue.is_deleted:
+            self.wanted[link] = None
+
+    def _not_encrypted(self, link: Link, lookup_id: int, message: Message, reason: str, now: Now) -> None:
+        """MS-MQQB 3.1.7.1.5.1."""
+        record_failure(link, ConnectionStatus.SERVER_CERTIFICATE_FAILURE, now)
+        self._kernel.notice(
+            "message not encrypted", queue=str(link.queue), message_id=str(message.identifier), reason=reason
+        )
+        link.last_error = reason
+        self._sessions.statistics.messages_not_encrypted += 1
+        refusal = MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
+        self._manager.positions.deleted(link.queue, lookup_id, refusal, message)
 
     def acknowledged(self, entries: list[Sent], now: Now) -> None:
         """MS-MQQB 3.1.5.5.2 to 3.1.5.5.4."""

@@ -40,6 +40,7 @@ from waypost.node.network.refused_sources import RefusedSources
 from waypost.node.network.routing_loops import Loops
 from waypost.node.network.sessions import Sessions
 from waypost.node.network.tracing import Tracing
+from waypost.node.protection import Protection
 from waypost.node.recovery import Settings
 from waypost.node.routing_directory import NodeRoutingDirectory
 from waypost.node.sequences import Sequences
@@ -105,6 +106,7 @@ class Network:
         sequences: Sequences,
         destinations: Destinations,
         kept_acks: KeptAcks,
+        protection: Protection,
         longest_time_to_reach_queue: int,
     ) -> None:
         assert settings.transfer is not None
@@ -114,7 +116,6 @@ class Network:
         transfer = settings.transfer.for_its_role()
         sessions = Sessions(kernel, manager, transfer, self)
         self._sessions: Final = sessions
-        self.delivers_unverified: Final = settings.delivers_unverified
         self.refused_sources: Final = RefusedSources()
         # Records of single messages, for `explain`: refused ones, and those that others have accepted.
         self.refusals: Final = Refusals(kernel.notice)
@@ -150,6 +151,7 @@ class Network:
             admin_acks=self.admin_acks,
             tracing=tracing,
             handed=self.handed,
+            protection=protection,
         )
         self.ack_judging: Final = AckJudging(
             kernel,
@@ -175,6 +177,7 @@ class Network:
             hosts=self.known_hosts,
             ack_hosts=hosts,
             pings=self.pings,
+            protection=protection,
         )
         # Incoming messages.
         self.loops: Final = Loops(
@@ -206,7 +209,8 @@ class Network:
             handed=self.handed,
             refusals=self.refusals,
             refused_sources=self.refused_sources,
-            delivers_unverified=settings.delivers_unverified,
+            protection=protection,
+            min_signature=settings.min_signature,
         )
 
     # Calls of the shell.
@@ -439,6 +443,7 @@ class Network:
     def closing(self, session: Session) -> None:
         self.ack_judging.closed(session)
         self._held.discard(session)
+        self.arrivals.forget_session(session)
         self.dials.ended(session)
         self.connecting.closing(session)
 

@@ -118,7 +118,7 @@ class Sessions:
             # For one that was begun here, its queue reports the failure.
             self._kernel.notice("session failed", peer=session.remote_qm_address, reason=session.error)
         if session.remote_qm_guid == self.initiator.identifier:
-            hint = "another computer has the identifier of this queue manager"
+            hint = "another computer uses the identifier of this queue manager"
             self._kernel.notice("identifier conflict", peer=session.remote_qm_address, hint=hint)
             self.twins[session.remote_qm_address] = int(now.wall)
             if len(self.twins) > MAX_IDENTIFIER_CONFLICTS:

@@ -90,9 +90,9 @@ class ReadRequest:
     def check(self) -> None:
         """MS-MQRR 3.2.4.9, 3.2.4.10: by cursor or by lookup identifier. 3.1.4.13: a transaction is for a receive."""
         if self.cursor and self.lookup_id:
-            raise InvalidParameter("cursor and lookup identifier are mutually exclusive")
+            raise InvalidParameter("a cursor and a lookup identifier are mutually exclusive")
         if self.transaction is not None and self.action.is_peek:
-            raise InvalidParameter("a peek does not support a transaction")
+            raise InvalidParameter("a peek does not take part in transactions")
 
 
 @dataclass(slots=True)

@@ -10,10 +10,9 @@ from typing import Any, Final, TypeAlias
 from waypost.clock import Now
 from waypost.core.cursors import Cursor
 from waypost.core.queues import OpenQueueDescriptor
-from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, LimitReached, QueueNotAvailable, WaypostError
+from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, QueueNotAvailable, WaypostError
 from waypost.remote.access import ACCESSES, SHARES, check_access
 from waypost.remote.context import RemoteHost
-from waypost.remote.cursors import MAX_HANDLE
 from waypost.remote.interfaces import qmcomm as table
 from waypost.remote.qm2qm.access import check_ready, is_refused, server_port
 from waypost.remote.qm2qm.remote_queues import OpenedQueue, RemoteQueues
@@ -70,8 +69,7 @@ class QmcommServer:
         except RpcFault:
             self._queues.close_unread(remote)
             raise
-        handle = descriptor.handle
-        return table.OpenRemoteQueueReply(context, handle, handle, handle)
+        return table.OpenRemoteQueueReply(context, remote.number, remote.number, remote.number)
 
     def _open(self, call: Call, request: table.OpenRemoteQueueRequest, now: Now) -> OpenQueueDescriptor:
         self._check(call)
@@ -80,11 +78,7 @@ class QmcommServer:
         if access is None or share is None:
             raise InvalidParameter("dwDesiredAccess or dwShareMode is invalid")
         check_access(self._host, call.caller, name, access)
-        descriptor = self._host.manager.open_queue(name, access, share, now)
-        if descriptor.handle > MAX_HANDLE:
-            self._host.manager.close_queue(descriptor)
-            raise LimitReached("all handle numbers of remote readers are in use")
-        return descriptor
+        return self._host.manager.open_queue(name, access, share, now)
 
     def _close_remote_queue_context(
         self, call: Call, request: table.CloseRemoteQueueContextRequest, _now: Now

@@ -102,15 +102,17 @@ class Qm2qmServer:
             return table.EndReceiveReply(hresult=self._reads.end(entry, delete_message=True))
         return table.EndReceiveReply(hresult=self._reads.fail(entry))
 
-    def _open_queue(self, call: Call, request: table.OpenQueueRequest, _now: Now) -> table.OpenQueueReply:
+    def _open_queue(self, call: Call, request: table.OpenQueueRequest, now: Now) -> table.OpenQueueReply:
         """MS-MQQP 3.1.4.3. hQueue and dwMQS are not looked at. readings MQQP 3.17: a NULL pLicGuid is one of zeros.
 
         readings MQQP 3.19: a handle that names nothing, such as 0, is refused here already.
         """
-        remote = self._queues.find(request.dwp_context, call) if request.p_queue == request.dwp_context else None
-        if remote is None or request.lic_guid == NULL_GUID:
+        if request.p_queue != request.dwp_context or request.lic_guid == NULL_GUID:
             return table.OpenQueueReply(hresult=INVALID_PARAMETER)
-        entry = OpenQueueEntry(remote, request.lic_guid)
+        remote = self._queues.find_by_number(request.dwp_context, call, now)
+        if remote is None:
+            return table.OpenQueueReply(hresult=INVALID_PARAMETER)
+        entry = OpenQueueEntry(remote, request.lic_guid, call.caller)
         context = call.handles.new(self._session, entry)
         self._queues.enter(entry)
         return table.OpenQueueReply(context)

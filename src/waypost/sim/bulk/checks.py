@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from waypost.node.node import Node
 from waypost.sim.bulk.arguments import PlannedBatch
-from waypost.sim.model.disk import BulkKey, Done, Holder, SavedBulk, SavedClaim, SavedDone, SavedStage
+from waypost.sim.model.disk import BulkKey, Done, Holder, SavedBulk, SavedClaim, SavedDone, SavedLostRun, SavedStage
 from waypost.sim.violation import Violation
 from waypost.store import keys
-from waypost.store.bulk_records import ClaimRecord, DoneRecord, FrameRecord, StageRecord
+from waypost.store.bulk_records import ClaimRecord, DoneRecord, FrameRecord, LostRunRecord, StageRecord
 from waypost.store.memory import MemoryStore
 from waypost.store.port import Table
 
@@ -27,7 +27,7 @@ def check_bulk_table(store: MemoryStore, due: Mapping[BulkKey, SavedBulk]) -> No
     found = dict(_saved(key, value) for key, value in records if keys.frame_of(key) is None)
     for key in sorted(due.keys() | found.keys(), key=str):
         if found.get(key) != _without_write(due.get(key)):
-            raise Violation(f"the store has {found.get(key)} under {key}, and {due.get(key)} is durable")
+            raise Violation(f"the store has {found.get(key)} under {key}, but {due.get(key)} is durable")
 
 
 def _check_frames(records: Sequence[tuple[bytes, bytes]]) -> None:
@@ -42,9 +42,11 @@ def _check_frames(records: Sequence[tuple[bytes, bytes]]) -> None:
             stage = StageRecord.decode(value)
             counts = frames.pop(identifier, [])
             if sum(counts) - stage.messages_done != stage.left or len(counts) != stage.frames - stage.frames_done:
-                raise Violation(f"the stage {identifier.hex()} has frames of {counts}, and {stage} was written")
+                raise Violation(
+                    f"the frames of the stage {identifier.hex()} have {counts} messages, but {stage} was written"
+                )
     if frames:
-        raise Violation(f"the store has frames of stages that are gone: {frames}")
+        raise Violation(f"the store has frames of deleted stages: {frames}")
 
 
 def check_bulk(node: Node, model: "Model") -> None:
@@ -61,12 +63,13 @@ def check_bulk(node: Node, model: "Model") -> None:
         for identifier, runs in node.manager.lasting.collection.items()
     }
     if found != due:
-        raise Violation(f"claims hold {found}, and {due} was due")
+        raise Violation(f"expected claims to hold {due}, but found {found}")
     staged = node.manager.positions.staged_bytes
     if staged != model.state.staged_bytes:
-        raise Violation(f"{staged} bytes are staged, and {model.state.staged_bytes} were due")
+        raise Violation(f"expected {model.state.staged_bytes} staged bytes, but found {staged}")
     if list(node.claims._claims) != list(claims) or node.stages._stages.keys() != stages.keys():
-        raise Violation("other claims and stages are known than those that are due")
+        found_keys, due_keys = (list(node.claims._claims), sorted(node.stages._stages)), (list(claims), sorted(stages))
+        raise Violation(f"expected the claims and stages {due_keys}, but found {found_keys}")
 
 
 def _saved(key: bytes, value: bytes) -> tuple[BulkKey, SavedBulk]:
@@ -80,6 +83,9 @@ def _saved(key: bytes, value: bytes) -> tuple[BulkKey, SavedBulk]:
         stage = StageRecord.decode(value)
         batch = PlannedBatch(stage.query, stage.batch, _key_of(stage.destination), stage.run)
         return BulkKey(0, identifier), SavedStage(stage.lease_s, batch, stage.left, stage.size, bool(stage.commit))
+    if (run := keys.lost_run_of(key)) is not None:
+        lost = LostRunRecord.decode(value)
+        return BulkKey(0, (lost.query, run)), SavedLostRun(lost.claim)
     assert keys.is_done(key)
     done = DoneRecord.decode(value)
     commits = [Done(each.batch, each.run, each.digest, each.count, each.ordinal, each.write) for each in done.commits]

@@ -139,7 +139,9 @@ class BulkHistory:
             number = lookup_id & SEQUENCE
             for after, up_to, numbers in regions:
                 if after < number <= up_to and number not in numbers and not record.move_count:
-                    raise Violation(f"message {lookup_id:#x} appears in a range that was complete up to {up_to}")
+                    raise Violation(
+                        f"the range was complete up to {up_to}, but the message {lookup_id:#x} appeared in it later"
+                    )
 
     # Claims.
 
@@ -157,7 +159,9 @@ class BulkHistory:
 
     def _given(self, wish: Claim, number: int, count: int) -> None:
         if count and self._parts.setdefault((wish.claim, number), Part(count)).count != count:
-            raise Violation(f"part {number} of the claim {wish.claim} is not the same as before")
+            raise Violation(
+                f"part {number} of the claim {wish.claim} has {count} messages, but had another number before"
+            )
 
     def _given_back(self, claim: str, settled: int) -> None:
         """Forget the parts that a lost claim had: their messages come again."""
@@ -204,11 +208,11 @@ class BulkHistory:
         """One commit of a batch was carried out: this one, or an earlier one without an answer."""
         if writing.is_done:
             if not is_repeated:
-                raise Violation("a batch was committed twice")
+                raise Violation("the batch was committed twice")
             return
         candidates = writing.unanswered if is_repeated else [stages]
         if not candidates:
-            raise Violation("a batch is said to be done, and no client has committed it")
+            raise Violation("the queue manager reports a batch as committed, but no client has committed it")
         chosen = {stage for each in candidates for stage in each}
         others = [stage for stage in writing.stages if stage not in chosen]
         self._hide([draft for _, draft in _drafts(writing, others)])

@@ -11,6 +11,7 @@ from msgspec.structs import replace as changed
 from waypost.api.bulk import (
     DEFAULT_READ,
     DEFAULT_READ_BYTES,
+    BatchRead,
     BulkQueue,
     Claim,
     Claimed,
@@ -186,7 +187,7 @@ def _process(client: Client[LocalHost], note: Claiming, claimed: Claimed, wish: 
     if outcome < 0.6:
         note.after = claimed.number
     elif outcome < 0.75:
-        yield _ask(ReturnClaim(name=note.key, claim=note.claim))
+        yield _ask(ReturnClaim(name=note.key, claim=note.claim, forget=rng.random() < 0.3))
     elif outcome < 0.9:
         yield Pause(rng.choice((0.3, 1.2)))
 
@@ -219,6 +220,9 @@ def query(client: Client[LocalHost]) -> Script:
             yield _ask(changed(take, started=clock - 1.0, is_new=False))
         yield from _run(client, note, taken.term)
         yield Pause(rng.choice((0.0, 0.3, 1.2)))
+        if rng.random() < 0.1:
+            # Somebody thinks that the query does not come back.
+            yield _ask(ReturnClaim(name=note.key, claim=note.query, forget=True))
 
 
 def _run(client: Client[LocalHost], note: Reading, term: int) -> Asked:
@@ -269,7 +273,13 @@ def _run(client: Client[LocalHost], note: Reading, term: int) -> Asked:
             return
         batch = PlannedBatch(note.query, note.batch, "", parse_guid(run))
         for _ in range(rng.choice((0, 0, 1, 2))):
-            yield Ask(changed(batch.commit(()), is_whole=rng.random() < 0.5))
+            if rng.random() < 0.2:
+                # A write with the name of an application.
+                within = BatchRead(query=note.query, batch=note.batch, run=run)
+                named = PlannedBatch(f"{note.query} application", note.batch, "", parse_guid(run))
+                yield Ask(changed(named.commit(()), within=within))
+            else:
+                yield Ask(changed(batch.commit(()), is_whole=rng.random() < 0.5))
         for _ in range(rng.choice((0, 0, 3))):
             yield Pause(0.15)
             yield _ask(KeepClaim(name=note.key, claim=note.query, term=term, epoch=note.epoch))
@@ -410,7 +420,7 @@ def watcher(client: Client[LocalHost]) -> Script:
     for _ in range(rng.randint(2, 8)):
         key = _some_key(client)
         shown = yield _ask(ShowBulkQueue(name=key))
-        yield _ask(ListClaims(name=key))
+        yield _ask(ListClaims(name=key, idle=rng.random() < 0.5))
         yield Ask(ListAllClaims())
         yield _ask(FindSeq(name=key, time=rng.choice((0.0, client.host.now.wall - 0.5, float("inf")))))
         stable = shown.value.stable if isinstance(shown.value, BulkQueue) else 0

@@ -62,7 +62,8 @@ def check_counters(counters: Counters, given: Counters) -> None:
     for name in ("sequential_id", "ordinal", "number"):
         if getattr(counters, name) < getattr(given, name):
             raise Violation(
-                f"after a restart {name} goes on at {getattr(counters, name)}, and {getattr(given, name)} was given"
+                f"after a restart, {name} continues at {getattr(counters, name)}, "
+                f"but {getattr(given, name)} was used before"
             )
 
 
@@ -72,7 +73,7 @@ def check_touched(node: Node, model: Model) -> None:
     for number, due_queue in touched.items():
         queue = queues.get(number)
         if queue is None:
-            raise Violation(f"the queue {due_queue.key} is gone, and no client deleted it")
+            raise Violation(f"the queue {due_queue.key} does not exist, but no client deleted it")
         _check_contents(queue, due_queue)
     touched.clear()
 
@@ -82,17 +83,15 @@ def check_counts(node: Node, model: Model) -> None:
     state, manager = model.state, node.manager
     if manager.total_bytes != state.total_bytes:
         raise Violation(
-            f"the queue manager counts {manager.total_bytes} bytes, and its messages have {state.total_bytes}"
+            f"the queue manager reports {manager.total_bytes} bytes, but its messages have {state.total_bytes}"
         )
     if manager.positions.sequential_id != state.sequential_id:
         raise Violation(
-            f"SequentialID is {manager.positions.sequential_id}, and the last message got {state.sequential_id}"
+            f"SequentialID is {manager.positions.sequential_id}, but the last message has {state.sequential_id}"
         )
     volatile = len(node.messages._volatile)
     if volatile != state.volatile:
-        raise Violation(
-            f"{volatile} messages are only in memory, and {state.volatile} are express or held by a transaction"
-        )
+        raise Violation(f"{volatile} messages are only in memory, but {state.volatile} are express or in a transaction")
 
 
 def check_index(node: Node) -> None:
@@ -107,11 +106,16 @@ def check_index(node: Node) -> None:
             identifier = node.messages.get(queue.number, lookup_id).identifier
             found, _ = node.index.find([queue], identifier, _ALL)
             if lookup_id not in [message.lookup_identifier for _, message in found]:
-                raise Violation(f"the message {identifier} of {queue} is not found by its identifier")
-            if queue.positions.before(lookup_id) != before:
-                raise Violation(f"{before} messages of {queue} come before {identifier}, and the node says otherwise")
+                raise Violation(
+                    f"{queue} has the message {identifier}, but a search by identifier does not find the message"
+                )
+            count = queue.positions.before(lookup_id)
+            if count != before:
+                raise Violation(f"{queue}: expected {before} messages before {identifier}, but found {count}")
     if unknown > node.index.unknown:
-        raise Violation(f"{unknown} messages are not searchable, and the index says {node.index.unknown}")
+        raise Violation(
+            f"the index reports {node.index.unknown} messages that are not searchable, but there are {unknown}"
+        )
 
 
 def due_with_index(node: Node, due: float | None) -> float | None:
@@ -128,46 +132,48 @@ def check_deadline(node: Node, due: float | None, now: Now) -> None:
     deadline = node.next_deadline(now)
     if deadline is None or due is None:
         if deadline is not due:
-            raise Violation(f"the node's next deadline is {deadline}, and {due} was due")
+            raise Violation(f"expected the next deadline of the node at {due}, but found {deadline}")
     elif abs(max(deadline, now.monotonic) - max(due, now.monotonic)) > 1e-5:
         raise Violation(
-            f"the node wakes up in {deadline - now.monotonic:.6f} s, and {due - now.monotonic:.6f} were due"
+            f"expected the node to wake up in {due - now.monotonic:.6f} s, but found {deadline - now.monotonic:.6f} s"
         )
 
 
 def check_durable(ask: object, answer: Answer, model: Model) -> None:
     if answer.needs > model.disk.durable:
-        raise Violation(f"{ask} was answered before it was durable: batch {answer.needs}, and {model.disk.durable} are")
+        raise Violation(
+            f"{ask} was answered too early: expected {answer.needs} durable batches, but found {model.disk.durable}"
+        )
 
 
 def check_value(ask: object, answer: Answer, messages: Sequence[Message]) -> None:
     """Check that an answer brings the right messages."""
     if len(messages) != len(answer.messages):
-        raise Violation(f"{ask} brought {len(messages)} messages, and {len(answer.messages)} were due")
+        raise Violation(f"{ask}: expected {len(answer.messages)} messages, but found {len(messages)}")
     for due, counts, message in zip(answer.messages, answer.counts, messages, strict=True):
         _check_message(ask, due, counts, message)
 
 
 def _check_message(ask: object, message: ModelMessage, counts: tuple[int, int], value: Message) -> None:
     if value.lookup_identifier != message.lookup_id:
-        raise Violation(f"{ask} brought the message {value.lookup_identifier:#x}, and {message} was due")
+        raise Violation(f"{ask}: expected {message}, but found the message {value.lookup_identifier:#x}")
     if not message.is_acknowledgment and message.draft.mark not in value.packet:
-        raise Violation(f"{ask} brought another message under the LookupIdentifier of {message}")
+        raise Violation(f"{ask}: expected {message}, but found another message with the same LookupIdentifier")
     if (value.abort_count, value.move_count) != counts:
         found = value.abort_count, value.move_count
-        raise Violation(f"{message} was aborted and moved {counts} times, and says {found}")
+        raise Violation(f"{message}: expected the abort and move counts {counts}, but found {found}")
     if message.message_class and value.message_class != message.message_class:
-        raise Violation(f"{message} has the class {value.message_class:#x}, and {message.message_class:#x} was due")
+        raise Violation(f"{message}: expected the class {message.message_class:#x}, but found {value.message_class:#x}")
     marks = message.is_first, message.is_last
     if message.transactional and (value.first_in_transaction, value.last_in_transaction) != marks:
-        raise Violation(f"{message} is first and last of its transaction: {marks}, and says otherwise")
+        raise Violation(f"{message}: expected the first and last marks {marks}, but found others")
 
 
 def check_all(node: Node, model: Model, now: Now) -> None:
     """Thorough: every queue with its attributes, every message with its state, every transaction, every wait."""
     queues, due_queues = node.manager.collection.by_number, model.state.by_number
     if queues.keys() != due_queues.keys():
-        raise Violation(f"there are the queues {sorted(queues)}, and {sorted(due_queues)} were due")
+        raise Violation(f"expected the queues {sorted(due_queues)}, but found {sorted(queues)}")
     for number, queue in due_queues.items():
         _check_contents(queues[number], queue)
         _check_states(queues[number], queue)
@@ -178,10 +184,12 @@ def check_all(node: Node, model: Model, now: Now) -> None:
     check_deadline(node, due_with_index(node, model.next_deadline(now, works=not node.kernel.is_behind)), now)
     transactions, entries = node.manager.transactions.collection, model.transactions.transactions
     if transactions.keys() != entries.keys():
-        raise Violation(f"{len(transactions)} transactions are under way, and {len(entries)} were due")
+        raise Violation(f"expected {len(entries)} open transactions, but found {len(transactions)}")
     for identifier, transaction in entries.items():
         if transactions[identifier].is_kept is not transaction.is_kept:
-            raise Violation(f"the transaction {identifier.hex()[:8]} is not prepared as it has to be")
+            raise Violation(
+                f"the transaction {identifier.hex()[:8]}: the node and the model disagree on whether it is prepared"
+            )
 
 
 def check_states(node: Node, model: Model) -> None:
@@ -196,7 +204,7 @@ def check_connections(node: Node, model: Model) -> None:
     """Check that the node has exactly the present connections of remote readers."""
     if node.remote is not None and list(node.remote.connections) != model.remote.connections:
         due = len(model.remote.connections)
-        raise Violation(f"remote readers have {len(node.remote.connections)} connections, and {due} were due")
+        raise Violation(f"expected {due} connections of remote readers, but found {len(node.remote.connections)}")
 
 
 def check_left_behind(node: Node) -> None:
@@ -211,7 +219,7 @@ def check_left_behind(node: Node) -> None:
         len(remote._remote_read._pending),
     )
     if any(left):
-        raise Violation(f"remote readers are gone, and have left {left} connections, waits and messages behind")
+        raise Violation(f"no remote reader is left, but the node still has {left} connections, waits and messages")
 
 
 def check_store(store: MemoryStore, model: Model) -> None:
@@ -220,18 +228,18 @@ def check_store(store: MemoryStore, model: Model) -> None:
     found = store.scan(Table.MESSAGES, limit=_ALL)
     due = {keys.message_key(*place): saved for place, saved in disk.messages.items()}
     for key in sorted(due.keys() - {key for key, _ in found}):
-        raise Violation(f"the recoverable message {due[key].message} is lost: the store does not have it")
+        raise Violation(f"the recoverable message {due[key].message} is missing from the store")
     totals: dict[int, TotalsRecord] = {number: TotalsRecord() for number in disk.queues}
     for key, value in found:
         saved = due.get(key)
         if saved is None:
             place = keys.queue_id_of(key), keys.lookup_id_of(key)
-            raise Violation(f"the store has a message at {place} that was deleted or never sent")
+            raise Violation(f"the store has a message at {place}, but that message was deleted or never sent")
         record = MessageRecord.decode(value)
         if (record.abort_count, record.move_count) != (saved.abort_count, saved.move_count):
-            raise Violation(f"the store has an older state of {saved.message}")
+            raise Violation(f"expected the last state of {saved.message} in the store, but found an older state")
         if not saved.message.is_acknowledgment and saved.message.draft.mark not in record.packet:
-            raise Violation(f"the store has another message in the place of {saved.message}")
+            raise Violation(f"expected {saved.message} in the store, but found another message in its place")
         total = totals[keys.queue_id_of(key)]
         total.message_count += 1
         total.total_bytes += len(record.packet)
@@ -243,7 +251,7 @@ def check_store(store: MemoryStore, model: Model) -> None:
         (Table.TRANSACTIONS, sorted(disk.transactions)),
     ):
         if store.keys(table, limit=_ALL) != expected:
-            raise Violation(f"the store has other {table.name.lower()} than those that are durable")
+            raise Violation(f"the table {table.name.lower()} of the store differs from its durable records")
 
 
 def check_memory(node: Node) -> None:
@@ -251,11 +259,13 @@ def check_memory(node: Node) -> None:
     if node.messages._pending:
         raise Violation(f"{len(node.messages._pending)} durable messages are still in memory")
     if node.messages._submitted or node.messages.unwritten_bytes:
-        raise Violation("batches that are durable are still remembered")
+        raise Violation("the node still keeps batches that are already durable")
     volatile = node.messages._volatile.values()
     held = sum(size_in_bytes(each) for each in volatile if each.delivery_guarantee is DeliveryGuarantee.RECOVERABLE)
     if held != node.messages.held_bytes:
-        raise Violation(f"transactions hold {held} bytes, and {node.messages.held_bytes} are counted")
+        raise Violation(
+            f"the node reports {node.messages.held_bytes} bytes in transactions, but transactions hold {held}"
+        )
 
 
 def _check_contents(queue: Queue, due_queue: ModelQueue) -> None:
@@ -264,46 +274,50 @@ def _check_contents(queue: Queue, due_queue: ModelQueue) -> None:
         _explain(order, due_queue)
     if queue.total_bytes != due_queue.total_bytes:
         raise Violation(
-            f"{due_queue.key} counts {queue.total_bytes} bytes, and its messages have {due_queue.total_bytes}"
+            f"{due_queue.key} reports {queue.total_bytes} bytes, but its messages have {due_queue.total_bytes}"
         )
     messages = due_queue.messages
     first = next(
         (lookup_id for lookup_id in due_queue.order if messages[lookup_id].state is State.AVAILABLE), BEHIND_ALL
     )
     if queue.positions.next_available(START) != first:
-        raise Violation(f"the first message that {due_queue.key} offers is not the one that is due")
+        raise Violation(f"{due_queue.key} offers the wrong message first")
 
 
 def _explain(order: list[int], queue: ModelQueue) -> None:
     if order != sorted(order):
-        raise Violation(f"{queue.key} does not have its messages in the order of their LookupIdentifiers")
+        raise Violation(f"the messages in {queue.key} are not in the order of their LookupIdentifiers")
     lost = [message for lookup_id, message in queue.messages.items() if lookup_id not in order]
     if lost:
-        raise Violation(f"{queue.key} has lost {', '.join(map(str, lost))}")
+        raise Violation(f"expected {', '.join(map(str, lost))} in {queue.key}, but the queue does not have them")
     extra = [f"{lookup_id:#x}" for lookup_id in order if lookup_id not in queue.messages]
-    raise Violation(f"{queue.key} has {', '.join(extra)}, which should be gone or was never sent")
+    raise Violation(f"{queue.key} has {', '.join(extra)}, but these messages were removed or never sent")
 
 
 def _check_states(queue: Queue, due_queue: ModelQueue) -> None:
     for lookup_id, message in due_queue.messages.items():
         state = queue.positions.state(lookup_id)
         if _STATES.get(state) is not message.state:
-            raise Violation(f"{message} in {due_queue.key} is {state.name}, and {message.state.name} was due")
+            raise Violation(
+                f"{message} in {due_queue.key}: expected the state {message.state.name}, but found {state.name}"
+            )
         if queue.positions.is_shown(lookup_id) is not message.is_shown:
-            raise Violation(f"peeks see {message} in {due_queue.key} and should not, or the other way round")
+            raise Violation(
+                f"{message} in {due_queue.key}: expected is_shown to be {message.is_shown}, but found the opposite"
+            )
 
 
 def _check_attributes(queue: Queue, due_queue: ModelQueue) -> None:
     attributes, plan = queue.attributes, due_queue.plan
     found = attributes.quota, attributes.journaling, attributes.transactional
     if found != (plan.quota, plan.journaling, plan.transactional):
-        raise Violation(f"{due_queue.key} has changed since it was created: {found} instead of {plan}")
+        raise Violation(f"{due_queue.key}: expected the attributes {plan}, but found {found}")
     waiting = [len(handle.waits) for handle in due_queue.waiting.values()]
     if [len(descriptor.waiting) for descriptor in queue.waiting.values()] != waiting:
-        raise Violation(f"the reads that wait on {due_queue.key} are not those that are due")
+        raise Violation(f"{due_queue.key}: expected {waiting} waiting reads, but found other numbers")
     if len(queue.descriptors) != len(due_queue.handles):
         raise Violation(
-            f"{due_queue.key} is open {len(queue.descriptors)} times, and {len(due_queue.handles)} were due"
+            f"{due_queue.key}: expected {len(due_queue.handles)} handles, but found {len(queue.descriptors)}"
         )
 
 
@@ -312,7 +326,7 @@ def _check_totals(store: MemoryStore, totals: dict[int, TotalsRecord]) -> None:
         value = store.get(Table.COUNTERS, keys.totals_key(number))
         found = TotalsRecord() if value is None else TotalsRecord.decode(value)
         if found != due:
-            raise Violation(f"the store counts {found} for queue {number}, and holds {due}")
+            raise Violation(f"the store reports {found} for queue {number}, but holds {due}")
 
 
 def _check_positions(store: MemoryStore, model: Model) -> None:
@@ -325,10 +339,10 @@ def _check_positions(store: MemoryStore, model: Model) -> None:
     found = [(key, PositionRecord.decode(value).flags) for key, value in store.scan(Table.POSITIONS, limit=_ALL)]
     wrong = [_place(key, flags) for key, flags in found if (key, flags) not in due]
     if wrong:
-        raise Violation(f"the store says {', '.join(wrong)}, which is wrong")
+        raise Violation(f"the store wrongly records {', '.join(wrong)}")
     lost = [_place(key, flags) for key, flags in due if (key, flags) not in found]
     if lost:
-        raise Violation(f"the store does not say {', '.join(lost)}")
+        raise Violation(f"the store does not record {', '.join(lost)}")
 
 
 def _place(key: bytes, flags: int) -> str:

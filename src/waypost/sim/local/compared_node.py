@@ -51,7 +51,7 @@ class ComparedNode:
         """Pass to the model a request that the node got, with the node's outcome, or MQ_OK if it is under way."""
         due = self._ask_model(call, ask)
         if status is not due:
-            raise Violation(f"{ask} ended with {status.name}, and {due.name} was due")
+            raise Violation(f"{ask}: expected {due.name}, but found {status.name}")
 
     def tick(self, now: Now) -> None:
         works = not self.node.kernel.is_behind
@@ -75,7 +75,7 @@ class ComparedNode:
         if answer.again is not None:
             self.model.expected[key] = answer.again
         if result.status is not answer.status:
-            raise Violation(f"{ask} ended with {result.status.name}, and {answer.status.name} was due")
+            raise Violation(f"{ask}: expected {answer.status.name}, but found {result.status.name}")
         if result.is_ok:
             checks.check_durable(ask, answer, self.model)
             if answer.check is not None:
@@ -119,7 +119,7 @@ class ComparedNode:
         if status != answer.status or (reply is None) is not answer.is_fault:
             kind = "the fault" if reply is None else "the result"
             due = f"{'the fault' if answer.is_fault else 'the result'} {answer.status.name}"
-            raise Violation(f"{call} ended with {kind} {hresult_text(status)}, and {due} was due")
+            raise Violation(f"{call}: expected {due}, but found {kind} {hresult_text(status)}")
         checks.check_durable(call, answer, self.model)
         if reply is not None:
             check_reply(call, answer, reply)

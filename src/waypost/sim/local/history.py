@@ -128,7 +128,7 @@ class History:
     def unseen(self, uid: int) -> None:
         """The message is or was staged, and its batch is done without it: it must never come out."""
         if uid in self._received:
-            raise Violation(f"the message <{uid}> was received, and never committed")
+            raise Violation(f"the message <{uid}> was received, but never committed")
         self._uncertain.pop(uid, None)
         self._aborted[uid] = None
 
@@ -187,8 +187,8 @@ class History:
         ]
         if len(missing) > self._lost_receives:
             raise Violation(
-                f"acknowledged and never received: the recoverable messages {missing}; "
-                f"only {self._lost_receives} receives were under way in crashes"
+                f"the recoverable messages {missing} were acknowledged, but never received; "
+                f"crashes interrupted only {self._lost_receives} receives"
             )
 
     def _refused(self, ask: Ask) -> None:
@@ -231,9 +231,9 @@ class History:
         if uid in self._received:
             raise Violation(f"the message <{uid}> was received twice")
         if uid in self._aborted:
-            raise Violation(f"the message <{uid}> of a transaction that was aborted was received")
+            raise Violation(f"the message <{uid}> was received, but its transaction was aborted")
         if uid in self._refused_sends:
-            raise Violation(f"the message <{uid}> was received, and its sender got the answer that it is refused")
+            raise Violation(f"the message <{uid}> was received, but its send was refused")
         self._received[uid] = None
 
 

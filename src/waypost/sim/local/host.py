@@ -133,11 +133,11 @@ class LocalHost(Host["LocalSimulation"]):
 
     def _taking(self, effects: Sequence[Effect]) -> None:
         if self.model.disk.making and not any(type(effect) is Commit for effect in effects):
-            raise Violation("something durable was changed, and no batch writes it")
+            raise Violation("durable state was changed, but no batch writes the change")
 
     def _carry(self, effect: Connect | Write | Close | HoldReading | Resolve | SendDatagram | Notice) -> None:
         if self._remote is None:
-            raise Violation(f"{self.name} wants {effect!r}, and the simulation has no network")
+            raise Violation(f"{self.name} requests {effect!r}, but the simulation has no network")
         self._remote.carry(self, effect)
 
     def _tell_coordinator(self, effect: ToCoordinator) -> None:
@@ -164,7 +164,7 @@ class LocalHost(Host["LocalSimulation"]):
 
     def _check_answer(self, key: object, ask: Ask, result: Result) -> Sequence[object]:
         if key not in self.model.expected:
-            raise Violation(f"request {key} is answered with {result.status.name}, and no answer was due")
+            raise Violation(f"request {key}: expected no answer, but found {result.status.name}")
         answer = self._compared_node.answered(key, ask, result)
         if answer.needs:
             self.simulation.marks.sometimes("an answer that waited for its batch")
@@ -214,7 +214,7 @@ class LocalHost(Host["LocalSimulation"]):
         """The place of the answer to a call among all answers."""
         answer = self.model.expected.get(call.request)
         if answer is None:
-            raise Violation(f"{call} is answered, and no answer was due")
+            raise Violation(f"{call}: expected no answer, but found one")
         return answer.number
 
     def remote_answered(self, call: RemoteCall, reply: object) -> None:
@@ -240,7 +240,7 @@ class LocalHost(Host["LocalSimulation"]):
         """Check the end: the queues are empty, no client waits, nothing is left in memory or on the disk."""
         model, node = self.model, self.node
         if model.expected or model.readers.waits:
-            raise Violation(f"healing has ended, and these requests have no answer: {self.unanswered}")
+            raise Violation(f"healing has ended, but these requests have no answer: {self.unanswered}")
         left = [queue.key for queue in model.state.queues.values() if queue.order]
         if left or model.state.total_bytes:
             raise Violation(f"the queues {left} do not become empty")

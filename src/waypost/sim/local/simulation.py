@@ -43,7 +43,7 @@ class LocalSimulation(Simulation[LocalHost]):
 
     def _stuck(self) -> str:
         host = self.hosts[0]
-        return "" if host.is_healed else f"the queues are not empty, and unanswered is {host.unanswered or 'nothing'}"
+        return "" if host.is_healed else f"the queues are not empty; unanswered requests: {host.unanswered or 'none'}"
 
     def _check_healed(self) -> None:
         self.hosts[0].check_healed()

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from waypost.api.bulk import (
-    Batches,
+    BatchOfQuery,
     BulkQueue,
     Claim,
     Claimed,
@@ -50,7 +50,7 @@ from waypost.node.removals import digest_of_removals
 from waypost.sim.bulk.arguments import PlannedBatch
 from waypost.sim.local.arguments import format_name, key_of
 from waypost.sim.model.claims import ModelClaims
-from waypost.sim.model.disk import SavedClaim, SavedStage
+from waypost.sim.model.disk import SavedClaim, SavedLostRun, SavedStage
 from waypost.sim.model.records import SEQUENCE, Answer, ModelMessage, ModelQueue, Refused, State
 from waypost.sim.model.rows import check_rows, row_of
 from waypost.sim.model.stages import ModelStages
@@ -89,7 +89,10 @@ class Known:
 
     def check_epoch(self, queue: int, epoch: str) -> None:
         if self.epochs.setdefault(epoch, queue) != queue or list(self.epochs.values()).count(queue) > 1:
-            raise Violation(f"the queue {queue} has the epoch {epoch}, which has changed or is that of another queue")
+            raise Violation(
+                f"the epoch of the queue {queue} is {epoch}, "
+                "but the queue had another epoch before, or another queue has this epoch"
+            )
 
 
 class Bulk:
@@ -126,6 +129,8 @@ class Bulk:
                 self.claims.restore(key, saved)
             elif isinstance(saved, SavedStage):
                 self.stages.restore(key, saved)
+            elif isinstance(saved, SavedLostRun):
+                self.claims.restore_lost_run(key)
             else:
                 self.stages.restore_batches(key, saved)
         self.stages.restored()
@@ -160,9 +165,9 @@ class Bulk:
             ends = [state.first][: state.first], [state.last][: state.last]
             found = *ends, state.stable, state.committed, state.held
             if found != due or state.format_name != str(format_name(queue.key)):
-                raise Violation(f"{queue.key} is said to be {found}, and {due} was due")
+                raise Violation(f"{queue.key}: expected the state {due}, but found {found}")
             if state.behind != behind or bool(state.held_by) != bool(behind):
-                raise Violation(f"{state.behind} messages of {queue.key} are said to be held back, and {behind} are")
+                raise Violation(f"the queue {queue.key} reports {state.behind} messages held back, but has {behind}")
 
         self._answer(call, check, max(due[2], due[3]))
 
@@ -198,12 +203,12 @@ class Bulk:
             if count < len(rows):
                 self._state.marks.sometimes("a range that is read in several frames")
             if count > wanted.max_messages:
-                raise Violation(
-                    f"{count} messages of {queue.key} were read, and at most {wanted.max_messages} were due"
-                )
+                raise Violation(f"expected at most {wanted.max_messages} messages of {queue.key}, but found {count}")
             end = up_to if count == len(rows) else rows[count - 1].lookup_id & SEQUENCE
             if (found.end, found.is_last) != (end, count == len(rows)):
-                raise Violation(f"{queue.key} was read to {found.end}, and that is really {end} of {up_to}")
+                raise Violation(
+                    f"{queue.key}: expected the read to end at {end} of {up_to}, but it ended at {found.end}"
+                )
 
         self._answer(call, check, max((row.lookup_id & SEQUENCE for row in rows), default=0))
 
@@ -216,7 +221,7 @@ class Bulk:
         def check(found: SeqAt) -> None:
             if found.seq not in due:
                 raise Violation(
-                    f"number {found.seq} of {queue.key} is the last that came before {time}, and {due} were due"
+                    f"{queue.key}: expected one of {due} as the last number before {time}, but found {found.seq}"
                 )
 
         self._answer(call, check)
@@ -246,7 +251,7 @@ class Bulk:
         def check(found: Claimed) -> None:
             self._known.check_epoch(queue.number, found.epoch)
             if found != replace(due, epoch=found.epoch):
-                raise Violation(f"the claim {wish.claim} on {queue.key} got {found}, and {due} was due")
+                raise Violation(f"the claim {wish.claim} on {queue.key}: expected {due}, but found {found}")
 
         self._answer(call, check)
 
@@ -269,27 +274,28 @@ class Bulk:
             self._known.check_epoch(queue.number, guid_text(found.epoch))
             count = check_rows(f"part {wanted.number} of the claim {wanted.claim}", found, rows, wanted.max_bytes)
             if (found.end, found.is_last) != (wanted.start + count, count == len(rows)):
-                raise Violation(f"{wanted} was answered to {found.end}, and {count} messages came")
+                raise Violation(f"{wanted}: the answer reports the end {found.end}, but has {count} messages")
 
         self._answer(call, check)
 
     def _return_claim(self, call: Call, wanted: ReturnClaim) -> None:
         self._openings.check_store()
-        self._expect(call, Returned(self.claims.give_back((self._queue(wanted.name).number, wanted.claim))))
+        key = self._queue(wanted.name).number, wanted.claim
+        self._expect(call, Returned(self.claims.end(key, call.now) if wanted.forget else self.claims.give_back(key)))
 
     def _list_claims(self, call: Call, wanted: ListClaims) -> None:
-        due = self.claims.held(call.now, self._queue(wanted.name))
+        due = self.claims.held(call.now, self._queue(wanted.name), idle=wanted.idle)
         self._answer(call, lambda found: _check_held(found.claims, due))
 
-    def _list_all_claims(self, call: Call, _: ListAllClaims) -> None:
-        due = self.claims.held(call.now)
+    def _list_all_claims(self, call: Call, wanted: ListAllClaims) -> None:
+        due = self.claims.held(call.now, idle=wanted.idle)
         self._answer(call, lambda found: _check_held(found.claims, due))
 
     # Stages.
 
     def _stage(self, call: Call, wanted: Stage) -> None:
         self._openings.check_room()
-        self.claims.check_writer(wanted.query, PlannedBatch.of(wanted).run)
+        self._check_writer(wanted)
         self._expect(call, self.stages.stage(self._known.last_guid, wanted, call.now))
 
     def _drop_stages(self, call: Call, wanted: DropStages) -> None:
@@ -302,10 +308,18 @@ class Bulk:
         identifiers = [parse_guid(each) for each in wanted.stages]
         digest = digest_of((*identifiers, *digest_of_removals(wanted.removes)))
         batch = PlannedBatch.of(wanted)
-        self.claims.check_writer(batch.query, batch.run)
+        self._check_writer(wanted)
         due = self.stages.commit(batch, identifiers, digest, lambda: self._taken(wanted))
-        self.claims.committed(batch, is_whole=wanted.is_whole)
+        self.claims.committed(batch.query, batch.number, is_whole=wanted.is_whole)
+        if wanted.within is not UNSET:
+            self._state.marks.sometimes("a commit under another name than that of its reader")
+            self.claims.committed(wanted.within.query, wanted.within.batch, is_whole=False)
         self._expect(call, due)
+
+    def _check_writer(self, wanted: BatchOfQuery) -> None:
+        self.claims.check_writer(wanted.query, PlannedBatch.of(wanted).run)
+        if wanted.within is not UNSET:
+            self.claims.check_writer(wanted.within.query, parse_guid(wanted.within.run))
 
     def _taken(self, wanted: CommitStages) -> list[ModelMessage]:
         """The messages that a commit removes. Raises Refused if one of them is gone or held."""
@@ -328,7 +342,7 @@ class Bulk:
         return found
 
     def _list_batches(self, call: Call, wanted: ListBatches) -> None:
-        self._expect(call, Batches(self.stages.batches_of(wanted.query)))
+        self._expect(call, self.stages.batches_of(wanted.query))
 
     # Helpers.
 
@@ -350,7 +364,7 @@ class Bulk:
     def _expect(self, call: Call, due: object) -> None:
         def check(found: object) -> None:
             if found != due:
-                raise Violation(f"request {call.request} was answered with {found}, and {due} was due")
+                raise Violation(f"request {call.request}: expected {due}, but found {found}")
 
         self._answer(call, check)
 
@@ -380,26 +394,37 @@ def _check_plan(plan: PlannedRange, wanted: PlanRange, planned: list[tuple[int, 
     counts = plan.counts
     least = min(wanted.parts, len(planned))
     if sum(counts) != len(planned) or len(counts) < least or len(plan.bounds) != len(counts) + 1 or 0 in counts:
-        raise Violation(f"the plan has parts of {counts} messages, and {len(planned)} in {least} parts were due")
+        raise Violation(
+            f"expected a plan of {len(planned)} messages in {least} parts, but found parts of {counts} messages"
+        )
     parts = [planned[sum(counts[:at]) : sum(counts[: at + 1])] for at in range(len(counts))]
     ends = [part[-1][0] for part in parts]
     if plan.bounds != [wanted.after, *ends]:
-        raise Violation(f"the parts of the plan end at {plan.bounds[1:]}, and their messages at {ends}")
+        raise Violation(f"the plan reports that its parts end at {plan.bounds[1:]}, but their messages end at {ends}")
     sizes = [sum(size for _, size in part) for part in parts]
     if plan.sizes != sizes:
-        raise Violation(f"the parts of the plan have {plan.sizes} bytes, and their messages {sizes}")
+        raise Violation(f"the plan reports parts of {plan.sizes} bytes, but their messages have {sizes}")
     if wanted.part_bytes is UNSET:
         if len(counts) > least:
-            raise Violation(f"the plan has {len(counts)} parts, and {least} were due")
+            raise Violation(f"expected a plan of {least} parts, but found {len(counts)}")
     elif any(size > wanted.part_bytes and count > 1 for size, count in zip(sizes, counts, strict=True)):
-        raise Violation(f"the parts of the plan have {sizes} bytes, and at most {wanted.part_bytes} were due")
+        raise Violation(f"expected parts of at most {wanted.part_bytes} bytes, but found {sizes}")
 
 
 def _check_held(found: list[ClaimObject], due: list[ClaimObject]) -> None:
-    names = [replace(each, lease_left_s=0.0, queue="", held_by="") for each in found]
-    if names != [replace(each, lease_left_s=0.0, queue="", held_by="") for each in due]:
-        raise Violation(f"claims hold {names}, and {due} was due")
+    rest = {"lease_left_s": 0.0, "unused_s": 0.0, "queue": "", "held_by": ""}
+    names = [replace(each, **rest) for each in found]
+    if names != [replace(each, **rest) for each in due]:
+        raise Violation(f"expected the claims {due}, but found {names}")
     if [bool(each.held_by) for each in found] != [bool(each.held_by) for each in due]:
-        raise Violation(f"claims are said to be {found}, and {due} was due")
-    if any(abs(one.lease_left_s - other.lease_left_s) > 1e-5 for one, other in zip(found, due, strict=True)):
-        raise Violation(f"the leases of claims are {found}, and {due} was due")
+        raise Violation(f"expected the holders of the claims {due}, but found {found}")
+    times = [
+        abs(one - other)
+        for one, other in zip(
+            (time for each in found for time in (each.lease_left_s, each.unused_s)),
+            (time for each in due for time in (each.lease_left_s, each.unused_s)),
+            strict=True,
+        )
+    ]
+    if any(difference > 1e-5 for difference in times):
+        raise Violation(f"expected the leases of {due}, but found {found}")

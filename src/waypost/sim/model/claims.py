@@ -12,9 +12,8 @@ from waypost.clock import Now
 from waypost.core.queues import ShareMode
 from waypost.guid import NULL_GUID, parse_guid
 from waypost.hresult import HResult
-from waypost.sim.bulk.arguments import PlannedBatch
 from waypost.sim.marks import Marks
-from waypost.sim.model.disk import BulkKey, Holder, SavedClaim, StepKind
+from waypost.sim.model.disk import BulkKey, Holder, SavedClaim, SavedLostRun, StepKind
 from waypost.sim.model.records import SEQUENCE, ModelMessage, ModelQueue, Refused, State
 from waypost.sim.model.rows import Row, row_of
 from waypost.sim.model.state import PURGED, ModelState
@@ -72,13 +71,24 @@ class ModelClaims:
         self._transactions: Final = transactions
         self._limit: Final = limit
         self.claims: dict[Key, Claim] = {}
+        # The runs that have lost a claim, with their queries.
+        self.lost_runs: set[tuple[str, bytes]] = set()
+        # The start of the present life.
+        self._since = float("-inf")
         transactions.is_claimed = self._holds
+
+    def restore_lost_run(self, key: BulkKey) -> None:
+        assert isinstance(key.name, tuple)
+        query, run = key.name
+        assert isinstance(run, bytes)
+        self.lost_runs.add((query, run))
 
     def restore(self, key: BulkKey, saved: SavedClaim) -> None:
         queue = self._state.by_number[key.queue]
         claim = Claim(saved.lease_s, saved.max_aborts, saved.settled, saved.given, saved.size, holder=saved.holder)
         claim.lookup_ids = saved.lookup_ids
-        claim.deadline = self._state.now.monotonic + claim.lease_s
+        self._since = self._state.now.monotonic
+        claim.deadline = self._since + claim.lease_s
         for lookup_id in saved.lookup_ids:
             message = queue.messages.get(lookup_id)
             if message is not None:
@@ -91,7 +101,7 @@ class ModelClaims:
     def claim(self, queue: ModelQueue, wish: bulk.Claim, now: Now) -> Claimed:
         key = queue.number, wish.claim
         is_known = key in self.claims
-        claim = self.claims.pop(key, None) or self._begun(wish)
+        claim = self.claims.pop(key, None) or self._begun(wish, now)
         self.claims[key] = claim
         claim.check_term(wish.term, self._state.marks)
         goes_on = wish.after == claim.given and (claim.lookup_ids or wish.term)
@@ -140,7 +150,8 @@ class ModelClaims:
         holder = claim.holder
         if part.query:
             run = parse_guid(part.run) if part.run else NULL_GUID
-            is_other = run != NULL_GUID and run != holder.run and (holder.run != NULL_GUID or run in holder.past)
+            is_lost = (part.query, run) in self.lost_runs
+            is_other = run not in (NULL_GUID, holder.run) and (holder.run != NULL_GUID or is_lost)
             if holder.query not in ("", part.query) or (part.term and is_other):
                 self._state.marks.sometimes("a claim that another query or run wants to read")
                 raise Refused(HResult.MQ_ERROR_STALE_HANDLE)
@@ -154,7 +165,7 @@ class ModelClaims:
 
     def take(self, queue: ModelQueue, wish: TakeClaim, now: Now) -> Taken:
         key = queue.number, wish.claim
-        claim = self.claims.get(key) or self._new(DEFAULT_CLAIM_LEASE_S)
+        claim = self.claims.get(key) or self._new(DEFAULT_CLAIM_LEASE_S, now)
         holder = claim.holder
         is_same = holder.term and not holder.is_lost and holder.driver == wish.driver and wish.started < holder.asked
         if not is_same:
@@ -162,7 +173,8 @@ class ModelClaims:
             if wish.is_new and holder.query and (claim.settled or is_heard):
                 self._state.marks.sometimes("a new reader that wants the claim of a query")
                 raise Refused(HResult.MQ_ERROR_STALE_HANDLE)
-            began = replace(holder.without_run(), is_lost=False, leader="", driver=wish.driver, asked=wish.asked)
+            self._end_run(key, claim)
+            began = replace(claim.holder, is_lost=False, leader="", driver=wish.driver, asked=wish.asked)
             claim.holder = replace(began, term=holder.term + 1)
             self.claims[key] = claim
             self._save(key, claim)
@@ -177,15 +189,15 @@ class ModelClaims:
         claim.use(now)
 
     def check_writer(self, query: str, run: bytes) -> None:
-        if any(claim.holder.query == query and run in claim.holder.past for claim in self.claims.values()):
+        if (query, run) in self.lost_runs:
             self._state.marks.sometimes("a write of a run that has lost its claim")
             raise Refused(HResult.MQ_ERROR_STALE_HANDLE)
 
-    def committed(self, batch: PlannedBatch, *, is_whole: bool) -> None:
+    def committed(self, query: str, batch: int, *, is_whole: bool) -> None:
         written = 2 if is_whole else 1
         for key, claim in self.claims.items():
             holder = claim.holder
-            if claim.lookup_ids and (holder.query, holder.batch) == (batch.query, batch.number):
+            if claim.lookup_ids and (holder.query, holder.batch) == (query, batch):
                 claim.holder = replace(holder, written=max(holder.written, written))
                 if claim.holder != holder:
                     self._save(key, claim)
@@ -213,26 +225,42 @@ class ModelClaims:
             self._transactions.release(message, PURGED)
         self._end(claim)
         if claim.holder.term:
-            claim.holder = replace(claim.holder.without_run(), is_lost=True)
+            self._end_run(key, claim)
+            claim.holder = replace(claim.holder, is_lost=True)
         self._save(key, claim)
         return len(messages)
 
-    def held(self, now: Now, queue: ModelQueue | None = None) -> list[ClaimObject]:
+    def end(self, key: Key, now: Now) -> int:
+        """Give a claim back, and forget it."""
+        claim = self.claims.get(key)
+        if claim is None:
+            return 0
+        if not claim.holder.is_lost and self._unused_s(claim, now) < claim.lease_s:
+            self._state.marks.sometimes("a claim in use that somebody wants to forget")
+            raise Refused(HResult.MQ_ERROR_SHARING_VIOLATION)
+        count = self.give_back(key)
+        self._end_run(key, claim)
+        self._state.marks.sometimes("a claim that is forgotten on request")
+        self._forget(key)
+        return count
+
+    def held(self, now: Now, queue: ModelQueue | None = None, *, idle: bool = False) -> list[ClaimObject]:
         return [
             ClaimObject(
                 claim=name,
                 number=claim.given,
                 count=len(claim.lookup_ids),
-                lease_left_s=0.0 if claim.is_overdue else claim.deadline - now.monotonic,
+                lease_left_s=claim.deadline - now.monotonic if claim.is_leased else 0.0,
                 queue="",
-                bytes=claim.size,
+                bytes=claim.size if claim.lookup_ids else 0,
                 term=claim.holder.term,
                 query=claim.holder.query,
                 batch=claim.holder.batch,
                 held_by="its query" if claim.is_overdue else "",
+                unused_s=self._unused_s(claim, now),
             )
             for (number, name), claim in self.claims.items()
-            if claim.lookup_ids and (queue is None or number == queue.number)
+            if (idle or claim.lookup_ids) and (queue is None or number == queue.number)
         ]
 
     def forget(self, queue: ModelQueue) -> None:
@@ -267,21 +295,34 @@ class ModelClaims:
     def _holds(self, message: ModelMessage) -> bool:
         return any(step.message is message for claim in self.claims.values() for step in claim.steps)
 
-    def _begun(self, wish: bulk.Claim) -> Claim:
-        if wish.after:
-            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
-        claim = self._new(wish.lease_s)
-        claim.holder = Holder(term=wish.term)
-        return claim
+    def _end_run(self, key: Key, claim: Claim) -> None:
+        holder = claim.holder
+        if holder.run != NULL_GUID:
+            self.lost_runs.add((holder.query, holder.run))
+            self._state.disk.write(BulkKey(0, (holder.query, holder.run)), SavedLostRun(key[1]))
+            claim.holder = replace(holder, run=NULL_GUID)
 
-    def _new(self, lease_s: float) -> Claim:
+    def _unused_s(self, claim: Claim, now: Now) -> float:
+        return now.monotonic - max(claim.heard, self._since)
+
+    def _begun(self, wish: bulk.Claim, now: Now) -> Claim:
+        if wish.after or wish.term:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        return self._new(wish.lease_s, now)
+
+    def _new(self, lease_s: float, now: Now) -> Claim:
         if len(self.claims) >= self._limit:
-            idle = next((key for key, claim in self.claims.items() if not claim.lookup_ids), None)
-            if idle is None:
+            finished = [key for key, claim in self.claims.items() if self._is_finished(claim, now)]
+            if not finished:
+                self._state.marks.sometimes("one claim too many")
                 raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
-            self._state.marks.sometimes("an idle claim that is forgotten for another one")
-            self._forget(idle)
+            self._state.marks.sometimes("a finished claim that is forgotten for another one")
+            self._forget(finished[0])
         return Claim(lease_s)
+
+    def _is_finished(self, claim: Claim, now: Now) -> bool:
+        is_done = not claim.given or (not claim.holder.term and claim.settled == claim.given)
+        return is_done and not claim.lookup_ids and self._unused_s(claim, now) >= claim.lease_s
 
     def _take(self, claim: Claim, queue: ModelQueue, wish: bulk.Claim) -> None:
         free = [message for message in queue.messages.values() if message.state is State.AVAILABLE]

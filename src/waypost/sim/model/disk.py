@@ -1,12 +1,11 @@
 """The disk of the model: its own batches beside those of the engine, and the records that have to be durable."""
 
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
 from waypost.guid import NULL_GUID
-from waypost.limits import MAX_PAST_RUNS
 from waypost.sim.bulk.arguments import PlannedBatch
 from waypost.sim.local.arguments import Draft
 from waypost.sim.model.records import ModelMessage
@@ -58,12 +57,6 @@ class Holder:
     batch: int | None = None
     written: int = 0
     run: bytes = NULL_GUID
-    past: tuple[bytes, ...] = ()
-
-    def without_run(self) -> "Holder":
-        """The same after its run has ended."""
-        past = self.past if self.run == NULL_GUID else (*self.past, self.run)[-MAX_PAST_RUNS:]
-        return replace(self, run=NULL_GUID, past=past)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +121,26 @@ class SavedDone:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedLostRun:
+    """A run of a query that has lost this claim."""
+
+    claim: str
+
+
+@dataclass(frozen=True, slots=True)
 class BulkKey:
-    """A claim by the number of its queue and its name, a stage by its GUID, commits by query and destination."""
+    """A claim by the number of its queue and its name, a stage by its GUID, commits by query and destination, a lost
+    run by query and GUID.
+    """
 
     queue: int
-    name: str | bytes | tuple[str, str | None]
+    name: str | bytes | tuple[str, str | None] | tuple[str, bytes]
 
 
 # The key shows the kind: the number of a queue, the place of a message (queue, LookupIdentifier), the GUID of a
 # transaction, or a key of the bulk interface.
 Key = int | tuple[int, int] | bytes | BulkKey
-SavedBulk = SavedClaim | SavedStage | SavedDone
+SavedBulk = SavedClaim | SavedStage | SavedDone | SavedLostRun
 Saved = SavedQueue | SavedMessage | tuple[SavedStep, ...] | SavedBulk
 Change = tuple[Key, Saved | None]
 

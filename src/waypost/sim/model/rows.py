@@ -38,16 +38,19 @@ def check_rows(what: str, found: Frame, due: Sequence[Row], max_bytes: int) -> i
     """Check that a frame has the first rows due, at least one, up to the limit. Returns their number."""
     got = records(found)
     if due and not got:
-        raise Violation(f"{what} brought nothing, and {len(due)} messages were due")
+        raise Violation(f"{what}: expected {len(due)} messages, but found none")
     if len(got) > len(due):
-        raise Violation(f"{what} brought {len(got)} messages, and {len(due)} were due")
+        raise Violation(f"{what}: expected {len(due)} messages, but found {len(got)}")
     for row, (lookup_id, record) in zip(due, got, strict=False):
         if lookup_id != row.lookup_id:
-            raise Violation(f"{what} brought the message {lookup_id:#x}, and {row.lookup_id:#x} was due")
+            raise Violation(f"{what}: expected the message {row.lookup_id:#x}, but found {lookup_id:#x}")
         if row.mark not in record.packet:
-            raise Violation(f"{what} brought another message under the LookupIdentifier {lookup_id:#x}")
-        if (record.abort_count, record.move_count) != row.counts:
-            raise Violation(f"the message {lookup_id:#x} was aborted and moved {row.counts} times, and says otherwise")
+            raise Violation(
+                f"{what}: expected the message {lookup_id:#x}, but found another message with that LookupIdentifier"
+            )
+        counts = record.abort_count, record.move_count
+        if counts != row.counts:
+            raise Violation(f"{what}: expected the abort and move counts {row.counts}, but found {counts}")
     if len(got) > 1 and len(found.packets) > max_bytes:
-        raise Violation(f"{what} brought more than the {max_bytes} bytes of the request")
+        raise Violation(f"{what}: expected at most {max_bytes} bytes, but found {len(found.packets)}")
     return len(got)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from waypost.api.bulk import Committed, Stage, Staged
+from waypost.api.bulk import Batches, Committed, Stage, Staged
 from waypost.clock import Now
 from waypost.core.queues import AccessType
 from waypost.guid import NULL_GUID, guid_text
@@ -135,10 +135,14 @@ class ModelStages:
 
     def restore_batches(self, key: BulkKey, saved: SavedDone) -> None:
         assert isinstance(key.name, tuple)
-        self.done[key.name] = ModelDone(saved.commits, saved.passed)
+        query, destination = key.name
+        assert not isinstance(destination, bytes)
+        self.done[query, destination] = ModelDone(saved.commits, saved.passed)
 
-    def batches_of(self, query: str) -> list[int]:
-        return sorted({each.number for key, done in self.done.items() if key[0] == query for each in done.commits})
+    def batches_of(self, query: str) -> Batches:
+        commits = [each for key, done in self.done.items() if key[0] == query for each in done.commits]
+        whole = {each.number for each in commits if each.write == NULL_GUID}
+        return Batches(sorted({each.number for each in commits}), sorted(whole))
 
     def stage(self, identifier: bytes, wanted: Stage, now: Now) -> Staged:
         """`identifier` is the GUID that the engine gives the stage, if it makes one."""

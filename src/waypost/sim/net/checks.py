@@ -28,14 +28,14 @@ def check_start(node: Node, host: str, ledger: "Ledger") -> None:
     found = {(number, each) for number, queue in node.manager.collection.by_number.items() for each in queue.positions}
     extra = sorted(found - due.keys())
     if extra:
-        raise Violation(f"{host} starts with the messages {extra}, which are not durable")
+        raise Violation(f"{host} starts with the messages {extra}, but they are not durable")
     lost = [
         place
         for place, sent in due.items()
         if place not in found and not (sent and (sent.may_expire or sent.is_damaged))
     ]
     if lost:
-        raise Violation(f"{host} starts without the messages {lost}, which are durable")
+        raise Violation(f"{host} starts without the messages {lost}, but they are durable")
     check_counts(node, host)
 
 
@@ -45,10 +45,12 @@ def check_counts(node: Node, host: str) -> None:
     for number, queue in node.manager.collection.by_number.items():
         size = sum(_size(node, number, lookup_id) for lookup_id in queue.positions)
         if size != queue.total_bytes:
-            raise Violation(f"{queue} of {host} counts {queue.total_bytes} bytes, and its messages have {size}")
+            raise Violation(
+                f"the queue {queue} of {host} reports {queue.total_bytes} bytes, but its messages have {size}"
+            )
         total += size
     if total != node.manager.total_bytes:
-        raise Violation(f"{host} counts {node.manager.total_bytes} bytes, and its messages have {total}")
+        raise Violation(f"{host} reports {node.manager.total_bytes} bytes, but its messages have {total}")
 
 
 def _size(node: Node, queue: int, lookup_id: int) -> int:
@@ -64,22 +66,27 @@ def check_sessions(node: Node, host: str, eager: int = 0) -> None:
     network = node.network
     assert network is not None
     for session in network.open_sessions:
-        if session.unacked_message_count > max(network.settings.window_size, eager):
-            raise Violation(f"{session.unacked_message_count} messages of {host} are in flight on one session")
+        count, window = session.unacked_message_count, max(network.settings.window_size, eager)
+        if count > window:
+            raise Violation(f"{host}: expected at most {window} messages in flight in a session, but found {count}")
     sessions = {id(session) for session in network.sessions}
     for queue in node.manager.collection.outgoing.values():
         link = queue.link
         if link is None:
             continue
         if link.session is not None and id(link.session) not in sessions:
-            raise Violation(f"{queue} of {host} has a session that is closed")
+            raise Violation(f"the queue {queue} of {host} has a closed session")
         if len(link.sequence) > len(queue.positions):
-            raise Violation(f"{host} remembers messages that are no longer in {queue}")
+            raise Violation(f"{host} keeps records of messages that are no longer in {queue}")
         if len(link.outbox.sent) > len(queue.positions):
-            raise Violation(f"{host} remembers sending messages that are no longer in {queue}")
+            raise Violation(f"{host} keeps send records of messages that are no longer in {queue}")
     history = node.sequences._history  # noqa: SLF001, memory is what is checked
-    if history is not None and history.largest_share > network.settings.duplicate_history_size:
-        raise Violation(f"{host} remembers {history.largest_share} messages that it has received from one address")
+    size = network.settings.duplicate_history_size
+    if history is not None and history.largest_share > size:
+        raise Violation(
+            f"{host}: expected at most {size} identifiers of messages from one address, "
+            f"but found {history.largest_share}"
+        )
 
 
 def check_rest(node: Node, host: str) -> None:
@@ -87,7 +94,7 @@ def check_rest(node: Node, host: str) -> None:
     network = node.network
     assert network is not None
     if network._sessions.touched:  # noqa: SLF001
-        raise Violation(f"{host} has something to write and does not")
+        raise Violation(f"{host} has changes to write, but does not write them")
 
 
 def mark(node: Node, marks: Marks) -> None:

@@ -110,6 +110,6 @@ class Inbox:
             worked[connection] = worked.get(connection, 0) + done
             if worked[connection] > self._packets:
                 raise Violation(
-                    f"while connection {other} waits, {worked[connection]} packets of connection {connection} were "
-                    f"processed, and its turn has {self._packets}"
+                    f"connection {connection} processed {worked[connection]} packets while connection {other} waited, "
+                    f"but a turn has at most {self._packets} packets"
                 )

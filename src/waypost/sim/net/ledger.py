@@ -137,7 +137,7 @@ class Ledger:
     def _accepted(self, host: str, sent: SentMessage) -> None:
         sent.is_accepted = True
         if sent.is_recoverable and not sent.seen_at and not sent.may_expire:
-            raise Violation(f"{host} has accepted {sent}, and it is not durable")
+            raise Violation(f"{host} has accepted {sent}, but the message is not durable")
 
     def _read(self, host: str, message: Message, transaction: str | None) -> None:
         found = MARK.search(message.body)
@@ -146,7 +146,7 @@ class Ledger:
         elif found is not None:
             sent = self.messages[int(found[1])]
             if sent.plan.host != host or message.body != sent.body:
-                raise Violation(f"{sent} was received on {host}, or with another body")
+                raise Violation(f"{sent} was received on {host}, but that is the wrong host or the body differs")
             if transaction is None:
                 self._received(host, sent.uid)
             else:
@@ -156,9 +156,9 @@ class Ledger:
         sent = self.messages[uid]
         sent.received += 1
         if sent.is_aborted:
-            raise Violation(f"{sent} was received on {host}, and its transaction was aborted")
+            raise Violation(f"{sent} was received on {host}, but its transaction was aborted")
         if sent.is_recoverable and sent.received > sent.reached:
-            raise Violation(f"{sent} was received {sent.received} times, and was {sent.reached} times in its queue")
+            raise Violation(f"{sent} was received {sent.received} times, but reached its queue {sent.reached} times")
 
     # Batches for the disks.
 
@@ -196,7 +196,7 @@ class Ledger:
         if sent is None:
             return
         if sent.is_aborted:
-            raise Violation(f"{sent} is durable on {host}, and its transaction was aborted")
+            raise Violation(f"{sent} is durable on {host}, but its transaction was aborted")
         sent.seen_at[host] = None
         self._by_identifier.setdefault(message.identifier, sent)
         if put.role == OUTGOING:
@@ -218,7 +218,7 @@ class Ledger:
         sequence_id, number, _ = sequence_of(message.packet)
         uid = self._numbers.setdefault((host, sequence_id.value, number), sent.uid)
         if uid != sent.uid:
-            raise Violation(f"{sent} and <{uid}> have the same place {number} in a sequence of {host}")
+            raise Violation(f"{sent} and <{uid}> have the same number {number} in a sequence of {host}")
         sent.place = sequence_id.value, number, message.identifier.ordinal
 
     def _arrived(self, host: str, records: HostRecords, sent: SentMessage, counts: tuple[int, int]) -> None:
@@ -227,12 +227,12 @@ class Ledger:
                 # The records of its sequences go with the queue.
                 return
             if sent.reached > 1:
-                raise Violation(f"{sent} of a transaction came twice")
+                raise Violation(f"the transactional message {sent} arrived twice")
             assert sent.order is not None
             key = sent.source, sent.name, str(sent.plan)
             last = self._last.get(key)
             if last is not None and last >= sent.order:
-                raise Violation(f"{sent} came behind a message that was committed later")
+                raise Violation(f"{sent} arrived after a message that was committed later")
             self._last[key] = sent.order
             return
         before, now = counts
@@ -240,29 +240,29 @@ class Ledger:
         if first is None:
             records.first_counts[sent.uid] = before
         elif now - first < self._history and not self.is_quota_limited:
-            raise Violation(f"{sent} came twice, and only {now - first} messages had come to {host} in between")
+            raise Violation(f"{sent} arrived twice, but only {now - first} messages arrived at {host} in between")
         else:
             self._marks.sometimes("a duplicate that nobody could know")
 
     def _journaled(self, host: str, sent: SentMessage) -> None:
         sent.journaled += 1
         if sent.journaled > 1 or host != sent.source:
-            raise Violation(f"{sent} is {sent.journaled} times in source journals, now in that of {host}")
+            raise Violation(f"{sent} is in source journals {sent.journaled} times; the last copy is on {host}")
         if not sent.is_transactional:
             return
         if not sent.consumed and not sent.is_lied_about:
-            raise Violation(f"{sent} is in the source journal, and no client has received it")
+            raise Violation(f"{sent} is in the source journal, but no client has received the message")
         if sent.ends != self.records[host].ends:
             self._marks.sometimes("a FinalAck after its sender had started again")
 
     def _dead(self, host: str, sent: SentMessage) -> None:
         sent.dead += 1
         if sent.is_sure:
-            raise Violation(f"{sent} is a dead-letter message on {host} without a reason")
+            raise Violation(f"{sent} is a dead-letter message on {host}, but its delivery did not fail")
         if sent.is_transactional:
             self._marks.sometimes("a dead-letter message of a transaction")
             if sent.dead > 1 or host != sent.source:
-                raise Violation(f"{sent} is {sent.dead} times a dead-letter message, now on {host}")
+                raise Violation(f"{sent} became a dead-letter message {sent.dead} times; the last one is on {host}")
         if sent.dead and sent.reached and sent.may_expire and host == sent.source != sent.plan.host:
             self._marks.sometimes("a message that expired at its source and arrived")
 
@@ -289,9 +289,9 @@ class Ledger:
         if sent.is_transactional:
             # A relay may drop it, as its source has it.
             if host == sent.source:
-                raise Violation(f"{sent} has left {host}, and never came into its queue")
+                raise Violation(f"{sent} has left {host}, but never reached its queue")
         elif not self._is_further(host, sent):
-            raise Violation(f"{sent} has left {host}, and is not on another host")
+            raise Violation(f"{sent} has left {host}, but is not on another host")
 
     def _is_further(self, host: str, sent: SentMessage) -> bool:
         """Whether the message is on a host further along its path."""
@@ -302,7 +302,7 @@ class Ledger:
         for key, record in facts.sequences:
             now = record.sequence_identifier, record.sequence_number
             if now < records.sequences.get(key, (0, 0)):
-                raise Violation(f"a sequence of {host} goes back from {records.sequences[key]} to {now}")
+                raise Violation(f"a sequence of {host} goes backward, from {records.sequences[key]} to {now}")
             records.sequences[key] = now
             if keys.sequence_of(key)[1] is not None:
                 records.accepted[now[0]] = max(records.accepted.get(now[0], 0), now[1])
@@ -331,10 +331,10 @@ class Ledger:
         # The message is rejected at each arrival, and may expire on its way and at its destination.
         is_repeated = is_negative_ack(ack) and (sent.may_expire or not sent.plan.is_sure or not sent.fits)
         if is_single and ack in sent.acks.values() and not is_repeated:
-            raise Violation(f"{ack.name} came twice for {sent}")
+            raise Violation(f"{ack.name} arrived twice for {sent}")
         sent.acks[message.identifier] = ack
         is_negative = any(is_negative_ack(MessageClass(each)) for each in sent.acks.values())
         if is_negative and sent.is_sure:
-            raise Violation(f"{ack.name} came for {sent} without a reason")
+            raise Violation(f"{ack.name} arrived for {sent}, but was not expected")
         if is_single and is_negative and _RECEIVED in sent.acks.values() and not sent.may_expire:
-            raise Violation(f"an acknowledgment says that {sent} was received, and it was not")
+            raise Violation(f"one acknowledgment reports that {sent} was received, but another reports a failure")

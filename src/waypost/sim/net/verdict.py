@@ -71,7 +71,7 @@ class Verdict:
                 # Messages for a stranger that is admitted for a host go to that host.
                 continue
             if is_quiet and needless:
-                raise Violation(f"{host.name} has needless sessions with {needless}")
+                raise Violation(f"{host.name} has unnecessary sessions with {needless}")
             if host.network.statistics.messages_rejected:
                 self._marks.sometimes("a message that was rejected")
         for sent in self._ledger.messages.values():
@@ -90,7 +90,7 @@ class Verdict:
             if not (sent.reached or sent.dead or sent.may_expire or id(sent) in there)
         ]
         if len(lost) > told:
-            raise Violation(f"the damaged messages {lost} are gone, and only {told} were set aside")
+            raise Violation(f"the damaged messages {lost} are missing, but only {told} were set aside")
 
     def _check_sent(self, sent: SentMessage) -> None:
         if not sent.is_sure or sent.is_aborted:
@@ -98,7 +98,7 @@ class Verdict:
         if not sent.is_recoverable:
             self._check_express(sent)
         elif (sent.is_accepted or sent.seen_at) and not sent.reached:
-            raise Violation(f"{sent} was accepted, and never came into its queue")
+            raise Violation(f"{sent} was accepted, but never reached its queue")
         elif sent.reached:
             self._check_journal(sent)
             self._check_acks(sent)
@@ -113,11 +113,11 @@ class Verdict:
         if not sent.received and is_restarted:
             self._marks.sometimes("an express message lost in a restart")
         elif not sent.received and not self._is_lost(sent):
-            raise Violation(f"{sent} was accepted, and no client received it")
+            raise Violation(f"{sent} was accepted, but no client received the message")
         history = self._hosts[0].swarm.sessions.transfer.duplicate_history_size
         target = self._hosts[names.index(sent.plan.host)]
         if sent.received > 1 and not is_restarted and target.messages_received < history:
-            raise Violation(f"{sent} was received {sent.received} times")
+            raise Violation(f"expected {sent} to be received once, but found {sent.received} times")
 
     def _is_lost(self, sent: SentMessage) -> bool:
         """Whether a receive that was under way in a crash may have taken the message."""
@@ -128,18 +128,18 @@ class Verdict:
             return
         is_delivered = sent.received if sent.is_transactional else sent.reached
         if sent.positive_journaling and is_delivered and not sent.journaled:
-            raise Violation(f"{sent} was delivered, and is not in the journal of its source")
+            raise Violation(f"{sent} was delivered, but is not in the source journal")
 
     def _check_acks(self, sent: SentMessage) -> None:
         if not sent.administration or self._hosts[0].swarm.limits.quota != UNLIMITED:
             return
         acks = sent.acks.values()
         if sent.acknowledgements & _ASKS_ARRIVAL and _ARRIVED not in acks:
-            raise Violation(f"{sent} came into its queue, and its administration queue has no acknowledgment")
+            raise Violation(f"{sent} reached its queue, but the administration queue has no acknowledgment")
         if sent.acknowledgements & _ASKS_RECEIVE and sent.received and _RECEIVED not in acks:
-            raise Violation(f"{sent} was received, and its administration queue has no acknowledgment")
+            raise Violation(f"{sent} was received, but the administration queue has no acknowledgment")
         if _RECEIVED in acks and not sent.consumed:
-            raise Violation(f"an acknowledgment says that {sent} was received, and it was not")
+            raise Violation(f"an acknowledgment reports that {sent} was received, but no client received the message")
 
     def _check_receives(self) -> None:
         """Check that messages that left a queue were received, except for receives that were under way in crashes."""
@@ -152,4 +152,4 @@ class Verdict:
             if lost:
                 self._marks.sometimes("a receive lost in a crash")
             if len(lost) > self._ledger.records[host.name].lost_receives:
-                raise Violation(f"the messages {lost} were in queues of {host.name}, and no client received them")
+                raise Violation(f"the messages {lost} were in queues of {host.name}, but no client received them")

@@ -34,7 +34,10 @@ class Watch:
                 body = packet.body
                 accepted = self._ledger.records[host].accepted.get(body.tx_sequence_id, 0)
                 if body.tx_sequence_number > accepted:
-                    raise Violation(f"{host} acknowledges message {body.tx_sequence_number} of a sequence too early")
+                    raise Violation(
+                        f"{host} acknowledges message {body.tx_sequence_number} of a sequence, "
+                        f"but has accepted only {accepted}"
+                    )
 
     def _message(self, host: str, packet: UserMessage, data: bytes) -> None:
         if packet.session is not None:
@@ -44,9 +47,9 @@ class Watch:
             return
         sent = self._ledger.messages[int(found[1])]
         if sent.is_aborted:
-            raise Violation(f"{host} sends {sent}, and its transaction was aborted")
+            raise Violation(f"{host} sends {sent}, but its transaction was aborted")
         if sent.is_recoverable and host not in sent.seen_at:
-            raise Violation(f"{host} sends {sent}, and it is not durable there")
+            raise Violation(f"{host} sends {sent}, but the message is not durable there")
         if sent.on_wire and host == sent.source:
             self._marks.sometimes("a message on the wire again")
         sent.on_wire += 1

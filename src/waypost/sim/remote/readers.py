@@ -56,14 +56,15 @@ class RemoteReaders:
 
     @property
     def serving(self) -> RemoteServing:
-        """Settings of the node's server: any client, without authentication; the simulation is the coordinator."""
+        """Settings of the node's server: any client is the local administrator; the simulation is the coordinator."""
         settings = RemoteSettings(
             pending_request_timeout_s=self.drawn.pending_request_s,
             transaction_timeout_s=self.drawn.enlistment_s,
             min_auth_level=AuthLevel.NONE,
             allows_nonauthenticated_rpc=True,
         )
-        return RemoteServing(settings, RpcSettings(AuthLevel.NONE, self.drawn.max_fragment), has_coordinator=True)
+        rpc = RpcSettings(AuthLevel.NONE, self.drawn.max_fragment)
+        return RemoteServing(settings, rpc, is_own_account=True, has_coordinator=True)
 
     def open(self, host: "LocalHost") -> None:
         self.host = host
@@ -98,7 +99,7 @@ class RemoteReaders:
                 # The wires keep what is not read.
                 pass
             case _:
-                raise Violation(f"{host.name} wants {effect!r}, which remote readers do not support")
+                raise Violation(f"{host.name} requests {effect!r}, but remote readers do not support it")
 
     def went_down(self) -> None:
         self._served.clear()
@@ -119,7 +120,9 @@ class RemoteReaders:
             case Kind.BIND_ACK:
                 self.host.remote_model.bound(connection, pdu.group_id)
             case Kind.BIND_NAK:
-                raise Violation(f"the bind on connection {-connection} was refused without a reason")
+                raise Violation(
+                    f"expected the bind on connection {-connection} to be accepted, but the node refused it"
+                )
             case Kind.RESPONSE:
                 served.stub += pdu.stub
                 if pdu.is_last:
@@ -132,15 +135,15 @@ class RemoteReaders:
             case Kind.FAULT:
                 self.host.remote_faulted(self._answered(connection, served, pdu), pdu.status)
             case _:
-                raise Violation(f"the node writes {pdu.kind.name} to a remote reader")
+                raise Violation(f"expected an answer to a remote reader, but the node sent {pdu.kind.name}")
 
     def _answered(self, connection: int, served: Served, pdu: Pdu) -> RemoteCall:
         call = served.calls.pop(pdu.call_id, None)
         if call is None:
-            raise Violation(f"call {pdu.call_id} on connection {-connection} is answered, and was not made")
+            raise Violation(f"call {pdu.call_id} on connection {-connection} was answered, but was never made")
         number = self.host.answer_number(call)
         if number < served.last_answer:
-            raise Violation(f"the answer to {call} overtakes another one")
+            raise Violation(f"the answer to {call} overtakes the answer to an earlier call")
         served.last_answer = number
         return call
 

@@ -31,16 +31,16 @@ def check_reply(call: RemoteCall, answer: Answer, reply: Any) -> None:
     packet = packet_of(reply)
     if not answer.messages:
         if packet:
-            raise Violation(f"{call} brought a message, and none was due")
+            raise Violation(f"{call}: expected no message, but found one")
         return
     message = answer.messages[0]
     if not packet:
-        raise Violation(f"{call} brought nothing, and {message} was due")
+        raise Violation(f"{call}: expected {message}, but found no message")
     if not message.is_acknowledgment and message.draft.mark not in packet:
-        raise Violation(f"{call} brought another message, and {message} was due")
+        raise Violation(f"{call}: expected {message}, but found another message")
     sequence_id = _sequence_id(reply)
     if sequence_id is not None and sequence_id != message.lookup_id & SEQUENCE_MASK:
-        raise Violation(f"{call} brought {message} as number {sequence_id:#x}")
+        raise Violation(f"{call}: {message} has the wrong number {sequence_id:#x}")
     if isinstance(reply, ReceiveReply):
         _check_counts(message, answer.counts[0], packet)
 
@@ -58,4 +58,4 @@ def _check_counts(message: ModelMessage, counts: tuple[int, int], packet: bytes)
     header = RemotePacket.decode(packet).subqueue
     found = None if header is None else (header.abort_counter, header.move_counter)
     if found != counts:
-        raise Violation(f"{message} was aborted and moved {counts} times, and says {found} to a remote reader")
+        raise Violation(f"{message}: expected the abort and move counts {counts}, but a remote reader found {found}")

@@ -29,10 +29,4 @@ def _host(endpoint: Endpoint) -> Origin:
     return opened
 
 
-def _store(endpoint: Endpoint) -> Origin:
-    folder = import_module("waypost.client.bulk.folder").FolderReader(endpoint.address)
-    opened: Origin = import_module("waypost.spark.origins.store").StoreOrigin(folder, endpoint.locked)
-    return opened
-
-
-_OPENERS: Final[dict[str, Callable[[Endpoint], Origin]]] = {"daemon": _daemon, "host": _host, "store": _store}
+_OPENERS: Final[dict[str, Callable[[Endpoint], Origin]]] = {"daemon": _daemon, "host": _host}

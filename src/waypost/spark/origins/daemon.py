@@ -1,23 +1,53 @@
 """A Waypost daemon as an origin, through its bulk interface."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
 
-from waypost.api.bulk import Claim, Claimed, KeepClaim, ReadClaim, RemoveRange, TakeClaim, Taken
+from waypost.api.bulk import (
+    Batches,
+    BulkQueue,
+    Claim,
+    Claimed,
+    KeepClaim,
+    ListBatches,
+    PlannedRange,
+    PlanRanges,
+    ReadClaim,
+    ReadRange,
+    RemoveRange,
+    TakeClaim,
+    Taken,
+)
 from waypost.arrow.packets import Packets
 from waypost.client.bulk.client import BulkClient
 from waypost.spark.options import Endpoint
-from waypost.spark.origins.reading import RangeReading
 
 
-class DaemonOrigin(RangeReading[BulkClient]):
+class DaemonOrigin:
     """The Origin of a daemon."""
 
     def __init__(self, client: BulkClient, endpoint: Endpoint) -> None:
-        super().__init__(client, endpoint.locked)
+        self._client: Final = client
         self._endpoint: Final = endpoint
+
+    def queues(self, pattern: str) -> Sequence[BulkQueue]:
+        return self._client.queues(pattern, "all")
+
+    def queue(self, name: str) -> BulkQueue:
+        return self._client.queue(name)
+
+    def plan(self, wanted: PlanRanges) -> list[PlannedRange]:
+        return self._client.plan_all(replace(wanted, locked=self._endpoint.locked))
+
+    def seq_at(self, name: str, time: datetime) -> int:
+        return self._client.seq_at(name, time)
+
+    def read(self, wanted: ReadRange) -> Iterator[Packets]:
+        for frame in self._client.read_all(replace(wanted, locked=self._endpoint.locked)):
+            yield Packets.of_frame(frame, wanted.name)
 
     def remove(self, wanted: RemoveRange) -> int:
         count = 0
@@ -41,5 +71,8 @@ class DaemonOrigin(RangeReading[BulkClient]):
         for frame in self._client.read_claim_all(wanted):
             yield Packets.of_frame(frame, wanted.name)
 
-    def batches(self, query: str) -> Sequence[int]:
-        return self._client.batches(query)
+    def batches(self, query: str) -> Batches:
+        return self._client.call(ListBatches(query=query))
+
+    def close(self) -> None:
+        self._client.close()

@@ -18,6 +18,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from waypost.api.bulk import (
+    Batches,
     BulkQueue,
     Claim,
     Claimed,
@@ -50,7 +51,7 @@ class HostOrigin:
         self._host: Final = host
 
     def queues(self, pattern: str) -> Sequence[BulkQueue]:
-        raise InvalidParameter(f"an MSMQ host does not list its queues for {pattern!r}; name each with `queue`")
+        raise InvalidParameter(f"an MSMQ host does not list its queues for {pattern!r}; use the option `queue` instead")
 
     def queue(self, name: str) -> BulkQueue:
         messages = [(_seq(each), each.size, each.arrived_time, each.transactional) for each in self._messages(name)]
@@ -137,8 +138,8 @@ class HostOrigin:
     def read_claim(self, wanted: ReadClaim) -> Iterator[Packets]:
         raise _no_claims()
 
-    def batches(self, query: str) -> Sequence[int]:
-        return ()
+    def batches(self, query: str) -> Batches:
+        return Batches([])
 
     def close(self) -> None:
         self._host.close()
@@ -181,4 +182,4 @@ def _seq(message: Message) -> int:
 
 
 def _no_claims() -> InvalidParameter:
-    return InvalidParameter("an MSMQ host does not support the mode claim; read it in the mode peek or drain")
+    return InvalidParameter("an MSMQ host does not support the mode `claim`; use the mode `peek` or `drain`")

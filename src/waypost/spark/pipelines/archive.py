@@ -1,9 +1,9 @@
 """Archive: write the messages of queues to Parquet files, and remove them from their queues once they are safe there.
 
-    archive(stream, "/archive").awaitTermination()
+    archive_queues(spark, {"queue": "orders;journal", "mode": "drain"}, "/archive").awaitTermination()
     read_archive(spark, "/archive").where("queue like '%orders%'").show()
 
-`stream` is `spark.readStream.format("msmq")` in mode `drain` (or `peek` to leave the messages in their queues). The
+The options are those of `format("msmq")`, with the mode `drain` (or `peek` to leave the messages in their queues). The
 steps of a batch, and the action of the next run if this one ends there:
 
     1. Spark notes the queues and ranges of the batch.           The same batch begins again.
@@ -31,7 +31,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from waypost.errors import InvalidParameter
-from waypost.spark.pipelines.archive_writer import IN_FOLDERS, write_files
+from waypost.spark.pipelines.archive_writer import IN_FOLDERS, write_files, written_by_tasks
 from waypost.spark.pipelines.manifest import (
     MESSAGE,
     Batch,
@@ -118,7 +118,7 @@ def table_of(path: str, kind: str) -> Table:
         home = import_module(f"waypost.spark.pipelines.{kind}")
     except ModuleNotFoundError as error:
         raise InvalidParameter(
-            f"an archive of {kind} needs {error.name}, which is not installed; run pip install 'waypost[{kind}]'"
+            f"an archive of {kind} requires {error.name}, which is not installed; run pip install 'waypost[{kind}]'"
         ) from None
     found: Table = home.table(path)
     return found
@@ -128,6 +128,20 @@ def messages_of(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     """The stream of messages for an archive, malformed packets included. `options` are those of format("msmq")."""
     reader = spark.readStream.format("msmq").schema(from_arrow_schema(MESSAGE)).option("onMalformed", "quarantine")
     return reader.options(**options).load()
+
+
+def archive_queues(
+    spark: SparkSession, options: Mapping[str, str], path: str, *, kind: str = "parquet", checkpoint: str = ""
+) -> StreamingQuery:
+    """Archive the current messages of queues, as `archive` does. `options` are those of format("msmq").
+
+    On a disk, the tasks that read the messages write the files: the messages do not pass through Spark.
+    """
+    if not is_on_disk(path):
+        return archive(messages_of(spark, options), path, kind=kind, checkpoint=checkpoint)
+    given = {"onMalformed": "quarantine", **options}
+    entries = written_by_tasks(spark, given, local_path(path.rstrip("/")), is_tree=kind == "parquet")
+    return archive(entries, path, kind=kind, checkpoint=checkpoint)
 
 
 def archive(messages: DataFrame, path: str, *, kind: str = "parquet", checkpoint: str = "") -> StreamingQuery:
@@ -171,7 +185,7 @@ def _refuse_mixture(spark: SparkSession, path: str, kind: str) -> None:
     first = noted(spark, path).select("path").head()
     if first is not None and first.path.startswith("queue=") is not (kind == "parquet"):
         other = "Parquet files" if first.path.startswith("queue=") else "a table of Delta or Iceberg"
-        raise InvalidParameter(f"{path} is an archive of {other}; choose that format, or another folder")
+        raise InvalidParameter(f"{path} is an archive of {other}; use that format, or another folder")
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ def report(outcome: Outcome, *, origin: str = "") -> Report:
     summary = (
         f"{messages:,} messages of {_queues(queues)} are in {outcome.path}."
         if messages
-        else f"The queues had no new messages for {outcome.path}."
+        else f"The queues have no new messages for {outcome.path}."
     )
     figures = [
         Figure("Messages", messages, note=f"of {_queues(queues)}"),
@@ -75,8 +75,8 @@ def verification(path: str, files: int, problems: Sequence[Row]) -> Report:
         [Table.of("problems", "Files", _PROBLEMS, [row.asDict() for row in problems])] if problems else []
     )
     if problems:
-        parts.insert(0, Note("A replay cannot send messages of missing files.", Tone.BAD))
-    return Report("Archive, verified", summary, figures, [Section("Differences", "", parts)] if parts else [], path)
+        parts.insert(0, Note("A replay does not send the messages in missing files.", Tone.BAD))
+    return Report("Archive verification", summary, figures, [Section("Differences", "", parts)] if parts else [], path)
 
 
 def _total(rows: Sequence[Row], name: str) -> int:

@@ -4,11 +4,14 @@ A task writes files with hidden names and forces them to disk; its result is one
 queue and day in it. The driver gives the files of the tasks that count their names. So a task that failed, or that ran
 twice, leaves only hidden files, which nobody reads and the driver removes. Files are on a disk that driver and workers
 share; for other storage, Spark writes them (waypost.spark.pipelines.archive).
+
+The messages of queues never leave the process that reads them: for the source ArchivingSource, the rows of a batch are
+the entries. Messages of another DataFrame pass through Spark on their way to the files.
 """
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from hashlib import sha256
@@ -19,10 +22,16 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
+from waypost.arrow.packets import Packets
 from waypost.spark.pipelines.manifest import ARCHIVED, MESSAGE, SHA256, Batch, Entry
+from waypost.spark.schema import Shape, shape_of
+from waypost.spark.source import MsmqDataSource, register_format
+from waypost.spark.tasks import query_task
 
 # Columns in the names of the folders of a tree.
 IN_FOLDERS: Final = ("queue", "date", "batch")
@@ -45,9 +54,61 @@ _ENTRIES: Final = pa.schema(
 )
 # Characters that Spark escapes in the name of a folder (ExternalCatalogUtils.escapePathName).
 _ESCAPED: Final = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(1, 32)}
+_MESSAGE: Final = from_arrow_schema(MESSAGE)
 _NOTHING: Final = "__HIVE_DEFAULT_PARTITION__"
 
+# Options of ArchivingSource: the folder of the archive, and "true" for a tree.
+_ROOT: Final = "archiveRoot"
+_TREE: Final = "archiveTree"
+
 _Batches = Iterator[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Archiving:
+    """The form of the messages of a task in an archive: files, and their entries as rows."""
+
+    shape: Shape
+    root: str
+    is_tree: bool
+
+    def batches(self, pages: Iterator[Packets]) -> Iterator[Any]:
+        task = query_task()
+        assert task is not None, "Spark names the query and the batch to the tasks of a stream"
+        batch = str(Batch(task.query, task.batch))
+        return _written(self.shape.batches(pages), self.root, batch, is_tree=self.is_tree)
+
+
+class ArchivingSource(MsmqDataSource):
+    """A stream of the entries of files, which its tasks write from the messages that format("msmq") reads."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        own = {name: options[name] for name in (_ROOT, _TREE)}
+        super().__init__({name: value for name, value in options.items() if name.lower() not in _OWN})
+        self._root, self._is_tree = own[_ROOT], own[_TREE] == "true"
+
+    @classmethod
+    def name(cls) -> str:
+        return "msmq-archiving"
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(_ENTRIES)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        raise NotImplementedError("an archive is written by a stream")
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802, the name is Spark's
+        return self.stream(lambda columns: Archiving(shape_of(_MESSAGE, columns), self._root, self._is_tree))
+
+
+_OWN: Final = {_ROOT.lower(), _TREE.lower()}
+
+
+def written_by_tasks(spark: SparkSession, options: Mapping[str, str], root: Path, *, is_tree: bool) -> DataFrame:
+    """A stream of the entries of files that its tasks write below `root`. `options` are those of format("msmq")."""
+    register_format(spark, ArchivingSource)
+    reader = spark.readStream.format(ArchivingSource.name()).options(**options)
+    return reader.options(**{_ROOT: str(root), _TREE: str(is_tree).lower()}).load()
 
 
 def write_files(messages: DataFrame, root: Path, batch: Batch, *, is_tree: bool) -> list[Entry]:
@@ -56,9 +117,11 @@ def write_files(messages: DataFrame, root: Path, batch: Batch, *, is_tree: bool)
     A tree has a folder for every queue, day and batch; otherwise the batch has one folder, and files have all columns.
     """
     remove_files(root, batch)
-    written = messages.select(*MESSAGE.names).mapInArrow(
-        _writer(str(root), str(batch), is_tree=is_tree), from_arrow_schema(_ENTRIES)
-    )
+    written = messages
+    if messages.schema.names != _ENTRIES.names:
+        written = messages.select(*MESSAGE.names).mapInArrow(
+            _writer(str(root), str(batch), is_tree=is_tree), from_arrow_schema(_ENTRIES)
+        )
     entries = [Entry(**row.asDict()) for row in written.collect()]
     shown = {entry.path: _shown(entry.path) for entry in entries}
     for hidden, name in shown.items():
@@ -93,17 +156,19 @@ def _escaped(value: str | None) -> str:
 
 
 def _writer(root: str, batch: str, *, is_tree: bool) -> Callable[[_Batches], _Batches]:
-    def write(batches: _Batches) -> _Batches:
-        files = _Files(Path(root), batch, is_tree=is_tree)
-        try:
-            for each in batches:
-                files.add(pa.Table.from_batches([each]).select(MESSAGE.names).cast(MESSAGE))
-            entries = files.finish()
-        finally:
-            files.close()
-        yield pa.RecordBatch.from_pylist([asdict(entry) for entry in entries], schema=_ENTRIES)
+    return lambda batches: _written(batches, root, batch, is_tree=is_tree)
 
-    return write
+
+def _written(batches: _Batches, root: str, batch: str, *, is_tree: bool) -> _Batches:
+    """Write the rows of a task. Yields the entries of its files."""
+    files = _Files(Path(root), batch, is_tree=is_tree)
+    try:
+        for each in batches:
+            files.add(pa.Table.from_batches([each]).select(MESSAGE.names).cast(MESSAGE))
+        entries = files.finish()
+    finally:
+        files.close()
+    yield pa.RecordBatch.from_pylist([asdict(entry) for entry in entries], schema=_ENTRIES)
 
 
 # The folder of a file.
@@ -127,7 +192,7 @@ class _Files:
             for queue, day, some in _divided(rows):
                 self._file(folder_of(queue, day, self._batch)).add(some, [(queue, day, some)])
         else:
-            names = pa.array([self._batch] * rows.num_rows, pa.string())
+            names = pa.repeat(self._batch, rows.num_rows)
             whole = rows.append_column(ARCHIVED.field("batch"), names)
             self._file(f"data/{self._batch}").add(whole, _divided(rows))
 

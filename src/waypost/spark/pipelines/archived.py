@@ -44,7 +44,7 @@ def entries(spark: SparkSession, path: str, *, batches: Collection[str] | None =
     """The entries of the manifests. Raises InvalidParameter if the path is not an archive."""
     found = noted(spark, path)
     if found.isEmpty():
-        raise InvalidParameter(f"{path} is not an archive, or is empty: it has nothing in {BATCHES}")
+        raise InvalidParameter(f"{path} is not an archive, or is empty: it contains no {BATCHES}")
     return found if batches is None else found.where(sf.col("batch").isin(list(batches)))
 
 

@@ -89,7 +89,7 @@ class _Findings:
             Figure("Sent", sent, note=f"on {len(self.routes):,} routes"),
             Figure("Received", counts["received"], note=share("received"), tone=Tone.GOOD),
             Figure("In their queue", counts["reached"], note="reached, not received"),
-            Figure("Lost", counts[LOST], note="no acknowledgment came", tone=Tone.of_problems(counts[LOST])),
+            Figure("Lost", counts[LOST], note="no acknowledgment arrived", tone=Tone.of_problems(counts[LOST])),
             Figure("Refused", counts[REFUSED], note=share(REFUSED), tone=Tone.of_problems(counts[REFUSED])),
             Figure("Late", counts["late"], note=f"after more than {late}", tone=_warning(counts["late"])),
             Figure("Duplicated", counts["duplicated"], tone=_warning(counts["duplicated"])),
@@ -144,7 +144,9 @@ class _Findings:
         count = self.counts[LOST]
         if not count:
             return []
-        text = f"Their senders asked for an acknowledgment; none came within {shown(rules.lost_after, Kind.SECONDS)}."
+        text = (
+            f"The senders requested an acknowledgment, but none arrived within {shown(rules.lost_after, Kind.SECONDS)}."
+        )
         return [Section("Lost", text, [_list("lost", self.found.lost, _MESSAGE, count)])]
 
     def _refused(self) -> list[Section]:
@@ -163,7 +165,7 @@ class _Findings:
         times = [
             Column(f"{name}_count", f"{name.capitalize()} acknowledgments", Kind.COUNT) for name in ("reach", "receive")
         ]
-        text = "Each of these messages has several acknowledgments of the same kind: it was delivered more than once."
+        text = "Each of these messages was delivered more than once: several acknowledgments are of the same kind."
         return [Section("Duplicated", text, [_list("duplicated", self.found.duplicated, (*_MESSAGE, *times), count)])]
 
     def _unmatched(self) -> list[Section]:
@@ -174,7 +176,9 @@ class _Findings:
             Column("id", "Message", Kind.CODE),
             *(Column(f"{name}_time", name.capitalize(), Kind.TIME) for name in ("reached", "received", "refused")),
         )
-        note = Note("They were sent before the journal begins, or their senders keep no journal.", Tone.WARNING)
+        note = Note(
+            "These messages were sent before the journal begins, or their senders keep no journal.", Tone.WARNING
+        )
         table = _list("unmatched", self.found.unmatched, columns, count, title="Acknowledged messages")
         return [Section("Acknowledgments of unknown messages", "", [note, table])]
 

@@ -69,7 +69,7 @@ def class_of(reason: str) -> int:
         return REASONS[reason.lower()]
     if _CLASS.fullmatch(reason):
         return int(reason, 16)
-    raise InvalidParameter(f"unknown reason {reason!r}; reasons are {', '.join(REASONS)}, and numbers like 0x8002")
+    raise InvalidParameter(f"unknown reason {reason!r}; use one of {', '.join(REASONS)}, or a number such as 0x8002")
 
 
 def _any(conditions: Iterable[Column]) -> Column:

@@ -78,7 +78,7 @@ def _done_figures(done: Done | None) -> list[Figure]:
     if done.sent_at_least_once:
         found.append(Figure("Sent", done.sent_at_least_once, note="without a transaction, to nontransactional queues"))
     if done.gone:
-        found.append(Figure("Gone", done.gone, note="removed by another program meanwhile"))
+        found.append(Figure("Gone", done.gone, note="removed by another program during the run"))
     if done.settled:
         found.append(Figure("Settled", done.settled, note="sent by an earlier, interrupted run"))
     return found
@@ -102,7 +102,7 @@ def _reason_parts(reasons: Sequence[dict[str, Any]]) -> list[Part]:
 def _groups(tally: Tally, now: datetime) -> Section:
     records = [row | {"age": _age(row["oldest"], now), "newest_age": _age(row["newest"], now)} for row in tally.groups]
     total = sum(row["groups"] for row in tally.reasons)
-    text = "In the form of a label, # stands for numbers and GUIDs."
+    text = "In a label pattern, # stands for numbers and GUIDs."
     return Section("Groups", text, [Table.of("groups", "Groups", _GROUPS, records, total=total)])
 
 

@@ -131,10 +131,10 @@ def _check_place(path: str) -> None:
     # The text after the scheme is a path, without escapes.
     file = Path(path.removeprefix("file:"))
     if folder is None and file.exists() and not file.is_dir():
-        raise InvalidParameter(f"{path} is a file, which would be deleted; name a folder")
+        raise InvalidParameter(f"{path} is a file, which would be deleted; specify a folder")
     others = [] if folder is None else [each.name for each in folder.iterdir() if not _OURS.match(each.name)]
     if others:
-        raise InvalidParameter(f"{path} has {others[0]!r} in it, which would be deleted; name a new or empty folder")
+        raise InvalidParameter(f"{path} has {others[0]!r} in it, which would be deleted; specify a new or empty folder")
 
 
 def _binaries(rows: DataFrame) -> list[str]:

@@ -53,7 +53,7 @@ def report(messages: DataFrame | pa.Table, now: datetime | None = None, origin: 
     stock = in_memory.take_stock(messages, now) if isinstance(messages, pa.Table) else take_stock(messages, now)
     sections = [
         Section("Queues", "", [*_sizes(stock.queues), Table.of("queues", "Amounts", _QUEUES, stock.queues)]),
-        Section("Time", "From the arrival of a message.", _times(stock)),
+        Section("Time", "Time since the arrival of the message.", _times(stock)),
         Section("Contents", "", _contents(stock)),
         *_checks(stock.streams),
     ]
@@ -77,7 +77,7 @@ def _figures(queues: Sequence[dict[str, Any]], checked: Sequence[dict[str, Any]]
     found = [
         Figure("Messages", total("messages"), note=f"in {_queues(len(queues))}"),
         Figure("Bodies", total("bytes"), Kind.BYTES),
-        Figure("Greatest", max((row["size_max"] or 0 for row in queues), default=0), Kind.BYTES, "of one body"),
+        Figure("Greatest", max((row["size_max"] or 0 for row in queues), default=0), Kind.BYTES, "size of one body"),
         Figure("Oldest", max((row["age_max"] or 0 for row in queues), default=0), Kind.SECONDS),
         Figure("Transactional", total("transactional")),
         Figure("Express", total("express"), note="kept in memory only" if total("express") else ""),
@@ -133,15 +133,17 @@ def _checks(checked: Sequence[dict[str, Any]]) -> list[Section]:
         return []
     notes: list[Part] = []
     if any(row["duplicates"] or row["out_of_order"] for row in checked):
-        notes.append(Note("Messages are duplicated, or come after a later one of their transaction.", Tone.BAD))
+        notes.append(
+            Note("Some messages are duplicated, or arrived after a later message of their transaction.", Tone.BAD)
+        )
     if any(row["cut_at_start"] or row["cut_at_end"] for row in checked):
         notes.append(
             Note(
-                "A transaction without its first messages is usual while an application receives them; one without its "
-                "last message is not."
+                "A transaction without its first messages is normal while an application receives the messages. A "
+                "transaction without its last message is not normal."
             )
         )
-    text = "Transactional messages arrive once and in order. They are checked by queue and source."
+    text = "Transactional messages arrive once and in order. This table checks the messages by queue and source."
     return [Section("Transactional streams", text, [*notes, Table.of("streams", "Checks", _STREAMS, checked)])]
 
 

@@ -143,7 +143,9 @@ def check_path(path: str) -> None:
     """Raises InvalidParameter for a path with characters that Spark reads as a pattern: Spark would write files there
     and not find them again."""
     if _PATTERN.intersection(path):
-        raise InvalidParameter(f"the path {path} must not contain any of {' '.join(sorted(_PATTERN))}; choose another")
+        raise InvalidParameter(
+            f"the path {path} must not contain any of {' '.join(sorted(_PATTERN))}; choose another path"
+        )
 
 
 def is_path_missing(error: AnalysisException) -> bool:

@@ -79,7 +79,7 @@ def _chosen(rows: DataFrame, path: str, columns: Sequence[str]) -> DataFrame:
     lost = [name for name in missing if name not in made]
     if lost:
         raise InvalidParameter(
-            f"{path} has no column {lost[0]!r}, and no column packet to decode it from; name files that have it"
+            f"{path} has no column {lost[0]!r}, and no column `packet` to decode; use files with one of these columns"
         )
     given = [name for name in columns if name in there and name != PACKET]
     return decoded(rows.select(*given, PACKET), missing).select(*columns)
@@ -167,7 +167,7 @@ def _files(path: str) -> Iterator[tuple[Path, dict[str, Any] | None]]:
                 # A crash of the computer has cut the line short.
                 continue
     if not entries:
-        raise InvalidParameter(f"{path} is not an archive, or is empty: it has nothing in {BATCHES}")
+        raise InvalidParameter(f"{path} is not an archive, or is empty: it contains no {BATCHES}")
     for name in sorted(entries):
         entry = entries[name]
         day = entry.get("date")
@@ -179,9 +179,9 @@ def _metadata(file: Path) -> Any:
     try:
         return pq.read_metadata(file)
     except FileNotFoundError:
-        raise InvalidParameter(f"{file} does not exist; verify the archive, or name another file") from None
+        raise InvalidParameter(f"{file} does not exist; verify the archive, or specify another file") from None
     except (OSError, pa.ArrowException) as error:
-        raise InvalidParameter(f"cannot read {file}: {error}; name files of Parquet") from None
+        raise InvalidParameter(f"cannot read {file}: {error}; specify Parquet files") from None
 
 
 def _of_file(file: Path, folders: Mapping[str, Any] | None, columns: Sequence[str]) -> Any:
@@ -196,7 +196,7 @@ def _of_file(file: Path, folders: Mapping[str, Any] | None, columns: Sequence[st
     lost = [name for name in made if name not in DECODED or PACKET not in names]
     if lost:
         raise InvalidParameter(
-            f"{file} has no column {lost[0]!r}, and no column packet to decode it from; name files that have it"
+            f"{file} has no column {lost[0]!r}, and no column `packet` to decode; use files with one of these columns"
         )
     read = dict.fromkeys([*inside, *([PACKET] if made else [])])
     table = pq.ParquetFile(file).read(columns=[names[name] for name in read])

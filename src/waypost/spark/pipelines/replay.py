@@ -195,7 +195,7 @@ def _check_options(spark: SparkSession, place: str, name: str, options: str) -> 
         if row.options != options:
             begun = textwrap.shorten(row.options, _LONGEST, placeholder=" ...") or "none"
             raise InvalidParameter(
-                f"the replay {name} was started with other options ({begun}); give the same options, or another --id"
+                f"the replay {name} was started with other options ({begun}); use the same options, or another --id"
             )
 
 

@@ -48,9 +48,11 @@ def _summary(plan: Plan, left: int, sent_now: int) -> str:
     if not plan.sent and not sent_now:
         return f"{plan.messages:,} messages would be sent; nothing was done."
     if left:
-        return f"{plan.messages_sent:,} of {plan.messages:,} messages were sent; the same command sends the rest."
+        return (
+            f"{plan.messages_sent:,} of {plan.messages:,} messages were sent; run the command again to send the rest."
+        )
     if not sent_now:
-        return f"All {plan.messages:,} messages were sent before; another --id sends them again."
+        return f"All {plan.messages:,} messages were sent by an earlier run; use another --id to send them again."
     return f"All {plan.messages:,} messages were sent, each once."
 
 

@@ -30,7 +30,7 @@ _EDGES: Final = (
 _JOURNEY: Final = (
     Column("id", "Message", Kind.CODE),
     Column("dest_queue", "Destination", Kind.CODE),
-    Column("way", "Way", Kind.CODE),
+    Column("way", "Route", Kind.CODE),
     Column("sent_time", "Sent", Kind.TIME),
 )
 
@@ -46,23 +46,27 @@ def report(reports: DataFrame | pa.Table, origin: str = "") -> Report:
     slow = sum(_is_slow(way, ways) for way in ways)
     parts: list[Part] = [
         *_graph(ways),
-        Table.of("ways", "Ways", _EDGES, [asdict(way) for way in ways]),
+        Table.of("ways", "Links", _EDGES, [asdict(way) for way in ways]),
         Table.of("places", "Queue managers", _PLACES, _places(names)),
     ]
     sections = [
-        Section("Routes", "A way leads from one queue manager to the next. Times are from the clocks of both.", parts)
+        Section(
+            "Routes",
+            "A link leads from one queue manager to the next. Times are from the clocks of both queue managers.",
+            parts,
+        )
     ]
     if totals["unfinished"]:
         listed = _list("unfinished", routes.unfinished, names, totals["unfinished"])
         note = Note(
-            "A report says that the message was sent, but no report says that it was received. The message may still "
-            "travel, or it is lost, or only the report is lost: reports are express messages.",
+            "A report says that the message was sent, but no report says that the message was received. The message "
+            "may be in transit or lost, or only the report is lost: reports are express messages.",
             Tone.WARNING,
         )
         sections.append(Section("Not arrived", "", [note, listed]))
     if totals["loops"]:
         listed = _list("loops", routes.loops, names, totals["loops"])
-        sections.append(Section("Loops", "These messages came to the same queue manager more than once.", [listed]))
+        sections.append(Section("Loops", "These messages reached the same queue manager more than once.", [listed]))
     columns = (*_JOURNEY, Column("hops", "Hops", Kind.COUNT), Column("seconds", "Took", Kind.SECONDS))
     listed = Table.of("slowest", "Messages", columns, _journeys(routes.slowest, names), total=totals["timed"])
     sections.append(Section("Slowest", "", [listed]))
@@ -72,7 +76,7 @@ def report(reports: DataFrame | pa.Table, origin: str = "") -> Report:
         Figure("Hops, at most", totals["hops"]),
         Figure("Not arrived", totals["unfinished"], tone=Tone.WARNING if totals["unfinished"] else Tone.GOOD),
         Figure("In a loop", totals["loops"], tone=Tone.of_problems(totals["loops"])),
-        Figure("Slow ways", slow, tone=Tone.WARNING if slow else Tone.GOOD),
+        Figure("Slow links", slow, tone=Tone.WARNING if slow else Tone.GOOD),
         Figure("99% arrive in", totals["p99"], Kind.SECONDS),
     ]
     return Report("Routes of traced messages", _summary(totals, slow), figures, sections, origin)
@@ -80,7 +84,7 @@ def report(reports: DataFrame | pa.Table, origin: str = "") -> Report:
 
 def _summary(totals: dict[str, Any], slow: int) -> str:
     if not totals["messages"]:
-        return "The queue has no report about a traced message."
+        return "The queue contains no reports about traced messages."
     problems = [
         f"{number:,} {words}"
         for number, words in (
@@ -94,7 +98,7 @@ def _summary(totals: dict[str, Any], slow: int) -> str:
     )  # fmt: skip
     if not slow:
         return f"{told}."
-    return f"{told}; 1 way is slow." if slow == 1 else f"{told}; {slow:,} ways are slow."
+    return f"{told}; 1 link is slow." if slow == 1 else f"{told}; {slow:,} links are slow."
 
 
 @dataclass(slots=True)
@@ -154,8 +158,8 @@ def _graph(ways: Sequence[_Way]) -> list[Part]:
         return []
     drawn = [plots.Edge(way.start, way.end, way.messages, _words(way), _tone(way, ways)) for way in ways[:DRAWN]]
     text = (
-        "The width of an arrow grows with its messages; its text is their number and median time. Yellow ways are "
-        "slow; red ways have messages that were not received."
+        "The width and the text of an arrow show the number of messages. The text also shows the median time. "
+        "Yellow links are slow. Red links have messages that were not received."
     )
     return [plots.graph("routes", "Route graph", drawn, text=text)]
 

@@ -12,10 +12,13 @@ from waypost.api import defaults
 from waypost.api.excerpt import excerpt
 from waypost.client.transports.http.exchanges import Exchange
 from waypost.client.transports.http.http11 import request_bytes
+from waypost.client.transports.http.local import LocalWay, addresses_of, local_way
 from waypost.client.transports.http.schema import MESSAGEPACK
 from waypost.errors import CannotConnect, ConnectionLost, DecodeError, InvalidParameter
 
 DEFAULT_TIMEOUT: Final = 30.0
+# The token of programs on the computer of the daemon, in place of the one that they would find.
+_VARIABLE: Final = "WAYPOST_TOKEN"
 _PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -28,6 +31,8 @@ class Address:
     prefix: str
     tls: ssl.SSLContext | None
     headers: bytes
+    # Addresses of this computer where the client looks for a daemon of its account; empty with a token, or elsewhere.
+    searched: tuple[str, ...]
     # Seconds for a connection, and for an answer beyond the time that the daemon waits for a message.
     timeout: float
 
@@ -37,20 +42,23 @@ class Address:
     ) -> "Address":
         """Check the arguments. Raises InvalidParameter for an invalid address, token, time or file of certificates."""
         if not isinstance(timeout, int | float) or not 0 < timeout < 1_000_000:
-            raise InvalidParameter(f"timeout must be a number of seconds, not {excerpt(timeout)}")
-        if token is not None and not (isinstance(token, str) and token.isascii() and token.isprintable()):
-            raise InvalidParameter("the token must be printable ASCII text")
+            raise InvalidParameter(f"`timeout` must be a number of seconds, not {excerpt(timeout)}")
         try:
             parts = urlsplit(url if isinstance(url, str) else "")
             port = parts.port
         except ValueError:
             parts, port = urlsplit(""), None
         if parts.scheme not in _PORTS or not parts.hostname or parts.query or parts.fragment:
-            raise InvalidParameter(f"the address of a daemon must be like {defaults.URL}, not {excerpt(url)}")
+            raise InvalidParameter(f"the address of a daemon must have the form {defaults.URL}, not {excerpt(url)}")
         prefix = parts.path.rstrip("/")
         netloc = parts.netloc.rpartition("@")[2]
         if not (prefix + netloc).isascii() or any(letter <= " " for letter in prefix + netloc):
             raise InvalidParameter(f"the address of a daemon must be ASCII text without spaces, not {excerpt(url)}")
+        here = addresses_of(parts.hostname)
+        if token is None and here:
+            token = os.environ.get(_VARIABLE) or None
+        if token is not None and not (isinstance(token, str) and token.isascii() and token.isprintable()):
+            raise InvalidParameter("the token must be printable ASCII text")
         headers = f"Host: {netloc}\r\nAccept: {MESSAGEPACK}\r\nContent-Type: {MESSAGEPACK}\r\n"
         if token:
             headers += f"Authorization: Bearer {token}\r\n"
@@ -61,16 +69,23 @@ class Address:
             prefix=prefix,
             tls=_trusting(cacert) if parts.scheme == "https" else None,
             headers=headers.encode("ascii"),
+            # A prefix belongs to a proxy.
+            searched=() if token or prefix else here,
             timeout=timeout,
         )
 
-    def request(self, exchange: Exchange) -> bytes:
-        return request_bytes(exchange.method, self.prefix + exchange.target, self.headers, exchange.body)
+    def request(self, exchange: Exchange, credentials: bytes = b"") -> bytes:
+        """The bytes of a request, with a header line that its connection needs."""
+        return request_bytes(exchange.method, self.prefix + exchange.target, self.headers + credentials, exchange.body)
+
+    def local_way(self) -> LocalWay | None:
+        """The way to a daemon of this computer, if the client must look for it."""
+        return local_way(self.searched, self.port) if self.searched else None
 
     def cannot_connect(self, error: Exception) -> CannotConnect:
-        reason = "the daemon does not answer in time" if isinstance(error, TimeoutError) else reason_of(error)
+        reason = "the daemon did not answer in time" if isinstance(error, TimeoutError) else reason_of(error)
         failed = CannotConnect(f"cannot reach the daemon at {self.url}: {reason}")
-        failed.add_note("start a daemon with `waypost serve`, or give the address of a running one")
+        failed.add_note("start a daemon with `waypost serve`, or use the address of a running daemon")
         return failed
 
     @contextmanager
@@ -95,9 +110,9 @@ def _trusting(cacert: str | os.PathLike[str] | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=cacert)
     except ssl.SSLError:
-        raise InvalidParameter(f"cacert {excerpt(cacert)} is not a PEM file of certificates") from None
+        raise InvalidParameter(f"`cacert` {excerpt(cacert)} is not a PEM file of certificates") from None
     except (OSError, TypeError, ValueError) as error:
-        raise InvalidParameter(f"cacert {excerpt(cacert)} is not readable: {reason_of(error)}") from None
+        raise InvalidParameter(f"`cacert` {excerpt(cacert)} is not readable: {reason_of(error)}") from None
 
 
 class NotSent(Exception):

@@ -32,7 +32,7 @@ from waypost.api.operations import (
     SetQueue,
 )
 from waypost.api.queue_attributes import queue_attributes
-from waypost.api.status import Status, StoreReport, VerificationInfo
+from waypost.api.status import ShowIdentity, Status, StoreReport, VerificationInfo
 from waypost.client.transports.http.exchanges import (
     Conversation,
     Decoder,
@@ -43,7 +43,7 @@ from waypost.client.transports.http.exchanges import (
 from waypost.client.transports.http.packing import message_of, sent_again, sent_messages
 from waypost.client.transports.http.schema import Greeting, Packets, SentIds
 from waypost.core.message_values import DeliveryGuarantee
-from waypost.errors import ConnectionLost, DecodeError, StoreError, TransactionSequence
+from waypost.errors import ConnectionLost, DecodeError, InvalidParameter, StoreError, TransactionSequence
 from waypost.hresult import HResult
 from waypost.node.failures import failure
 
@@ -61,7 +61,11 @@ LOOK_SECONDS: Final = 0.2
 
 
 def greeting() -> Conversation[Greeting]:
-    return _greeting((yield exchange_of(Status())))
+    """Every user may ask for the identity. A daemon that does not know the request shows its status to everybody."""
+    try:
+        return _greeting((yield exchange_of(ShowIdentity())))
+    except InvalidParameter:
+        return _greeting((yield exchange_of(Status())))
 
 
 def report_of(state: VerificationInfo) -> StoreReport:
@@ -197,7 +201,7 @@ class Asking:
         except TransactionSequence as error:
             self.to_end.pop(operation.identifier, None)
             if exchange.is_repeated:
-                raise ConnectionLost(f"{error}; the transaction may have been committed before") from None
+                raise ConnectionLost(f"{error}; the transaction may already be committed") from None
             raise
         self.to_end.pop(operation.identifier, None)
 
@@ -211,7 +215,7 @@ def _framed(operation: Operation[object]) -> Conversation[Frame]:
     response = yield exchange_of(operation)
     content = accepted(response)
     if response.content_type != MEDIA_TYPE:
-        raise DecodeError("docs/bulk.md", "frame", 0, "the answer is not a frame; is the daemon too old?")
+        raise DecodeError("docs/bulk.md", "frame", 0, "the answer is not a frame; the daemon may be too old")
     return Frame.decode(content)
 
 

@@ -31,6 +31,7 @@ from waypost.client.transports.http.asking import (
 from waypost.client.transports.http.events import EventReader, events_request
 from waypost.client.transports.http.exchanges import Conversation, Exchange
 from waypost.client.transports.http.http11 import Response, ResponseParser
+from waypost.client.transports.http.local import NotTheDaemon
 from waypost.client.transports.http.shell import Shell
 from waypost.core.message import Message
 from waypost.errors import CannotConnect, WaypostError
@@ -96,7 +97,7 @@ class Http(Shell["_Link"]):
         reader, wait, link = EventReader(self._address, timeout_s), Wait(wanted.name), self._connect()
         self._waiting[wait] = link
         try:
-            link.send(events_request(self._address, wanted), self._address.timeout)
+            link.send(events_request(self._address, wanted, link.credentials), self._address.timeout)
             while not reader.is_open:
                 reader.feed(link.read(self._address.timeout), time.monotonic())
         except BaseException as error:
@@ -169,12 +170,11 @@ class Http(Shell["_Link"]):
             return result
 
     def _exchange(self, exchange: Exchange, wait: Wait | None) -> Response:
-        data = self._address.request(exchange)
         timeout = self._address.timeout + ceil(exchange.wait_s)
         link = self._take()
         if link is not None:
             try:
-                return self._over(link, data, timeout, wait)
+                return self._over(link, exchange, timeout, wait)
             except NotSent:
                 pass
             except Lost as error:
@@ -182,7 +182,7 @@ class Http(Shell["_Link"]):
                     raise self._address.connection_lost(error) from None
                 exchange.is_repeated = True
         try:
-            return self._over(self._connect(), data, timeout, wait)
+            return self._over(self._connect(), exchange, timeout, wait)
         except (NotSent, Lost) as error:
             raise self._address.connection_lost(error) from None
         except CannotConnect as error:
@@ -191,12 +191,12 @@ class Http(Shell["_Link"]):
                 raise self._address.connection_lost(error) from None
             raise
 
-    def _over(self, link: "_Link", request: bytes, timeout: float, wait: Wait | None) -> Response:
+    def _over(self, link: "_Link", exchange: Exchange, timeout: float, wait: Wait | None) -> Response:
         if wait is not None:
             self._waiting[wait] = link
         is_kept = False
         try:
-            response = link.exchange(request, timeout)
+            response = link.exchange(self._address.request(exchange, link.credentials), timeout)
             is_kept = response.is_kept
         except (NotSent, Lost):
             if wait is not None and wait.is_cancelled:
@@ -223,24 +223,42 @@ class Http(Shell["_Link"]):
             link.close()
 
     def _connect(self) -> "_Link":
-        address = self._address
-        try:
-            connection = socket.create_connection((address.host, address.port), address.timeout)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if address.tls is not None:
-                connection = address.tls.wrap_socket(connection, server_hostname=address.host)
-        except (OSError, UnicodeError) as error:
-            raise address.cannot_connect(error) from None
-        return _Link(connection)
+        return _Link(*connected(self._address))
+
+
+def connected(address: Address) -> tuple[socket.socket, bytes]:
+    """A connection to the daemon, and the header line with a token that its requests need, if any.
+
+    Raises CannotConnect.
+    """
+    way = address.local_way()
+    if way is not None and (local := way.connect(address.timeout)) is not None:
+        return local, b""
+    connection: socket.socket | None = None
+    try:
+        credentials = b"" if way is None else way.credentials
+        connection = socket.create_connection((address.host, address.port), address.timeout)
+        if way is not None:
+            way.check(connection)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if address.tls is not None:
+            connection = address.tls.wrap_socket(connection, server_hostname=address.host)
+    except (OSError, UnicodeError, NotTheDaemon) as error:
+        if connection is not None:
+            connection.close()
+        raise address.cannot_connect(error) from None
+    return connection, credentials
 
 
 class _Link:
     """One connection, for one exchange at a time."""
 
-    __slots__ = ("_rested_since", "_socket", "_timeout", "is_cancelled")
+    __slots__ = ("_rested_since", "_socket", "_timeout", "credentials", "is_cancelled")
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, credentials: bytes) -> None:
         self._socket: Final = connection
+        # The header line with the token that was found for this connection.
+        self.credentials: Final = credentials
         self._timeout = 0.0
         self._rested_since = 0.0
         self.is_cancelled = False

@@ -27,9 +27,9 @@ _SILENT_SECONDS: Final = 45.0
 _MAX_EVENT: Final = 1 << 26
 
 
-def events_request(address: Address, wanted: Events) -> bytes:
+def events_request(address: Address, wanted: Events, credentials: bytes = b"") -> bytes:
     query = urlencode({"form": wanted.form, **({"since": wanted.since} if wanted.since else {})})
-    return address.request(Exchange("GET", f"/api/queues/{path_part(wanted.name)}/events?{query}"))
+    return address.request(Exchange("GET", f"/api/queues/{path_part(wanted.name)}/events?{query}"), credentials)
 
 
 class EventReader:
@@ -92,4 +92,4 @@ class EventReader:
             elif kind is None and self._quiet_since == inf:
                 self._quiet_since = now
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise DecodeError("HTTP", "event", 0, f"not an event of a Waypost daemon: {error}") from None
+            raise DecodeError("HTTP", "event", 0, f"the event does not come from a Waypost daemon: {error}") from None

@@ -112,7 +112,7 @@ class Decoder(Generic[R]):
 
 
 def _not_an_answer(error: Exception) -> DecodeError:
-    return DecodeError("HTTP", "answer", 0, f"not an answer of a Waypost daemon: {error}")
+    return DecodeError("HTTP", "answer", 0, f"the answer does not come from a Waypost daemon: {error}")
 
 
 def _error(response: Response) -> WaypostError:
@@ -122,5 +122,5 @@ def _error(response: Response) -> WaypostError:
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         pass
     if response.status in (401, 403):
-        return AccessDenied(f"the daemon answers with HTTP status {response.status}; pass its token to connect")
-    return ServiceNotAvailable(f"the daemon, or a proxy in front of it, answers with HTTP status {response.status}")
+        return AccessDenied(f"the daemon answered with HTTP status {response.status}; pass the token of the daemon")
+    return ServiceNotAvailable(f"the daemon, or a proxy in front of it, answered with HTTP status {response.status}")

@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from importlib import import_module
 from math import ceil
-from socket import IPPROTO_TCP, TCP_NODELAY
+from socket import AF_INET, AF_INET6, IPPROTO_TCP, TCP_NODELAY, socket
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from waypost.api.events import Events
@@ -23,6 +23,7 @@ from waypost.client.transports.http.asking import (
 from waypost.client.transports.http.events import EventReader, events_request
 from waypost.client.transports.http.exchanges import Conversation, Exchange
 from waypost.client.transports.http.http11 import Response, ResponseParser
+from waypost.client.transports.http.local import LocalWay, NotTheDaemon
 from waypost.client.transports.http.shell import Shell
 from waypost.core.message import Message
 from waypost.errors import CannotConnect, DecodeError, InvalidParameter, WaypostError
@@ -89,7 +90,7 @@ class AioHttp(Shell["_Link"]):
         reader, wait, link = EventReader(self._address, timeout_s), Wait(wanted.name), await self._connect_events()
         self._waiting[wait] = link
         try:
-            link.send(events_request(self._address, wanted))
+            link.send(events_request(self._address, wanted, link.credentials))
             while not reader.is_open:
                 reader.feed(await link.read(self._address.timeout), time.monotonic())
         except BaseException as error:
@@ -173,12 +174,11 @@ class AioHttp(Shell["_Link"]):
             return result
 
     async def _exchange(self, exchange: Exchange, wait: Wait | None) -> Response:
-        data = self._address.request(exchange)
         timeout = self._address.timeout + ceil(exchange.wait_s)
         link = self._take()
         if link is not None:
             try:
-                return await self._over(link, data, timeout, wait)
+                return await self._over(link, exchange, timeout, wait)
             except NotSent:
                 pass
             except Lost as error:
@@ -186,7 +186,7 @@ class AioHttp(Shell["_Link"]):
                     raise self._address.connection_lost(error) from None
                 exchange.is_repeated = True
         try:
-            return await self._over(await self._connect(), data, timeout, wait)
+            return await self._over(await self._connect(), exchange, timeout, wait)
         except (NotSent, Lost) as error:
             raise self._address.connection_lost(error) from None
         except CannotConnect as error:
@@ -195,12 +195,12 @@ class AioHttp(Shell["_Link"]):
                 raise self._address.connection_lost(error) from None
             raise
 
-    async def _over(self, link: "_Link", request: bytes, timeout: float, wait: Wait | None) -> Response:
+    async def _over(self, link: "_Link", exchange: Exchange, timeout: float, wait: Wait | None) -> Response:
         if wait is not None:
             self._waiting[wait] = link
         is_kept = False
         try:
-            response = await link.exchange(request, timeout)
+            response = await link.exchange(self._address.request(exchange, link.credentials), timeout)
             is_kept = response.is_kept
         except (NotSent, Lost):
             if wait is not None and wait.is_cancelled:
@@ -221,38 +221,71 @@ class AioHttp(Shell["_Link"]):
         return None
 
     async def _connect(self) -> "_Link":
-        address = self._address
-        connecting = self._loop.create_connection(
-            lambda: _Link(self._loop),
-            address.host,
-            address.port,
-            ssl=address.tls,
-            server_hostname=address.host if address.tls is not None else None,
-        )
-        try:
-            _, link = await asyncio.wait_for(connecting, address.timeout)
-        except (OSError, UnicodeError, TimeoutError) as error:
-            raise address.cannot_connect(error) from None
+        link = _Link(self._loop)
+        _, link.credentials = await self._reach(lambda: link)
         return link
 
     async def _connect_events(self) -> "_EventLink":
+        reader = asyncio.StreamReader(loop=self._loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=self._loop)
+        transport, credentials = await self._reach(lambda: protocol)
+        return _EventLink(reader, asyncio.StreamWriter(transport, protocol, reader, self._loop), credentials)
+
+    async def _reach(self, make: Callable[[], asyncio.Protocol]) -> tuple[asyncio.Transport, bytes]:
+        """Connect as waypost.client.transports.http.blocking.connected does."""
         address = self._address
-        name = address.host if address.tls is not None else None
-        connecting = asyncio.open_connection(address.host, address.port, ssl=address.tls, server_hostname=name)
         try:
-            return _EventLink(*await asyncio.wait_for(connecting, address.timeout))
-        except (OSError, UnicodeError, TimeoutError) as error:
+            async with asyncio.timeout(address.timeout):
+                way = address.local_way()
+                local = None if way is None else await self._local(way)
+                if local is not None:
+                    transport, _ = await self._loop.create_unix_connection(make, sock=local)
+                    return transport, b""
+                credentials = b"" if way is None else way.credentials
+                name = address.host if address.tls is not None else None
+                transport, _ = await self._loop.create_connection(
+                    make, address.host, address.port, ssl=address.tls, server_hostname=name
+                )
+                connection = transport.get_extra_info("socket")
+                if way is not None and connection is not None:
+                    try:
+                        way.check(connection)
+                    except BaseException:
+                        transport.abort()
+                        raise
+                return transport, credentials
+        except (OSError, UnicodeError, TimeoutError, NotTheDaemon) as error:
             raise address.cannot_connect(error) from None
+
+    async def _local(self, way: LocalWay) -> "socket | None":
+        """A connection to the Unix socket of the daemon; None if nobody, or somebody else, serves it."""
+        connection = way.new_socket()
+        if connection is None:
+            return None
+        try:
+            connection.setblocking(False)
+            await self._loop.sock_connect(connection, way.daemon.socket)
+            if way.is_served(connection):
+                return connection
+        except OSError:
+            pass
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+        return None
 
 
 class _EventLink:
     """One connection with one answer, which is read in parts."""
 
-    __slots__ = ("_reader", "_writer")
+    __slots__ = ("_reader", "_writer", "credentials")
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, credentials: bytes) -> None:
         self._reader: Final = reader
         self._writer: Final = writer
+        # The header line with the token that was found for this connection.
+        self.credentials: Final = credentials
 
     def send(self, request: bytes) -> None:
         self._writer.write(request)
@@ -277,7 +310,7 @@ class _EventLink:
 class _Link(asyncio.Protocol):
     """One connection, for one exchange at a time."""
 
-    __slots__ = ("_answer", "_loop", "_parser", "_transport", "is_alive", "is_cancelled")
+    __slots__ = ("_answer", "_loop", "_parser", "_transport", "credentials", "is_alive", "is_cancelled")
 
     _transport: asyncio.Transport
 
@@ -285,6 +318,8 @@ class _Link(asyncio.Protocol):
         self._loop: Final = loop
         self._parser = ResponseParser()
         self._answer: asyncio.Future[Response] | None = None
+        # The header line with the token that was found for this connection.
+        self.credentials = b""
         self.is_alive = True
         self.is_cancelled = False
 
@@ -292,7 +327,7 @@ class _Link(asyncio.Protocol):
         # uvloop has other transports, with the same methods.
         self._transport = cast("asyncio.Transport", transport)
         connection = transport.get_extra_info("socket")
-        if connection is not None:
+        if connection is not None and connection.family in (AF_INET, AF_INET6):
             connection.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
 
     def data_received(self, data: bytes) -> None:

@@ -1,6 +1,7 @@
 """Messages, queues and errors as the structures of the schema, and back. The daemon and its clients share it."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from waypost import errors
@@ -9,6 +10,7 @@ from waypost.api.properties import CopyObject
 from waypost.client.message import copy_objects, sent_message
 from waypost.client.transports.http.schema import ErrorObject, PacketRow, SentIds
 from waypost.core.message import Message as CoreMessage
+from waypost.core.message_values import AuthenticationLevel
 from waypost.core.serialization import packet_of
 from waypost.core.stored_message import messages_like, stored_message
 from waypost.errors import DecodeError, EncodeError, WaypostError
@@ -18,7 +20,14 @@ from waypost.wire.identifiers import MessageIdentifier
 
 
 def packet_row(core: CoreMessage) -> PacketRow:
-    return PacketRow(core.lookup_identifier, core.arrival_time, core.abort_count, core.move_count, packet_of(core))
+    return PacketRow(
+        core.lookup_identifier,
+        core.arrival_time,
+        core.abort_count,
+        core.move_count,
+        packet_of(core),
+        core.authentication_level,
+    )
 
 
 def message_of(row: PacketRow) -> CoreMessage:
@@ -28,6 +37,10 @@ def message_of(row: PacketRow) -> CoreMessage:
     core.arrival_time = row.arrival_time
     core.abort_count = row.abort_count
     core.move_count = row.move_count
+    if row.authentication_level:
+        # A newer daemon may verify more.
+        with suppress(ValueError):
+            core.authentication_level = AuthenticationLevel(row.authentication_level)
     return core
 
 

@@ -54,7 +54,7 @@ class Request(Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class ErrorObject(Struct, omit_defaults=True, kw_only=True):
-    """A WaypostError: the name of its class, its HRESULT as 0x and eight digits, and its text.
+    """A WaypostError: the class name, the HRESULT as 0x and eight digits, and the text of the error.
 
     `arguments` are the arguments of a DecodeError or EncodeError.
     """
@@ -78,7 +78,7 @@ class Greeting(Struct, kw_only=True):
 
 
 class SentIds(Struct, omit_defaults=True, kw_only=True):
-    """Facts about sent messages that the client does not know. The id of the first message is {source}\\first_ordinal.
+    """The ids of sent messages, in short form. The id of the first message is {source}\\first_ordinal.
 
     The ordinals of the other messages follow. A message that was sent to several queues has `copies`, and the lookup id
     0. waypost.client.transports.http.packing.sent_ids creates the object.
@@ -111,9 +111,9 @@ class Messages(Struct, omit_defaults=True, kw_only=True):
 
 
 class PacketRow(Struct, array_like=True, frozen=True):
-    """A message as a packet of MSMQ, with additional facts that the queue manager knows.
+    """A message as an MSMQ packet, with additional information from the queue manager.
 
-    waypost.client.transports.http.packing.packet_row creates it.
+    waypost.client.transports.http.packing.packet_row creates the row.
     """
 
     lookup_id: int
@@ -121,6 +121,7 @@ class PacketRow(Struct, array_like=True, frozen=True):
     abort_count: int
     move_count: int
     packet: bytes
+    authentication_level: int = 0
 
 
 class Packets(Struct, omit_defaults=True, kw_only=True):
@@ -140,7 +141,7 @@ class Receipts(Request):
 
 
 class Outcomes(Struct):
-    """The outcome of commits. `refused` are the transactions that had already ended, with an unknown outcome."""
+    """The outcomes of commits. `refused` lists the transactions that had already ended with an unknown outcome."""
 
     committed: list[Guid]
     refused: list[Guid] = []

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from waypost.client.transports.http.address import Address, reason_of
+from waypost.client.transports.http.blocking import connected
 from waypost.client.transports.http.exchanges import accepted
 from waypost.client.transports.http.http11 import Response
 from waypost.errors import ConnectionLost
@@ -17,19 +18,12 @@ def stream(address: Address, target: str) -> Iterator[bytes]:
 
     `address.timeout` is the time limit for each part.
     """
-    connection: http.client.HTTPConnection
-    if address.tls is None:
-        connection = http.client.HTTPConnection(address.host, address.port, timeout=address.timeout)
-    else:
-        connection = http.client.HTTPSConnection(
-            address.host, address.port, timeout=address.timeout, context=address.tls
-        )
     headers = dict(line.split(": ", 1) for line in address.headers.decode("ascii").splitlines())
+    opened, credentials = connected(address)
+    headers |= dict(line.split(": ", 1) for line in credentials.decode("ascii").splitlines())
+    connection = http.client.HTTPConnection(address.host, address.port)
+    connection.sock = opened
     try:
-        try:
-            connection.connect()
-        except (OSError, UnicodeError) as error:
-            raise address.cannot_connect(error) from None
         connection.request("GET", address.prefix + target, headers=headers)
         answer = connection.getresponse()
         if not 200 <= answer.status < 300:

@@ -27,18 +27,18 @@ class Access:
     def of(cls, user: object, password: object, level: object, ports: tuple[object, object, object]) -> "Access":
         """Check the arguments. Raises InvalidParameter. `ports`: of RemoteRead, qm2qm and the endpoint mapper."""
         if user is not None and not (isinstance(user, str) and user):
-            raise InvalidParameter(f"user must be text such as 'CORP\\\\alice', not {excerpt(user)}")
+            raise InvalidParameter(f"`user` must be text such as 'CORP\\\\alice', not {excerpt(user)}")
         if password is not None and not isinstance(password, str):
-            raise InvalidParameter("password must be text")
+            raise InvalidParameter("`password` must be text")
         if password is not None and user is None:
-            raise InvalidParameter("password needs a user, such as user='CORP\\\\alice'")
+            raise InvalidParameter("`password` requires `user`, such as user='CORP\\\\alice'")
         found = LEVELS.get(level) if isinstance(level, str) else None
         if level is None:
             found = AuthLevel.NONE if user is None else AuthLevel.PRIVACY
         if found is None:
-            raise InvalidParameter(f"level must be one of {', '.join(LEVELS)}, not {excerpt(level)}")
+            raise InvalidParameter(f"`level` must be one of {', '.join(LEVELS)}, not {excerpt(level)}")
         if found is AuthLevel.NONE and user is not None:
-            raise InvalidParameter("user and level 'none' are mutually exclusive")
+            raise InvalidParameter("`user` and `level='none'` are mutually exclusive")
         rpc_port, qm2qm_port, epm_port = map(_port, ports)
         return cls(user, password, found, rpc_port, qm2qm_port, epm_port)
 
@@ -52,5 +52,5 @@ class Access:
 
 def _port(port: object) -> int | None:
     if port is not None and (not isinstance(port, int) or not 0 < port <= 0xFFFF):
-        raise InvalidParameter(f"a port must be 1 to 65535, or None, not {excerpt(port)}")
+        raise InvalidParameter(f"`rpc_port` must be 1 to 65535, or None, not {excerpt(port)}")
     return port

@@ -55,16 +55,16 @@ class HostAddress:
     ) -> "HostAddress":
         """Check the arguments. Raises InvalidParameter, or IllegalPathName for an invalid name of a host."""
         if not isinstance(host, str):
-            raise InvalidParameter(f"host must be text, not {excerpt(host)}")
+            raise InvalidParameter(f"`host` must be text, not {excerpt(host)}")
         if not is_address(host):
             check_computer_name(host, 0)
             _refuse_port(host)
         if not isinstance(port, int) or not 0 < port <= 0xFFFF:
-            raise InvalidParameter(f"port must be 1 to 65535, not {excerpt(port)}")
+            raise InvalidParameter(f"`port` must be 1 to 65535, not {excerpt(port)}")
         if not isinstance(bind, str) or (bind and not is_address(bind)):
-            raise InvalidParameter(f"bind must be an IP address of this computer, not {excerpt(bind)}")
+            raise InvalidParameter(f"`bind` must be an IP address of this computer, not {excerpt(bind)}")
         if not isinstance(timeout, int | float) or not 0 < timeout < 1_000_000:
-            raise InvalidParameter(f"timeout must be a number of seconds, not {excerpt(timeout)}")
+            raise InvalidParameter(f"`timeout` must be a number of seconds, not {excerpt(timeout)}")
         return cls(host, port, bind, float(timeout), _guid(identifier))
 
     @property
@@ -127,7 +127,7 @@ def _refuse_port(host: str) -> None:
     if found:
         port = found[1] or found[2]
         raise InvalidParameter(
-            f"{excerpt(host)} has a port in it: give the host alone, and rpc_port={port} to read or port={port} to send"
+            f"{excerpt(host)} contains a port: pass only the host, with rpc_port={port} to read or port={port} to send"
         )
 
 
@@ -139,7 +139,7 @@ def _guid(identifier: object) -> bytes:
             return parse_guid(identifier)
     except DecodeError:
         pass
-    raise InvalidParameter(f"identifier must be a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(identifier)}")
+    raise InvalidParameter(f"`identifier` must be a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(identifier)}")
 
 
 def reason_of(error: Exception) -> str:

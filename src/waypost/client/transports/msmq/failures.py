@@ -20,22 +20,22 @@ from waypost.rpc.faults import RpcFault
 
 # Each text follows the name of the queue.
 _STATUSES: Final[dict[int, tuple[type[WaypostError], str]]] = {
-    HResult.MQ_ERROR_QUEUE_NOT_FOUND: (errors.QueueNotFound, "is not a queue of the host; check the name there"),
+    HResult.MQ_ERROR_QUEUE_NOT_FOUND: (errors.QueueNotFound, "does not exist on the host; check the name"),
     HResult.MQ_ERROR_QUEUE_DELETED: (errors.QueueDeleted, "was deleted"),
     HResult.MQ_ERROR_SHARING_VIOLATION: (
         errors.SharingViolation,
-        "is open exclusively for another reader, or is open for other readers and this open must be exclusive; try "
-        "again later",
+        "is open exclusively for another reader, or is open for other readers, which an exclusive open does not "
+        "allow; try again later",
     ),
-    HResult.MQ_ERROR_IO_TIMEOUT: (errors.Timeout, "got no message in time"),
-    HResult.MQ_ERROR_MESSAGE_NOT_FOUND: (errors.MessageNotFound, "does not have the message"),
+    HResult.MQ_ERROR_IO_TIMEOUT: (errors.Timeout, "did not get a message in time"),
+    HResult.MQ_ERROR_MESSAGE_NOT_FOUND: (errors.MessageNotFound, "does not contain the message"),
     HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED: (
         errors.MessageAlreadyReceived,
-        "no longer has the message at the cursor; another reader has received it",
+        "no longer contains the message at the cursor; another reader has received it",
     ),
     HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION: (
         errors.MessageLocked,
-        "has the message locked in a transaction of another reader; try again later",
+        "contains the message, but a transaction of another reader locks it; try again later",
     ),
     HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION: (
         errors.IllegalCursorAction,
@@ -64,7 +64,7 @@ _STATUSES: Final[dict[int, tuple[type[WaypostError], str]]] = {
     HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE: (errors.UnsupportedAccessMode, "does not support this access mode"),
     HResult.MQ_ERROR_INSUFFICIENT_RESOURCES: (
         errors.InsufficientResources,
-        "is not available: the host has too many open handles; close queues and cursors there",
+        "is not available: the host has too many open handles; close queues and cursors on that host",
     ),
     HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE: (
         errors.ServiceNotAvailable,
@@ -96,7 +96,7 @@ _UNAUTHENTICATED: Final = frozenset(
 )
 _NOT_SERVED: Final = frozenset({EPT_S_NOT_REGISTERED, FaultStatus.NCA_UNK_IF})
 _BUSY: Final = frozenset({FaultStatus.NCA_SERVER_TOO_BUSY, FaultStatus.NCA_FAULT_REMOTE_NO_MEMORY})
-_NOT_REGISTERED: Final = "does not serve remote reading: MSMQ does not run there, or uses another rpc_port"
+_NOT_REGISTERED: Final = "does not serve remote readers: MSMQ is not running there, or uses another rpc_port"
 
 
 class Failures:
@@ -125,7 +125,7 @@ class Failures:
             case BindRefused(reason=RejectReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED):
                 given = "user" if self._access.user else "level"
                 return AuthenticationFailed(
-                    f"{self._host} has no users who can log on; omit the {given}, or set rpc.users_file there"
+                    f"{self._host} has no user accounts; omit the {given}, or set rpc.users_file on that host"
                 )
             case NotAccepted():
                 return errors.SessionRefused(str(error))
@@ -143,7 +143,7 @@ class Failures:
         if status in _DENIED:
             return errors.AccessDenied(
                 f"{self._queue} denies access to {self._access.who}; "
-                "grant the right to peek or receive at the host, in the security of the queue"
+                "grant the permission to peek or receive in the security settings of the queue"
             )
         if status == HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE:
             return errors.SessionRefused(f"{self._host} {_NOT_REGISTERED}")
@@ -167,15 +167,15 @@ class Failures:
 
     def _without_credentials(self) -> WaypostError:
         user = self._access.user
-        who, advice = (user, "give password=") if user else ("the user of this process", "give user= and password=")
+        who, advice = (user, "pass password=") if user else ("the user of this process", "pass user= and password=")
         return AuthenticationFailed(f"{who} has no password and no Kerberos ticket: {advice}, or run kinit")
 
     def _unauthenticated(self, detail: str = "") -> WaypostError:
         access = self._access
         if access.level is AuthLevel.NONE:
-            advice = "give user and password"
+            advice = "pass `user` and `password`"
         elif access.level < AuthLevel.PRIVACY:
-            advice = "check the name and the password, or give level='privacy'"
+            advice = "check the name and the password, or pass level='privacy'"
         else:
             advice = "check the name, DOMAIN\\user or user@REALM, and the password"
         return AuthenticationFailed(f"{self._host} refuses {access.who}: {advice}{detail}")

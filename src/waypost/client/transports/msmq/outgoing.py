@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from waypost.api.bodies import BYTES
 from waypost.api.message_attributes import message_like
 from waypost.api.properties import MessageProperties
+from waypost.api.protection import refuse_protection
 from waypost.client.transports.msmq.address import HostAddress
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
@@ -64,11 +65,12 @@ class Writer:
         self._ordinals: Final = count(SystemRandom().randrange(_MAX_ORDINAL))
 
     def outgoing(self, queue: FormatName, bodies: Sequence[bytes], properties: MessageProperties) -> Outgoing:
+        refuse_protection(properties, "waypost.msmq has no keys; send with waypost.open or waypost.connect")
         for name in ("journal", "dead_letter"):
             if getattr(properties, name):
                 raise InvalidParameter(
-                    f"{name} requires a local queue manager, which keeps the copy; send with waypost.open or waypost "
-                    "serve"
+                    f"{name} requires a local queue manager, which stores the copy; send with waypost.open or "
+                    "waypost.connect"
                 )
         if properties.admin_queue is not None or properties.response_queue is not None:
             admin, response = self._named(properties.admin_queue), self._named(properties.response_queue)

@@ -189,7 +189,7 @@ class QueueReader:
             try:
                 return await self._read(actions[where], 0)
             except Timeout:
-                raise MessageNotFound(f"{self.name} does not have the message") from None
+                raise MessageNotFound(f"{self.name} does not contain the message") from None
         if where is MessageSeekAction.SEEK_LAST:
             place = _BEHIND_ALL
         _check_lookup_id(place)
@@ -327,7 +327,7 @@ class CursorReader:
             raise
         except MessageNotFound:
             # readings MQRR 3.12: a receive that does not wait reports it, and a peek does not.
-            raise Timeout(f"{self._queue.name} got no message in time") from None
+            raise Timeout(f"{self._queue.name} did not get a message in time") from None
 
     async def close(self) -> None:
         place, self._place = self._place, None
@@ -376,4 +376,4 @@ def _check_same_host(name: FormatName, to: FormatName) -> None:
 
 def _check_lookup_id(lookup_id: int) -> None:
     if not 0 < lookup_id <= _BEHIND_ALL:
-        raise MessageNotFound(f"no message has the lookup_id {lookup_id}")
+        raise MessageNotFound(f"no message has the `lookup_id` {lookup_id}")

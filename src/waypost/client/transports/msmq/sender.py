@@ -154,7 +154,7 @@ class Connection(asyncio.Protocol):
         await self._ended
 
     def abort(self) -> None:
-        self._session.lost("it was abandoned")
+        self._session.lost("the connection was abandoned")
         if self._transport is not None:
             self._transport.abort()
 

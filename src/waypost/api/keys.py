@@ -1,0 +1,209 @@
+"""Operations about keys and certificates, and their replies.
+
+The queue manager has an exchange key, for which others encrypt, and a signing key. A certificate belongs to a user, who
+signs with its private key. Private keys are in the key folder and never in a reply.
+"""
+
+from datetime import datetime
+from typing import Annotated, Final, Literal, TypeAlias
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+from waypost.api.operations import Operation, operation
+from waypost.api.records import Record
+from waypost.security.callers import Role
+
+KeyKind: TypeAlias = Literal["exchange", "signing"]
+KeyFormat: TypeAlias = Literal["pem", "mqdspublickeys"]
+
+# Days for which a rotated exchange key still decrypts, and of a new internal certificate.
+GRACE_DAYS: Final = 30
+CERTIFICATE_DAYS: Final = 365
+MAX_DAYS: Final = 36_500
+
+Days = Annotated[int, Meta(description="Number of days.", extra_json_schema={"minimum": 0, "maximum": MAX_DAYS})]
+UserName = Annotated[str, Meta(description="Name of a user, or empty for the caller.")]
+Digest = Annotated[str, Meta(description="SHA-1 of the DER form of the certificate, as 40 hexadecimal digits.")]
+Who = Annotated[str, Meta(description="Name or address of a host, or the GUID of its queue manager.")]
+# Base64 in JSON.
+Data = Annotated[bytes, Meta(description="The bytes of the file.", extra_json_schema={"contentEncoding": "base64"})]
+
+
+class KeyInfo(Record, frozen=True, kw_only=True):
+    """A key under the name of one provider.
+
+    `digest` is the SHA-256 of the SubjectPublicKeyInfo, in hexadecimal digits. `retired` is the time of its rotation,
+    or None for the current key. `ends` is the time until which a retired exchange key still decrypts.
+    """
+
+    provider: str
+    bits: int
+    digest: str
+    created: datetime
+    retired: datetime | None
+    ends: datetime | None = field(default_factory=lambda: None)
+
+
+class Keys(Record, frozen=True):
+    """The keys of the queue manager, the current ones first."""
+
+    exchange: tuple[KeyInfo, ...]
+    signing: tuple[KeyInfo, ...]
+
+
+class ExportedKeys(Record, frozen=True):
+    """Public keys in a format. `data` is the content of the file."""
+
+    kind: str
+    format: str
+    data: bytes
+
+
+class TrustedKey(Record, frozen=True):
+    """The pinned exchange keys of another queue manager. `digests` are those of its keys, as in KeyInfo."""
+
+    who: str
+    providers: tuple[str, ...]
+    bits: int
+    digests: tuple[str, ...]
+    added: datetime
+
+
+class TrustedKeys(Record, frozen=True):
+    """All pinned keys, sorted by host or GUID."""
+
+    trusted: tuple[TrustedKey, ...]
+
+
+class CertificateInfo(Record, frozen=True, kw_only=True):
+    """A registered certificate. `digest` is the SHA-1 of its DER form, and `user` the name of the owner of `sid`.
+
+    `can_sign` says whether its private key is in the key folder.
+    """
+
+    digest: str
+    user: str
+    sid: str
+    subject: str
+    not_before: datetime
+    not_after: datetime
+    internal: bool
+    can_sign: bool
+
+
+class Certificates(Record, frozen=True):
+    """Registered certificates, sorted by user and time."""
+
+    certificates: tuple[CertificateInfo, ...]
+
+
+class CertificateCreated(CertificateInfo, frozen=True, kw_only=True):
+    """A new certificate. `pem` is the certificate, without its key."""
+
+    pem: str
+
+
+@operation("GET /api/keys", asks=Role.READ)
+class ShowKeys(Operation[Keys], frozen=True, kw_only=True):
+    """Show the keys of the queue manager. The first use creates them."""
+
+
+@operation("GET /api/keys/export", asks=Role.READ)
+class ExportKeys(Operation[ExportedKeys], frozen=True, kw_only=True):
+    """Export the current public keys, for `key trust` on other computers."""
+
+    kind: KeyKind = "exchange"
+    format: KeyFormat = "mqdspublickeys"
+
+
+@operation("POST /api/keys", asks=Role.ADMIN)
+class ImportKey(Operation[Keys], frozen=True, kw_only=True):
+    """Import a private RSA key in PEM as the current key. The key before it is retired as in a rotation."""
+
+    data: Data
+    kind: KeyKind = "exchange"
+    password: str = ""
+    grace: Days = GRACE_DAYS
+
+
+@operation("POST /api/keys/rotate", asks=Role.ADMIN)
+class RotateKeys(Operation[Keys], frozen=True, kw_only=True):
+    """Create new keys. Messages that are encrypted for the old key are accepted for `grace` days."""
+
+    kind: KeyKind | UnsetType = UNSET
+    grace: Days = GRACE_DAYS
+
+
+@operation("GET /api/keys/trusted", asks=Role.READ)
+class ListTrustedKeys(Operation[TrustedKeys], frozen=True, kw_only=True):
+    """List the pinned keys of other queue managers."""
+
+
+@operation("POST /api/keys/trusted", asks=Role.ADMIN)
+class TrustKeys(Operation[TrustedKey], frozen=True, kw_only=True):
+    """Pin the exchange keys of another queue manager, from a file in either format of `key export`."""
+
+    who: Who
+    data: Data
+
+
+@operation("DELETE /api/keys/trusted/{who}", asks=Role.ADMIN, status=204)
+class UntrustKeys(Operation[None], frozen=True, kw_only=True):
+    """Remove the pinned keys of another queue manager."""
+
+    who: Who
+
+
+@operation("GET /api/certificates", asks=Role.READ)
+class ListCertificates(Operation[Certificates], frozen=True, kw_only=True):
+    """List registered certificates, of all users or of one."""
+
+    user: UserName = ""
+
+
+@operation("POST /api/certificates", asks=Role.ADMIN, status=201)
+class RegisterCertificate(Operation[CertificateInfo], frozen=True, kw_only=True):
+    """Register a certificate (PEM or DER) for a user. Messages that are signed with its key come from this user."""
+
+    certificate: Data
+    user: UserName = ""
+
+
+@operation("POST /api/certificates/create", asks=Role.ADMIN, status=201)
+class CreateCertificate(Operation[CertificateCreated], frozen=True, kw_only=True):
+    """Create an internal certificate for a user, with its key in the key folder, and register it."""
+
+    user: UserName = ""
+    days: Days = CERTIFICATE_DAYS
+
+
+@operation("POST /api/certificates/import", asks=Role.ADMIN, status=201)
+class ImportCertificate(Operation[CertificateInfo], frozen=True, kw_only=True):
+    """Import a certificate with its private key (PEM or PKCS#12) into the key folder, and register it for a user."""
+
+    data: Data
+    user: UserName = ""
+    password: str = ""
+
+
+@operation("DELETE /api/certificates/{digest}", asks=Role.ADMIN, status=204)
+class RemoveCertificate(Operation[None], frozen=True, kw_only=True):
+    """Remove a certificate and its key. Messages that are signed with it are refused from now on."""
+
+    digest: Digest
+
+
+KEY_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
+    ShowKeys,
+    ExportKeys,
+    ImportKey,
+    RotateKeys,
+    ListTrustedKeys,
+    TrustKeys,
+    UntrustKeys,
+    ListCertificates,
+    RegisterCertificate,
+    CreateCertificate,
+    ImportCertificate,
+    RemoveCertificate,
+)

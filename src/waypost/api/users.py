@@ -1,0 +1,187 @@
+"""Operations on users, and their replies. Passwords and tokens are in requests and answers only, never in a store.
+
+A shell hashes the secrets of AddUser, SetUser, SetPassword and CreateToken off its thread, and hands the queue manager
+the records of waypost.api.local.
+"""
+
+from datetime import datetime
+from typing import Annotated, Final, Literal, TypeAlias
+
+from msgspec import UNSET, Meta, UnsetType
+
+from waypost.api.operation_rows import Owned
+from waypost.api.operations import Operation, operation
+from waypost.api.records import Record
+from waypost.roles import Role
+
+RoleName: TypeAlias = Literal["none", "read", "operate", "admin"]
+UserName = Annotated[str, Meta(description="Name of a user. Upper and lower case are the same.")]
+Days = Annotated[float, Meta(description="Days until the token expires (default: never).", gt=0)]
+
+
+class TokenInfo(Record, frozen=True, kw_only=True):
+    """A token of a user, without its secret. `expires` is null if it does not expire."""
+
+    id: str
+    role: RoleName
+    created: datetime
+    expires: datetime | None
+
+
+class UserInfo(Record, frozen=True, kw_only=True):
+    """A user. `groups` are names of groups, or SIDs. `ntlm`: the user may log on to RPC with NTLM.
+
+    A user without a password cannot log in, and uses tokens.
+    """
+
+    name: str
+    sid: str
+    role: RoleName
+    groups: tuple[str, ...]
+    ntlm: bool
+    has_password: bool
+    tokens: tuple[TokenInfo, ...]
+    created: datetime
+
+
+class UserList(Record, frozen=True):
+    """The users, sorted by name."""
+
+    users: tuple[UserInfo, ...]
+
+
+class NewToken(Record, frozen=True, kw_only=True):
+    """A new token. `token` is the secret, which is shown once."""
+
+    token: str
+    id: str
+    role: RoleName
+    expires: datetime | None
+
+
+class AuditEntry(Record, frozen=True, kw_only=True, rename={"origin": "from"}):
+    """An entry of the audit trail. `result` is "ok", or the error.
+
+    `who` is a user, and `origin` (in JSON: `from`) its way in. `number` grows by one with every entry.
+    """
+
+    number: int
+    time: datetime
+    who: str
+    sid: str
+    origin: str
+    what: str
+    object: str
+    count: int
+    result: str
+
+
+class AuditPage(Record, frozen=True):
+    """Entries of the audit trail, the oldest first. `oldest` is the number of the oldest entry that is kept."""
+
+    entries: tuple[AuditEntry, ...]
+    oldest: int
+
+
+@operation("POST /api/users", asks=Role.ADMIN, status=201)
+class AddUser(Operation[UserInfo], frozen=True, kw_only=True):
+    """Add a user. Without a password it cannot log in, and uses tokens.
+
+    `sid` is the SID of an account elsewhere, such as of a domain (default: a new SID of this computer). `ntlm` lets the
+    user log on to RPC, and needs a password. Groups that do not exist are created.
+    """
+
+    name: UserName
+    role: RoleName = "none"
+    sid: str | UnsetType = UNSET
+    groups: list[str] = []
+    ntlm: bool = False
+    password: str | UnsetType = UNSET
+
+
+@operation("GET /api/users", asks=Role.ADMIN)
+class ListUsers(Operation[UserList], frozen=True, kw_only=True):
+    """List the users."""
+
+
+@operation("GET /api/users/{name}", asks=Role.ADMIN)
+class ShowUser(Operation[UserInfo], frozen=True, kw_only=True):
+    """Show a user."""
+
+    name: UserName
+
+
+@operation("PATCH /api/users/{name}", asks=Role.ADMIN)
+class SetUser(Operation[UserInfo], frozen=True, kw_only=True):
+    """Change a user. Other properties stay unchanged. A new role counts at once, also for its tokens.
+
+    `ntlm` needs the password, because the stored hash does not contain it.
+    """
+
+    name: UserName
+    role: RoleName | UnsetType = UNSET
+    groups: list[str] | UnsetType = UNSET
+    ntlm: bool | UnsetType = UNSET
+    password: str | UnsetType = UNSET
+
+
+@operation("POST /api/users/{name}/password", asks=Owned.BY_CALLER, status=204, is_audited=True)
+class SetPassword(Operation[None], frozen=True, kw_only=True):
+    """Change the password of a user, which ends its sessions.
+
+    An administrator needs no `current` password. Other callers change their own password, and need it.
+    """
+
+    name: UserName
+    password: str
+    current: str | UnsetType = UNSET
+
+
+@operation("DELETE /api/users/{name}", asks=Role.ADMIN, status=204)
+class RemoveUser(Operation[None], frozen=True, kw_only=True):
+    """Remove a user. Its tokens and sessions end at once. Entries for it in access lists stay, as SIDs."""
+
+    name: UserName
+
+
+@operation("POST /api/users/{name}/token", asks=Role.ADMIN, status=201)
+class CreateToken(Operation[NewToken], frozen=True, kw_only=True):
+    """Create a token for a user. The answer has the secret, which is shown once.
+
+    `role` is at most the role of the user, which is the default.
+    """
+
+    name: UserName
+    role: RoleName | UnsetType = UNSET
+    expires_days: Days | UnsetType = UNSET
+
+
+@operation("DELETE /api/users/{name}/token", asks=Role.ADMIN, status=204)
+class RemoveToken(Operation[None], frozen=True, kw_only=True):
+    """Remove a token of a user, or all its tokens if `id` is empty. It is refused at once."""
+
+    name: UserName
+    id: Annotated[str, Meta(description="Id of the token, as the user shows it.")] = ""
+
+
+@operation("GET /api/audit", asks=Role.ADMIN)
+class ListAudit(Operation[AuditPage], frozen=True, kw_only=True):
+    """List the last entries of the audit trail, or those after the number `after`, at most `limit`."""
+
+    limit: Annotated[int, Meta(description="Number of entries, at most 10,000.", ge=1, le=10_000)] = 100
+    after: Annotated[int, Meta(description="Number of an entry, or -1 for the last ones.", ge=-1)] = -1
+
+
+# The queue manager handles some of them itself, and a shell prepares the others.
+PREPARED: Final[tuple[type[Operation[object]], ...]] = (AddUser, SetUser, SetPassword, CreateToken)
+USER_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
+    AddUser,
+    ListUsers,
+    ShowUser,
+    SetUser,
+    SetPassword,
+    RemoveUser,
+    CreateToken,
+    RemoveToken,
+    ListAudit,
+)

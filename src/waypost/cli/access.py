@@ -1,0 +1,66 @@
+"""`waypost token` and `waypost open`: the token of the daemon for other programs, and a link for a browser."""
+
+import webbrowser
+from typing import Annotated
+
+import typer
+
+from waypost.cli.asking import say
+from waypost.cli.daemon import Json, Unreachable, session
+from waypost.cli.program import Output
+from waypost.cli.program_options import target_of
+from waypost.cli.tables import write_json
+from waypost.client.transports.http.address import DEFAULT_TIMEOUT, Address
+
+
+def token(context: typer.Context, *, as_json: Json = False) -> None:
+    """Print the token of the daemon, for curl and other programs.
+
+    The command prints the token given with --token or in WAYPOST_TOKEN. Without one, it prints the token of the daemon
+    that this account runs at the address. Root gets the token of any account.
+
+    \b
+    curl -H "Authorization: Bearer $(waypost token)" http://127.0.0.1:8181/api/status
+    """
+    out = Output()
+    target = target_of(context)
+    found = target.token
+    if not found:
+        way = Address.parse(target.url, None, DEFAULT_TIMEOUT).local_way()
+        if way is None:
+            raise Unreachable(
+                f"This account runs no daemon at {target.url}.",
+                "type the command as the account that runs the daemon, and on its computer.",
+            )
+        found = way.daemon.token
+    if as_json:
+        write_json(out, {"token": found})
+    else:
+        if not found:
+            say("The daemon requires no token (http.access is open).")
+        out.write(f"{found}\n")
+    out.flush()
+
+
+def open_(
+    context: typer.Context,
+    *,
+    browser: Annotated[bool, typer.Option("--browser", help="Also open the link in the default browser.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print a link that logs a browser on to the daemon. It is valid once, and for ten minutes.
+
+    \b
+    waypost open
+    waypost open --browser
+    """
+    out = Output()
+    with session(context) as manager:
+        link = manager.browser_link()
+    if as_json:
+        write_json(out, {"url": link})
+    else:
+        out.write(f"{link}\n")
+    out.flush()
+    if browser and not webbrowser.open(link):
+        say("No browser was found. Open the link in one.")

@@ -1,0 +1,71 @@
+"""Checks of the rights on queues."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from waypost.api.status import Check
+from waypost.core.queues import OutgoingQueue, Queue
+from waypost.node.access import queue_name
+from waypost.node.node import Node
+from waypost.security.access import UNNAMED
+from waypost.wire.access_masks import QueueAccess
+from waypost.wire.path_names import QueueKind
+
+_SHOWN: Final = 3
+
+
+def rights_checks(node: Node) -> Iterator[Check]:
+    """The checks of the rights on queues."""
+    queues = [
+        queue
+        for queue in node.manager.queues.values()
+        if queue.queue_type is not QueueKind.SYSTEM and not isinstance(queue, OutgoingQueue)
+    ]
+    if node.security.has_users:
+        yield _open_queues(node, queues)
+    yield _authenticated(node, queues)
+    yield _refusals(node)
+
+
+def _open_queues(node: Node, queues: list[Queue]) -> Check:
+    found = [queue for queue in queues if node.access.may_as(UNNAMED, queue, QueueAccess.MQSEC_RECEIVE_MESSAGE)]
+    if not found:
+        return Check("open queues", True, "no queue lets everyone receive")
+    return Check(
+        "open queues",
+        False,
+        f"everyone may receive from {_named(found)}",
+        "name the users who need the queue with `waypost queue acl NAME --grant USER:send,receive`, and then "
+        "`waypost queue acl NAME --revoke everyone`",
+    )
+
+
+def _authenticated(node: Node, queues: list[Queue]) -> Check:
+    signed = [queue for queue in queues if queue.attributes.authentication]
+    found = [queue for queue in signed if node.access.may_as(UNNAMED, queue, QueueAccess.MQSEC_WRITE_MESSAGE)]
+    if not found:
+        return Check("authenticated queues", True, "no queue for signed messages lets everyone send")
+    return Check(
+        "authenticated queues",
+        False,
+        f"everyone may send to {_named(found)}, so that a signature without a sender is enough there",
+        "grant send to the users who send, and deny it to others: `waypost queue acl NAME --grant USER:send --deny "
+        "anonymous:send`",
+    )
+
+
+def _refusals(node: Node) -> Check:
+    count = node.access.refused.total()
+    if not count:
+        return Check("refusals", True, "no request was refused for a missing right since the start")
+    name, last = next(reversed(node.access.last_refusals.items()))
+    sentence = (
+        f"{count} requests were refused for a missing right since the start; the last was from {last.who}, without the "
+        f"right {last.right} on {name}"
+    )
+    return Check("refusals", True, sentence)
+
+
+def _named(queues: list[Queue]) -> str:
+    more = f" and {len(queues) - _SHOWN} more queues" if len(queues) > _SHOWN else ""
+    return ", ".join(queue_name(queue) for queue in queues[:_SHOWN]) + more

@@ -1,0 +1,96 @@
+"""Methods about keys and certificates. waypost.client.aio_key_methods has the same with coroutines."""
+
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+
+from waypost.api.keys import (
+    CERTIFICATE_DAYS,
+    GRACE_DAYS,
+    CertificateCreated,
+    CertificateInfo,
+    CreateCertificate,
+    ExportKeys,
+    ImportCertificate,
+    ImportKey,
+    KeyFormat,
+    KeyKind,
+    Keys,
+    ListCertificates,
+    ListTrustedKeys,
+    RegisterCertificate,
+    RemoveCertificate,
+    RotateKeys,
+    ShowKeys,
+    TrustedKey,
+    TrustKeys,
+    UntrustKeys,
+)
+
+if TYPE_CHECKING:
+    from waypost.client.transports import Transport
+
+
+class KeyMethods:
+    """The part of a Manager for keys and certificates."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def _transport(self) -> Transport: ...
+
+    def keys(self) -> Keys:
+        """The keys of the queue manager, `exchange` and `signing`. The first call creates them."""
+        return self._transport.call(ShowKeys())
+
+    def export_keys(
+        self,
+        kind: KeyKind = "exchange",
+        format: KeyFormat = "mqdspublickeys",  # noqa: A002, the name of the field
+    ) -> bytes:
+        """The current public key in a format: the content of a file for `trust_keys` of another queue manager."""
+        return self._transport.call(ExportKeys(kind=kind, format=format)).data
+
+    def import_key(
+        self, data: bytes, kind: KeyKind = "exchange", *, password: str = "", grace: int = GRACE_DAYS
+    ) -> Keys:
+        """Import a private RSA key in PEM as the current key. The key before it decrypts for `grace` days more."""
+        return self._transport.call(ImportKey(data=data, kind=kind, password=password, grace=grace))
+
+    def rotate_keys(self, kind: KeyKind | None = None, *, grace: int = GRACE_DAYS) -> Keys:
+        """Create new keys of one kind or both. The keys before them decrypt for `grace` days more."""
+        return self._transport.call(RotateKeys(kind=UNSET if kind is None else kind, grace=grace))
+
+    def trusted_keys(self) -> list[TrustedKey]:
+        """The pinned exchange keys of other queue managers."""
+        return list(self._transport.call(ListTrustedKeys()).trusted)
+
+    def trust_keys(self, who: str, data: bytes) -> TrustedKey:
+        """Pin the exchange keys of a host or of the queue manager with a GUID, as `export_keys` returns them there."""
+        return self._transport.call(TrustKeys(who=who, data=data))
+
+    def untrust_keys(self, who: str) -> None:
+        """Remove the pinned keys of a host or GUID."""
+        self._transport.call(UntrustKeys(who=who))
+
+    def certificates(self, user: str = "") -> list[CertificateInfo]:
+        """The registered certificates of all users, or of one."""
+        return list(self._transport.call(ListCertificates(user=user)).certificates)
+
+    def register_certificate(self, certificate: bytes, user: str = "") -> CertificateInfo:
+        """Register a certificate (PEM or DER) for a user; "" is the caller. Messages signed with its key are theirs."""
+        return self._transport.call(RegisterCertificate(certificate=certificate, user=user))
+
+    def create_certificate(self, user: str = "", *, days: int = CERTIFICATE_DAYS) -> CertificateCreated:
+        """Create an internal certificate for a user, with its key in the key folder; "" is the caller."""
+        return self._transport.call(CreateCertificate(user=user, days=days))
+
+    def import_certificate(self, data: bytes, user: str = "", *, password: str = "") -> CertificateInfo:
+        """Import a certificate with its key (PEM or PKCS#12), and register it for a user; "" is the caller."""
+        return self._transport.call(ImportCertificate(data=data, user=user, password=password))
+
+    def remove_certificate(self, digest: str) -> None:
+        """Remove a certificate and its key. Messages that are signed with it are refused from now on."""
+        self._transport.call(RemoveCertificate(digest=digest))

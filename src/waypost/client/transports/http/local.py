@@ -1,0 +1,128 @@
+"""The way to a daemon of this computer without a token from a person: its Unix socket, or TCP with its token.
+
+Any account may listen on a port that is free, so neither is trusted blindly. A socket must be served by the account
+whose file named it, and a token that was found goes only to a listener of that account or of root. Root finds the
+daemons of all accounts, by the account that listens at the address.
+"""
+
+import os
+import socket
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final
+
+from waypost.drive.local_daemons import LocalDaemon, account_name, find, own_account
+from waypost.drive.socket_owners import End, listeners, owner_of_server
+
+_ROOT: Final = 0
+_LOCALHOST: Final = ("127.0.0.1", "::1")
+_CREDENTIALS: Final = 12
+
+
+class NotTheDaemon(Exception):
+    """Another account listens where the daemon should. Its text is a reason for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalWay:
+    """The way to a daemon that `account` runs, found for a client of this computer."""
+
+    daemon: LocalDaemon
+    account: int
+    addresses: tuple[str, ...]
+    port: int
+
+    def new_socket(self) -> socket.socket | None:
+        """A socket to connect to `daemon.socket`; None if there is none."""
+        if not self.daemon.socket or not hasattr(socket, "AF_UNIX"):
+            return None
+        return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+
+    def connect(self, timeout: float) -> socket.socket | None:
+        """A connection to the Unix socket of the daemon; None if nobody, or somebody else, serves it."""
+        connection = self.new_socket()
+        if connection is None:
+            return None
+        try:
+            connection.settimeout(timeout)
+            connection.connect(self.daemon.socket)
+            if self.is_served(connection):
+                return connection
+        except OSError:
+            pass
+        connection.close()
+        return None
+
+    def is_served(self, connection: socket.socket) -> bool:
+        """Whether the account, or root, serves the other end of a Unix socket."""
+        if hasattr(socket, "SO_PEERCRED"):
+            credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS)
+            owner = int.from_bytes(credentials[4:8], sys.byteorder)
+        else:
+            # The file belongs to the account that made it.
+            owner = os.lstat(self.daemon.socket).st_uid
+        return owner in self._trusted
+
+    @property
+    def credentials(self) -> bytes:
+        """The header line with the token, for TCP. Raises NotTheDaemon before anything connects."""
+        if not self.daemon.token:
+            return b""
+        for address in self.addresses:
+            self._check(listeners(End(address, self.port)), may_be_missing=True)
+        return f"Authorization: Bearer {self.daemon.token}\r\n".encode("ascii")
+
+    def check(self, connection: socket.socket) -> None:
+        """Raise NotTheDaemon unless the account, or root, has the other end of a connection of TCP."""
+        if not self.daemon.token:
+            return
+        peer = connection.getpeername()
+        self._check(listeners(End(peer[0], peer[1])), may_be_missing=False)
+        owner = owner_of_server(connection)
+        if owner is not None:
+            self._check(frozenset({owner}), may_be_missing=False)
+
+    def _check(self, found: frozenset[int] | None, *, may_be_missing: bool) -> None:
+        if found is None:
+            raise NotTheDaemon("the daemon is not running, or its Unix socket is gone")
+        if others := sorted(found - self._trusted):
+            raise NotTheDaemon(f"the daemon is not running, and a program of the account {account_name(others[0])} "
+                               "has its port")  # fmt: skip
+        if not found and not may_be_missing:
+            raise NotTheDaemon("the daemon is not running")
+
+    @property
+    def _trusted(self) -> frozenset[int]:
+        return frozenset({self.account, _ROOT})
+
+
+def addresses_of(host: str) -> tuple[str, ...]:
+    """The loopback addresses that a host of a URL means; empty for a host that is not this computer for sure."""
+    if host.lower() == "localhost":
+        return _LOCALHOST
+    with suppress(ValueError):
+        address = ip_address(host)
+        if address.is_loopback:
+            return (str(address),)
+    return ()
+
+
+def local_way(addresses: Iterable[str], port: int) -> LocalWay | None:
+    """The way to the daemon at one of these addresses and this port; None if no account has one that may be used."""
+    account = own_account()
+    if account < 0:
+        return None
+    addresses = tuple(addresses)
+    for address in addresses:
+        accounts: Iterable[int] = (account,)
+        if account == _ROOT:
+            # The account that listens there decides, so that a file of another cannot lead root astray.
+            accounts = [*sorted(listeners(End(address, port)) or ()), account]
+        for each in accounts:
+            found = find(address, port, each)
+            if found is not None:
+                return LocalWay(found, each, addresses, port)
+    return None

@@ -1,0 +1,82 @@
+"""The keys of the section [http]."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from waypost.api.defaults import HTTP_PORT, LEASE_SECONDS
+from waypost.daemon.config_types import Count, Port, Seconds
+from waypost.limits import MAX_HTTP_WAIT_SECONDS
+
+
+class Http(Struct, frozen=True, forbid_unknown_fields=True):
+    """HTTP API, metrics and console."""
+
+    enabled: Annotated[bool, Meta(description="Enable the HTTP API.")] = True
+    bind: Annotated[
+        str,
+        Meta(
+            description="IP address to listen on. Empty: `transfer.bind` if it is a loopback address, else 127.0.0.1, "
+            "because the API gives full control of the queue manager. Any address other than a loopback address "
+            "requires a token, and TLS or `allow_insecure`."
+        ),
+    ] = ""
+    port: Annotated[Port, Meta(description="TCP port to listen on. 0: any free port.")] = HTTP_PORT
+    access: Annotated[
+        Literal["token", "open"],
+        Meta(
+            description="Access over TCP without a configured token. `token`: clients must send the token in the file "
+            "`token` of the data folder, which the daemon makes at its first start. Programs of the account that runs "
+            "the daemon find it, or use the Unix socket `http.sock` of the data folder. `open`: every program that "
+            "reaches the port has full control."
+        ),
+    ] = "token"
+    token: Annotated[
+        str,
+        Meta(
+            description="Bearer token that clients must send, instead of the one in the data folder. Empty: `access`."
+        ),
+    ] = ""
+    token_file: Annotated[str, Meta(description="File with the token, instead of `token`.")] = ""
+    metrics: Annotated[
+        Literal["token", "open"],
+        Meta(description="Access to `/metrics`. `open`: without a token, for Prometheus."),
+    ] = "token"
+    tls_cert: Annotated[str, Meta(description="File with the TLS certificate and its chain, in PEM.")] = ""
+    tls_key: Annotated[str, Meta(description="File with the private key of the certificate, in PEM.")] = ""
+    allow_insecure: Annotated[
+        bool,
+        Meta(description="Allow HTTP without TLS on addresses other than loopback, for example behind a TLS proxy."),
+    ] = False
+    hosts: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Additional host names that browsers may use to reach the API without a token. IP addresses, "
+            "localhost and the name of the computer are always allowed."
+        ),
+    ] = ()
+    max_wait_s: Annotated[
+        Seconds, Meta(description="Maximum time that a request may wait for messages, in seconds.")
+    ] = MAX_HTTP_WAIT_SECONDS
+    transaction_s: Annotated[
+        Seconds,
+        Meta(description="Time until an unused transaction aborts, in seconds. A client may request a shorter time."),
+    ] = LEASE_SECONDS
+    handle_s: Annotated[
+        Seconds, Meta(description="Time until an unused cursor or exclusive handle closes, in seconds.")
+    ] = LEASE_SECONDS
+    max_connections: Annotated[
+        Count,
+        Meta(
+            description="Maximum number of connections. Further connections get status 503. If a token is required, "
+            "half of the connections are reserved for clients that have sent the token."
+        ),
+    ] = 1024
+    max_connections_per_peer: Annotated[
+        Count,
+        Meta(
+            description="Maximum number of connections from one address (one IPv6 /64 network) that have not sent "
+            "the token. A further connection replaces the connection that has been idle longest. If no connection is "
+            "idle, the new connection closes."
+        ),
+    ] = 256

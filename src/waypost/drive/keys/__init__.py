@@ -1,0 +1,1 @@
+"""Keys and certificates: the key folder, the work with RSA keys, and the processes that do it."""

@@ -1,0 +1,389 @@
+"""The key folder: private keys, registered certificates and pinned keys, in the data folder of a queue manager.
+
+`index.json` has everything that is public; the private keys are files beside it, in PKCS#8, with a passphrase if one is
+set. Nobody but the account of the queue manager may read the folder. A change is a new index: written, flushed and
+renamed, after the files that it names. One lock guards the folder, because several workers use it.
+"""
+
+import os
+import re
+import stat
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, load_der_private_key
+from cryptography.x509 import Certificate
+
+from waypost.api.excerpt import excerpt
+from waypost.api.keys import KeyKind
+from waypost.drive.keys import formats
+from waypost.drive.keys.settings import KEY_FOLDER, KeySettings
+from waypost.drive.keys.workers import Workers
+from waypost.errors import InvalidParameter, KeyFolderError
+from waypost.guid import GUID_PATTERN, guid_text, parse_guid
+from waypost.limits import MAX_ANSWERED_ADDRESSES
+from waypost.security.protection_facts import ProtectionFacts, Registered, certificate_digest
+from waypost.security.work import Generate, SelfSign
+from waypost.wire.sid import Sid
+
+DAY: Final = 86_400
+# A certificate is valid a little earlier, for computers whose clocks are behind.
+_EARLIER: Final = DAY
+_INDEX: Final = "index.json"
+_GUID: Final = re.compile(rf"\{{?({GUID_PATTERN})\}}?")
+_HOST: Final = re.compile(r"[A-Za-z0-9_.:%-]{1,255}")
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+
+
+class KeyRecord(msgspec.Struct, kw_only=True):
+    """A key of the queue manager. Its file has the name of its digest."""
+
+    kind: KeyKind
+    digest: str
+    bits: int
+    created: int
+    retired: int | None = None
+    ends: int | None = None
+
+
+class CertificateRecord(msgspec.Struct, kw_only=True):
+    """A registered certificate. With `has_key`, its private key is in the file with the name of its digest."""
+
+    digest: str
+    user: str
+    sid: str
+    subject: str
+    not_before: int
+    not_after: int
+    internal: bool
+    has_key: bool
+    certificate: bytes
+
+
+class PinRecord(msgspec.Struct, kw_only=True):
+    """Pinned keys, as MQDSPUBLICKEYS."""
+
+    who: str
+    added: int
+    keys: bytes
+
+
+class _Index(msgspec.Struct):
+    keys: list[KeyRecord] = []
+    certificates: list[CertificateRecord] = []
+    pins: list[PinRecord] = []
+    answered: dict[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """A certificate (DER) and its private key (PKCS#8)."""
+
+    certificate: bytes
+    key: bytes
+
+
+class KeyFolder:
+    """The keys of one queue manager. Methods may wait for the disk or a new key: call them in a worker."""
+
+    def __init__(self, data_folder: Path, settings: KeySettings, workers: Workers, computer: str) -> None:
+        """Raises KeyFolderError if others can read the folder, or if it is damaged."""
+        self._path: Final = data_folder / KEY_FOLDER
+        self._settings: Final = settings
+        self._workers: Final = workers
+        self._computer: Final = computer
+        self._lock: Final = Lock()
+        self._index = _Index()
+        self._private: dict[str, bytes] = {}
+        self.changes = 0
+        if self._path.exists():
+            self._check_permissions()
+            self._load()
+
+    # Facts.
+
+    def facts(self) -> ProtectionFacts:
+        index = self._index
+        registered = {}
+        for each in index.certificates:
+            sid = Sid.parse(each.sid).encode()
+            found = Registered(each.certificate, sid, each.not_before, each.not_after)
+            registered[certificate_digest(each.certificate)] = found
+        pins = {_pin_key(each.who): formats.exchange_keys(each.keys, each.who) for each in index.pins}
+        answered = {host: parse_guid(guid) for host, guid in index.answered.items()}
+        return ProtectionFacts(registered, pins, answered)
+
+    @property
+    def keys(self) -> list[KeyRecord]:
+        """All keys, the current ones first."""
+        return sorted(self._index.keys, key=lambda each: each.retired is not None)
+
+    @property
+    def certificates(self) -> list[CertificateRecord]:
+        return sorted(self._index.certificates, key=lambda each: (each.user, each.not_before))
+
+    @property
+    def pins(self) -> list[PinRecord]:
+        return sorted(self._index.pins, key=lambda each: each.who)
+
+    def decrypting_keys(self, wall: float) -> tuple[bytes, ...]:
+        """The exchange keys that decrypt now, in PKCS#8, the current one first."""
+        with self._lock:
+            return tuple(
+                self._private[each.digest]
+                for each in self.keys
+                if each.kind == "exchange" and (each.ends is None or wall < each.ends)
+            )
+
+    # Keys of the queue manager.
+
+    def current(self, kind: KeyKind) -> RSAPrivateKey:
+        """The current key, made now if there is none."""
+        with self._lock:
+            return _loaded(self._private[self._current(kind).digest])
+
+    def _current(self, kind: KeyKind) -> KeyRecord:
+        for each in self._index.keys:
+            if each.kind == kind and each.retired is None:
+                return each
+        return self._add_key(kind, self._workers.call(Generate(self._settings.bits)), 0)
+
+    def rotate(self, kind: KeyKind, grace_days: int) -> None:
+        """Make a new key. The one before it decrypts for some days more."""
+        data = self._workers.call(Generate(self._settings.bits))
+        with self._lock:
+            self._add_key(kind, data, grace_days)
+
+    def import_key(self, kind: KeyKind, data: bytes, password: str, grace_days: int) -> None:
+        key = formats.private_key(data, password.encode() or None, "the file")
+        with self._lock:
+            digest = formats.public_key_digest(key.public_key())
+            if any(each.digest == digest for each in self._index.keys):
+                raise InvalidParameter(f"the key {digest} is in the key folder already")
+            self._add_key(kind, formats.pkcs8(key), grace_days)
+
+    def _add_key(self, kind: KeyKind, data: bytes, grace_days: int) -> KeyRecord:
+        key, now = _loaded(data), int(time.time())
+        digest = formats.public_key_digest(key.public_key())
+        record = KeyRecord(kind=kind, digest=digest, bits=key.key_size, created=now)
+        keys, gone = [record], []
+        for each in self._index.keys:
+            if each.kind == kind and each.retired is None:
+                each = msgspec.structs.replace(each, retired=now, ends=now + grace_days * DAY)  # noqa: PLW2901, the new one
+            if each.ends is not None and each.ends <= now:
+                gone.append(each.digest)
+            else:
+                keys.append(each)
+        self._save_private(digest, data)
+        self._write(msgspec.structs.replace(self._index, keys=keys))
+        self._forget_private(gone)
+        return record
+
+    # Certificates.
+
+    def add_certificate(
+        self, found: Certificate, key: RSAPrivateKey | None, user: str, sid: Sid, *, is_internal: bool
+    ) -> CertificateRecord:
+        """Register a certificate, with its key if it is known."""
+        data = found.public_bytes(Encoding.DER)
+        now, digest = time.time(), certificate_digest(data).hex()
+        not_before, not_after = _validity(found)
+        if not_after < now:
+            raise InvalidParameter(f"the certificate {digest} expired on {_day(not_after)}")
+        if not_before > now:
+            raise InvalidParameter(f"the certificate {digest} is not valid before {_day(not_before)}")
+        with self._lock:
+            others = [each for each in self._index.certificates if each.digest != digest]
+            before = next((each for each in self._index.certificates if each.digest == digest), None)
+            if before is not None and before.sid != str(sid):
+                raise InvalidParameter(f"the certificate {digest} is registered for {before.user} ({before.sid})")
+            record = CertificateRecord(
+                digest=digest,
+                user=user,
+                sid=str(sid),
+                subject=found.subject.rfc4514_string(),
+                not_before=not_before,
+                not_after=not_after,
+                internal=is_internal or (before is not None and before.internal),
+                has_key=key is not None or (before is not None and before.has_key),
+                certificate=data,
+            )
+            if key is not None:
+                self._save_private(digest, formats.pkcs8(key))
+            self._write(msgspec.structs.replace(self._index, certificates=[*others, record]))
+            return record
+
+    def create_certificate(self, user: str, sid: Sid, days: int) -> CertificateRecord:
+        """Make an internal certificate with a new key."""
+        key = self._workers.call(Generate(self._settings.bits))
+        now = int(time.time())
+        work = SelfSign(key, user, f"Waypost on {self._computer}", now - _EARLIER, now + days * DAY)
+        found = formats.certificate(self._workers.call(work), "the new certificate")
+        return self.add_certificate(found, _loaded(key), user, sid, is_internal=True)
+
+    def remove_certificate(self, digest: str) -> None:
+        with self._lock:
+            left = [each for each in self._index.certificates if each.digest != digest]
+            if len(left) == len(self._index.certificates):
+                raise InvalidParameter(f"the certificate {excerpt(digest)} is not registered; see waypost cert list")
+            self._write(msgspec.structs.replace(self._index, certificates=left))
+            self._forget_private([digest])
+
+    def signer(self, wanted: str, user: str, sid: Sid) -> Signer:
+        """The certificate with this digest, or that of a PEM text; "" is the newest internal one, made if needed."""
+        if "-----BEGIN " in wanted:
+            found, key = formats.certificate_with_key(wanted.encode(), "", "the certificate")
+            not_before, not_after = _validity(found)
+            if not not_before <= time.time() <= not_after:
+                raise InvalidParameter(f"the certificate is valid from {_day(not_before)} to {_day(not_after)} only")
+            return Signer(found.public_bytes(Encoding.DER), formats.pkcs8(key))
+        now = time.time()
+        own = [each for each in self._index.certificates if each.sid == str(sid) and each.has_key]
+        if wanted:
+            digest = wanted.lower()
+            named = next((each for each in own if each.digest == digest), None)
+            if named is None:
+                raise InvalidParameter(f"{user} has no certificate {excerpt(wanted)} with a key; see waypost cert list")
+            if not named.not_before <= now <= named.not_after:
+                raise InvalidParameter(f"the certificate {digest} expired on {_day(named.not_after)}")
+            return Signer(named.certificate, self._private[digest])
+        valid = [each for each in own if each.internal and each.not_before <= now <= each.not_after]
+        newest = max(valid, key=lambda each: each.not_after, default=None)
+        if newest is None:
+            newest = self.create_certificate(user, sid, 365)
+        return Signer(newest.certificate, self._private[newest.digest])
+
+    # Keys of others.
+
+    def pin(self, who: str, data: bytes) -> PinRecord:
+        """Pin the exchange keys of another queue manager."""
+        name = _pin_name(who)
+        keys = formats.exchange_keys(data, "the file")
+        record = PinRecord(who=name, added=int(time.time()), keys=formats.encoded_keys(keys))
+        with self._lock:
+            others = [each for each in self._index.pins if each.who != name]
+            self._write(msgspec.structs.replace(self._index, pins=[*others, record]))
+        return record
+
+    def unpin(self, who: str) -> None:
+        name = _pin_name(who)
+        with self._lock:
+            left = [each for each in self._index.pins if each.who != name]
+            if len(left) == len(self._index.pins):
+                raise InvalidParameter(f"no keys are pinned for {excerpt(who)}; see waypost key trust --list")
+            self._write(msgspec.structs.replace(self._index, pins=left))
+
+    def note_answer(self, host: str, guid: bytes) -> None:
+        """Remember which queue manager answers at a host."""
+        with self._lock:
+            others = {each: found for each, found in self._index.answered.items() if each != host}
+            kept = dict(list(others.items())[-MAX_ANSWERED_ADDRESSES + 1 :])
+            self._write(msgspec.structs.replace(self._index, answered=kept | {host: guid_text(guid)}))
+
+    # The folder.
+
+    def _check_permissions(self) -> None:
+        if os.name != "posix":
+            return
+        for path in (self._path, *self._path.iterdir()):
+            found = path.stat()
+            if stat.S_IMODE(found.st_mode) & _OTHERS:
+                mode = "700" if path == self._path else "600"
+                raise KeyFolderError(f"other accounts can read {path}; type: chmod {mode} {path}")
+
+    def _load(self) -> None:
+        path = self._path / _INDEX
+        try:
+            self._index = msgspec.json.decode(path.read_bytes(), type=_Index)
+        except FileNotFoundError:
+            if any(self._path.glob("*.pem")):
+                raise KeyFolderError(f"{path} is missing, and {self._path} has keys; restore the folder") from None
+            return
+        except (msgspec.DecodeError, OSError) as error:
+            raise KeyFolderError(f"{path} is damaged: {error}; restore the folder {self._path}") from None
+        for each in self._index.keys:
+            self._private[each.digest] = self._read_private(each.digest)
+        for certificate in self._index.certificates:
+            if certificate.has_key:
+                self._private[certificate.digest] = self._read_private(certificate.digest)
+        try:
+            self.facts()
+        except (InvalidParameter, ValueError) as error:
+            raise KeyFolderError(f"{path} is damaged: {error}; restore the folder {self._path}") from None
+
+    def _read_private(self, digest: str) -> bytes:
+        path = self._path / f"{digest}.pem"
+        try:
+            data = path.read_bytes()
+            return formats.pkcs8(formats.private_key(data, self._settings.passphrase, str(path)))
+        except (InvalidParameter, OSError) as error:
+            raise KeyFolderError(
+                f"cannot read a private key: {error}; set security.key_passphrase_file to the file with the right "
+                "passphrase"
+            ) from None
+
+    def _save_private(self, digest: str, data: bytes) -> None:
+        self._private[digest] = data
+        self._write_file(f"{digest}.pem", formats.sealed_pem(_loaded(data), self._settings.passphrase))
+
+    def _forget_private(self, digests: list[str]) -> None:
+        for digest in digests:
+            self._private.pop(digest, None)
+            (self._path / f"{digest}.pem").unlink(missing_ok=True)
+
+    def _write(self, index: _Index) -> None:
+        self._write_file(_INDEX, msgspec.json.format(msgspec.json.encode(index)))
+        self._index = index
+        self.changes += 1
+
+    def _write_file(self, name: str, data: bytes) -> None:
+        try:
+            self._path.mkdir(mode=0o700, exist_ok=True)
+            partial = self._path / f"{name}.partial"
+            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(self._path / name)
+            folder = os.open(self._path, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise KeyFolderError(f"cannot write {self._path / name}: {error}") from error
+
+
+def _loaded(data: bytes) -> RSAPrivateKey:
+    key = load_der_private_key(data, None, unsafe_skip_rsa_key_validation=True)
+    assert isinstance(key, RSAPrivateKey)
+    return key
+
+
+def _pin_name(who: str) -> str:
+    """A host in lower case, or a GUID."""
+    found = _GUID.fullmatch(who.strip())
+    if found is not None:
+        return guid_text(parse_guid(found[1]))
+    name = who.strip().lower()
+    if not _HOST.fullmatch(name):
+        raise InvalidParameter(f"{excerpt(who)} is neither the name or address of a host nor a GUID")
+    return name
+
+
+def _pin_key(name: str) -> bytes | str:
+    return parse_guid(name) if _GUID.fullmatch(name) else name
+
+
+def _validity(found: Certificate) -> tuple[int, int]:
+    return int(found.not_valid_before_utc.timestamp()), int(found.not_valid_after_utc.timestamp())
+
+
+def _day(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).date().isoformat()

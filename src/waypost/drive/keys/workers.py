@@ -1,0 +1,194 @@
+"""Workers: threads that do the work with RSA keys, each with a process of this program behind it, or without one.
+
+The library keeps the interpreter's lock while it signs, so that a thread alone would stop the event loop for half a
+millisecond a signature. A daemon therefore gives each worker a process, which starts with the first work, and which a
+worker that has rested ends. A program that has opened a folder for itself works in its threads.
+"""
+
+import os
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from struct import Struct
+from threading import Condition, Lock, Thread
+from typing import IO, Any, Final
+
+import msgspec
+
+from waypost.drive.keys.rsa_work import perform
+from waypost.errors import ServiceNotAvailable, WaypostError
+from waypost.security.work import CheckedSignature, CheckSignature, UnwrapKeys, Work, WrapKeys, WrappedKey
+
+_LENGTH: Final = Struct("<I")
+# Seconds after which a worker without work ends.
+_REST: Final = 60.0
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(list[Work]).decode
+
+Done = Callable[[list[Any] | WaypostError], None]
+
+
+class Workers:
+    """A few workers, which start with the first work. `done` is called in the thread of a worker."""
+
+    def __init__(self, count: int | None = None, *, processes: bool) -> None:
+        self._count: Final = count or max(2, min(os.cpu_count() or 2, 8))
+        self._processes: Final = processes
+        self._jobs: deque[tuple[list[Work], Done]] = deque()
+        self._changed: Final = Condition(Lock())
+        self._threads = 0
+        self._idle = 0
+        self._is_closed = False
+
+    def submit(self, work: list[Work], done: Done) -> None:
+        """Do some work, and call `done` with the answers, or with an error."""
+        with self._changed:
+            if self._is_closed:
+                return
+            self._jobs.append((work, done))
+            if self._idle < len(self._jobs) and self._threads < self._count:
+                self._threads += 1
+                Thread(target=self._run, name="waypost-keys", daemon=True).start()
+            self._changed.notify()
+
+    def call(self, work: Work) -> Any:
+        """Do some work, and wait for its answer."""
+        ready = Lock()
+        ready.acquire()
+        found: list[list[Any] | WaypostError] = []
+
+        def done(answers: list[Any] | WaypostError) -> None:
+            found.append(answers)
+            ready.release()
+
+        self.submit([work], done)
+        with self._changed:
+            if self._is_closed:
+                raise ServiceNotAvailable("the queue manager is closed")
+        ready.acquire()
+        (answer,) = found
+        if isinstance(answer, WaypostError):
+            raise answer
+        return answer[0]
+
+    def close(self) -> None:
+        """Give up the work that has not begun, and end the processes."""
+        with self._changed:
+            self._is_closed = True
+            given_up = [done for _, done in self._jobs]
+            self._jobs.clear()
+            self._changed.notify_all()
+        for done in given_up:
+            done(ServiceNotAvailable("the queue manager is closed"))
+
+    def _next(self) -> tuple[list[Work], Done] | None:
+        with self._changed:
+            self._idle += 1
+            try:
+                while not self._jobs and not self._is_closed:
+                    if not self._changed.wait(_REST) and not self._jobs:
+                        break
+                if self._jobs:
+                    return self._jobs.popleft()
+                self._threads -= 1
+                return None
+            finally:
+                self._idle -= 1
+
+    def _run(self) -> None:
+        process = _Process() if self._processes else None
+        try:
+            while (job := self._next()) is not None:
+                work, done = job
+                try:
+                    answers: list[Any] | WaypostError = (
+                        [perform(each) for each in work] if process is None else process.perform(work)
+                    )
+                except WaypostError as error:
+                    answers = error
+                except Exception as error:  # noqa: BLE001, whatever the library raises, the asker gets an answer
+                    answers = ServiceNotAvailable(f"the work with keys failed: {error}")
+                done(answers)
+        finally:
+            if process is not None:
+                process.close()
+
+
+class _Process:
+    """A process of this program that does work. It ends when its input ends, so also with this process."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def perform(self, work: list[Work]) -> list[Any]:
+        try:
+            return self._perform(work)
+        except (OSError, EOFError, ValueError) as error:
+            self.close()
+            raise ServiceNotAvailable(f"the process that works with keys failed: {error}") from error
+
+    def _perform(self, work: list[Work]) -> list[Any]:
+        if self._process is None or self._process.poll() is not None:
+            command = [sys.executable, "-m", "waypost.drive.keys.workers"]
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        _write(self._process.stdin, _encode(work))
+        answers = msgspec.msgpack.decode(_read(self._process.stdout), type=list[tuple[bool, msgspec.Raw]])
+        found = []
+        for each, (is_answer, data) in zip(work, answers, strict=True):
+            if not is_answer:
+                raise ServiceNotAvailable(msgspec.msgpack.decode(data, type=str))
+            found.append(msgspec.msgpack.decode(data, type=_ANSWERS.get(type(each), Any)))
+        return found
+
+    def close(self) -> None:
+        if self._process is not None:
+            with self._process as process:
+                process.kill()
+            self._process = None
+
+
+_ANSWERS: Final[dict[type[Work], Any]] = {
+    CheckSignature: CheckedSignature,
+    WrapKeys: list[WrappedKey],
+    UnwrapKeys: list[list[bytes]],
+}
+
+
+def _write(file: IO[bytes], data: bytes) -> None:
+    file.write(_LENGTH.pack(len(data)) + data)
+    file.flush()
+
+
+def _read(file: IO[bytes]) -> bytes:
+    head = file.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError("it has ended")
+    (length,) = _LENGTH.unpack(head)
+    data = file.read(length)
+    if len(data) < length:
+        raise EOFError("it has ended")
+    return data
+
+
+def serve(asked: IO[bytes], answered: IO[bytes]) -> None:
+    """Answer work until its input ends."""
+    while True:
+        try:
+            data = _read(asked)
+        except EOFError:
+            return
+        _write(answered, _encode([_answer(each) for each in _decode(data)]))
+
+
+def _answer(work: Work) -> Sequence[object]:
+    try:
+        return (True, perform(work))
+    except Exception as error:  # noqa: BLE001, the asker gets it
+        return (False, str(error))
+
+
+if __name__ == "__main__":
+    serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,324 @@
+"""Access checks: the only place that decides whether a caller may do something with a queue or with this computer.
+
+A queue is guarded by its security descriptor, and so are its subqueues and its journal. The dead-letter queues, the
+journal of the computer and the outgoing queues are guarded by the descriptor of the computer, which is open to
+administrators only unless `security.machine` says otherwise. Every path asks once: an operation before it uses its
+queue, a remote reader when it opens one, a stage for each of its queues, and an arrival for its sender. Actions of the
+queue manager itself (acknowledgments, journals, delivery of staged messages) are not checked.
+
+Objects without a descriptor (transactions, handles, cursors, claims, stages) belong to the SID of the caller that has
+made them, and to administrators. To others they do not exist.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from waypost.core.queue_manager import QueueManager
+from waypost.core.queues import AccessType, OpenQueueDescriptor, OutgoingQueue, Queue
+from waypost.errors import AccessDenied, WaypostError
+from waypost.node.directory import NodeDirectory
+from waypost.node.kernel import Kernel
+from waypost.node.users import WELL_KNOWN, Users
+from waypost.security.access import Sender, allows, owner_of
+from waypost.security.callers import QUEUE_MANAGER, Caller
+from waypost.security.default_descriptor import default_machine_descriptor, default_queue_descriptor
+from waypost.security.permissions import words_of
+from waypost.wire.access_masks import MachineAccess, QueueAccess
+from waypost.wire.format_names import DirectFormatName, FormatName, MultipleElementFormatName, Suffix
+from waypost.wire.path_names import QueueKind
+from waypost.wire.sid import Sid
+
+# Objects whose last refusal is remembered.
+MAX_REFUSALS: Final = 1000
+
+# readings MQRR 2: moving a message into a queue takes no more than to look at it.
+QUEUE_RIGHTS: Final[dict[AccessType, QueueAccess]] = {
+    AccessType.SEND: QueueAccess.MQSEC_WRITE_MESSAGE,
+    AccessType.RECEIVE: QueueAccess.MQSEC_RECEIVE_MESSAGE,
+    AccessType.PEEK: QueueAccess.MQSEC_PEEK_MESSAGE,
+    AccessType.MOVE: QueueAccess.MQSEC_PEEK_MESSAGE,
+    AccessType.RECEIVE_ADMIN: QueueAccess.MQSEC_RECEIVE_MESSAGE,
+    AccessType.PEEK_ADMIN: QueueAccess.MQSEC_PEEK_MESSAGE,
+}
+
+# MS-MQMQ 2.2.23: the rights on the computer that stand for those on its queues. Outgoing queues are like its journal.
+_DEAD_LETTER_RIGHTS: Final = {
+    QueueAccess.MQSEC_RECEIVE_MESSAGE: MachineAccess.MQSEC_RECEIVE_DEADLETTER_MESSAGE,
+    QueueAccess.MQSEC_PEEK_MESSAGE: MachineAccess.MQSEC_PEEK_DEADLETTER_MESSAGE,
+}
+_JOURNAL_RIGHTS: Final = {
+    QueueAccess.MQSEC_RECEIVE_MESSAGE: MachineAccess.MQSEC_RECEIVE_JOURNAL_QUEUE_MESSAGE,
+    QueueAccess.MQSEC_PEEK_MESSAGE: MachineAccess.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE,
+}
+_OTHER_MACHINE_RIGHTS: Final = {
+    QueueAccess.MQSEC_GET_QUEUE_PROPERTIES: MachineAccess.MQSEC_GET_MACHINE_PROPERTIES,
+    QueueAccess.MQSEC_SET_QUEUE_PROPERTIES: MachineAccess.MQSEC_SET_MACHINE_PROPERTIES,
+    QueueAccess.MQSEC_DELETE_QUEUE: MachineAccess.MQSEC_SET_MACHINE_PROPERTIES,
+    QueueAccess.MQSEC_GET_QUEUE_PERMISSIONS: MachineAccess.MQSEC_GET_MACHINE_PERMISSIONS,
+    QueueAccess.MQSEC_CHANGE_QUEUE_PERMISSIONS: MachineAccess.MQSEC_CHANGE_MACHINE_PERMISSIONS,
+    QueueAccess.MQSEC_TAKE_QUEUE_OWNERSHIP: MachineAccess.MQSEC_TAKE_MACHINE_OWNERSHIP,
+}
+
+# Between the SID of a caller and the name of an object.
+_OF: Final = "/"
+
+# Verbs for a refusal, by the missing right.
+_VERBS: Final = {
+    "receive": "receive from",
+    "receive-journal": "receive from",
+    "peek": "peek at",
+    "send": "send to",
+    "set-properties": "change properties of",
+    "get-properties": "see properties of",
+    "delete": "delete",
+    "get-permissions": "see the rights on",
+    "set-permissions": "change the rights on",
+    "take-ownership": "change the owner of",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The last refusal of a queue: the number of all, the name of the caller, the missing right, and the time."""
+
+    count: int
+    who: str
+    right: str
+    wall: float
+
+
+class Access:
+    """The access checks of one node."""
+
+    __slots__ = (
+        "_directory",
+        "_kernel",
+        "_machine",
+        "_manager",
+        "_users",
+        "administrator",
+        "last_refusals",
+        "refused",
+    )
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        manager: QueueManager,
+        directory: NodeDirectory,
+        users: Users,
+        *,
+        administrator: Caller,
+        machine: bytes,
+    ) -> None:
+        """`machine` is the configured descriptor of the computer, if any."""
+        self._kernel: Final = kernel
+        self._manager: Final = manager
+        self._directory: Final = directory
+        self._users: Final = users
+        self._machine: Final = machine or default_machine_descriptor()
+        self.administrator: Final = administrator
+        # Number of refusals, by right.
+        self.refused: Final[Counter[str]] = Counter()
+        # The last refusal of each queue, the oldest first.
+        self.last_refusals: Final[dict[str, Refusal]] = {}
+
+    # Queues.
+
+    def check(self, caller: Caller, queue: Queue, right: QueueAccess) -> None:
+        """Raise AccessDenied unless the caller has the right on the queue."""
+        if not self.may(caller, queue, right):
+            raise self.refusal(caller, queue, right)
+
+    def may(self, caller: Caller, queue: Queue, right: QueueAccess) -> bool:
+        """Whether the caller has the right on the queue."""
+        if caller is QUEUE_MANAGER:
+            return True
+        if right is QueueAccess.MQSEC_WRITE_MESSAGE and isinstance(queue, OutgoingQueue):
+            # It has no descriptor: the other computer decides. Anonymous callers send nothing from here.
+            return not caller.is_anonymous
+        guarded = self._guarded(queue, right)
+        return guarded is not None and allowed(guarded[0], caller.sids, guarded[1])
+
+    def may_as(self, sender: Sender, queue: Queue, right: QueueAccess) -> bool:
+        """Whether somebody has the right on the queue whose account is not known, or who only claims one."""
+        guarded = self._guarded(queue, right)
+        return guarded is not None and allows(guarded[0], sender, guarded[1])
+
+    def _guarded(self, queue: Queue, right: QueueAccess) -> "tuple[bytes, QueueAccess | MachineAccess] | None":
+        """The descriptor that decides about a right on a queue, and the right that it has to give. None: nobody may."""
+        if queue.is_internal:
+            return None
+        guard = queue.parent
+        if isinstance(queue, OutgoingQueue):
+            return self._guarded_by_machine(_JOURNAL_RIGHTS, right)
+        if guard is None:
+            if queue.queue_type is QueueKind.SYSTEM:
+                is_journal = queue is self._manager.system_queues.get(Suffix.JOURNAL)
+                return self._guarded_by_machine(_JOURNAL_RIGHTS if is_journal else _DEAD_LETTER_RIGHTS, right)
+            guard = queue
+        elif queue.is_journal and right is QueueAccess.MQSEC_RECEIVE_MESSAGE:
+            right = QueueAccess.MQSEC_RECEIVE_JOURNAL_MESSAGE
+        # A queue that was salvaged without its descriptor is open as a new one is.
+        return self._directory.security_of(guard) or default_queue_descriptor(is_closed=bool(self._users)), right
+
+    def check_open(self, caller: Caller, name: FormatName, access: AccessType) -> None:
+        """Raise AccessDenied unless the caller may open the queues of this name. Call it before they are opened.
+
+        An open for sending may create outgoing queues, and others create subqueues. Unknown queues are left to the
+        open.
+        """
+        if caller is QUEUE_MANAGER:
+            return
+        expanded = self._directory.core.expand_format_name(name)
+        elements = expanded.elements if isinstance(expanded, MultipleElementFormatName) else (expanded,)
+        for element in elements:
+            guard = self.guard(element)
+            if guard is None and access.is_for_outgoing:
+                guard = self._manager.collection.outgoing.get(element)
+            if guard is not None:
+                self.check(caller, guard, QUEUE_RIGHTS[access])
+            elif access is AccessType.SEND and caller.is_anonymous:
+                raise self._refusal(caller, str(element), QueueAccess.MQSEC_WRITE_MESSAGE)
+
+    def check_opened(self, caller: Caller, handle: OpenQueueDescriptor) -> None:
+        """Raise AccessDenied unless the caller may use a handle as it was opened, by the rights of now."""
+        if caller is QUEUE_MANAGER:
+            return
+        right = QUEUE_RIGHTS[handle.access_type]
+        for each in handle.multiple or (handle,):
+            if each.queue is not None:
+                self.check(caller, each.queue, right)
+
+    def is_decided_by_queue(self, handle: OpenQueueDescriptor) -> bool:
+        """Whether nothing but the attributes of its queue and the caller decide about the use of a handle.
+
+        The descriptor of the computer and those of the directory can change without them.
+        """
+        queue = handle.queue
+        if queue is None or queue.parent is not None or self._directory.is_integrated:
+            return False
+        return bool(queue.attributes.security) or (
+            isinstance(queue, OutgoingQueue) and handle.access_type is AccessType.SEND
+        )
+
+    def guard(self, name: FormatName) -> Queue | None:
+        """The queue of this computer that decides who may open a name; for a missing subqueue, its parent."""
+        queue = self._manager.find_queue(name)
+        if queue is None and isinstance(name, DirectFormatName) and name.subqueue:
+            queue = self._manager.find_queue(replace(name, subqueue="", suffix=Suffix.NONE))
+        return queue
+
+    # This computer.
+
+    def check_create(self, caller: Caller, path: object) -> None:
+        """Raise AccessDenied unless the caller may create queues."""
+        create = MachineAccess.MQSEC_CREATE_QUEUE
+        if caller is not QUEUE_MANAGER and not allowed(self.machine_descriptor, caller.sids, create):
+            self._note(caller, str(path), "create-queue")
+            raise AccessDenied(f"{caller.name} may not create queues on this computer")
+
+    @property
+    def machine_descriptor(self) -> bytes:
+        return self._manager.attributes.security or self._machine
+
+    def _guarded_by_machine(
+        self, rights: dict[QueueAccess, MachineAccess], right: QueueAccess
+    ) -> tuple[bytes, MachineAccess]:
+        # System queues refuse messages of applications themselves, so that everybody may try.
+        needed = rights.get(right) or _OTHER_MACHINE_RIGHTS.get(right, MachineAccess.MQSEC_GET_MACHINE_PROPERTIES)
+        return self.machine_descriptor, needed
+
+    # Objects without a descriptor.
+
+    def own_name(self, caller: Caller, name: str) -> str:
+        """The name under which a claim or a query of the caller is kept: names of different callers differ.
+
+        Administrators share the names as they are, and can name the objects of others as they are kept.
+        """
+        if caller is QUEUE_MANAGER or caller.is_administrator or not name:
+            return name
+        return f"{caller.sid}{_OF}{name}"
+
+    def shown_name(self, caller: Caller, kept: str) -> str | None:
+        """The reverse of `own_name`. None if the object does not exist for the caller."""
+        if caller is QUEUE_MANAGER or caller.is_administrator:
+            return kept
+        prefix = f"{caller.sid}{_OF}"
+        return kept[len(prefix) :] if kept.startswith(prefix) else None
+
+    # Names.
+
+    def sid_of(self, who: str) -> Sid | None:
+        """The SID of a user, a group or a well-known name, or of a SID as text. None if it is unknown."""
+        found = self._users.sid_of(who)
+        if found is None and who.lower() == self.administrator.name:
+            return self.administrator.sid
+        return Sid.parse(who) if found is None and who[:2].upper() == "S-" else found
+
+    def name_of(self, sid: Sid) -> str:
+        """The name of a SID, or the SID as text."""
+        if sid == self.administrator.sid:
+            return self.administrator.name
+        known = next((name for name, each in WELL_KNOWN.items() if each == sid), None)
+        return known or self._users.name_of(sid) or str(sid)
+
+    def owner_name(self, queue: Queue) -> str:
+        """The name of the owner of a queue; "" for one without a descriptor."""
+        guard = queue.parent or queue
+        owner = owner_of(guard.attributes.security) if guard.attributes.security else None
+        return "" if owner is None else self.name_of(owner)
+
+    # Refusals.
+
+    def refusal(self, caller: Caller, queue: Queue, right: QueueAccess) -> WaypostError:
+        """The error for a caller without a right, counted and noted in the log."""
+        if queue.is_internal:
+            return AccessDenied(f"{queue} is reserved for the queue manager")
+        if queue.is_journal and right is QueueAccess.MQSEC_RECEIVE_MESSAGE:
+            right = QueueAccess.MQSEC_RECEIVE_JOURNAL_MESSAGE
+        return self._refusal(caller, queue_name(queue), right)
+
+    def _refusal(self, caller: Caller, name: str, right: QueueAccess) -> AccessDenied:
+        word = words_of(right)[0]
+        self._note(caller, name, word)
+        error = AccessDenied(f"{caller.name} may not {_VERBS[word]} {name}: the right {word} is missing")
+        grant = f"waypost queue acl {name.partition(';')[0]} --grant {caller.name}:{word}"
+        error.add_note(f"the owner of the queue or an administrator can grant it: {grant}")
+        return error
+
+    def _note(self, caller: Caller, name: str, word: str) -> None:
+        self.refused[word] += 1
+        before = self.last_refusals.pop(name, None)
+        count = 1 if before is None else before.count + 1
+        self.last_refusals[name] = Refusal(count, caller.name, word, self._kernel.now.wall)
+        if len(self.last_refusals) > MAX_REFUSALS:
+            del self.last_refusals[next(iter(self.last_refusals))]
+        self._kernel.notice(
+            "access denied", who=caller.name, sid=str(caller.sid), origin=caller.origin, object=name, right=word
+        )
+
+
+def owns(caller: Caller, owner: Sid) -> bool:
+    """Whether an object of this owner exists for the caller."""
+    return caller.sid == owner or caller is QUEUE_MANAGER or caller.is_administrator
+
+
+def queue_name(queue: Queue) -> str:
+    """The name of a queue of this computer as an operator writes it."""
+    path = queue.pathname
+    if isinstance(queue, OutgoingQueue) or path.kind is QueueKind.SYSTEM:
+        return str(queue)
+    name = path.queue if path.kind is QueueKind.PRIVATE else f".\\{path.queue}"
+    if path.subqueue:
+        return f"{name};{path.subqueue}"
+    return f"{name};journal" if queue.is_journal else name
+
+
+# Few callers use queues with few descriptors, and each operation asks.
+@lru_cache(maxsize=4096, typed=True)
+def allowed(descriptor: bytes, sids: frozenset[Sid], right: QueueAccess | MachineAccess) -> bool:
+    """Whether a token has a right on the queue, or on the computer, with this descriptor."""
+    return allows(descriptor, Sender(sids), right)

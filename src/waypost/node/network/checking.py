@@ -1,0 +1,299 @@
+"""Signed and encrypted messages that arrive: MS-MQQB 3.1.5.8.3, for every message to a queue of this computer.
+
+RSA runs outside of the engine. A session whose next message needs it waits with all messages behind that one, so that
+their order stays: first for the symmetric keys that are not known yet, then for the signatures. A body is decrypted
+before its signature is verified (readings MQQB 3.10). Rules, registrations and times are judged here.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.message_values import AuthenticationLevel
+from waypost.errors import AuthenticationFailed, DecodeError, DecryptionFailed, WaypostError
+from waypost.node.effects import CheckSignatures, OpenKeys
+from waypost.node.kernel import Kernel
+from waypost.node.protection import Protection, ReceiveKey
+from waypost.security.ciphers import (
+    PROVIDER_TYPES,
+    PROVIDERS,
+    BodyEncryption,
+    body_encryption,
+    open_body,
+    received_key_sizes,
+)
+from waypost.security.header_rules import clear_authentication, record_authentication
+from waypost.security.signatures import ClaimedSignature, SignatureVersion, claimed_signature, signature_digest
+from waypost.security.work import CheckedSignature, CheckSignature
+from waypost.transfer.session import Incoming, Session, SessionState
+from waypost.wire import security_header
+from waypost.wire.algorithms import PrivacyLevel
+from waypost.wire.keys import SimpleBlob
+from waypost.wire.message_class import MessageClass
+from waypost.wire.multi_queue import to_format_name
+from waypost.wire.packet_names import destination_format_name
+from waypost.wire.security_header import SENDER_QUEUE_MANAGER, SENDER_SID, ProviderInfo
+from waypost.wire.user_message import UserMessage
+
+_SIZES: Final = (5, 16, 24, 32)
+
+
+@dataclass(slots=True)
+class Verdict:
+    """The result for one message: the class and the sentence of a refusal, or what was verified.
+
+    `sid` is the SID of a sender whose certificate is registered for it. A decrypted packet has its body in the clear.
+    """
+
+    refusal: MessageClass | None = None
+    sentence: str = ""
+    level: AuthenticationLevel = AuthenticationLevel.NONE
+    was_encrypted: bool = False
+    sid: bytes = b""
+
+    def refuse(self, message_class: MessageClass, sentence: str) -> None:
+        self.refusal, self.sentence = message_class, sentence
+
+
+@dataclass(slots=True)
+class _Check:
+    """A message that is being checked."""
+
+    packet: UserMessage
+    verdict: Verdict = field(default_factory=Verdict)
+    encryption: BodyEncryption | None = None
+    key: ReceiveKey | None = None
+    claim: ClaimedSignature | None = None
+
+
+def needs_check(packet: UserMessage) -> bool:
+    """Whether a message says that it is signed or encrypted."""
+    security, multi_queue = packet.security, packet.multi_queue
+    if security is not None and (security.signature or security.is_body_encrypted):
+        return True
+    return multi_queue is not None and bool(multi_queue.signature.signature)
+
+
+class Checking:
+    """Checks the messages of all sessions. `go_on` takes those of a session that are checked."""
+
+    __slots__ = ("_go_on", "_kernel", "_min_level", "_protection", "held", "verdicts")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        protection: Protection,
+        go_on: Callable[[Session, Sequence[Incoming], Now], None],
+        min_level: AuthenticationLevel,
+    ) -> None:
+        self._kernel: Final = kernel
+        self._protection: Final = protection
+        self._go_on: Final = go_on
+        self._min_level: Final = min_level
+        # The messages of each session that wait, in pieces; the first piece is being checked.
+        self.held: Final[dict[Session, deque[Sequence[Incoming]]]] = {}
+        # The results for the messages that are taken now, by the identity of their packets.
+        self.verdicts: dict[int, Verdict] = {}
+
+    def hold(self, session: Session, messages: Sequence[Incoming]) -> None:
+        """Check messages, which are taken afterwards. Those that come behind them wait."""
+        waiting = self.held.setdefault(session, deque())
+        waiting.appendleft(messages)
+        checks = [
+            _Check(each.packet)
+            for each in messages
+            if isinstance(each.packet, UserMessage) and needs_check(each.packet)
+        ]
+        self._open_keys(session, checks)
+
+    def forget(self, session: Session) -> None:
+        """Forget a closed session. Its messages are not acknowledged, and come again."""
+        self.held.pop(session, None)
+
+    def _open_keys(self, session: Session, checks: list[_Check]) -> None:
+        missing: dict[ReceiveKey, bytes] = {}
+        now = self._kernel.now
+        for check in checks:
+            security = check.packet.security
+            if security is None or not security.is_body_encrypted:
+                continue
+            try:
+                check.encryption = encryption = body_encryption(check.packet)
+                assert encryption is not None
+                blob = SimpleBlob.decode(security.encryption_key)
+                if blob.session_key_algorithm != encryption.algorithm:
+                    raise DecryptionFailed(f"the key is for {blob.session_key_algorithm.name}")
+            except (DecryptionFailed, DecodeError) as error:
+                check.verdict.refuse(MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION, str(error))
+                continue
+            source = check.packet.user.source_queue_manager
+            check.key = source, encryption.provider, encryption.algorithm, security.encryption_key
+            if self._protection.receive_keys.get(check.key, now.monotonic) is None:
+                missing[check.key] = blob.ciphertext
+        if not missing:
+            self._check_signatures(session, checks, {})
+            return
+
+        def opened(result: object, now: Now) -> None:
+            found: dict[ReceiveKey, tuple[bytes, ...]] = {}
+            if isinstance(result, list):
+                for key, candidates in zip(missing, result, strict=True):
+                    found[key] = tuple(candidates)
+                    if candidates:
+                        self._protection.remember(self._protection.receive_keys, key, tuple(candidates), now)
+            self._check_signatures(session, checks, found)
+
+        self._kernel.ask_keys(OpenKeys(tuple(missing.values()), _SIZES), opened)
+
+    def _check_signatures(
+        self, session: Session, checks: list[_Check], opened: dict[ReceiveKey, tuple[bytes, ...]]
+    ) -> None:  # fmt: skip
+        wanted: list[CheckSignature] = []
+        signed: list[_Check] = []
+        for check in checks:
+            if check.verdict.refusal is None and check.key is not None:
+                self._decrypt(check, opened)
+            if check.verdict.refusal is not None:
+                continue
+            try:
+                asked = _signature_to_check(check)
+            except AuthenticationFailed as error:
+                check.verdict.refuse(MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE, str(error))
+                continue
+            if asked is not None:
+                wanted.append(asked)
+                signed.append(check)
+        if not wanted:
+            self._end(session, checks, self._kernel.now)
+            return
+
+        def checked(result: object, now: Now) -> None:
+            for place, check in enumerate(signed):
+                if isinstance(result, WaypostError):
+                    check.verdict.refuse(MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE, str(result))
+                else:
+                    assert isinstance(result, list)
+                    self._judge(check, result[place], now)
+            self._end(session, checks, now)
+
+        self._kernel.ask_keys(CheckSignatures(tuple(wanted)), checked)
+
+    def _decrypt(self, check: _Check, opened: dict[ReceiveKey, tuple[bytes, ...]]) -> None:
+        assert check.key is not None
+        assert check.encryption is not None
+        candidates = opened.get(check.key)
+        if candidates is None:
+            candidates = self._protection.receive_keys.get(check.key, self._kernel.now.monotonic) or ()
+        sizes = received_key_sizes(check.encryption)
+        reason = "no exchange key of this queue manager decrypts the key of the message"
+        for key in candidates:
+            if len(key) in sizes:
+                try:
+                    open_body(check.packet, key)
+                except DecryptionFailed as error:
+                    reason = str(error)
+                else:
+                    check.verdict.was_encrypted = True
+                    return
+            else:
+                reason = f"the key of the message has {8 * len(key)} bits"
+        check.verdict.refuse(MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION, reason)
+
+    def _judge(self, check: _Check, found: CheckedSignature, now: Now) -> None:
+        """The rules about a signature, its certificate and its sender."""
+        packet, verdict, claim = check.packet, check.verdict, check.claim
+        security = packet.security
+        assert claim is not None
+        assert security is not None
+        reason = found.problem
+        if found.found >= 0:
+            version = claim.versions[found.found]
+            level = AuthenticationLevel(int(version))
+            reason = self._objection(packet, version, level) or _invalid(found, now)
+            if not reason and security.sender_type == SENDER_SID:
+                registered = self._protection.registered(security.sender_cert, security.security_id, now)
+                if registered is None:
+                    reason = "the certificate is not registered for the SID of the sender"
+                else:
+                    verdict.sid = registered.sid
+            if not reason:
+                verdict.level = level
+                return
+        verdict.refuse(MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE, reason)
+
+    def _objection(self, packet: UserMessage, version: SignatureVersion, level: AuthenticationLevel) -> str:
+        if level < self._min_level:
+            return f"the signature is of version {version.name}, and security.min_signature asks for a later one"
+        assert packet.security is not None
+        if packet.security.sender_type == SENDER_QUEUE_MANAGER:
+            return "the key of the certificate is not a known signing key of the queue manager that it names"
+        if version is SignatureVersion.SIG30:
+            assert packet.multi_queue is not None
+            names = [to_format_name(each) for each in packet.multi_queue.destination.elements]
+            if destination_format_name(packet.user) not in names:
+                return "the destination is not among those that the signature covers"
+        return ""
+
+    def _end(self, session: Session, checks: list[_Check], now: Now) -> None:
+        """Take the piece that was checked, and the pieces behind it until one has to be checked."""
+        waiting = self.held.pop(session, None)
+        if waiting is None or _is_closed(session):
+            return
+        self.verdicts = {id(check.packet): check.verdict for check in checks}
+        try:
+            self._go_on(session, waiting.popleft(), now)
+        finally:
+            self.verdicts = {}
+        while waiting:
+            if _is_closed(session):
+                return
+            self._go_on(session, waiting.popleft(), now)
+            if session in self.held:
+                self.held[session].extend(waiting)
+                return
+
+
+def _is_closed(session: Session) -> bool:
+    return session.state is SessionState.CLOSED
+
+
+def _invalid(found: CheckedSignature, now: Now) -> str:
+    if now.wall > found.not_after:
+        return "the certificate has expired"
+    return "the certificate is not valid yet" if now.wall < found.not_before else ""
+
+
+def _signature_to_check(check: _Check) -> CheckSignature | None:
+    packet = check.packet
+    check.claim = claim = claimed_signature(packet)
+    if claim is None:
+        if packet.multi_queue is not None and packet.multi_queue.signature.signature:
+            raise AuthenticationFailed("the message has a signature and no certificate")
+        return None
+    assert packet.security is not None
+    if not packet.security.sender_cert:
+        raise AuthenticationFailed("the message has a signature and no certificate")
+    digests = tuple(signature_digest(packet, version) for version in claim.versions)
+    algorithm = packet.properties.hash_algorithm
+    return CheckSignature(packet.security.sender_cert, claim.signature, algorithm, digests)
+
+
+def mark_verified(packet: UserMessage, verdict: Verdict) -> None:
+    """Write into a packet what was verified, and nothing that its sender claims."""
+    security = packet.security
+    if security is None:
+        return
+    clear_authentication(security)
+    security.flags &= ~security_header.PRIVATE
+    if verdict.level is not AuthenticationLevel.NONE:
+        record_authentication(security, SignatureVersion(int(verdict.level)))
+    if verdict.was_encrypted:
+        security.flags |= security_header.PRIVATE
+        security.encryption_key = b""
+        if not (security.security_id or security.signature or security.sender_cert or security.provider_info):
+            # A header has to have something.
+            provider = PROVIDERS[PrivacyLevel(packet.properties.privacy_level)]
+            security.provider_info = ProviderInfo(PROVIDER_TYPES[provider], provider.value).encode()
+            security.flags &= ~security_header.DE

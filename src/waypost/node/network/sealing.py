@@ -1,0 +1,115 @@
+"""Encryption of messages that leave: MS-MQQB 3.1.7.1.5.
+
+A message waits in its outgoing queue in the clear, marked (SecurityHeader PRIVATE), and is encrypted for its
+destination, not for the next hop, when a session carries it. It is never sent in the clear.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from waypost.clock import Now
+from waypost.errors import InvalidParameter, WaypostError
+from waypost.node.effects import MakeKeys
+from waypost.node.kernel import Kernel
+from waypost.node.protection import Protection, SendKey, send_key
+from waypost.security.ciphers import BodyEncryption, seal_body
+from waypost.security.work import WrappedKey
+from waypost.transfer.links import Link
+from waypost.wire.algorithms import PrivacyLevel
+from waypost.wire.keys import PublicKeyBlob, SessionKeyAlgorithm, SimpleBlob
+from waypost.wire.security_header import PRIVATE
+from waypost.wire.user_message import UserMessage
+
+if TYPE_CHECKING:
+    from waypost.security.protection_facts import ProtectionFacts
+
+# RC4 has a key for each message: two messages under one key would be encrypted with the same stream.
+_FRESH: Final = 16
+
+
+class Wait(Enum):
+    """A message has to wait for its key."""
+
+    FOR_KEY = "for its key"
+
+
+class Sealing:
+    """Encrypts outgoing messages of one node. `want` lets a link continue when its key is there."""
+
+    __slots__ = ("_failed", "_fresh", "_kernel", "_making", "_protection", "_want")
+
+    def __init__(self, kernel: Kernel, protection: Protection, want: Callable[[Link], None]) -> None:
+        self._kernel: Final = kernel
+        self._protection: Final = protection
+        self._want: Final = want
+        # The links that wait for a key that is being made, and the reasons why keys were not made.
+        self._making: Final[dict[SendKey, dict[Link, None]]] = {}
+        self._failed: Final[dict[SendKey, str]] = {}
+        # Keys for one message each, with the facts for which they were made.
+        self._fresh: Final[dict[SendKey, tuple[ProtectionFacts, list[WrappedKey]]]] = {}
+
+    def seal(self, link: Link, data: bytes, now: Now) -> bytes | str | Wait:
+        """The packet as it is sent, or the reason why encryption fails."""
+        packet = UserMessage.decode(data)
+        security, properties = packet.security, packet.properties
+        if security is None or not security.flags & PRIVATE:
+            return data
+        name, host = link.queue.destination_format_name, packet.user.queue_manager_address
+        known = self._protection.exchange_keys(name, host)
+        if known is None:
+            return self._protection.unknown_keys(name, host)
+        try:
+            algorithm = SessionKeyAlgorithm(properties.encryption_algorithm)
+            encryption = BodyEncryption(PrivacyLevel(properties.privacy_level), algorithm)
+        except ValueError as error:
+            return str(error)
+        remote, keys = known
+        public = keys.get(encryption.provider)
+        if public is None or encryption.key_size is None:
+            return f"the known keys of the destination have none for {encryption.provider}"
+        found = self._key(link, send_key(remote, encryption), public, encryption.key_size, now)
+        if not isinstance(found, WrappedKey):
+            return found
+        security.flags &= ~PRIVATE
+        try:
+            blob = SimpleBlob.from_ciphertext(encryption.algorithm, found.ciphertext)
+            seal_body(packet, encryption, found.key, blob.encode())
+        except InvalidParameter as error:
+            return str(error)
+        return packet.encode()
+
+    def _key(self, link: Link, key: SendKey, public: PublicKeyBlob, size: int, now: Now) -> WrappedKey | str | Wait:
+        is_fresh = key[2] is SessionKeyAlgorithm.RC4
+        if is_fresh:
+            facts, fresh = self._fresh.get(key, (None, []))
+            found = fresh.pop() if fresh and facts is self._protection.facts else None
+        else:
+            found = self._protection.send_keys.get(key, now.monotonic)
+        if found is not None:
+            return found
+        failed = self._failed.pop(key, None)
+        if failed is not None:
+            return failed
+        waiting = self._making.get(key)
+        if waiting is None:
+            self._making[key] = waiting = {}
+            asked_for = self._protection.facts
+
+            def made(result: object, now: Now) -> None:
+                links = self._making.pop(key)
+                if isinstance(result, WaypostError):
+                    self._failed[key] = str(result)
+                elif asked_for is self._protection.facts:
+                    # Else the keys of the destination may be others now.
+                    assert isinstance(result, list)
+                    if is_fresh:
+                        self._fresh[key] = asked_for, result
+                    else:
+                        self._protection.remember(self._protection.send_keys, key, result[0], now)
+                for each in links:
+                    self._want(each)
+
+            self._kernel.ask_keys(MakeKeys(public, size, _FRESH if is_fresh else 1), made)
+        waiting[link] = None
+        return Wait.FOR_KEY

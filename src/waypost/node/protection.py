@@ -1,0 +1,134 @@
+"""Keys and certificates as the engine knows them: facts of the key folder, and the caches of MS-MQQB 3.1.1.3."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from waypost.clock import Now
+from waypost.guid import NULL_GUID, guid_text
+from waypost.limits import MAX_ANSWERED_ADDRESSES
+from waypost.node.kernel import Kernel
+from waypost.node.users import Users
+from waypost.security.access import Sender, user_sender
+from waypost.security.aging_cache import AgingCache
+from waypost.security.ciphers import BodyEncryption, CryptoServiceProvider
+from waypost.security.protection_facts import NO_FACTS, ExchangeKeys, ProtectionFacts, Registered
+from waypost.wire.format_names import DirectFormatName, FormatName
+from waypost.wire.keys import SessionKeyAlgorithm
+
+if TYPE_CHECKING:
+    from waypost.security.work import WrappedKey
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+# MS-MQQB product notes on 3.1.1.3: sizes of the caches, and lifetimes in seconds.
+RECEIVE_KEYS: Final = 127
+SEND_KEYS: Final = 53
+USER_CERTS: Final = 53
+KEY_LIFETIME: Final = 600.0
+CERT_LIFETIME: Final = 1200.0
+_LATER: Final = 60.0
+
+# The destination of an encrypted message: the GUID of its queue manager, or the host of a direct name.
+Remote = bytes | str
+# RemoteQMGuid, CryptoServiceProvider and CryptoAlgorithm of a CachedSymmetricKey.
+SendKey = tuple[Remote, CryptoServiceProvider, SessionKeyAlgorithm]
+# SourceQueueManager, provider, algorithm, and EncryptedSymmetricKey.
+ReceiveKey = tuple[bytes, CryptoServiceProvider, SessionKeyAlgorithm, bytes]
+
+
+class Protection:
+    """The facts about keys and certificates of one node.
+
+    `receive_keys` has the candidates for a symmetric key: a wrong private key seldom gives one, too.
+    """
+
+    __slots__ = ("_answered", "_kernel", "_users", "facts", "receive_keys", "send_keys", "user_certs")
+
+    def __init__(self, kernel: Kernel, users: Users) -> None:
+        self._kernel: Final = kernel
+        self._users: Final = users
+        self.facts: ProtectionFacts = NO_FACTS
+        # The queue manager that answered last at the host of a direct name, on a session that was opened here.
+        self._answered: dict[str, bytes] = {}
+        self.receive_keys: Final[AgingCache[ReceiveKey, tuple[bytes, ...]]] = AgingCache(RECEIVE_KEYS, KEY_LIFETIME)
+        self.send_keys: Final[AgingCache[SendKey, WrappedKey]] = AgingCache(SEND_KEYS, KEY_LIFETIME)
+        self.user_certs: Final[AgingCache[tuple[bytes, bytes], Registered]] = AgingCache(USER_CERTS, CERT_LIFETIME)
+
+    def facts_changed(self, facts: ProtectionFacts) -> None:
+        """Take the facts of the key folder. Nothing that was true before counts any more."""
+        self.facts = facts
+        for cache in (self.receive_keys, self.send_keys, self.user_certs):
+            cache.clear()
+        self._answered = {**self._answered, **facts.answered}
+
+    def remember(self, cache: AgingCache[K, V], key: K, value: V, now: Now) -> None:
+        """Add an entry to a cache, which is cleaned up when its oldest entry ends."""
+        cache.add(key, value, now.monotonic)
+        timer = (Protection, id(cache))
+        if not self._kernel.timers.is_running(timer):
+            self._kernel.timers.start(timer, now.monotonic + cache.lifetime, partial(self._clean_up, cache))
+
+    def _clean_up(self, cache: AgingCache[K, V], now: Now) -> None:
+        """MS-MQQB 3.1.6.10 to 3.1.6.13: the next time is a minute after the end of the oldest entry."""
+        ends = cache.prune(now.monotonic)
+        if ends is not None:
+            self._kernel.timers.start((Protection, id(cache)), ends + _LATER, partial(self._clean_up, cache))
+
+    def registered(self, certificate: bytes, sid: bytes, now: Now) -> Registered | None:
+        """MS-MQQB 3.1.5.8.3: the registration of a certificate for a SID."""
+        key = certificate, sid
+        found = self.user_certs.get(key, now.monotonic)
+        if found is None:
+            found = self.facts.owner(certificate)
+            if found is None or found.sid != sid:
+                return None
+            self.remember(self.user_certs, key, found, now)
+        return found
+
+    def sender(self, sid: bytes) -> Sender:
+        """The sender whose certificate is registered for this SID, with its groups if it is a user here."""
+        found = user_sender(sid)
+        user = next((each for each in map(self._users.of_sid, found.sids) if each is not None), None)
+        return found if user is None else Sender(found.sids | self._users.caller(user, "message").sids)
+
+    # Keys of destinations.
+
+    def answered(self, name: FormatName, guid: bytes) -> bool:
+        """Note which queue manager answers at the host of a direct name. True if that is news."""
+        if not isinstance(name, DirectFormatName):
+            return False
+        host = name.address.lower()
+        if self._answered.get(host) == guid:
+            return False
+        self._answered.pop(host, None)
+        self._answered[host] = guid
+        if len(self._answered) > MAX_ANSWERED_ADDRESSES:
+            del self._answered[next(iter(self._answered))]
+        return any(isinstance(each, bytes) for each in self.facts.pins)
+
+    def exchange_keys(self, name: FormatName | None, queue_manager: bytes) -> tuple[Remote, ExchangeKeys] | None:
+        """The exchange keys of the queue manager of a queue, with the name under which they are known."""
+        pins = self.facts.pins
+        if not isinstance(name, DirectFormatName):
+            found = pins.get(queue_manager) if queue_manager != NULL_GUID else None
+            return None if found is None else (queue_manager, found)
+        host = name.address.lower()
+        found = pins.get(host)
+        if found is not None:
+            return host, found
+        guid = self._answered.get(host)
+        found = None if guid is None else pins.get(guid)
+        return None if guid is None or found is None else (guid, found)
+
+    def unknown_keys(self, name: FormatName | None, queue_manager: bytes) -> str:
+        """The sentence about missing keys, with the command to type."""
+        host = name.address if isinstance(name, DirectFormatName) else guid_text(queue_manager)
+        return (
+            f"the exchange keys of {host} are not known; run `waypost key export --out FILE` there, and "
+            f"`waypost key trust {host} FILE` here"
+        )
+
+
+def send_key(remote: Remote, encryption: BodyEncryption) -> SendKey:
+    return remote, encryption.provider, encryption.algorithm

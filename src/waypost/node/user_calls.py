@@ -1,0 +1,207 @@
+"""The operations on users and the audit trail. Secrets have been hashed before they come here."""
+
+from datetime import UTC, datetime
+from typing import Final, get_args
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from waypost.api.excerpt import excerpt
+from waypost.api.local import ImportUsers, Note, StorePassword, StoreToken, StoreUser
+from waypost.api.users import (
+    AuditPage,
+    ListAudit,
+    ListUsers,
+    NewToken,
+    RemoveToken,
+    RemoveUser,
+    RoleName,
+    ShowUser,
+    TokenInfo,
+    UserInfo,
+    UserList,
+)
+from waypost.errors import AccessDenied, InvalidParameter, LimitReached
+from waypost.limits import MAX_TOKENS_OF_USER
+from waypost.node.kernel import Call
+from waypost.node.node import Node
+from waypost.node.noted import OK, Noted
+from waypost.node.permission_calls import grant_administrators
+from waypost.security.callers import Role
+from waypost.store.user_records import TokenRecord, UserRecord
+
+_DAY: Final = 86_400
+_ROLES: Final[tuple[RoleName, ...]] = get_args(RoleName)
+# The year 9999: a later end is not a date.
+_LATEST: Final = 253_402_300_799
+
+
+class UserCalls:
+    """Operations on the users of one node."""
+
+    __slots__ = ("_audit", "_kernel", "_node", "_users")
+
+    def __init__(self, node: Node) -> None:
+        self._node: Final = node
+        self._kernel: Final = node.kernel
+        self._users: Final = node.users
+        self._audit: Final = node.audit
+
+    def store(self, call: Call, operation: StoreUser) -> None:
+        users = self._users
+        self._kernel.check_store()
+        with self._kernel.operation(call.now):
+            is_first = not users
+            if operation.is_new:
+                role = Role.NONE if operation.role is UNSET else _role(operation.role)
+                sid = None if operation.sid is UNSET else operation.sid
+                groups = () if operation.groups is UNSET else operation.groups
+                user = users.add(operation.name, sid, role, groups, call.now.wall)
+            else:
+                user = users.get(operation.name)
+                if operation.groups is not UNSET:
+                    user = replace(user, groups=users.checked_groups(user.name, operation.groups))
+                if operation.role is not UNSET:
+                    user = replace(user, role=int(_role(operation.role)))
+            if operation.password is not UNSET:
+                user = replace(user, password=operation.password)
+            if operation.nt_hash is not UNSET:
+                user = replace(user, nt_hash=operation.nt_hash)
+            users.put(user)
+            if is_first:
+                grant_administrators(self._node, call.now)
+            self._kernel.reply(call.request, _info(user))
+
+    def set_password(self, call: Call, operation: StorePassword) -> None:
+        self._kernel.check_store()
+        with self._kernel.operation(call.now):
+            caller = call.caller
+            if caller.role < Role.ADMIN:
+                own = self._users.of_sid(caller.sid)
+                if own is None or own.name.lower() != operation.name.lower():
+                    raise AccessDenied(
+                        f"the user {caller.name} has the role {caller.role.word}, but the role admin is required to "
+                        "set the password of another user"
+                    )
+                if not operation.is_proven:
+                    raise AccessDenied(f"the current password of {own.name} is wrong or missing")
+            user = self._users.get(operation.name)
+            # Without an NT hash before, the user may not log on with NTLM.
+            nt_hash = operation.nt_hash if user.nt_hash else ""
+            self._users.put(replace(user, password=operation.password, nt_hash=nt_hash))
+            self._kernel.reply(call.request)
+
+    def list_users(self, call: Call, _: ListUsers) -> None:
+        with self._kernel.operation(call.now):
+            self._kernel.reply(call.request, UserList(tuple(map(_info, self._users.all()))))
+
+    def show(self, call: Call, operation: ShowUser) -> None:
+        with self._kernel.operation(call.now):
+            self._kernel.reply(call.request, _info(self._users.get(operation.name)))
+
+    def remove(self, call: Call, operation: RemoveUser) -> None:
+        self._kernel.check_store()
+        with self._kernel.operation(call.now):
+            self._users.remove(self._users.get(operation.name))
+            self._kernel.reply(call.request)
+
+    def add_token(self, call: Call, operation: StoreToken) -> None:
+        self._kernel.check_store()
+        with self._kernel.operation(call.now):
+            user = self._users.get(operation.name)
+            most = Role(user.role)
+            role = None if operation.role is UNSET else _role(operation.role)
+            if role is not None and role > most:
+                raise InvalidParameter(
+                    f"a token has at most the role of its user: {user.name} has the role {most.word}, not {role.word}"
+                )
+            if len(user.tokens) >= MAX_TOKENS_OF_USER:
+                raise LimitReached(f"{user.name} has {MAX_TOKENS_OF_USER} tokens, which is the limit; remove some")
+            token = TokenRecord(
+                hash=operation.hash,
+                role=None if role is None else int(role),
+                created=int(call.now.wall),
+                expires=_expiry(call.now.wall, operation.expires_days),
+            )
+            self._users.put(replace(user, tokens=[*user.tokens, token]))
+            info = _token_info(token, user)
+            self._kernel.reply(call.request, NewToken(token="", id=info.id, role=info.role, expires=info.expires))
+
+    def remove_token(self, call: Call, operation: RemoveToken) -> None:
+        self._kernel.check_store()
+        with self._kernel.operation(call.now):
+            user = self._users.get(operation.name)
+            kept = [token for token in user.tokens if operation.id and token.id != operation.id]
+            if operation.id and len(kept) == len(user.tokens):
+                raise InvalidParameter(f"{user.name} does not have a token with the id {excerpt(operation.id)}")
+            self._kernel.count(len(user.tokens) - len(kept))
+            self._users.put(replace(user, tokens=kept))
+            self._kernel.reply(call.request)
+
+    def import_users(self, call: Call, operation: ImportUsers) -> None:
+        with self._kernel.operation(call.now):
+            is_first = not self._users
+            new = [each for each in operation.users if self._users.sid_of(each[0]) is None]
+            for name, password, nt_hash in new:
+                user = self._users.add(name, None, Role.NONE, (), call.now.wall)
+                self._users.put(replace(user, password=password, nt_hash=nt_hash))
+            if is_first and new:
+                grant_administrators(self._node, call.now)
+            self._users.note_import(operation.digest)
+            self._kernel.count(len(new))
+            self._kernel.reply(call.request)
+
+    def note(self, call: Call, operation: Note) -> None:
+        """Note what a shell did. A flood of refusals is cut short."""
+        with self._kernel.operation(call.now):
+            if operation.result != OK:
+                self._audit.denied += 1
+                reason, caller = operation.result, call.caller
+                self._kernel.notice(
+                    "refused", who=caller.name, origin=caller.origin, what=operation.what, reason=reason
+                )
+            if operation.result == OK or self._audit.refused(call.now):
+                noted = Noted(call.caller, operation.what, operation.object)
+                noted.count, noted.result = operation.count, operation.result
+                self._audit.note(noted)
+            self._kernel.reply(call.request)
+
+    def list_audit(self, call: Call, operation: ListAudit) -> None:
+        with self._kernel.operation(call.now):
+            self._kernel.await_everything()
+            entries = self._audit.entries(operation.limit, operation.after)
+            self._kernel.reply(call.request, AuditPage(tuple(entries), self._audit.oldest))
+
+
+def _role(word: RoleName) -> Role:
+    return Role(_ROLES.index(word))
+
+
+def _expiry(now: float, days: float | UnsetType) -> int | None:
+    if days is UNSET:
+        return None
+    if not days > 0:
+        raise InvalidParameter(f"a token expires after more than 0 days, not {days}")
+    return int(min(now + days * _DAY, _LATEST))
+
+
+def _info(user: UserRecord) -> UserInfo:
+    return UserInfo(
+        name=user.name,
+        sid=user.sid,
+        role=_ROLES[user.role],
+        groups=tuple(user.groups),
+        ntlm=bool(user.nt_hash),
+        has_password=bool(user.password),
+        tokens=tuple(_token_info(token, user) for token in user.tokens),
+        created=datetime.fromtimestamp(user.created, UTC),
+    )
+
+
+def _token_info(token: TokenRecord, user: UserRecord) -> TokenInfo:
+    return TokenInfo(
+        id=token.id,
+        role=_ROLES[user.role if token.role is None else min(token.role, user.role)],
+        created=datetime.fromtimestamp(token.created, UTC),
+        expires=None if token.expires is None else datetime.fromtimestamp(token.expires, UTC),
+    )

@@ -1,0 +1,262 @@
+"""The users of a queue manager: one store for HTTP, RPC and certificates.
+
+Names of users and groups share one space, without upper and lower case, because an access list names both. A SID is
+given once, also after its user was removed: entries in access lists stay as SIDs, and must not come to mean another.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec.structs import replace
+
+from waypost.api.excerpt import excerpt
+from waypost.errors import DecodeError, InvalidParameter, LimitReached, UserExists, UserNotFound
+from waypost.limits import MAX_GROUPS_OF_USER, MAX_USER_NAME, MAX_USERS
+from waypost.node import scans
+from waypost.node.kernel import Kernel
+from waypost.security.callers import FIRST_RID, Caller, Role, account_sid, anonymous, verified
+from waypost.store.port import Reader, Table
+from waypost.store.user_records import (
+    GROUP_PREFIX,
+    STATE_KEY,
+    GroupRecord,
+    TokenRecord,
+    UserRecord,
+    UsersRecord,
+    group_key,
+    user_key,
+)
+from waypost.wire.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, NETWORK, Sid
+
+# Names that are not users; administrators may be a group of a user.
+WELL_KNOWN: Final[dict[str, Sid]] = {"everyone": EVERYONE, "anonymous": ANONYMOUS, "administrators": ADMINISTRATORS}
+_RESERVED: Final = frozenset({*WELL_KNOWN, "administrator", "queue manager"})
+# DOMAIN\user is possible; characters that separate names in options, paths and Basic are not.
+_NAME: Final = re.compile(r"[^\W][\w.@$\\ -]*")
+
+
+class Users:
+    """The users and groups. `version` grows with every change, for caches of what they decide."""
+
+    __slots__ = ("_by_sid", "_by_token", "_groups", "_kernel", "_machine", "_state", "_users", "version")
+
+    def __init__(self, kernel: Kernel, reader: Reader, machine: Sid) -> None:
+        """Read the users. Raises StoreDamaged for a record that does not decode: then nobody can log on."""
+        self._kernel: Final = kernel
+        self._machine: Final = machine
+        self._users: Final[dict[str, UserRecord]] = {}
+        self._groups: Final[dict[str, GroupRecord]] = {}
+        self._by_sid: Final[dict[Sid, str]] = {}
+        self._by_token: Final[dict[str, tuple[UserRecord, TokenRecord]]] = {}
+        self._state = UsersRecord(last_rid=FIRST_RID - 1, imported="")
+        self.version = 0
+        for key, value in scans.whole_table(reader, Table.USERS):
+            if key == STATE_KEY:
+                self._state = scans.decoded(Table.USERS, key, value, UsersRecord.decode)
+            elif key.startswith(GROUP_PREFIX):
+                self._know_group(scans.decoded(Table.USERS, key, value, GroupRecord.decode))
+            else:
+                self._know(scans.decoded(Table.USERS, key, value, UserRecord.decode))
+
+    def __bool__(self) -> bool:
+        return bool(self._users)
+
+    def __len__(self) -> int:
+        return len(self._users)
+
+    @property
+    def imported(self) -> str:
+        """The digest of the users file that was imported, or ""."""
+        return self._state.imported
+
+    def all(self) -> list[UserRecord]:
+        """All users, sorted by name."""
+        return [user for _, user in sorted(self._users.items())]
+
+    def find(self, name: str) -> UserRecord | None:
+        return self._users.get(name.lower())
+
+    def get(self, name: str) -> UserRecord:
+        """The user with this name. Raises UserNotFound."""
+        found = self.find(name)
+        if found is None:
+            raise UserNotFound(f"unknown user {excerpt(name)}")
+        return found
+
+    def of_token(self, digest: str, wall: float) -> tuple[UserRecord, TokenRecord] | None:
+        """The user with the token that has this hash, unless it has expired."""
+        found = self._by_token.get(digest)
+        if found is None or (found[1].expires is not None and found[1].expires <= wall):
+            return None
+        return found
+
+    def sid_of(self, name: str) -> Sid | None:
+        """The SID of a user or a group, or of a well-known name; None for an unknown name."""
+        key = name.lower()
+        if (known := WELL_KNOWN.get(key)) is not None:
+            return known
+        found = self._users.get(key) or self._groups.get(key)
+        return None if found is None else Sid.parse(found.sid)
+
+    def name_of(self, sid: Sid) -> str | None:
+        """The name of a user or a group."""
+        return self._by_sid.get(sid)
+
+    def of_sid(self, sid: Sid) -> UserRecord | None:
+        """The user with this SID."""
+        name = self._by_sid.get(sid)
+        return None if name is None else self.find(name)
+
+    def caller(self, user: UserRecord, origin: str, role: Role | None = None) -> Caller:
+        """A verified user. `role` is that of its token, if it is lower."""
+        most = Role(user.role)
+        found = (self.sid_of(group) or _sid(group) for group in user.groups)
+        groups = frozenset(sid for sid in found if sid is not None)
+        return verified(Sid.parse(user.sid), groups, most if role is None else min(role, most), user.name, origin)
+
+    @property
+    def has_logons(self) -> bool:
+        """Whether any user may log on with NTLM."""
+        return any(user.nt_hash for user in self._users.values())
+
+    def logon(self, domain: str, name: str) -> UserRecord | None:
+        """The user that may log on with NTLM under this name: DOMAIN\\user, or the user in any domain."""
+        found = self.find(f"{domain}\\{name}") or self.find(name)
+        return found if found is not None and found.nt_hash else None
+
+    def remote_caller(self, name: str | None, origin: str) -> Caller:
+        """The caller of a remote reader that has authenticated under this name; None has not."""
+        if name is None:
+            return anonymous(origin)
+        user = self.find(name)
+        if user is not None:
+            return self.caller(user, origin)
+        # An account of a domain without a known SID.
+        groups = frozenset({EVERYONE, AUTHENTICATED_USERS, NETWORK})
+        return Caller(AUTHENTICATED_USERS, groups, Role.NONE, name, origin)
+
+    # Changes, in the current operation.
+
+    def add(self, name: str, sid: str | None, role: Role, groups: Iterable[str], now: float) -> UserRecord:
+        """Add a user without secrets. Raises UserExists, and InvalidParameter for a name or a SID."""
+        if len(self._users) >= MAX_USERS:
+            raise LimitReached(f"the limit of {MAX_USERS} users is reached")
+        self._check_new(name)
+        given = None if sid is None else _parsed(sid)
+        if given is not None and given in self._by_sid:
+            raise UserExists(f"the SID {given} belongs to {self._by_sid[given]}")
+        names = self.checked_groups(name, groups)
+        user = UserRecord(
+            name=name,
+            sid=str(self._new_sid() if given is None else given),
+            role=int(role),
+            groups=names,
+            password="",
+            nt_hash="",
+            tokens=[],
+            created=int(now),
+        )
+        self.put(user)
+        return user
+
+    def checked_groups(self, name: str, groups: Iterable[str]) -> list[str]:
+        """The names of the groups, which are created if they do not exist. Raises before anything has changed."""
+        wanted = list(dict.fromkeys(group.strip() for group in groups if group.strip()))
+        if len(wanted) > MAX_GROUPS_OF_USER:
+            raise InvalidParameter(f"a user has at most {MAX_GROUPS_OF_USER} groups, not {len(wanted)}")
+        for group in wanted:
+            if group.lower() in self._users or group.lower() == name.lower():
+                raise InvalidParameter(f"{excerpt(group)} is a user, not a group")
+            is_known = group.lower() in self._groups or group.lower() == "administrators" or _sid(group) is not None
+            if not is_known:
+                _check_name(group, "group")
+        names = []
+        for group in wanted:
+            if group.lower() == "administrators" or (_sid(group) is not None and group.lower() not in self._groups):
+                names.append(group.lower() if group.lower() == "administrators" else str(_sid(group)))
+            else:
+                names.append(self._group(group).name)
+        return names
+
+    def put(self, user: UserRecord) -> None:
+        """Write a user."""
+        before = self._users.get(user.name.lower())
+        if before is not None:
+            self._forget(before)
+        self._know(user)
+        self._kernel.messages.batch.put(Table.USERS, user_key(user.name), user.encode())
+        self.version += 1
+
+    def remove(self, user: UserRecord) -> None:
+        self._forget(user)
+        self._kernel.messages.batch.delete(Table.USERS, user_key(user.name))
+        self.version += 1
+
+    def note_import(self, digest: str) -> None:
+        self._write_state(replace(self._state, imported=digest))
+
+    def _group(self, name: str) -> GroupRecord:
+        found = self._groups.get(name.lower())
+        if found is None:
+            found = GroupRecord(name=name, sid=str(self._new_sid()))
+            self._know_group(found)
+            self._kernel.messages.batch.put(Table.USERS, group_key(name), found.encode())
+        return found
+
+    def _new_sid(self) -> Sid:
+        self._write_state(replace(self._state, last_rid=self._state.last_rid + 1))
+        return account_sid(self._machine, self._state.last_rid)
+
+    def _write_state(self, state: UsersRecord) -> None:
+        self._state = state
+        self._kernel.messages.batch.put(Table.USERS, STATE_KEY, state.encode())
+
+    def _check_new(self, name: str) -> None:
+        _check_name(name, "user")
+        if name.lower() in self._users:
+            raise UserExists(f"the user {name} already exists")
+        if name.lower() in self._groups:
+            raise UserExists(f"{name} is a group; users and groups have different names")
+
+    def _know(self, user: UserRecord) -> None:
+        self._users[user.name.lower()] = user
+        self._by_sid[Sid.parse(user.sid)] = user.name
+        for token in user.tokens:
+            self._by_token[token.hash] = user, token
+
+    def _know_group(self, group: GroupRecord) -> None:
+        self._groups[group.name.lower()] = group
+        self._by_sid[Sid.parse(group.sid)] = group.name
+
+    def _forget(self, user: UserRecord) -> None:
+        del self._users[user.name.lower()]
+        del self._by_sid[Sid.parse(user.sid)]
+        for token in user.tokens:
+            del self._by_token[token.hash]
+
+
+def _check_name(name: str, what: str) -> None:
+    if not 0 < len(name) <= MAX_USER_NAME or not _NAME.fullmatch(name) or name != name.strip():
+        raise InvalidParameter(
+            f"invalid name {excerpt(name)} of a {what}: use up to {MAX_USER_NAME} letters, digits, '.', '_', '-', '@', "
+            "'$', '\\' and spaces, and begin with a letter or digit"
+        )
+    if name.lower() in _RESERVED or _sid(name) is not None:
+        raise InvalidParameter(f"the name {excerpt(name)} is reserved; choose another name for the {what}")
+
+
+def _sid(text: str) -> Sid | None:
+    try:
+        return Sid.parse(text)
+    except DecodeError:
+        return None
+
+
+def _parsed(text: str) -> Sid:
+    found = _sid(text)
+    if found is None:
+        raise InvalidParameter(f"{excerpt(text)} is not a SID, such as S-1-5-21-1-2-3-1001")
+    if len(found.sub_authority) < 2 or found in (*WELL_KNOWN.values(), AUTHENTICATED_USERS):
+        raise InvalidParameter(f"{found} is not the SID of one account")
+    return found

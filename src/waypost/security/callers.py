@@ -1,0 +1,95 @@
+"""Callers: the identity behind every operation, made once at the edge and carried by the operation to its check.
+
+A caller has a SID, groups, a role for management, and an origin: the way by which it came. The queue manager has a SID
+S-1-5-21-A-B-C, which its GUID decides; accounts of its user store have SIDs below it. Access checks use `sids`
+(MS-DTYP 2.5.3.2).
+"""
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+from struct import unpack
+from typing import Final
+
+from waypost.errors import AccessDenied
+from waypost.roles import Role as Role
+from waypost.wire.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, LOCAL_SYSTEM, Sid
+
+# MS-DTYP 2.4.2.4: the account of the administrator, and the first number for other accounts.
+ADMINISTRATOR_RID: Final = 500
+FIRST_RID: Final = 1001
+
+_NT_AUTHORITY: Final = 5
+_ACCOUNTS: Final = 21
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Caller:
+    """One caller. `groups` are all its groups, with those that the kind of its logon gives. `sids` has its SID too.
+
+    `origin` is a text such as "http 127.0.0.1", "unix uid 1000", "rpc ntlm 10.0.0.7" or "embedded".
+    """
+
+    sid: Sid
+    groups: frozenset[Sid]
+    role: Role
+    name: str
+    origin: str
+    sids: frozenset[Sid] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sids", self.groups | {self.sid})
+
+    @property
+    def is_anonymous(self) -> bool:
+        return self.sid == ANONYMOUS
+
+    @property
+    def is_administrator(self) -> bool:
+        """Whether it is in the group of administrators."""
+        return ADMINISTRATORS in self.groups
+
+
+def check_role(caller: Caller, role: Role, what: str) -> None:
+    """Raise AccessDenied for a caller without this role. `what` are the words for what it asks."""
+    if caller.role < role:
+        refused = AccessDenied(
+            f"the user {caller.name} has the role {caller.role.word}, but the role {role.word} is required to {what}"
+        )
+        refused.add_note(f"an administrator can change the role: `waypost user set {caller.name} --role {role.word}`")
+        raise refused
+
+
+# The queue manager itself: timers, transfer, and everything else that no caller asked for.
+QUEUE_MANAGER: Final = Caller(
+    LOCAL_SYSTEM,
+    frozenset({ADMINISTRATORS, EVERYONE, AUTHENTICATED_USERS}),
+    Role.ADMIN,
+    "queue manager",
+    "queue manager",
+)
+
+
+def machine_sid(guid: bytes) -> Sid:
+    """The SID of the queue manager with this GUID."""
+    return Sid(_NT_AUTHORITY, (_ACCOUNTS, *unpack("<3I", sha256(b"waypost machine SID" + guid).digest()[:12])))
+
+
+def account_sid(machine: Sid, rid: int) -> Sid:
+    """The SID of an account of this queue manager."""
+    return Sid(machine.identifier_authority, (*machine.sub_authority, rid))
+
+
+def anonymous(origin: str, role: Role = Role.NONE) -> Caller:
+    """A caller that has not said who it is. Everyone includes it."""
+    return Caller(ANONYMOUS, frozenset({EVERYONE}), role, "anonymous", origin)
+
+
+def verified(sid: Sid, groups: frozenset[Sid], role: Role, name: str, origin: str) -> Caller:
+    """A user whose identity was verified. The role admin makes it a member of administrators."""
+    given = {EVERYONE, AUTHENTICATED_USERS} if role < Role.ADMIN else {EVERYONE, AUTHENTICATED_USERS, ADMINISTRATORS}
+    return Caller(sid, groups | given, role, name, origin)
+
+
+def local_administrator(machine: Sid, origin: str) -> Caller:
+    """The local administrator of a queue manager with this SID: the account of its process."""
+    return verified(account_sid(machine, ADMINISTRATOR_RID), frozenset(), Role.ADMIN, "administrator", origin)

@@ -1,0 +1,185 @@
+"""Rights on a queue in words, and changes of them: MS-MQMQ 2.2.24.
+
+A list of rights is a list of entries: who, allowed or denied, and words. Denied rights come first and win. The word
+`receive` includes peek, as the mask does, so `peek` is shown only without it. Bits that no word has are shown as a
+hexadecimal number. Changes are made in the order revoke, owner, deny, grant; deny and grant add.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from waypost.errors import InvalidParameter
+from waypost.security.access import Sender, allows
+from waypost.wire.access_masks import MachineAccess, QueueAccess
+from waypost.wire.security_descriptor import (
+    ACCESS_ALLOWED_ACE_TYPE,
+    ACCESS_ALLOWED_OBJECT_ACE_TYPE,
+    ACCESS_DENIED_ACE_TYPE,
+    ACCESS_DENIED_OBJECT_ACE_TYPE,
+    AccessAce,
+    Ace,
+    Acl,
+    NullAcl,
+    OpaqueAce,
+    SecurityDescriptor,
+)
+from waypost.wire.sid import ANONYMOUS, EVERYONE, Sid
+
+_Generic: TypeAlias = tuple[tuple[int, QueueAccess | MachineAccess], ...]
+
+FULL: Final = QueueAccess.MQSEC_QUEUE_GENERIC_ALL
+
+WORDS: Final[dict[str, QueueAccess]] = {
+    "receive": QueueAccess.MQSEC_RECEIVE_MESSAGE,
+    "peek": QueueAccess.MQSEC_PEEK_MESSAGE,
+    "send": QueueAccess.MQSEC_WRITE_MESSAGE,
+    "receive-journal": QueueAccess.MQSEC_RECEIVE_JOURNAL_MESSAGE,
+    "set-properties": QueueAccess.MQSEC_SET_QUEUE_PROPERTIES,
+    "get-properties": QueueAccess.MQSEC_GET_QUEUE_PROPERTIES,
+    "delete": QueueAccess.MQSEC_DELETE_QUEUE,
+    "get-permissions": QueueAccess.MQSEC_GET_QUEUE_PERMISSIONS,
+    "set-permissions": QueueAccess.MQSEC_CHANGE_QUEUE_PERMISSIONS,
+    "take-ownership": QueueAccess.MQSEC_TAKE_QUEUE_OWNERSHIP,
+    "full": FULL,
+}
+# `peek` last: others include it.
+_SHOWN: Final = tuple(sorted(WORDS.items(), key=lambda word: (-word[1].bit_count(), word[0] == "peek")))
+
+# MS-DTYP 2.4.3: the generic rights, and their meaning for a queue and a computer (MS-MQMQ 2.2.24, 2.2.23).
+_QUEUE: Final[_Generic] = (
+    (0x8000_0000, QueueAccess.MQSEC_QUEUE_GENERIC_READ),
+    (0x4000_0000, QueueAccess.MQSEC_QUEUE_GENERIC_WRITE),
+    (0x1000_0000, QueueAccess.MQSEC_QUEUE_GENERIC_ALL),
+)
+_MACHINE: Final[_Generic] = (
+    (0x8000_0000, MachineAccess.MQSEC_MACHINE_GENERIC_READ),
+    (0x4000_0000, MachineAccess.MQSEC_MACHINE_GENERIC_WRITE),
+    (0x1000_0000, MachineAccess.MQSEC_MACHINE_GENERIC_ALL),
+)
+_DENYING: Final = (ACCESS_DENIED_ACE_TYPE, ACCESS_DENIED_OBJECT_ACE_TYPE)
+_ALLOWING: Final = (ACCESS_ALLOWED_ACE_TYPE, ACCESS_ALLOWED_OBJECT_ACE_TYPE)
+_HEX: Final = re.compile(r"0[xX][0-9a-fA-F]{1,8}")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Rights that somebody has, or does not have."""
+
+    sid: Sid
+    mask: int
+    allow: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Changes of the rights on a queue, with all names as SIDs."""
+
+    revoke: tuple[Sid, ...] = ()
+    owner: Sid | None = None
+    deny: tuple[tuple[Sid, int], ...] = ()
+    grant: tuple[tuple[Sid, int], ...] = ()
+
+
+def mask_of(words: Iterable[str]) -> int:
+    """The mask of words. Raises InvalidParameter for an unknown word, or without any."""
+    mask = 0
+    for word in words:
+        known = WORDS.get(word.lower())
+        if known is not None:
+            mask |= known
+        elif _HEX.fullmatch(word) and not int(word, 16) & ~int(FULL) and int(word, 16):
+            mask |= int(word, 16)
+        else:
+            raise InvalidParameter(f"{word[:60]!r} is not a right; use {', '.join(WORDS)}")
+    if not mask:
+        raise InvalidParameter(f"no right is given; use {', '.join(WORDS)}")
+    return mask
+
+
+def words_of(mask: int) -> list[str]:
+    """The words of a mask, and the bits without words as a number."""
+    found = set()
+    shown = 0
+    for word, bits in _SHOWN:
+        # The complement of an IntFlag has only the bits that it names.
+        if mask & bits == bits and bits & ~shown:
+            found.add(word)
+            shown |= int(bits)
+    rest = mask & ~shown
+    words = [word for word in WORDS if word in found]
+    return [*words, f"0x{rest:x}"] if rest else words
+
+
+def entries(descriptor: SecurityDescriptor) -> list[Entry]:
+    """The rights on a queue, in the order in which they are checked. Without a list everyone has all rights."""
+    if not isinstance(descriptor.dacl, Acl):
+        return [Entry(EVERYONE, FULL)]
+    return [
+        Entry(ace.sid, ace.mask, allow=ace.ace_type in _ALLOWING)
+        for ace in descriptor.dacl.aces
+        if not isinstance(ace, OpaqueAce) and ace.ace_type in (*_ALLOWING, *_DENYING)
+    ]
+
+
+def changed(descriptor: SecurityDescriptor, changes: Changes) -> SecurityDescriptor:
+    """The descriptor after changes."""
+    acl = descriptor.dacl
+    if not isinstance(acl, Acl):
+        acl = Acl(aces=(AccessAce(ACCESS_ALLOWED_ACE_TYPE, 0, int(FULL), EVERYONE),))
+    aces = [ace for ace in acl.aces if isinstance(ace, OpaqueAce) or ace.sid not in changes.revoke]
+    for sid, mask in changes.deny:
+        _add(aces, ACCESS_DENIED_ACE_TYPE, sid, mask)
+    for sid, mask in changes.grant:
+        _add(aces, ACCESS_ALLOWED_ACE_TYPE, sid, mask)
+    aces.sort(key=lambda ace: ace.ace_type not in _DENYING)
+    owner = descriptor.owner if changes.owner is None else changes.owner
+    return replace(descriptor, owner=owner, dacl=replace(acl, aces=tuple(aces), unused=b""))
+
+
+def _add(aces: list[Ace], ace_type: int, sid: Sid, mask: int) -> None:
+    for at, ace in enumerate(aces):
+        if isinstance(ace, AccessAce) and (ace.ace_type, ace.ace_flags, ace.sid) == (ace_type, 0, sid):
+            aces[at] = replace(ace, mask=ace.mask | mask)
+            return
+    aces.append(AccessAce(ace_type, 0, mask, sid))
+
+
+def with_queue_rights(descriptor: SecurityDescriptor) -> SecurityDescriptor:
+    """The descriptor with the generic rights of its ACEs as rights on a queue."""
+    return replace(descriptor, dacl=_mapped(descriptor.dacl, _QUEUE), sacl=_mapped(descriptor.sacl, _QUEUE))
+
+
+def with_machine_rights(descriptor: SecurityDescriptor) -> SecurityDescriptor:
+    """The descriptor with the generic rights of its ACEs as rights on a computer."""
+    return replace(descriptor, dacl=_mapped(descriptor.dacl, _MACHINE), sacl=_mapped(descriptor.sacl, _MACHINE))
+
+
+def _mapped(acl: Acl | NullAcl | None, meanings: _Generic) -> Acl | NullAcl | None:
+    if not isinstance(acl, Acl):
+        return acl
+    return replace(acl, aces=tuple(_map_ace(ace, meanings) for ace in acl.aces))
+
+
+def _map_ace(ace: Ace, meanings: _Generic) -> Ace:
+    if isinstance(ace, OpaqueAce):
+        return ace
+    mask = ace.mask
+    for generic, rights in meanings:
+        if mask & generic:
+            mask = mask & ~generic | int(rights)
+    return replace(ace, mask=mask)
+
+
+def is_changeable(descriptor: SecurityDescriptor) -> bool:
+    """Whether an entry lets somebody besides the anonymous user change the rights on the queue.
+
+    The owner may always (MS-DTYP 2.5.3.2), and does not count: its account may be gone.
+    """
+    data = replace(descriptor, owner=None).encode()
+    right = QueueAccess.MQSEC_CHANGE_QUEUE_PERMISSIONS
+    return any(
+        entry.allow and entry.sid != ANONYMOUS and allows(data, Sender(frozenset({entry.sid, EVERYONE})), right)
+        for entry in entries(descriptor)
+    )

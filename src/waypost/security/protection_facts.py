@@ -1,0 +1,51 @@
+"""Facts about keys and certificates that the engine knows: they come from the key folder, whole, after each change."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha1
+from typing import Final
+
+from waypost.security.ciphers import CryptoServiceProvider
+from waypost.wire.keys import PublicKeyBlob
+
+
+def certificate_digest(certificate: bytes) -> bytes:
+    """The name of a certificate: SHA-1 of its DER form. It finds a certificate, and the bytes are compared then."""
+    return sha1(certificate, usedforsecurity=False).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A certificate that is registered for the user with this SID (packet form)."""
+
+    certificate: bytes
+    sid: bytes
+    not_before: int
+    not_after: int
+
+    def is_valid(self, wall: float) -> bool:
+        return self.not_before <= wall <= self.not_after
+
+
+# The exchange keys of a queue manager by provider.
+ExchangeKeys = Mapping[CryptoServiceProvider, PublicKeyBlob]
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectionFacts:
+    """`pins` are by GUID (bytes) or by the name of a host (text, in lower case).
+
+    `answered` are the queue managers that answered at hosts, from before the start.
+    """
+
+    registered: Mapping[bytes, Registered] = field(default_factory=dict)
+    pins: Mapping[bytes | str, ExchangeKeys] = field(default_factory=dict)
+    answered: Mapping[str, bytes] = field(default_factory=dict)
+
+    def owner(self, certificate: bytes) -> Registered | None:
+        """The registration of a certificate."""
+        found = self.registered.get(certificate_digest(certificate))
+        return found if found is not None and found.certificate == certificate else None
+
+
+NO_FACTS: Final = ProtectionFacts()

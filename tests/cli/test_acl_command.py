@@ -1,0 +1,113 @@
+"""`waypost queue acl`: exact forms, the order of changes, and refusals that change nothing."""
+
+import pytest
+
+from tests.cli import desk as _desk
+from tests.cli.desk import Desk
+
+desk = _desk.desk
+
+FULL = ["full"]
+
+
+@pytest.fixture
+def orders(desk: Desk) -> Desk:
+    desk.do("queue", "create", "orders")
+    return desk
+
+
+def test_a_new_queue_belongs_to_its_creator_and_is_open_without_users(orders: Desk) -> None:
+    found = orders.json("queue", "acl", "orders")
+    assert list(found) == ["owner", "sddl", "entries"]
+    assert found["owner"] == "administrator"
+    assert found["sddl"].endswith("-500D:(A;;0xf003f;;;WD)")
+    assert found["entries"] == [{"who": "everyone", "sid": "S-1-1-0", "allow": True, "rights": FULL}]
+    assert orders.json("queue", "show", "orders")["owner"] == "administrator"
+
+
+def test_options_repeat_and_combine_in_one_order(orders: Desk) -> None:
+    orders.manager.users.add("alice", groups=["sales"])
+    bob = orders.manager.users.add("bob")
+    found = orders.json(
+        *("queue", "acl", "orders", "--grant", "alice:send,receive", "--grant", "sales:peek"),
+        *("--deny", "anonymous:send", "--revoke", "everyone", "--owner", "alice", "--grant", f"{bob.sid}:full"),
+    )
+    assert found["owner"] == "alice"
+    assert [(each["who"], each["allow"], each["rights"]) for each in found["entries"]] == [
+        ("anonymous", False, ["send"]),
+        ("administrators", True, FULL),
+        ("alice", True, ["receive", "send"]),
+        ("sales", True, ["peek"]),
+        ("bob", True, FULL),
+    ]
+    shown = orders.do("queue", "acl", "orders")
+    assert "alice" in shown
+    assert "receive, send" in shown
+    added = orders.json("queue", "acl", "orders", "--grant", "alice:peek,get-properties", "--revoke", "bob")
+    assert [(each["who"], each["rights"]) for each in added["entries"]][2:] == [
+        ("alice", ["receive", "send", "get-properties"]),
+        ("sales", ["peek"]),
+    ]
+
+
+def test_the_entry_of_a_removed_user_stays_as_a_sid(orders: Desk) -> None:
+    sid = orders.manager.users.add("alice").sid
+    orders.json("queue", "acl", "orders", "--grant", "alice:send")
+    orders.manager.users.remove("alice")
+    assert orders.json("queue", "acl", "orders")["entries"][-1]["who"] == sid
+
+
+def test_sddl_replaces_the_entries_and_keeps_the_owner(orders: Desk) -> None:
+    found = orders.json("queue", "acl", "orders", "--sddl", "D:(D;;0x4;;;AN)(A;;GA;;;BA)(A;;0x24;;;WD)")
+    assert found["owner"] == "administrator"
+    assert found["sddl"].endswith("-500D:(D;;0x4;;;AN)(A;;0xf003f;;;BA)(A;;0x24;;;WD)")
+    assert [(each["who"], each["allow"], each["rights"]) for each in found["entries"]] == [
+        ("anonymous", False, ["send"]),
+        ("administrators", True, FULL),
+        ("everyone", True, ["send", "get-properties"]),
+    ]
+    again = orders.json("queue", "acl", "orders", "--sddl", found["sddl"])
+    assert again == found
+
+
+def test_a_change_that_locks_everybody_out_needs_force(orders: Desk) -> None:
+    refused = orders.run("queue", "acl", "orders", "--revoke", "everyone")
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith("After this change no entry lets anybody change the rights on orders")
+    assert "--force" in refused.stderr
+    assert orders.json("queue", "acl", "orders")["entries"][0]["rights"] == FULL
+    assert orders.json("queue", "acl", "orders", "--revoke", "everyone", "--force")["entries"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("--grant", "nobody:send"), 2, "'nobody' is not a user, a group or a SID"),
+        (("--grant", "everyone:sned"), 2, "'sned' is not a right; use receive, peek, send"),
+        (("--grant", "everyone"), 2, "Rights must be given as WHO:RIGHT,RIGHT"),
+        (("--grant", "everyone:"), 2, "'' is not a right"),
+        (("--revoke", "S-1-nonsense"), 2, "'S-1-nonsense' is not a SID"),
+        (("--owner", "nobody"), 2, "'nobody' is not a user, a group or a SID"),
+        (("--sddl", "D:(A;;0x4;;;WD", "--force"), 2, "Ace at offset 14: the ACE must end with )"),
+        (("--sddl", "D:(A;;0x4;;;ZZ)"), 2, "sid-string at offset 12: 'ZZ' is not an alias of a SID"),
+        (("--sddl", "D:(A;;0x100;;;BA)"), 2, "0x00000100 is not a right on an object of this type"),
+        (("--sddl", "D:(A;;GA;;;BA)", "--grant", "everyone:send"), 2, "Sddl excludes grant, deny, revoke and owner"),
+        (("--sddl", "G:BA"), 2, "The SDDL has neither a list D: nor an owner O:"),
+    ],
+)
+def test_bad_input_is_a_sentence_with_a_hint_and_changes_nothing(
+    orders: Desk, arguments: tuple[str, ...], code: int, sentence: str
+) -> None:
+    before = orders.json("queue", "acl", "orders")
+    result = orders.run("queue", "acl", "orders", *arguments)
+    assert result.stderr.startswith(sentence), result.stderr
+    assert "\nhint: " in result.stderr
+    assert result.exit_code == code
+    assert orders.json("queue", "acl", "orders") == before
+
+
+@pytest.mark.parametrize("name", ["orders;journal", "system$;deadletter", "nowhere"])
+def test_queues_without_rights_of_this_kind_say_so(orders: Desk, name: str) -> None:
+    result = orders.run("queue", "acl", name)
+    assert result.exit_code != 0
+    assert "\nhint: " in result.stderr

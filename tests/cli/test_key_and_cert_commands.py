@@ -1,0 +1,183 @@
+"""`waypost key` and `waypost cert`: the forms that other programs rely on, and files that are refused."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1
+from cryptography.hazmat.primitives.asymmetric.ec import generate_private_key as new_curve_key
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, generate_private_key
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_public_key,
+)
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
+from cryptography.x509 import load_der_x509_certificate
+
+import waypost
+from tests.cli import desk as _desk
+from tests.cli.desk import Desk
+from tests.security import second
+from waypost.drive.keys.rsa_work import perform
+from waypost.errors import KeyFolderError
+from waypost.security.work import SelfSign
+
+desk = _desk.desk
+
+PROVIDERS = list(second.PROVIDERS)
+
+
+def refused(desk: Desk, *arguments: str) -> str:
+    result = desk.run(*arguments)
+    assert result.exit_code != 0
+    # As it is written in the code, and as the command line begins a sentence.
+    return f"{result.stderr}{result.stderr[:1].lower()}{result.stderr[1:]}"
+
+
+def files(tmp_path: Path, *, from_day: int = -1, to_day: int = 30) -> tuple[Path, bytes, Any, Any]:
+    """A PEM file with a certificate and its key, the DER form of the certificate, and both as objects."""
+    key = generate_private_key(65537, 1024)
+    private = key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    now = int(time.time())
+    der = perform(SelfSign(private, "alice", "there", now + from_day * 86_400, now + to_day * 86_400))
+    certificate = load_der_x509_certificate(der)
+    file = tmp_path / "alice.pem"
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file.write_bytes(certificate.public_bytes(Encoding.PEM) + pem)
+    return file, der, certificate, key
+
+
+def test_keys_are_shown_exported_and_rotated(desk: Desk, tmp_path: Path) -> None:
+    shown = desk.json("key", "show")
+    assert set(shown) == {"exchange", "signing"}
+    assert [each["provider"] for each in shown["exchange"]] == PROVIDERS
+    assert {"provider", "bits", "digest", "created", "retired"} <= set(shown["exchange"][0])
+    assert (shown["exchange"][0]["bits"], shown["exchange"][0]["retired"]) == (2048, None)
+    pem, blob = tmp_path / "key.pem", tmp_path / "key.blob"
+    desk.do("key", "export", "--format", "pem", "--out", str(pem))
+    desk.do("key", "export", "--format", "mqdspublickeys", "--out", str(blob))
+    found = load_pem_public_key(pem.read_bytes())
+    assert isinstance(found, RSAPublicKey)
+    numbers = found.public_numbers()
+    assert blob.read_bytes() == second.public_keys_blob(numbers.e, numbers.n)
+    rotated = desk.json("key", "rotate", "--kind", "exchange")
+    assert [each["retired"] is None for each in rotated["exchange"]] == [True] * 3 + [False] * 3
+    assert rotated["exchange"][3]["digest"] == shown["exchange"][0]["digest"]
+    assert rotated["signing"] == shown["signing"]
+    at_once = desk.json("key", "rotate", "--kind", "exchange", "--grace", "0")
+    assert shown["exchange"][0]["digest"] in {each["digest"] for each in at_once["exchange"]}
+    assert rotated["exchange"][0]["digest"] not in {each["digest"] for each in at_once["exchange"]}
+
+
+@pytest.mark.parametrize("format", ["pem", "mqdspublickeys"])
+def test_keys_of_others_are_pinned_by_host_or_guid(desk: Desk, tmp_path: Path, format: str) -> None:  # noqa: A002
+    file = tmp_path / "keys"
+    desk.do("key", "export", "--format", format, "--out", str(file))
+    guid = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11"
+    desk.do("key", "trust", "Accounting", str(file))
+    desk.do("key", "trust", f"{{{guid.upper()}}}", str(file))
+    found = desk.json("key", "trust", "--list")
+    assert [each["who"] for each in found] == [guid, "accounting"]
+    assert found[0]["digests"] == [desk.json("key", "show")["exchange"][0]["digest"]]
+    desk.do("key", "untrust", "accounting")
+    assert [each["who"] for each in desk.json("key", "trust", "--list")] == [guid]
+    assert "no keys are pinned" in refused(desk, "key", "untrust", "accounting")
+
+
+def test_certificates_are_created_registered_imported_listed_and_removed(desk: Desk, tmp_path: Path) -> None:
+    out = tmp_path / "own.pem"
+    own = desk.json("cert", "create", "--days", "7", "--out", str(out))
+    assert {"digest", "user", "sid", "subject", "not_after", "internal"} <= set(own)
+    assert (own["user"], own["internal"]) == ("administrator", True)
+    assert own["sid"].endswith("-500")
+    assert out.read_bytes().startswith(b"-----BEGIN CERTIFICATE-----")
+    file, der, certificate, key = files(tmp_path)
+    (tmp_path / "alice.der").write_bytes(der)
+    sid = "S-1-5-21-1-2-3-1104"
+    registered = desk.json("cert", "register", "--user", sid, str(tmp_path / "alice.der"))
+    assert (registered["sid"], registered["internal"], registered["can_sign"]) == (sid, False, False)
+    assert "is registered for" in refused(desk, "cert", "register", str(file))
+    assert {each["digest"] for each in desk.json("cert", "list")} == {own["digest"], registered["digest"]}
+    assert [each["digest"] for each in desk.json("cert", "list", "--user", sid)] == [registered["digest"]]
+    desk.do("cert", "remove", registered["digest"])
+    p12, password = tmp_path / "alice.p12", tmp_path / "password"
+    p12.write_bytes(serialize_key_and_certificates(b"a", key, certificate, None, BestAvailableEncryption(b"secret")))
+    password.write_text("secret\n")
+    imported = desk.json("cert", "import", str(p12), "--password-file", str(password))
+    assert (imported["digest"], imported["can_sign"]) == (registered["digest"], True)
+    message = desk.manager.create_queue("q").send("x", sign=True, certificate=imported["digest"])
+    assert "alice" in (message.certificate_subject or "")
+    assert "is not registered" in refused(desk, "cert", "remove", "00" * 20)
+
+
+def test_files_that_are_wrong_are_refused_and_nothing_changes(desk: Desk, tmp_path: Path) -> None:
+    file, _, certificate, key = files(tmp_path)
+    password, other = tmp_path / "password", tmp_path / "other"
+    password.write_text("wrong\n")
+    p12 = tmp_path / "alice.p12"
+    p12.write_bytes(serialize_key_and_certificates(b"a", key, certificate, None, BestAvailableEncryption(b"secret")))
+    assert "password is wrong" in refused(desk, "cert", "import", str(p12), "--password-file", str(password))
+    assert "needs a password" in refused(desk, "cert", "import", str(p12))
+    other.write_bytes(b"nonsense")
+    assert "is not a certificate" in refused(desk, "cert", "register", str(other))
+    assert "neither PEM nor MQDSPUBLICKEYS" in refused(desk, "key", "trust", "host", str(other))
+    assert "neither PEM nor PKCS#12" in refused(desk, "cert", "import", str(other))
+    assert "is not a private key" in refused(desk, "key", "import", str(other))
+    assert "annot read" in refused(desk, "cert", "register", str(tmp_path / "missing"))
+    assert "does not exist" in refused(desk, "cert", "register", "--user", "nobody", str(file))
+    assert "neither the name" in refused(desk, "key", "trust", "a host", str(other))
+    curve = new_curve_key(SECP256R1())
+    other.write_bytes(curve.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    assert "not an RSA key" in refused(desk, "key", "import", str(other))
+    other.write_bytes(curve.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    assert "not an RSA key" in refused(desk, "key", "trust", "host", str(other))
+    old, *_ = files(tmp_path, from_day=-9, to_day=-1)
+    assert "expired" in refused(desk, "cert", "register", str(old))
+    early, *_ = files(tmp_path, from_day=1)
+    assert "is not valid before" in refused(desk, "cert", "register", str(early))
+    assert desk.json("cert", "list") == desk.json("key", "trust", "--list") == []
+
+
+def test_requests_that_cannot_work_are_refused_when_they_are_given(desk: Desk) -> None:
+    desk.manager.create_queue("q")
+    far = r"DIRECT=OS:far\private$\q"
+    assert "waypost key trust far FILE" in refused(desk, "send", far, "--body", "x", "--encrypt")
+    assert "several queues" in refused(desk, "send", "q", "--body", "x", "--sign", "--signature", "3")
+    assert "require sign" in refused(desk, "send", "q", "--body", "x", "--hash", "md5")
+    assert "requires encrypt" in refused(desk, "send", "q", "--body", "x", "--sign", "--algorithm", "rc2")
+    assert "has no certificate" in refused(desk, "send", "q", "--body", "x", "--sign", "--certificate", "00" * 20)
+    assert desk.manager.queue("q").info().message_count == 0
+    assert not any(each["message_count"] for each in desk.json("queue", "list"))
+
+
+def test_a_message_shows_what_was_verified(desk: Desk) -> None:
+    desk.manager.create_queue("q", authenticate=True, privacy="body")
+    desk.do("send", "q", "--body", "x", "--sign", "--encrypt", "--algorithm", "aes128")
+    (found,) = desk.json("receive", "q")
+    wanted = {"authenticated": True, "signature": "msmq20", "sender_verified": True, "encrypted": "aes128"}
+    assert wanted.items() <= found.items()
+    assert found["sender_sid"].endswith("-500")
+    assert found["certificate_subject"].startswith("O=Waypost on HOST,CN=administrator")
+
+
+def test_the_key_folder_is_for_its_owner_alone(tmp_path: Path) -> None:
+    with waypost.open(tmp_path / "data", name="HOST") as manager:
+        digest = manager.keys().exchange[0].digest
+    folder = tmp_path / "data" / "keys"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {each.stat().st_mode & 0o777 for each in folder.iterdir()} == {0o600}
+    with waypost.open(tmp_path / "data", name="HOST") as manager:
+        assert manager.keys().exchange[0].digest == digest
+    for path, mode in ((folder, 0o700), (folder / "index.json", 0o600)):
+        path.chmod(mode | 0o040)
+        with pytest.raises(KeyFolderError, match=f"chmod {mode:o} {path}"):
+            waypost.open(tmp_path / "data", name="HOST")
+        path.chmod(mode)
+    (folder / "index.json").write_bytes(b"{")
+    with pytest.raises(KeyFolderError, match=r"index.json is damaged"):
+        waypost.open(tmp_path / "data", name="HOST")

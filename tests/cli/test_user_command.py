@@ -1,0 +1,114 @@
+"""`waypost user` and `waypost audit`: exact forms, refusals with hints, and a daemon that asks who you are."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli import desk as _desk
+from tests.cli.daemons import daemon, shell
+from tests.cli.desk import Desk
+
+desk = _desk.desk
+
+
+def test_a_user_is_added_shown_changed_and_removed(desk: Desk, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("correct horse\n")
+    added = desk.json("user", "add", "ada", "--role", "operate", "--groups", "sales, S-1-5-21-1-2-3-512")
+    assert (added["name"], added["role"]) == ("ada", "operate")
+    assert added["groups"] == ["sales", "S-1-5-21-1-2-3-512"]
+    assert added["sid"].startswith("S-1-5-21-")
+    assert desk.json("user", "add", "bob", "--sid", "S-1-5-21-7-7-7-1103")["sid"] == "S-1-5-21-7-7-7-1103"
+    assert [user["name"] for user in desk.json("user", "list")] == ["ada", "bob"]
+    changed = desk.json("user", "set", "ada", "--role", "admin", "--ntlm", "--password-file", str(secret))
+    assert (changed["role"], changed["ntlm"], changed["has_password"]) == ("admin", True, True)
+    assert desk.json("user", "set", "ada", "--no-ntlm")["ntlm"] is False
+    assert desk.run("user", "passwd", "ada", "--password-file", "-", given=b"next\n").exit_code == 0
+    assert desk.run("user", "remove", "bob", "--yes").exit_code == 0
+    assert desk.json("user", "show", "ADA")["name"] == "ada"
+    assert [user["name"] for user in desk.json("user", "list")] == ["ada"]
+    assert "NAME" in desk.do("user", "list")
+
+
+def test_a_token_is_shown_once(desk: Desk) -> None:
+    desk.json("user", "add", "ada", "--role", "operate")
+    found = desk.json("user", "token", "ada", "--role", "read", "--expires", "30")
+    assert len(found["token"]) >= 43
+    assert (found["role"], found["expires"] is None) == ("read", False)
+    shown = desk.do("user", "show", "ada")
+    assert found["token"] not in shown
+    assert f"token {found['id']}" in shown
+    assert desk.do("user", "token", "ada").strip() not in shown
+    assert desk.run("user", "token", "ada", "--remove", found["id"]).exit_code == 0
+    assert desk.run("user", "token", "ada", "--remove", "all").exit_code == 0
+    assert desk.json("user", "show", "ada")["tokens"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("add", "everyone"), 2, "The name 'everyone' is reserved"),
+        (("add", "ada", "--role", "king"), 2, "Unknown role 'king'."),
+        (("add", "ada", "--ntlm"), 2, "The password is missing."),
+        (("add", "ada", "--password-file", "/nowhere"), 1, "Cannot read /nowhere"),
+        (("show", "nobody"), 1, "Unknown user 'nobody'."),
+        (("set", "carl"), 2, "Nothing to change."),
+        (("set", "carl", "--ntlm"), 2, "Ntlm needs the password too"),
+        (("add", "carl"), 1, "The user carl already exists."),
+        (("token", "carl", "--role", "admin"), 2, "A token has at most the role of its user"),
+        (("token", "carl", "--expires", "0"), 2, "A token expires after more than 0 days"),
+        (("token", "carl", "--remove", "00"), 2, "Carl does not have a token with the id '00'."),
+        (("passwd", "carl"), 2, "The password is missing."),
+    ],
+)
+def test_a_wrong_command_is_refused_with_a_hint(
+    desk: Desk, arguments: tuple[str, ...], code: int, sentence: str
+) -> None:
+    desk.manager.users.add("carl")
+    result = desk.run("user", *arguments)
+    assert result.exit_code == code
+    assert result.stderr.startswith(sentence)
+    assert "\nhint: " in result.stderr
+    assert [user.name for user in desk.manager.users.list()] == ["carl"]
+
+
+def test_the_audit_trail_has_the_exact_keys(desk: Desk) -> None:
+    desk.json("user", "add", "ada")
+    desk.do("queue", "create", "orders")
+    first, second = desk.json("audit")
+    assert {"time", "who", "from", "what", "object", "count", "result"} <= set(first)
+    assert (second["who"], second["from"], second["what"]) == ("administrator", "embedded", "create queue")
+    assert (second["object"], second["count"], second["result"]) == ("orders", 1, "ok")
+    assert desk.json("audit", "--limit", "1") == [second]
+    assert "create queue" in desk.do("audit")
+
+
+def test_a_daemon_with_users_asks_who_you_are(tmp_path: Path) -> None:
+    with daemon(tmp_path / "data", "--set", "http.token=root") as environment:
+        admin = {**environment, "WAYPOST_TOKEN": "root"}
+        for command in (
+            "waypost user add reader --role read --json",
+            "waypost queue create orders",
+        ):
+            assert shell(command, admin, tmp_path).returncode == 0
+        token = json.loads(shell("waypost user token reader --json", admin, tmp_path).stdout)["token"]
+        reader = {**environment, "WAYPOST_TOKEN": token}
+        assert shell("waypost status", reader, tmp_path).returncode == 0
+        refused = shell("waypost queue create other", reader, tmp_path)
+        assert refused.returncode == 1
+        assert refused.stderr == (
+            "The user reader has the role read, but the role operate is required to create queue.\n"
+            "hint: an administrator can change the role: `waypost user set reader --role operate`.\n"
+        )
+        wrong = {**environment, "WAYPOST_TOKEN": "wrong"}
+        assert shell("waypost status", wrong, tmp_path).returncode == 1
+        # The account of the daemon is the local administrator with users too: nobody is locked out.
+        assert shell("waypost user list", environment, tmp_path).returncode == 0
+        entries = json.loads(shell("waypost audit --json", admin, tmp_path).stdout)
+        assert [entry["who"] for entry in entries] == ["administrator", "administrator", "administrator", "reader"]
+    with daemon(tmp_path / "data", "--set", "http.token=root") as environment:
+        reader = {**environment, "WAYPOST_TOKEN": token}
+        assert shell("waypost status", reader, tmp_path).returncode == 0
+        admin = {**environment, "WAYPOST_TOKEN": "root"}
+        assert len(json.loads(shell("waypost audit --json", admin, tmp_path).stdout)) == 4

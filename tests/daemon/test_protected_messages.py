@@ -1,0 +1,176 @@
+"""Signed and encrypted messages between two daemons: every signature, hash and algorithm, end to end."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.daemon.running import Running, loopback, running
+from waypost import errors
+from waypost.api.properties import Algorithm
+
+# Short keys are made sooner.
+BITS = ("security.key_bits=1024",)
+HASHES = ("sha512", "sha256", "sha1", "md5")
+ALGORITHMS: tuple[Algorithm, ...] = ("aes256", "aes192", "aes128", "rc2", "rc4")
+
+
+@asynccontextmanager
+async def pair(tmp_path: Path, *settings: str) -> AsyncIterator[tuple[Running, Running, str]]:
+    """Two daemons that know the keys and certificates of each other, and the name of a queue of the second."""
+    async with (
+        running(tmp_path / "here", loopback(1), *BITS) as here,
+        running(tmp_path / "there", loopback(2), *BITS, *settings) as there,
+    ):
+        await introduce(here, there)
+        yield here, there, rf"DIRECT=TCP:{loopback(2)}\private$\orders"
+
+
+async def introduce(here: Running, there: Running, who: str = "") -> None:
+    created = await here.manager.create_certificate()
+    await there.manager.register_certificate(created.pem.encode(), created.sid)
+    await here.manager.trust_keys(who or loopback(2), await there.manager.export_keys())
+
+
+@pytest.mark.spec("MQQB-3.1.7.1.4-02")
+def test_every_algorithm_arrives_in_the_clear_and_every_signature_is_verified(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with pair(tmp_path) as (here, there, name):
+            private = await there.manager.create_queue("orders", privacy="body")
+            for algorithm in ALGORITHMS:
+                await here.manager.send_many(name, ["secret", ""], encrypt=True, algorithm=algorithm)
+                for text in ("secret", ""):
+                    message = await private.receive(timeout=60)
+                    assert (message.text, message.encrypted, message.authenticated) == (text, algorithm, False)
+            signed = await there.manager.create_queue("signed", authenticate=True)
+            (certificate,) = await here.manager.certificates()
+            for signature, hashed in product((1, 2), HASHES):
+                properties: Any = {"signature": signature, "hash": hashed, "label": "a label", "extension": b"more"}
+                await here.manager.send(name.replace("orders", "signed"), "mine", sign=True, **properties)
+                message = await signed.receive(timeout=60)
+                assert (message.text, message.authenticated, message.sender_verified) == ("mine", True, True)
+                assert (message.signature, message.encrypted) == (f"msmq{signature}0", None)
+                assert message.sender_sid == certificate.sid
+                assert message.certificate_subject == certificate.subject
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("MQQB-3.1.7.1.4-01")
+def test_a_message_to_several_queues_has_one_signature_of_version_3(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with pair(tmp_path) as (here, there, name):
+            queues = [await there.manager.create_queue(each, authenticate=True) for each in ("orders", "others")]
+            mine = await here.manager.create_queue("mine", authenticate=True, privacy="body")
+            names = f"{name},{name.replace('orders', 'others')},{mine.format_name}"
+            await here.manager.send(names, "all", sign=True, encrypt=True)
+            for queue in (*queues, mine):
+                message = await queue.receive(timeout=60)
+                assert (message.text, message.signature, message.encrypted) == ("all", "msmq30", "aes256")
+                assert message.sender_verified
+
+    asyncio.run(run())
+
+
+def test_a_message_to_a_queue_of_this_computer_is_verified_and_private(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path / "here", loopback(1), *BITS) as here:
+            queue = await here.manager.create_queue("mine", authenticate=True, privacy="body")
+            for options in ({}, {"sign": True}, {"encrypt": True}):
+                with pytest.raises(errors.WaypostError):
+                    await queue.send("refused", **options)  # type: ignore[arg-type]
+            await queue.send_many(["1", "2"], sign=True, encrypt=True)
+            for _ in range(2):
+                message = await queue.receive(timeout=60)
+                assert (message.signature, message.sender_verified, message.encrypted) == ("msmq20", True, "aes256")
+
+    asyncio.run(run())
+
+
+def test_many_signed_and_encrypted_messages_keep_their_order_among_plain_ones(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with pair(tmp_path) as (here, there, name):
+            queue = await there.manager.create_queue("orders", transactional=True)
+            async with here.manager.transaction() as transaction:
+                for at in range(20):
+                    await here.manager.send(name, f"{at} plain", transaction=transaction)
+                    bodies = [f"{at} {number}" for number in range(4)]
+                    await here.manager.send_many(name, bodies, sign=True, encrypt=True, transaction=transaction)
+            found = [(await queue.receive(timeout=60)) for _ in range(100)]
+            assert [each.text for each in found] == [
+                text for at in range(20) for text in (f"{at} plain", *(f"{at} {number}" for number in range(4)))
+            ]
+            assert [each.authenticated for each in found] == [False, True, True, True, True] * 20
+
+    asyncio.run(run())
+
+
+def test_keys_that_are_not_known_make_dead_letters_and_known_ones_do_not(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with (
+            running(tmp_path / "there", loopback(2), *BITS) as there,
+            running(
+                tmp_path / "here", loopback(1), *BITS, f"routing.routes={there.manager.guid}={loopback(2)}"
+            ) as here,
+        ):
+            queue = await there.manager.create_queue("orders", privacy="body")
+            info = await queue.info()
+            assert info.private_format_name is not None
+            await here.manager.send(info.private_format_name, "unknown", encrypt=True, dead_letter=True)
+            dead = await here.manager.queue("system$;deadletter").receive(timeout=60)
+            assert (dead.text, dead.class_name) == ("unknown", "MQMSG_CLASS_NACK_BAD_ENCRYPTION")
+            direct = rf"DIRECT=TCP:{loopback(2)}\private$\orders"
+            with pytest.raises(errors.PublicKeyUnknown, match=f"waypost key trust {loopback(2)} FILE"):
+                await here.manager.send(direct, "unknown", encrypt=True)
+            await here.manager.trust_keys(there.manager.guid, await there.manager.export_keys("exchange", "pem"))
+            await here.manager.send(info.private_format_name, "known", encrypt=True)
+            assert (await queue.receive(timeout=60)).text == "known"
+            # The GUID counts for a direct name when a session has shown that it is there.
+            clear = await there.manager.create_queue("clear")
+            await here.manager.send(direct.replace("orders", "clear"), "hello")
+            await clear.receive(timeout=60)
+            await here.manager.send(direct, "by address", encrypt=True)
+            assert (await queue.receive(timeout=60)).text == "by address"
+
+    asyncio.run(run())
+
+
+def test_messages_for_a_rotated_key_are_decrypted_within_its_grace(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with pair(tmp_path) as (here, there, name):
+            queue = await there.manager.create_queue("orders", privacy="body")
+            await there.manager.rotate_keys("exchange")
+            await here.manager.send(name, "old key", encrypt=True)
+            message = await queue.receive(timeout=60)
+            assert message.text == "old key"
+            await there.manager.rotate_keys("exchange", grace=0)
+            await here.manager.trust_keys(loopback(2), await there.manager.export_keys())
+            await here.manager.send(name, "new key", encrypt=True)
+            assert (await queue.receive(timeout=60)).text == "new key"
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("MQQB-3.1.5.8.3-01")
+def test_a_relay_passes_on_what_only_the_destination_can_read(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path / "there", loopback(2), *BITS) as there:
+            guid = there.manager.guid
+            routing = (f"routing.routes={guid}={loopback(2)}", "transfer.is_routing_server=true")
+            async with running(tmp_path / "relay", loopback(3), *BITS, *routing) as relay:
+                routes = f"routing.routes={guid}=via {relay.manager.guid},{relay.manager.guid}={loopback(3)}"
+                async with running(tmp_path / "here", loopback(1), *BITS, routes) as here:
+                    await introduce(here, there, guid)
+                    queue = await there.manager.create_queue("orders", authenticate=True, privacy="body")
+                    name = (await queue.info()).private_format_name
+                    assert name is not None
+                    await here.manager.send(name, "far", sign=True, encrypt=True)
+                    message = await queue.receive(timeout=60)
+                    assert (message.text, message.signature, message.encrypted) == ("far", "msmq20", "aes256")
+                    assert message.sender_verified
+
+    asyncio.run(run())

@@ -1,0 +1,65 @@
+"""The settings of rights and of hardened mode, from the configuration to the queue manager."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.daemon.running import loopback, running
+from waypost.client.transports.embedded import AioEmbedded
+from waypost.daemon.loading import ConfigError, load, machine_security
+from waypost.rpc.authentication import AuthLevel
+from waypost.wire.sddl import sddl
+from waypost.wire.security_descriptor import SecurityDescriptor
+
+
+@pytest.mark.spec("MQDMPR-3.1.1.1-15")
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("D:(A;;0x100;;;BA)", "0x00000100 is not a right"),
+        ("D:(A;;0x4;;;BA", "must end with"),
+        ("nonsense", "O:, G:, D: or S: is expected"),
+    ],
+)
+def test_the_rights_on_the_computer_are_those_of_a_computer(text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=r"security\.machine is not a security descriptor") as refused:
+        load(None, {}, {}, [f"security.machine={text}"])
+    assert sentence in str(refused.value)
+
+
+def test_generic_rights_mean_those_of_a_computer() -> None:
+    found = SecurityDescriptor.decode(machine_security("D:(A;;GA;;;BA)(A;;GW;;;AU)"))
+    assert sddl(found) == "D:(A;;0xf00f7;;;BA)(A;;0x20024;;;AU)"
+    assert machine_security("") == b""
+
+
+def test_the_switches_of_the_product_notes_reach_the_servers(tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.write_text("CORP:alice:s3cret\n", encoding="utf-8")
+    settings = (
+        "security.hardened=true",
+        "security.machine=D:(A;;GA;;;BA)",
+        "rpc.allow_nonauthenticated=true",
+        "rpc.deny_workgroup_clients=true",
+        "rpc.allow_none_security_clients=true",
+        "rpc.min_auth_level=integrity",
+        f"rpc.users_file={users}",
+    )
+
+    async def main() -> None:
+        async with running(tmp_path / "host", loopback(91), *settings) as daemon:
+            transport = daemon.manager._transport
+            assert isinstance(transport, AioEmbedded)
+            node = transport.driver.node
+            assert node.remote is not None
+            found = node.remote.settings
+            assert found.allows_nonauthenticated_rpc
+            assert found.denies_workgroup_client
+            assert found.allows_none_security_client
+            assert found.min_auth_level is AuthLevel.INTEGRITY
+            assert node.manager.attributes.hardened_security
+            assert not node.manager.answers_rpc
+            assert sddl(SecurityDescriptor.decode(node.access.machine_descriptor)) == "D:(A;;0xf00f7;;;BA)"
+
+    asyncio.run(main())

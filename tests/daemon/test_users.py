@@ -1,0 +1,117 @@
+"""Users and a daemon: one import of the users file, NTLM logons from the user store, and a store that is closed."""
+
+import json
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import waypost
+from tests.crash.daemons import Daemon
+from tests.daemon.running import loopback
+from waypost.errors import AccessDenied, AuthenticationFailed, WaypostError
+from waypost.store.folder import DATA
+
+
+def lines(daemon: Daemon) -> list[dict[str, str]]:
+    return [json.loads(line) for line in daemon.log.splitlines()]
+
+
+def test_a_users_file_is_imported_once(tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.write_text("CORP:alice:s3cret-1\n:bob:s3cret-2\n", encoding="utf-8")
+    users.chmod(0o600)
+    with Daemon(tmp_path, "alpha", loopback(66), f"rpc.users_file={users}") as daemon:
+        daemon.start()
+        with daemon.connect() as manager:
+            found = manager.users.list()
+            assert [(user.name, user.role, user.ntlm) for user in found] == [
+                ("bob", "none", True),
+                ("CORP\\alice", "none", True),
+            ]
+            manager.users.remove("bob")
+            assert manager.audit()[0].what == "import users"
+        assert daemon.stop() == 0
+        users.write_text("CORP:alice:s3cret-1\n:carol:s3cret-3\n", encoding="utf-8")
+        daemon.start()
+        with daemon.connect() as manager:
+            assert [user.name for user in manager.users.list()] == ["CORP\\alice"]
+        assert daemon.stop() == 0
+        events = [line["event"] for line in lines(daemon)]
+        assert events.count("users imported") == 1
+        assert events.count("users file ignored") == 1
+        assert "s3cret" not in daemon.log
+
+
+def test_a_user_of_the_store_logs_on_with_ntlm_and_has_its_own_rights(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "alpha", loopback(67), "rpc.min_auth_level=privacy") as daemon:
+        daemon.start()
+        with daemon.connect() as manager:
+            manager.users.add("alice", ntlm=True, password="one")
+            manager.users.add("bob", ntlm=True, password="two")
+            manager.users.add("carol", password="three")
+            orders = manager.create_queue("orders")
+            orders.send("for alice")
+            orders.set_acl(grant="alice:receive")
+        for user, password, error in (
+            ("bob", "two", AccessDenied),
+            ("alice", "two", AuthenticationFailed),
+            ("carol", "three", AuthenticationFailed),
+        ):
+            with (
+                waypost.msmq(daemon.address, epm_port=None, user=user, password=password) as host,
+                pytest.raises((AccessDenied, AuthenticationFailed)) as caught,
+            ):
+                host.queue("orders").receive(0)
+            assert isinstance(caught.value, error), caught.value
+        with waypost.msmq(daemon.address, epm_port=None, user="alice", password="one") as host:
+            assert host.queue("orders").receive(0).text == "for alice"
+        assert daemon.stop() == 0
+
+
+def test_a_store_with_users_that_others_can_read_stops_the_start(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "alpha", loopback(68)) as daemon:
+        daemon.start()
+        path = daemon.folder / DATA
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert daemon.stop() == 0
+        path.chmod(0o644)
+        daemon.start()
+        with daemon.connect() as manager:
+            manager.users.add("ada")
+        assert daemon.stop() == 0
+    ports = (word for name in ("transfer", "ping", "rpc", "qm2qm", "http") for word in (f"--{name}-port", "0"))
+    words = ("serve", "--data", str(daemon.folder), "--name", "alpha", "--bind", daemon.address, *ports)
+    result = subprocess.run(
+        [sys.executable, "-m", "waypost.cli", *words], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert result.returncode == 1
+    assert f"{path} contains the users of the queue manager, but has the mode 0644" in result.stderr
+    assert f"hint: run chmod 600 {path}" in result.stderr
+
+
+def test_a_damaged_user_stops_the_start_and_names_the_folder(tmp_path: Path) -> None:
+    with waypost.open(tmp_path / "data") as manager:
+        manager.users.add("ada-lovelace")
+    path = tmp_path / "data" / DATA
+    data = path.read_bytes()
+    assert data.count(b'"name":"ada-lovelace"') == 1
+    path.write_bytes(data.replace(b'"name":"ada-lovelace"', b'"name":"eve-lovelace"'))
+    with pytest.raises(WaypostError, match="ada-lovelace") as caught:
+        waypost.open(tmp_path / "data").close()
+    assert str(tmp_path / "data") in str(caught.value)
+
+
+def test_users_are_in_a_backup(tmp_path: Path) -> None:
+    with waypost.open(tmp_path / "data") as manager:
+        added = manager.users.add("ada", role="read", groups=["sales"])
+        token = manager.users.token("ada")
+        manager.backup(tmp_path / "backup")
+    waypost.restore(tmp_path / "backup", tmp_path / "restored", same_identity=True)
+    with waypost.open(tmp_path / "restored") as manager:
+        (found,) = manager.users.list()
+        assert (found.sid, found.groups) == (added.sid, ("sales",))
+        assert [each.id for each in found.tokens] == [token.id]
+        assert [entry.what for entry in manager.audit()] == ["add user", "create token"]

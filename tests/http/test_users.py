@@ -1,0 +1,318 @@
+"""Users over HTTP: tokens, passwords, sessions and their limits; roles in practice; the audit trail."""
+
+import asyncio
+import base64
+from typing import Any
+from unittest.mock import patch
+
+import httpx
+import pytest
+
+import waypost
+from tests.http.server import Api, served
+from waypost import aio
+from waypost.drive.passwords import is_password
+from waypost.errors import AccessDenied, InvalidParameter, UserExists, UserNotFound
+from waypost.http.settings import HttpSettings
+from waypost.limits import MAX_FAILED_LOGINS
+
+TOKEN = HttpSettings(token="s3cret")
+ADMIN = {"authorization": "Bearer s3cret"}
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+def basic(name: str, password: str) -> dict[str, str]:
+    return {"authorization": "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()}
+
+
+async def add(api: Api, name: str, **fields: object) -> Any:
+    answer = await api.client.post("/api/users", json={"name": name, **fields}, headers=ADMIN)
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+async def token(api: Api, name: str, **fields: object) -> str:
+    answer = await api.client.post(f"/api/users/{name}/token", json=fields, headers=ADMIN)
+    assert answer.status_code == 201, answer.text
+    found: str = answer.json()["token"]
+    return found
+
+
+async def audit(api: Api) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = (await api.client.get("/api/audit", headers=ADMIN)).json()["entries"]
+    return entries
+
+
+@served(TOKEN)
+async def test_a_user_gets_a_sid_of_the_machine_and_is_listed(api: Api) -> None:
+    node = api.app._service.node
+    found = await add(api, "Ada", role="operate", groups=["Sales", "administrators"])
+    assert found["name"] == "Ada"
+    assert found["sid"] == f"{node.machine}-1002"
+    assert found["role"] == "operate"
+    assert found["groups"] == ["Sales", "administrators"]
+    assert (found["ntlm"], found["has_password"], found["tokens"]) == (False, False, [])
+    other = await add(api, "bob")
+    assert (other["sid"], other["role"], other["groups"]) == (f"{node.machine}-1003", "none", [])
+    users = (await api.client.get("/api/users", headers=ADMIN)).json()["users"]
+    assert [user["name"] for user in users] == ["Ada", "bob"]
+    assert (await api.client.get("/api/users/ADA", headers=ADMIN)).json() == users[0]
+
+
+@served(TOKEN)
+async def test_a_sid_is_never_given_twice(api: Api) -> None:
+    first = await add(api, "ada")
+    assert (await api.client.delete("/api/users/ada", headers=ADMIN)).status_code == 204
+    assert (await add(api, "ada"))["sid"] != first["sid"]
+
+
+@served(TOKEN)
+async def test_names_are_checked_before_anything_changes(api: Api) -> None:
+    await add(api, "ada", groups=["sales"], sid="S-1-5-21-1-2-3-1104")
+    for fields, status in (
+        ({"name": "ADA"}, 409),
+        ({"name": "sales"}, 409),
+        ({"name": "everyone"}, 400),
+        ({"name": "administrator"}, 400),
+        ({"name": "a,b"}, 400),
+        ({"name": ""}, 400),
+        ({"name": "S-1-5-7"}, 400),
+        ({"name": "bob", "sid": "S-1-5-21-1-2-3-1104"}, 409),
+        ({"name": "bob", "sid": "S-1-1-0"}, 400),
+        ({"name": "bob", "sid": "hello"}, 400),
+        ({"name": "bob", "groups": ["ada"]}, 400),
+        ({"name": "bob", "groups": ["a:b"]}, 400),
+        ({"name": "bob", "role": "king"}, 400),
+        ({"name": "bob", "ntlm": True}, 400),
+        ({"name": "bob", "password": ""}, 400),
+    ):
+        answer = await api.client.post("/api/users", json=fields, headers=ADMIN)
+        assert answer.status_code == status, f"{fields}: {answer.text}"
+    assert len((await api.client.get("/api/users", headers=ADMIN)).json()["users"]) == 1
+    assert (await api.client.get("/api/users/bob", headers=ADMIN)).status_code == 404
+
+
+@served(TOKEN)
+async def test_a_token_gives_the_role_of_its_user_at_most(api: Api) -> None:
+    await add(api, "ada", role="operate")
+    full, little = await token(api, "ada"), await token(api, "ada", role="read")
+    create = {"name": "orders"}
+    assert (await api.client.get("/api/status", headers=bearer(little))).status_code == 200
+    refused = await api.client.post("/api/queues", json=create, headers=bearer(little))
+    assert refused.status_code == 403
+    message = "the user ada has the role read, but the role operate is required to create queue"
+    assert refused.json()["message"] == message
+    assert (await api.client.post("/api/queues", json=create, headers=bearer(full))).status_code == 201
+    above = await api.client.post("/api/users/ada/token", json={"role": "admin"}, headers=ADMIN)
+    assert above.status_code == 400
+    await api.client.patch("/api/users/ada", json={"role": "none"}, headers=ADMIN)
+    assert (await api.client.get("/api/status", headers=bearer(full))).status_code == 403
+
+
+@served(TOKEN)
+async def test_tokens_end_with_their_user_their_removal_and_their_time(api: Api) -> None:
+    await add(api, "ada", role="read")
+    short, removed, last = await token(api, "ada", expires_days=1), await token(api, "ada"), await token(api, "ada")
+    assert len({short, removed, last}) == 3
+    shown = (await api.client.get("/api/users/ada", headers=ADMIN)).json()["tokens"]
+    assert [each["expires"] is None for each in shown] == [False, True, True]
+    assert not any(secret in str(shown) for secret in (short, removed, last))
+    assert (await api.client.get("/api/status", headers=bearer(short))).status_code == 200
+    with patch("waypost.http.logins.time.time", lambda: 4e9):
+        assert (await api.client.get("/api/status", headers=bearer(short))).status_code == 401
+        assert (await api.client.get("/api/status", headers=bearer(last))).status_code == 200
+    await api.client.request("DELETE", f"/api/users/ada/token?id={shown[1]['id']}", headers=ADMIN)
+    assert (await api.client.get("/api/status", headers=bearer(removed))).status_code == 401
+    await api.client.delete("/api/users/ada", headers=ADMIN)
+    assert (await api.client.get("/api/status", headers=bearer(last))).status_code == 401
+
+
+@served()
+async def test_the_first_user_closes_an_open_server(api: Api) -> None:
+    assert (await api.get("/api/status")).status_code == 200
+    await api.manager.users.add("ada", role="admin")
+    refused = await api.get("/api/status")
+    assert refused.status_code == 401
+    assert "Bearer" in refused.headers["www-authenticate"]
+    assert (await api.get("/health/live")).status_code == 200
+    secret = (await api.manager.users.token("ada")).token
+    assert (await api.client.get("/api/status", headers=bearer(secret))).status_code == 200
+
+
+@served(TOKEN)
+async def test_the_token_of_the_daemon_stays_the_local_administrator(api: Api) -> None:
+    await add(api, "ada")
+    assert (await api.client.get("/api/users", headers=ADMIN)).status_code == 200
+    assert (await api.client.get("/api/users", headers=bearer("s3cre"))).status_code == 401
+
+
+@served(TOKEN)
+async def test_a_password_opens_a_session_with_a_strict_cookie(api: Api) -> None:
+    await add(api, "ada", role="read", password="correct horse")
+    wrong = await api.client.post("/api/login", json={"name": "ada", "password": "battery"})
+    assert wrong.status_code == 401
+    assert "battery" not in wrong.text
+    answer = await api.client.post("/api/login", json={"name": "ADA", "password": "correct horse"})
+    assert answer.status_code == 204
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    assert (await api.get("/api/status")).status_code == 200
+    assert (await api.get("/api/users")).status_code == 403
+    foreign = await api.client.post("/api/logout", headers={"origin": "http://evil.example"})
+    assert foreign.status_code == 403
+    assert (await api.client.post("/api/logout")).status_code == 204
+    api.client.cookies.clear()
+    assert (await api.get("/api/status")).status_code == 401
+
+
+@served(TOKEN)
+async def test_a_session_ends_at_logout_and_with_its_password(api: Api) -> None:
+    await add(api, "ada", role="read", password="one")
+    for end in ("logout", "password", "removal"):
+        async with httpx.AsyncClient(base_url=api.client.base_url, timeout=60) as browser:
+            password = (await api.client.get("/api/users/ada", headers=ADMIN)).json()["has_password"] and "one"
+            assert (await browser.post("/api/login", json={"name": "ada", "password": password})).status_code == 204
+            kept = dict(browser.cookies)
+            assert (await browser.get("/api/status")).status_code == 200
+            if end == "logout":
+                await browser.post("/api/logout")
+            elif end == "password":
+                body = {"password": "two"}
+                assert (await api.client.post("/api/users/ada/password", json=body, headers=ADMIN)).status_code == 204
+                assert (
+                    await api.client.post("/api/users/ada/password", json={"password": "one"}, headers=ADMIN)
+                ).is_success
+            else:
+                await api.client.delete("/api/users/ada", headers=ADMIN)
+            cookies = "; ".join(f"{name}={value}" for name, value in kept.items())
+            assert (await api.client.get("/api/status", headers={"cookie": cookies})).status_code == 401, end
+
+
+@served(TOKEN)
+async def test_basic_authentication_is_checked_once_for_a_while(api: Api) -> None:
+    await add(api, "ada", role="read", password="p:w")
+    with patch("waypost.http.logins.is_password", wraps=is_password) as check:
+        assert (await api.client.get("/api/status", headers=basic("ada", "p:w"))).status_code == 200
+        assert (await api.client.get("/api/status", headers=basic("ada", "p:w"))).status_code == 200
+        assert check.call_count == 1
+        assert (await api.client.get("/api/status", headers=basic("ada", "other"))).status_code == 401
+    await api.client.post("/api/users/ada/password", json={"password": "new"}, headers=ADMIN)
+    assert (await api.client.get("/api/status", headers=basic("ada", "p:w"))).status_code == 401
+
+
+@served(TOKEN)
+async def test_a_user_without_a_password_does_not_log_in(api: Api) -> None:
+    await add(api, "ada")
+    for password in ("", "ada"):
+        answer = await api.client.post("/api/login", json={"name": "ada", "password": password})
+        assert answer.status_code == 401
+
+
+@served(TOKEN)
+async def test_failed_logins_are_limited_by_user_and_by_address(api: Api) -> None:
+    await add(api, "ada", password="right")
+    await add(api, "bob", password="right")
+    logins = api.app._service.logins
+    with patch("waypost.http.logins.is_password", lambda password, hashed: password == "right"):
+        for _ in range(MAX_FAILED_LOGINS):
+            assert (await api.client.post("/api/login", json={"name": "ada", "password": "no"})).status_code == 401
+        for name in ("ada", "bob"):
+            answer = await api.client.post("/api/login", json={"name": name, "password": "right"})
+            assert answer.status_code == 429
+            assert "retry in" in answer.json()["message"]
+        assert (await api.client.get("/api/status", headers=basic("ada", "right"))).status_code == 429
+        assert (await api.client.get("/api/status", headers=ADMIN)).status_code == 200
+        with pytest.raises(waypost.errors.TooManyLogins):
+            await logins.open_session("ada", "right", "http 127.0.0.2")
+        assert await logins.open_session("bob", "right", "http 127.0.0.2")
+        later = logins._clock() + 301
+        logins._clock = lambda: later
+        assert (await api.client.post("/api/login", json={"name": "ada", "password": "right"})).status_code == 204
+    assert (logins.failed, logins.limited) == (MAX_FAILED_LOGINS, 4)
+
+
+@served(TOKEN)
+async def test_a_person_changes_its_own_password_with_the_current_one(api: Api) -> None:
+    await add(api, "ada", role="admin", password="one")
+    await add(api, "bob", password="one")
+    little = await token(api, "ada", role="read")
+    path = "/api/users/ada/password"
+    for headers, body, status in (
+        (bearer(little), {"password": "two"}, 403),
+        (bearer(little), {"password": "two", "current": "wrong"}, 403),
+        (bearer(await token(api, "bob")), {"password": "two", "current": "one"}, 403),
+        (bearer(little), {"password": "two", "current": "one"}, 204),
+    ):
+        assert (await api.client.post(path, json=body, headers=headers)).status_code == status
+    assert (await api.client.get("/api/status", headers=basic("ada", "two"))).status_code == 200
+
+
+@served(TOKEN)
+async def test_changes_and_refusals_are_in_the_audit_trail(api: Api) -> None:
+    await add(api, "ada", role="read", password="secret one")
+    secret = await token(api, "ada")
+    await api.client.post("/api/queues", json={"name": "orders"}, headers=bearer(secret))
+    await api.client.post("/api/queues", json={"name": "orders"}, headers=ADMIN)
+    sends = {"messages": [{"body_text": "x"}] * 3}
+    assert (await api.client.post("/api/queues/orders/messages", json=sends, headers=ADMIN)).status_code == 200
+    await api.client.post("/api/queues/orders/purge", headers=ADMIN)
+    await api.client.post("/api/login", json={"name": "ada", "password": "wrong one"})
+    await api.client.post("/api/login", json={"name": "ada", "password": "secret one"})
+    api.client.cookies.clear()
+    entries = await audit(api)
+    assert [(each["who"], each["what"], each["object"], each["count"]) for each in entries] == [
+        ("administrator", "add user", "ada", 1),
+        ("administrator", "create token", "ada", 1),
+        ("ada", "create queue", "", 1),
+        ("administrator", "create queue", "orders", 1),
+        ("administrator", "purge queue", "orders", 3),
+        ("anonymous", "log in", "ada", 1),
+        ("anonymous", "log in", "ada", 1),
+    ]
+    assert [each["result"] == "ok" for each in entries] == [True, True, False, True, True, False, True]
+    assert {each["from"] for each in entries} == {"http 127.0.0.1"}
+    assert "the role operate is required" in entries[2]["result"]
+    for word in (secret, "secret one", "wrong one", "s3cret"):
+        assert word not in str(entries)
+    after = (await api.client.get(f"/api/audit?after={entries[4]['number']}", headers=ADMIN)).json()["entries"]
+    assert after == entries[5:]
+    assert (await api.client.get("/api/audit?limit=1", headers=ADMIN)).json()["entries"] == entries[-1:]
+    assert (await api.client.get("/api/audit", headers=bearer(secret))).status_code == 403
+
+
+@served()
+async def test_python_has_the_same_words_sync_async_and_remote(api: Api) -> None:
+    users = api.manager.users
+    added = await users.add("ada", role="read", groups=["sales"], password="one", ntlm=True)
+    assert (added.ntlm, added.has_password) == (True, True)
+    secret = (await users.token("ada")).token
+    root = (await users.token((await users.add("root", role="admin")).name)).token
+    url = f"http://127.0.0.1:{api.port}"
+
+    def sync() -> None:
+        with waypost.connect(url, token=root) as manager:
+            assert [user.name for user in manager.users.list()] == ["ada", "root"]
+            assert manager.users.set("ada", role="operate", ntlm=False).ntlm is False
+            with pytest.raises(InvalidParameter, match="needs the password"):
+                manager.users.set("ada", ntlm=True)
+            manager.users.set_password("ada", "two")
+            with pytest.raises(UserExists):
+                manager.users.add("ada")
+            with pytest.raises(UserNotFound):
+                manager.users.show("nobody")
+            assert manager.audit(limit=1)[0].what == "add user"
+        with waypost.connect(url, token=secret) as manager:
+            manager.create_queue("orders")
+            with pytest.raises(AccessDenied, match="ada has the role operate, but the role admin is required"):
+                manager.users.list()
+
+    await asyncio.to_thread(sync)
+    async with aio.connect(url, token=root) as manager:
+        assert (await manager.users.show("ada")).role == "operate"
+        await manager.users.remove_token("ada")
+        await manager.users.remove("ada")
+    assert [user.name for user in await users.list()] == ["root"]

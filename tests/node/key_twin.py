@@ -1,0 +1,38 @@
+"""The key desk of a host in a test: it does the work of waypost.drive.keys at once, with keys of the test."""
+
+from typing import Any
+
+from waypost.clock import Now
+from waypost.drive.keys.rsa_work import perform
+from waypost.errors import ServiceNotAvailable
+from waypost.node.effects import CheckSignatures, KeyWork, MakeKeys, OpenKeys
+from waypost.node.kernel import Kernel
+from waypost.security.work import UnwrapKeys, WrapKeys
+
+
+class KeyTwin:
+    """`exchange` are private keys in PKCS#8. While it `is_held`, the work waits."""
+
+    def __init__(self) -> None:
+        self.exchange: tuple[bytes, ...] = ()
+        self.is_held = False
+        self.held: list[KeyWork] = []
+        self.done: list[KeyWork] = []
+
+    def carry_out(self, effect: KeyWork, kernel: Kernel, now: Now) -> None:
+        if self.is_held:
+            self.held.append(effect)
+            return
+        self.done.append(effect)
+        kernel.job_done(effect.job, self._result(effect), now)
+
+    def _result(self, effect: KeyWork) -> Any:
+        match effect.request:
+            case CheckSignatures(checks):
+                return [perform(each) for each in checks]
+            case OpenKeys(ciphertexts, sizes):
+                return perform(UnwrapKeys(self.exchange, ciphertexts, sizes))
+            case MakeKeys(key, size, count):
+                return perform(WrapKeys(key.pub_exp, key.modulus, size, count))
+            case _:
+                return ServiceNotAvailable("this host has no key folder")

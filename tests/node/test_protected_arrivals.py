@@ -1,0 +1,538 @@
+"""Signed and encrypted messages that arrive: what is verified is delivered, and everything else is refused.
+
+The packets are signed and encrypted by tests.security.second, which shares no code with src.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509 import CertificateBuilder, Name, NameAttribute, random_serial_number
+from cryptography.x509.oid import NameOID
+
+from tests.node.hosts import Host, Net, Peer
+from tests.security import second
+from waypost.core.message_values import AuthenticationLevel
+from waypost.security.protection_facts import ProtectionFacts, Registered, certificate_digest
+from waypost.transfer.settings import TransferSettings
+from waypost.wire import security_header
+from waypost.wire.format_names import FormatName
+from waypost.wire.message_class import MessageClass
+from waypost.wire.multi_queue import MultiQueueFormatHeader, from_format_name
+from waypost.wire.property_values import QueuePrivacy
+from waypost.wire.security_header import SENDER_QUEUE_MANAGER, SENDER_SID, SecurityHeader
+from waypost.wire.sid import Sid
+from waypost.wire.transactional_acks import FinalAck
+from waypost.wire.user_message import UserMessage
+
+ALICE, BOB = Sid(5, (21, 1, 2, 3, 1104)), Sid(5, (21, 1, 2, 3, 1105))
+BAD_SIGNATURE = MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE
+BAD_ENCRYPTION = MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
+NO_QUEUE = MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
+ADMIN: dict[str, Any] = {
+    "administration_queue_format_name": FormatName.parse(r"DIRECT=OS:a\private$\admin"),
+    "acknowledgements_requested": 0x0F,
+}
+TX = (5, 1, 0)
+Q = r"DIRECT=OS:a\private$\q"
+# PrivacyLevel, EncryptionAlgorithm and the bytes of a key.
+CIPHERS = [(5, 0x6610, 32), (5, 0x660F, 24), (5, 0x660E, 16), (3, 0x6602, 16), (3, 0x6801, 16)]
+OLD_CIPHERS = [(1, 0x6801, 5), (1, 0x6801, 16), (1, 0x6602, 16)]
+
+
+@cache
+def key(number: int, bits: int = 1024) -> RSAPrivateKey:
+    return generate_private_key(65537, bits)
+
+
+@cache
+def certificate(number: int, from_day: int = -1, to_day: int = 10_000) -> bytes:
+    """A certificate for a key, valid between days after the start of the network's clock."""
+    name = Name([NameAttribute(NameOID.COMMON_NAME, f"user {number}")])
+    start = datetime.fromtimestamp(Net().now.wall, UTC)
+    builder = CertificateBuilder(
+        issuer_name=name,
+        subject_name=name,
+        public_key=key(number).public_key(),
+        serial_number=random_serial_number(),
+        not_valid_before=start + timedelta(days=from_day),
+        not_valid_after=start + timedelta(days=to_day),
+    )
+    return builder.sign(key(number), SHA256()).public_bytes(Encoding.DER)
+
+
+def pkcs8(found: RSAPrivateKey) -> bytes:
+    return found.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+
+
+@pytest.fixture
+def net() -> Net:
+    return Net()
+
+
+def add(net: Net, *, certificates: dict[bytes, Sid] | None = None, **settings: object) -> Host:
+    """A host with the exchange key 9, which knows the certificate of Alice."""
+    host = net.add("a", TransferSettings(send_insecure_nacks=True), **settings)
+    for name in ("q", "other", "admin"):
+        host.create(name)
+    host.create("t", transactional=True)
+    host.key_desk.exchange = (pkcs8(key(9)),)
+    known = {certificate(1): ALICE} if certificates is None else certificates
+    registered = {
+        certificate_digest(each): Registered(each, sid.encode(), 0, 0xFFFF_FFFF) for each, sid in known.items()
+    }
+    host.node.protection.facts_changed(ProtectionFacts(registered))
+    return host
+
+
+def connected(net: Net, host: Host) -> Peer:
+    peer = net.add_peer()
+    peer.connect(host)
+    return peer
+
+
+def sign(
+    packet: UserMessage,
+    version: int = 2,
+    *,
+    signer: int = 1,
+    cert: bytes | None = None,
+    sid: Sid | None = ALICE,
+    hashed: int = 0x800E,
+) -> UserMessage:
+    """Sign a packet as its sender does."""
+    packet.properties.hash_algorithm = hashed
+    flags = 0 if sid is None else SENDER_SID
+    packet.security = SecurityHeader(
+        flags | security_header.DE | security_header.AI,
+        b"" if sid is None else sid.encode(),
+        sender_cert=certificate(signer) if cert is None else cert,
+    )
+    signature = second.sign(packet.encode(), version, key(signer).private_numbers())
+    if version == 3:
+        assert packet.multi_queue is not None
+        packet.multi_queue.signature.signature = signature
+    else:
+        packet.security.signature = signature
+    return packet
+
+
+def encrypt(
+    packet: UserMessage, level: int = 5, algorithm: int = 0x6610, size: int = 32, *, number: int = 9
+) -> UserMessage:
+    """Encrypt a packet as its sender does."""
+    symmetric = bytes(range(1, size + 1))
+    if packet.security is None:
+        packet.security = SecurityHeader(security_header.AI)
+    packet.security.flags |= security_header.EB
+    packet.security.encryption_key = second.simple_blob(algorithm, symmetric, key(number).public_key().public_numbers())
+    packet.properties.privacy_level, packet.properties.encryption_algorithm = level, algorithm
+    packet.properties.message_body = second.encrypt(algorithm, symmetric, packet.properties.message_body)
+    return packet
+
+
+@pytest.mark.spec("MQQB-3.1.5.8.3-02", "MQQB-3.1.5.8.3-03")
+@pytest.mark.parametrize("hashed", [0x8003, 0x8004, 0x800C, 0x800E])
+@pytest.mark.parametrize(("version", "level"), [(1, AuthenticationLevel.SIG10), (2, AuthenticationLevel.SIG20)])
+@pytest.mark.parametrize("by_address", [False, True])
+def test_a_signature_of_another_implementation_is_verified(
+    net: Net, version: int, level: AuthenticationLevel, hashed: int, *, by_address: bool
+) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    name = Q if by_address else a.name_of("q")
+    peer.send(sign(peer.message(name, "mine", extension=b"more", **ADMIN), version, hashed=hashed))
+    (message,) = a.messages("q")
+    assert (message.label, message.authentication_level) == ("mine", level)
+    packet = UserMessage.decode(message.packet)
+    assert packet.security is not None
+    assert packet.security.flags & security_header.AS == level << security_header.AS_SHIFT
+    a.crash_and_start()
+    assert a.receive("q").authentication_level is level
+
+
+@pytest.mark.spec("MQQB-3.1.5.8.3-04")
+def test_a_signature_for_several_queues_covers_the_lists(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    names = [FormatName.parse(Q), FormatName.parse(r"DIRECT=OS:a\private$\other"), FormatName.parse(a.name_of("t"))]
+    packets = []
+    for name in (Q, r"DIRECT=OS:a\private$\other"):
+        packet = peer.message(name, "all")
+        packet.multi_queue = MultiQueueFormatHeader()
+        packet.multi_queue.destination.elements = [from_format_name(each) for each in names]
+        packets.append(sign(packet, 3))
+    peer.send(*packets)
+    assert [a.messages(each)[0].authentication_level for each in ("q", "other")] == [AuthenticationLevel.SIG30] * 2
+    elsewhere = replace(packets[0])
+    elsewhere.user = replace(packets[0].user, message_id=77)
+    elsewhere.multi_queue = MultiQueueFormatHeader()
+    elsewhere.multi_queue.destination.elements = [from_format_name(names[1])]
+    peer.send(sign(elsewhere, 3))
+    assert len(a.messages("q")) == 1
+    assert a.network.statistics.messages_unverified == 1
+
+
+@pytest.mark.spec("MQQB-3.1.5.8.3-10", "MQQB-3.1.5.8.3-16")
+@pytest.mark.parametrize(("level", "algorithm", "size"), CIPHERS + OLD_CIPHERS)
+def test_a_body_of_another_implementation_is_decrypted(net: Net, level: int, algorithm: int, size: int) -> None:
+    a = add(net)
+    a.create("private", privacy_level=QueuePrivacy.MQ_PRIV_LEVEL_BODY)
+    peer = connected(net, a)
+    packet = peer.message(r"DIRECT=OS:a\private$\private", "secret", body=b"a secret body")
+    peer.send(encrypt(sign(packet), level, algorithm, size))
+    (message,) = a.messages("private")
+    assert (message.body, message.authentication_level) == (b"a secret body", AuthenticationLevel.SIG20)
+    assert message.symmetric_key == b""
+    a.crash_and_start()
+    assert a.receive("private").body == b"a secret body"
+
+
+@pytest.mark.spec("MQQB-3.1.5.8.3-12", "MQQB-3.1.5.8.3-13", "MQQB-3.1.5.8.3-14", "MQQB-3.1.6.10-01")
+def test_a_known_symmetric_key_is_not_decrypted_again_until_it_is_old(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    first = encrypt(peer.message(Q, "1"))
+    later = [peer.message(Q, str(number)) for number in (2, 3)]
+    for packet in later:
+        encrypt(packet)
+        assert packet.security is not None
+        assert first.security is not None
+        packet.security.encryption_key = first.security.encryption_key
+    peer.send(first)
+    peer.send(later[0])
+    assert len(a.key_desk.done) == 1
+    net.advance(601)
+    assert len(a.node.protection.receive_keys) == 0
+    peer = connected(net, a)
+    later[1].user.source_queue_manager = first.user.source_queue_manager
+    peer.send(later[1])
+    assert (a.bodies("q"), len(a.key_desk.done)) == (["1", "2", "3"], 2)
+
+
+Change = Callable[[Host, UserMessage], UserMessage]
+
+
+def altered(_: Host, packet: UserMessage) -> UserMessage:
+    sign(packet).properties.label = "forged"
+    return packet
+
+
+def another_body(_: Host, packet: UserMessage) -> UserMessage:
+    sign(packet).properties.message_body = b"forged"
+    return packet
+
+
+def redirected(_: Host, packet: UserMessage) -> UserMessage:
+    other = replace(packet, user=replace(packet.user))
+    sign(other).user.destination_queue = replace(packet.user.destination_queue, direct_format_name=r"OS:a\private$\q")  # type: ignore[type-var]
+    return other
+
+
+def by_somebody_else(_: Host, packet: UserMessage) -> UserMessage:
+    return sign(packet, signer=2, cert=certificate(1))
+
+
+def unregistered(_: Host, packet: UserMessage) -> UserMessage:
+    return sign(packet, signer=2)
+
+
+def of_another_user(_: Host, packet: UserMessage) -> UserMessage:
+    return sign(packet, sid=BOB)
+
+
+def expired(_: Host, packet: UserMessage) -> UserMessage:
+    return sign(packet, cert=certificate(1, -9, -1))
+
+
+def not_yet_valid(_: Host, packet: UserMessage) -> UserMessage:
+    return sign(packet, cert=certificate(1, 1, 9))
+
+
+def removed(host: Host, packet: UserMessage) -> UserMessage:
+    host.node.protection.facts_changed(ProtectionFacts())
+    return sign(packet)
+
+
+def without_certificate(_: Host, packet: UserMessage) -> UserMessage:
+    sign(packet)
+    assert packet.security is not None
+    packet.security.sender_cert = b""
+    return packet
+
+
+def not_a_certificate(_: Host, packet: UserMessage) -> UserMessage:
+    return sign(packet, cert=b"\x30\x03\x02\x01\x01")
+
+
+def unknown_hash(_: Host, packet: UserMessage) -> UserMessage:
+    sign(packet).properties.hash_algorithm = 0x8001
+    return packet
+
+
+def signed_by_a_queue_manager(_: Host, packet: UserMessage) -> UserMessage:
+    sign(packet, sid=None)
+    assert packet.security is not None
+    packet.security.flags |= SENDER_QUEUE_MANAGER
+    packet.security.security_id = packet.user.source_queue_manager
+    return packet
+
+
+def only_lists(_: Host, packet: UserMessage) -> UserMessage:
+    packet.multi_queue = MultiQueueFormatHeader()
+    packet.multi_queue.signature.signature = bytes(128)
+    return packet
+
+
+def claims_to_be_authenticated(_: Host, packet: UserMessage) -> UserMessage:
+    packet.security = SecurityHeader(SENDER_SID | security_header.AU | 0x300, ALICE.encode(), signature=bytes(128))
+    return packet
+
+
+SIGNED: list[Change] = [
+    altered,
+    another_body,
+    by_somebody_else,
+    unregistered,
+    of_another_user,
+    expired,
+    not_yet_valid,
+    removed,
+]
+SIGNED += [without_certificate, not_a_certificate, unknown_hash, signed_by_a_queue_manager, only_lists]
+SIGNED += [claims_to_be_authenticated]
+
+
+def wrong_key(_: Host, packet: UserMessage) -> UserMessage:
+    return encrypt(packet, number=8)
+
+
+def unknown_level(_: Host, packet: UserMessage) -> UserMessage:
+    encrypt(packet).properties.privacy_level = 77
+    return packet
+
+
+def unknown_algorithm(_: Host, packet: UserMessage) -> UserMessage:
+    encrypt(packet).properties.encryption_algorithm = 0x6601
+    return packet
+
+
+def of_another_level(_: Host, packet: UserMessage) -> UserMessage:
+    encrypt(packet).properties.privacy_level = 3
+    return packet
+
+
+def key_of_another_algorithm(_: Host, packet: UserMessage) -> UserMessage:
+    encrypt(packet).properties.encryption_algorithm = 0x660E
+    return packet
+
+
+def key_of_another_size(_: Host, packet: UserMessage) -> UserMessage:
+    return encrypt(packet, 5, 0x6610, 16)
+
+
+def rc2_of_40_bits(_: Host, packet: UserMessage) -> UserMessage:
+    clear = packet.properties.message_body
+    encrypt(packet, 1, 0x6602, 16)
+    assert packet.security is not None
+    numbers = key(9).public_key().public_numbers()
+    packet.security.encryption_key = second.simple_blob(0x6602, b"short", numbers)
+    packet.properties.message_body = clear + bytes(-len(clear) % 8)
+    return packet
+
+
+def without_key(_: Host, packet: UserMessage) -> UserMessage:
+    encrypt(packet)
+    packet.security = SecurityHeader(security_header.EB | SENDER_SID, ALICE.encode())
+    return packet
+
+
+def cut_off_blob(_: Host, packet: UserMessage) -> UserMessage:
+    encrypt(packet)
+    assert packet.security is not None
+    packet.security.encryption_key = packet.security.encryption_key[:20]
+    return packet
+
+
+def bad_padding(_: Host, packet: UserMessage) -> UserMessage:
+    encrypt(packet)
+    packet.properties.message_body = packet.properties.message_body[:-16] + bytes(16)
+    return packet
+
+
+def nothing(_: Host, packet: UserMessage) -> UserMessage:
+    encrypt(packet).properties.message_body = b""
+    return packet
+
+
+def half_a_block(_: Host, packet: UserMessage) -> UserMessage:
+    encrypt(packet).properties.message_body = packet.properties.message_body[:-1]
+    return packet
+
+
+def rotated_away(host: Host, packet: UserMessage) -> UserMessage:
+    host.key_desk.exchange = (pkcs8(key(8)),)
+    return encrypt(packet)
+
+
+def forged_and_wrong(_: Host, packet: UserMessage) -> UserMessage:
+    return encrypt(sign(packet, signer=2), number=8)
+
+
+ENCRYPTED: list[Change] = [wrong_key, unknown_level, unknown_algorithm, of_another_level, key_of_another_algorithm]
+ENCRYPTED += [key_of_another_size, rc2_of_40_bits, without_key, cut_off_blob, bad_padding, nothing, half_a_block]
+ENCRYPTED += [rotated_away, forged_and_wrong]
+
+TABLE: list[tuple[Change, MessageClass]] = [(each, BAD_SIGNATURE) for each in SIGNED]
+TABLE += [(each, BAD_ENCRYPTION) for each in ENCRYPTED]
+
+
+@pytest.mark.spec("MQQB-3.1.5.8.3-05", "MQQB-3.1.5.8.3-09", "MQQB-3.1.5.8.3-11", "MQQB-3.1.5.8.3-17")
+@pytest.mark.parametrize(("change", "reason"), TABLE, ids=lambda each: getattr(each, "__name__", ""))
+@pytest.mark.parametrize("queue", ["q", "t"])
+@pytest.mark.parametrize("by_address", [False, True])
+def test_what_cannot_be_verified_or_decrypted_is_refused(
+    net: Net, change: Change, reason: MessageClass, queue: str, *, by_address: bool
+) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    name = rf"DIRECT=OS:a\private$\{queue}" if by_address else a.name_of(queue)
+    tx = TX if queue == "t" else None
+    good = peer.message(name, "good", tx=tx)
+    packet = change(a, peer.message(name, "m", tx=tx, body=b"sixteen bytes or more", **ADMIN))
+    peer.send(packet, peer.message(r"DIRECT=OS:a\private$\q", "next"))
+    assert a.bodies("t") == []
+    assert a.bodies("q") == ["next"]
+    assert a.classes("admin") == [reason]
+    assert [ack.message_class for ack in peer.of(FinalAck)] == ([] if tx is None else [reason])
+    (notice,) = [notice for notice in a.notices if notice.event == "message rejected"]
+    assert (notice.facts["reason"], notice.facts["peer"]) == (reason.name, peer.address)
+    statistics = a.network.statistics
+    assert (statistics.messages_rejected, statistics.messages_unverified) == (1, 1)
+    assert a.network.refused_sources.by_guid[peer.guid].classes == {reason: 1}
+    # The sequence has not advanced, and the id is not known as that of a duplicate.
+    good.user.message_id = packet.user.message_id
+    peer.send(good)
+    assert a.bodies(queue)[-1] == "good"
+
+
+def test_a_message_that_is_sent_to_another_queue_is_refused_but_for_the_oldest_signature(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    for version in (1, 2):
+        packet = sign(peer.message(r"DIRECT=OS:a\private$\other", f"version {version}"), version)
+        packet.user.destination_queue = peer.message(Q).user.destination_queue
+        peer.send(packet)
+    assert a.bodies("q") == ["version 1"]
+
+
+def test_a_signature_of_version_1_can_be_excluded(net: Net) -> None:
+    a = add(net, min_signature=AuthenticationLevel.SIG20)
+    peer = connected(net, a)
+    peer.send(sign(peer.message(Q, "1"), 1), sign(peer.message(Q, "2"), 2))
+    assert a.bodies("q") == ["2"]
+
+
+def test_a_replay_under_the_same_id_is_a_duplicate(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    packet = sign(peer.message(Q, "once"))
+    peer.send(packet)
+    peer.send(packet)
+    assert (a.bodies("q"), a.network.statistics.duplicates_discarded) == (["once"], 1)
+
+
+def test_a_signed_message_without_a_sender_is_authenticated_and_not_verified(net: Net) -> None:
+    a = add(net, certificates={})
+    peer = connected(net, a)
+    peer.send(sign(peer.message(Q, "somebody"), sid=None))
+    (message,) = a.messages("q")
+    assert (message.authentication_level, message.sender_identifier) == (AuthenticationLevel.SIG20, b"")
+
+
+@pytest.mark.parametrize(
+    ("demand", "protect", "reason"),
+    [
+        ({"authentication": True}, lambda packet: packet, BAD_SIGNATURE),
+        ({"authentication": True}, encrypt, BAD_SIGNATURE),
+        ({"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_BODY}, lambda packet: packet, BAD_ENCRYPTION),
+        ({"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_BODY}, sign, BAD_ENCRYPTION),
+        ({"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_NONE}, encrypt, BAD_ENCRYPTION),
+        ({"authentication": True}, sign, None),
+        ({"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_BODY}, encrypt, None),
+        ({"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_NONE}, sign, None),
+        ({"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL}, encrypt, None),
+    ],
+)
+def test_a_queue_gets_only_what_it_demands(net: Net, demand: Any, protect: Any, reason: MessageClass | None) -> None:
+    a = add(net)
+    a.create("strict", **demand)
+    peer = connected(net, a)
+    peer.send(protect(peer.message(r"DIRECT=OS:a\private$\strict", "m", **ADMIN)))
+    assert a.bodies("strict") == (["m"] if reason is None else [])
+    assert reason is None or a.classes("admin") == [reason]
+
+
+def test_the_queue_has_to_exist_first(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    peer.send(forged_and_wrong(a, peer.message(r"DIRECT=OS:a\private$\missing", "m", **ADMIN)))
+    assert a.classes("admin") == [NO_QUEUE]
+
+
+def test_a_key_without_encryption_is_a_claim(net: Net) -> None:
+    a = add(net)
+    a.create("strict", privacy_level=QueuePrivacy.MQ_PRIV_LEVEL_BODY)
+    peer = connected(net, a)
+    packet = peer.message(r"DIRECT=OS:a\private$\strict", "clear", **ADMIN)
+    packet.security = SecurityHeader(security_header.PRIVATE, encryption_key=bytes(76))
+    packet.properties.privacy_level = 5
+    peer.send(packet)
+    assert (a.bodies("strict"), a.classes("admin")) == ([], [BAD_ENCRYPTION])
+
+
+def test_a_header_that_only_names_a_sender_does_not_protect(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    packets = [peer.message(Q, body) for body in ("sid", "certificate")]
+    packets[0].security = SecurityHeader(SENDER_SID, ALICE.encode())
+    packets[1].security = SecurityHeader(SENDER_SID, ALICE.encode(), sender_cert=bytes(300))
+    peer.send(*packets)
+    assert a.bodies("q") == ["sid", "certificate"]
+    assert a.network.statistics.messages_unverified == 0
+
+
+def test_the_messages_behind_one_that_is_checked_wait_for_it(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    a.key_desk.is_held = True
+    peer.send(peer.message(Q, "1"), sign(peer.message(Q, "2")), peer.message(Q, "3"))
+    peer.send(sign(peer.message(Q, "4")), peer.message(Q, "5"))
+    assert a.bodies("q") == ["1"]
+    a.key_desk.is_held = False
+    while a.key_desk.held:
+        a.key_desk.carry_out(a.key_desk.held.pop(0), a.node.kernel, net.now)
+        net.settle()
+    assert a.bodies("q") == ["1", "2", "3", "4", "5"]
+
+
+def test_a_session_that_ends_while_its_messages_are_checked_leaves_nothing(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    a.key_desk.is_held = True
+    packet = sign(peer.message(Q, "late"))
+    peer.send(packet)
+    peer.hang_up()
+    a.key_desk.is_held = False
+    a.key_desk.carry_out(a.key_desk.held.pop(0), a.node.kernel, net.now)
+    net.settle()
+    assert a.bodies("q") == []
+    peer = connected(net, a)
+    peer.send(packet)
+    assert a.bodies("q") == ["late"]
