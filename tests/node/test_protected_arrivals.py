@@ -19,6 +19,7 @@ from cryptography.x509.oid import NameOID
 from tests.node.hosts import Host, Net, Peer
 from tests.security import second
 from waypost.core.message_values import AuthenticationLevel
+from waypost.errors import ServiceNotAvailable, StoreError
 from waypost.security.protection_facts import ProtectionFacts, Registered, certificate_digest
 from waypost.transfer.settings import TransferSettings
 from waypost.wire import security_header
@@ -536,3 +537,54 @@ def test_a_session_that_ends_while_its_messages_are_checked_leaves_nothing(net: 
     peer = connected(net, a)
     peer.send(packet)
     assert a.bodies("q") == ["late"]
+
+
+def test_nothing_more_is_read_from_a_session_whose_messages_are_checked(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    a.key_desk.is_held = True
+    peer.send(sign(peer.message(Q, "first")))
+    (session,) = a.network.open_sessions
+    for number in range(3):
+        peer.send(peer.message(Q, str(number)))
+    assert session.inlet.is_held
+    assert not session.inlet.packets
+    assert list(a.unread) == [session.connection]
+    a.key_desk.is_held = False
+    a.key_desk.carry_out(a.key_desk.held.pop(0), a.node.kernel, net.now)
+    net.settle()
+    assert a.bodies("q") == ["first", *map(str, range(3))]
+    assert not session.inlet.is_held
+
+
+@pytest.mark.parametrize("protect", [sign, encrypt])
+def test_work_with_keys_that_fails_refuses_nothing_and_the_message_comes_again(
+    net: Net, protect: Callable[[UserMessage], UserMessage]
+) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    a.key_desk.is_held = True
+    packet = protect(peer.message(a.name_of("t"), "again", tx=TX))
+    peer.send(packet)
+    failed = a.key_desk.held.pop(0)
+    a.node.kernel.job_done(failed.job, ServiceNotAvailable("the process has ended"), net.now)
+    net.settle()
+    assert a.network.sessions == []
+    assert a.network.statistics.messages_unverified == 0
+    assert not [each for each in peer.received if isinstance(each, FinalAck)]
+    a.key_desk.is_held = False
+    peer = connected(net, a)
+    peer.send(packet)
+    assert a.bodies("t") == ["again"]
+
+
+def test_a_session_that_closes_over_a_checked_message_is_forgotten(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    a.key_desk.is_held = True
+    peer.send(sign(peer.message(Q, "no room")))
+    a.node.kernel.trouble = StoreError("the disk is full")
+    a.key_desk.is_held = False
+    a.key_desk.carry_out(a.key_desk.held.pop(0), a.node.kernel, net.now)
+    net.settle()
+    assert a.network.sessions == []

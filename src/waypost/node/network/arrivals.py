@@ -46,7 +46,7 @@ from waypost.security.access import UNNAMED, Sender, may_write, sender_of
 from waypost.transfer import incoming as sequences
 from waypost.transfer.duplicates import KnownMessages, destination, identifier
 from waypost.transfer.order_acks import SequenceKey
-from waypost.transfer.session import Incoming, Session
+from waypost.transfer.session import Incoming, Session, SessionState
 from waypost.wire import user_header
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import MessageClass, is_negative_ack, is_positive_ack, meaning
@@ -146,7 +146,7 @@ class Arrivals:
         self._refusals: Final = refusals
         self._refused_sources: Final = refused_sources
         self._protection: Final = protection
-        self._checking: Final = Checking(kernel, protection, self._take_checked, min_signature)
+        self._checking: Final = Checking(kernel, sessions, protection, self._take_checked, min_signature)
         self._local: Final = (manager.identity.identifier, NULL_GUID)
         self._runs: Final = Runs(
             manager, known, self._refusal, admission=admission, order_acking=order_acking, refusals=refusals
@@ -227,6 +227,12 @@ class Arrivals:
     def _take_checked(self, session: Session, messages: Sequence[Incoming], now: Now) -> None:
         self.take(session, messages, now)
         self._sessions.touched[session] = None
+        if session.state is SessionState.CLOSED:
+            self._sessions.forget(session, now)
+
+    def is_checking(self, session: Session) -> bool:
+        """Whether messages of this session are being checked. Nothing more of the session is processed until then."""
+        return session in self._checking.held
 
     def _has_to_be_checked(self, packet: UserMessage) -> bool:
         return (

@@ -1,8 +1,10 @@
 """Signed and encrypted messages that arrive: MS-MQQB 3.1.5.8.3, for every message to a queue of this computer.
 
 RSA runs outside of the engine. A session whose next message needs it waits with all messages behind that one, so that
-their order stays: first for the symmetric keys that are not known yet, then for the signatures. A body is decrypted
-before its signature is verified (readings MQQB 3.10). Rules, registrations and times are judged here.
+their order stays: first for the symmetric keys that are not known yet, then for the signatures. Nothing more is read
+from the session meanwhile. A body is decrypted before its signature is verified (readings MQQB 3.10). Rules,
+registrations and times are judged here. If the work fails, as when its process ends, nothing was found out about the
+messages: the session closes, and they come again.
 """
 
 from collections import deque
@@ -15,6 +17,7 @@ from waypost.core.message_values import AuthenticationLevel
 from waypost.errors import AuthenticationFailed, DecodeError, DecryptionFailed, WaypostError
 from waypost.node.effects import CheckSignatures, OpenKeys
 from waypost.node.kernel import Kernel
+from waypost.node.network.sessions import Sessions
 from waypost.node.protection import Protection, ReceiveKey
 from waypost.security.ciphers import (
     PROVIDER_TYPES,
@@ -79,16 +82,18 @@ def needs_check(packet: UserMessage) -> bool:
 class Checking:
     """Checks the messages of all sessions. `go_on` takes those of a session that are checked."""
 
-    __slots__ = ("_go_on", "_kernel", "_min_level", "_protection", "held", "verdicts")
+    __slots__ = ("_go_on", "_kernel", "_min_level", "_protection", "_sessions", "held", "verdicts")
 
     def __init__(
         self,
         kernel: Kernel,
+        sessions: Sessions,
         protection: Protection,
         go_on: Callable[[Session, Sequence[Incoming], Now], None],
         min_level: AuthenticationLevel,
     ) -> None:
         self._kernel: Final = kernel
+        self._sessions: Final = sessions
         self._protection: Final = protection
         self._go_on: Final = go_on
         self._min_level: Final = min_level
@@ -98,7 +103,8 @@ class Checking:
         self.verdicts: dict[int, Verdict] = {}
 
     def hold(self, session: Session, messages: Sequence[Incoming]) -> None:
-        """Check messages, which are taken afterwards. Those that come behind them wait."""
+        """Check messages, which are taken afterwards. Those that come behind them wait, unread if possible."""
+        session.inlet.hold(self._kernel.now)
         waiting = self.held.setdefault(session, deque())
         waiting.appendleft(messages)
         checks = [
@@ -137,12 +143,15 @@ class Checking:
             return
 
         def opened(result: object, now: Now) -> None:
+            if isinstance(result, WaypostError):
+                self._give_up(session, result, now)
+                return
+            assert isinstance(result, list)
             found: dict[ReceiveKey, tuple[bytes, ...]] = {}
-            if isinstance(result, list):
-                for key, candidates in zip(missing, result, strict=True):
-                    found[key] = tuple(candidates)
-                    if candidates:
-                        self._protection.remember(self._protection.receive_keys, key, tuple(candidates), now)
+            for key, candidates in zip(missing, result, strict=True):
+                found[key] = tuple(candidates)
+                if candidates:
+                    self._protection.remember(self._protection.receive_keys, key, tuple(candidates), now)
             self._check_signatures(session, checks, found)
 
         self._kernel.ask_keys(OpenKeys(tuple(missing.values()), _SIZES), opened)
@@ -170,12 +179,12 @@ class Checking:
             return
 
         def checked(result: object, now: Now) -> None:
-            for place, check in enumerate(signed):
-                if isinstance(result, WaypostError):
-                    check.verdict.refuse(MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE, str(result))
-                else:
-                    assert isinstance(result, list)
-                    self._judge(check, result[place], now)
+            if isinstance(result, WaypostError):
+                self._give_up(session, result, now)
+                return
+            assert isinstance(result, list)
+            for check, found in zip(signed, result, strict=True):
+                self._judge(check, found, now)
             self._end(session, checks, now)
 
         self._kernel.ask_keys(CheckSignatures(tuple(wanted)), checked)
@@ -235,6 +244,10 @@ class Checking:
             if destination_format_name(packet.user) not in names:
                 return "the destination is not among those that the signature covers"
         return ""
+
+    def _give_up(self, session: Session, error: WaypostError, now: Now) -> None:
+        if session in self.held:
+            self._sessions.close(session, f"signed or encrypted messages cannot be checked now: {error}", now)
 
     def _end(self, session: Session, checks: list[_Check], now: Now) -> None:
         """Take the piece that was checked, and the pieces behind it until one has to be checked."""

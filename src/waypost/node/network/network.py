@@ -490,7 +490,7 @@ class Network:
         for session in touched:
             if session.output:
                 self._sessions.write(session)
-            if session in self._held and session.go_on(now):
+            if session in self._held and not self.arrivals.is_checking(session) and session.go_on(now):
                 # The transport gets the acknowledgment before anything more is read, or sent from here.
                 self._held.discard(session)
                 self._kernel.emit(HoldReading(session.connection, is_held=False))
