@@ -62,8 +62,21 @@ _HASHES: Final[dict[int, HashAlgorithm]] = {
 
 
 def perform(work: Work) -> Any:
-    """Do some work. The answer is of the type that the record of the work names."""
-    return _WORK[type(work)](work)
+    """Do some work. The answer is of the type that the record of the work names.
+
+    Signatures and encrypted keys come from strangers: whatever the library does with them, they get an answer.
+    """
+    try:
+        return _WORK[type(work)](work)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of the library is not an Exception
+        match work:
+            case CheckSignature():
+                return CheckedSignature(-1, f"the signature could not be checked: {error}")
+            case UnwrapKeys(ciphertexts=ciphertexts):
+                return [[] for _ in ciphertexts]
+        raise
 
 
 def _generate(work: Generate) -> bytes:

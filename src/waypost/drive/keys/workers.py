@@ -6,6 +6,7 @@ worker that has rested ends. A program that has opened a folder for itself works
 """
 
 import os
+import signal
 import subprocess
 import sys
 from collections import deque
@@ -23,6 +24,8 @@ from waypost.security.work import CheckedSignature, CheckSignature, UnwrapKeys, 
 _LENGTH: Final = Struct("<I")
 # Seconds after which a worker without work ends.
 _REST: Final = 60.0
+# A process that has ended, or that writes nonsense.
+_ENDED: Final = (OSError, EOFError, ValueError)
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(list[Work]).decode
 
@@ -34,7 +37,8 @@ class Workers:
 
     def __init__(self, count: int | None = None, *, processes: bool) -> None:
         self._count: Final = count or max(2, min(os.cpu_count() or 2, 8))
-        self._processes: Final = processes
+        self._has_processes: Final = processes
+        self._started: Final[list[_Process]] = []
         self._jobs: deque[tuple[list[Work], Done]] = deque()
         self._changed: Final = Condition(Lock())
         self._threads = 0
@@ -96,8 +100,17 @@ class Workers:
             finally:
                 self._idle -= 1
 
+    @property
+    def processes(self) -> list[int]:
+        """The process identifiers of the workers that have started one."""
+        with self._changed:
+            return [each.pid for each in self._started if each.pid is not None]
+
     def _run(self) -> None:
-        process = _Process() if self._processes else None
+        process = _Process() if self._has_processes else None
+        if process is not None:
+            with self._changed:
+                self._started.append(process)
         try:
             while (job := self._next()) is not None:
                 work, done = job
@@ -113,6 +126,8 @@ class Workers:
         finally:
             if process is not None:
                 process.close()
+                with self._changed:
+                    self._started.remove(process)
 
 
 class _Process:
@@ -121,10 +136,20 @@ class _Process:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int | None:
+        process = self._process
+        return None if process is None else process.pid
+
     def perform(self, work: list[Work]) -> list[Any]:
+        """Do some work, a second time if the process ends during the first: somebody else may have killed it."""
         try:
             return self._perform(work)
-        except (OSError, EOFError, ValueError) as error:
+        except _ENDED:
+            self.close()
+        try:
+            return self._perform(work)
+        except _ENDED as error:
             self.close()
             raise ServiceNotAvailable(f"the process that works with keys failed: {error}") from error
 
@@ -191,4 +216,6 @@ def _answer(work: Work) -> Sequence[object]:
 
 
 if __name__ == "__main__":
+    # Ctrl-C on a terminal stops the daemon, which then ends this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     serve(sys.stdin.buffer, sys.stdout.buffer)
