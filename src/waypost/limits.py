@@ -448,10 +448,11 @@ AUDIT_BLOCK: Final = 1000
 MAX_AUDIT_TEXT: Final = 300
 REFUSALS_PER_MINUTE: Final = 120
 
-# Users: their number, groups and tokens of each, characters of a name, and of a password.
+# Users: their number; groups, tokens and certificates of each; characters of a name, and of a password.
 MAX_USERS: Final = 10_000
 MAX_GROUPS_OF_USER: Final = 100
 MAX_TOKENS_OF_USER: Final = 100
+MAX_CERTIFICATES_OF_USER: Final = 100
 MAX_USER_NAME: Final = 100
 MAX_PASSWORD: Final = 1000
 

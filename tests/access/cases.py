@@ -31,6 +31,13 @@ from waypost.api.bulk import (
     StagedMessages,
     TakeClaim,
 )
+from waypost.api.keys import (
+    CreateCertificate,
+    ImportCertificate,
+    ListCertificates,
+    RegisterCertificate,
+    RemoveCertificate,
+)
 from waypost.api.operations import (
     AbortTransaction,
     BeginTransaction,
@@ -227,7 +234,12 @@ def removing(door: Door) -> CommitStages:
 
 
 # Operations of every user about itself: tests/http/test_users.py and test_daemon.py have them.
-OF_EVERY_USER = frozenset({SetPassword, ShowIdentity})
+OF_EVERY_USER = frozenset(
+    {
+        *(SetPassword, ShowIdentity),
+        *(ListCertificates, CreateCertificate, RegisterCertificate, ImportCertificate, RemoveCertificate),
+    }
+)
 
 
 def decided() -> set[type[Operation[Any]]]:

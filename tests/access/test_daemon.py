@@ -22,7 +22,7 @@ from tests.foreign.every_call import DENY_NONE, NOBODY, RECEIVE, queue_format
 from tests.foreign.site import OurClient
 from waypost.api.operations import Browse, CreateQueue, Operation, Send, SetAcl
 from waypost.client.transports.http.exchanges import exchange_of
-from waypost.errors import AccessDenied, InvalidHandle, TransactionSequence
+from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, TransactionSequence
 from waypost.hresult import HResult
 from waypost.remote.interfaces import qm2qm, qmcomm
 from waypost.remote.interfaces.qm2qm import QM2QM, RemoteReadDesc
@@ -286,3 +286,25 @@ def test_a_queue_that_a_user_creates_is_closed_and_its_creator_owns_it(door: Out
     assert set(found) == {"owner", "sddl", "entries"}
     assert set(found["entries"][0]) == {"who", "sid", "allow", "rights"}
     assert found["sddl"].startswith("O:S-1-5-21-")
+
+
+def test_every_user_manages_own_certificates_and_needs_a_role_for_those_of_others(door: Outside) -> None:
+    administrator, alice, bob = (door.managers[name] for name in ("administrator", "alice", "bob"))
+    of_bob = bob.create_certificate()
+    created = alice.create_certificate()
+    assert (created.user, [each.digest for each in alice.certificates()]) == ("alice", [created.digest])
+    assert alice.register_certificate(created.pem.encode()).digest == created.digest
+    with pytest.raises(AccessDenied, match="role admin is required to manage the certificates of other users"):
+        alice.create_certificate("bob")
+    with pytest.raises(AccessDenied, match="role admin is required to manage the certificates of other users"):
+        alice.register_certificate(created.pem.encode(), "bob")
+    with pytest.raises(AccessDenied, match="role read is required to list the certificates of other users"):
+        alice.certificates("bob")
+    with pytest.raises(InvalidParameter, match="is not registered"):
+        alice.remove_certificate(of_bob.digest)
+    assert {created.digest, of_bob.digest} <= {each.digest for each in administrator.certificates()}
+    listed = door.run("alice", "cert", "list", "--json")
+    assert [each["digest"] for each in json.loads(listed.stdout)] == [created.digest]
+    alice.remove_certificate(created.digest)
+    administrator.remove_certificate(of_bob.digest)
+    assert alice.certificates() == []

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from waypost.api.operation_rows import Owned
 from waypost.api.operations import Operation, operation
 from waypost.api.records import Record
 from waypost.security.callers import Role
@@ -154,41 +155,56 @@ class UntrustKeys(Operation[None], frozen=True, kw_only=True):
     who: Who
 
 
-@operation("GET /api/certificates", asks=Role.READ)
+@operation("GET /api/certificates", asks=Owned.BY_CALLER)
 class ListCertificates(Operation[Certificates], frozen=True, kw_only=True):
-    """List registered certificates, of all users or of one."""
+    """List registered certificates, of all users or of one.
+
+    Every user sees the user's own certificates. To see those of other users, the role read is required.
+    """
 
     user: UserName = ""
 
 
-@operation("POST /api/certificates", asks=Role.ADMIN, status=201)
+@operation("POST /api/certificates", asks=Owned.BY_CALLER, status=201, is_audited=True)
 class RegisterCertificate(Operation[CertificateInfo], frozen=True, kw_only=True):
-    """Register a certificate (PEM or DER) for a user. Messages that are signed with its key come from this user."""
+    """Register a certificate (PEM or DER) for a user. Messages that are signed with its key come from this user.
+
+    Every user can do this for the user's own certificates. For other users, the role admin is required.
+    """
 
     certificate: Data
     user: UserName = ""
 
 
-@operation("POST /api/certificates/create", asks=Role.ADMIN, status=201)
+@operation("POST /api/certificates/create", asks=Owned.BY_CALLER, status=201, is_audited=True)
 class CreateCertificate(Operation[CertificateCreated], frozen=True, kw_only=True):
-    """Create an internal certificate for a user, with its key in the key folder, and register it."""
+    """Create an internal certificate for a user, with its key in the key folder, and register it.
+
+    Every user can do this for the user's own certificates. For other users, the role admin is required.
+    """
 
     user: UserName = ""
     days: Days = CERTIFICATE_DAYS
 
 
-@operation("POST /api/certificates/import", asks=Role.ADMIN, status=201)
+@operation("POST /api/certificates/import", asks=Owned.BY_CALLER, status=201, is_audited=True)
 class ImportCertificate(Operation[CertificateInfo], frozen=True, kw_only=True):
-    """Import a certificate with its private key (PEM or PKCS#12) into the key folder, and register it for a user."""
+    """Import a certificate with its private key (PEM or PKCS#12) into the key folder, and register it for a user.
+
+    Every user can do this for the user's own certificates. For other users, the role admin is required.
+    """
 
     data: Data
     user: UserName = ""
     password: str = ""
 
 
-@operation("DELETE /api/certificates/{digest}", asks=Role.ADMIN, status=204)
+@operation("DELETE /api/certificates/{digest}", asks=Owned.BY_CALLER, status=204, is_audited=True)
 class RemoveCertificate(Operation[None], frozen=True, kw_only=True):
-    """Remove a certificate and its key. Messages that are signed with it are refused from now on."""
+    """Remove a certificate and its key. Messages that are signed with it are refused from now on.
+
+    Every user can do this for the user's own certificates. For other users, the role admin is required.
+    """
 
     digest: Digest
 

@@ -1,15 +1,31 @@
 """The operations about keys and certificates: the shell performs them, because they are about files."""
 
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeAlias, get_args
+
+from msgspec.structs import replace
 
 from waypost.api.excerpt import excerpt
+from waypost.api.keys import (
+    CreateCertificate,
+    ImportCertificate,
+    ListCertificates,
+    RegisterCertificate,
+    RemoveCertificate,
+)
 from waypost.api.operations import Operation
-from waypost.errors import DecodeError, InvalidParameter
+from waypost.errors import DecodeError, InvalidParameter, LimitReached
+from waypost.limits import MAX_CERTIFICATES_OF_USER
 from waypost.node.effects import KeyOperation
 from waypost.node.kernel import Call
 from waypost.node.node import Node
+from waypost.security.callers import Caller, Role, check_role
 from waypost.wire.sid import Sid
+
+OfCertificates: TypeAlias = (
+    ListCertificates | RegisterCertificate | CreateCertificate | ImportCertificate | RemoveCertificate
+)
+_OWN: Final = get_args(OfCertificates)
 
 
 class KeyCalls:
@@ -26,7 +42,37 @@ class KeyCalls:
             self._kernel.reply(call.request, result)
 
         user, sid = self._user(call, getattr(operation, "user", ""))
+        if isinstance(operation, _OWN):
+            operation = self._checked(call, operation, sid)
         self._kernel.ask_keys_for(call, KeyOperation(operation, user, sid, self._names()), reply)
+
+    def _checked(self, call: Call, operation: OfCertificates, sid: Sid) -> OfCertificates:
+        """The operation as this caller may ask for it: everybody about own certificates, others with a role."""
+        caller, registered = call.caller, self._node.protection.facts.registered
+        match operation:
+            case ListCertificates():
+                if caller.role < Role.READ and not operation.user and not caller.is_anonymous:
+                    return replace(operation, user=caller.name)
+                self._check_owner(caller, sid, Role.READ, "list the certificates of other users")
+            case RemoveCertificate(digest=digest):
+                found = next((each for key, each in registered.items() if key.hex() == digest.lower()), None)
+                if caller.role < Role.ADMIN and (found is None or found.sid != caller.sid.encode()):
+                    # The certificates of others do not exist.
+                    raise InvalidParameter(
+                        f"the certificate {excerpt(digest)} is not registered; see waypost cert list"
+                    )
+            case _:
+                self._check_owner(caller, sid, Role.ADMIN, "manage the certificates of other users")
+                if sum(each.sid == sid.encode() for each in registered.values()) >= MAX_CERTIFICATES_OF_USER:
+                    raise LimitReached(
+                        f"the user {sid} already has {MAX_CERTIFICATES_OF_USER} certificates, which is the limit; "
+                        "remove some with waypost cert remove"
+                    )
+        return operation
+
+    def _check_owner(self, caller: Caller, sid: Sid, role: Role, what: str) -> None:
+        if caller.is_anonymous or caller.sid != sid:
+            check_role(caller, role, what)
 
     def _user(self, call: Call, name: str) -> tuple[str, Sid]:
         """The user that the operation names; "" is the caller, and a SID is also that of a user of another computer."""
