@@ -60,6 +60,7 @@ CONDITIONS = {
     # A message could not be stored.
     0xC00E002A: "StoreError OutcomeUnknown StoreReadOnly StoreInUse StoreDamaged RecordDamaged StoreTooOld StoreTooNew "
     "NotAStore BackupError BackupUnderWay BackupDamaged",
+    0xC00E002C: "CertificateNotFound",
     # A cryptographic function failed.
     0xC00E0030: "DecryptionFailed KeyFolderError",
     # The SID of a user was not found.
@@ -82,7 +83,7 @@ CONDITIONS = {
     0xC00E005A: "QueueDeleted",
     0xC00E005D: "LabelTooLong",
     # The public key of a computer is not known.
-    0xC00E0079: "PublicKeyUnknown",
+    0xC00E0079: "PublicKeyUnknown PinNotFound",
     # A computer that was asked for something does not answer.
     0xC00E0069: "HostError HostUnreachable SessionRefused SessionLost NotAcknowledged",
     0xC00E0082: "AuthenticationFailed",

@@ -165,6 +165,18 @@ class UserExists(WaypostError):
     hresult = HResult.MQ_ERROR_INVALID_PARAMETER
 
 
+class CertificateNotFound(WaypostError):
+    """The certificate is not registered."""
+
+    hresult = HResult.MQ_ERROR_INVALID_CERTIFICATE
+
+
+class PinNotFound(WaypostError):
+    """No keys are pinned for the host or queue manager."""
+
+    hresult = HResult.MQ_ERROR_PUBLIC_KEY_NOT_FOUND
+
+
 class AccessDenied(WaypostError):
     """The caller lacks the permission, or the queue was not opened for this operation."""
 

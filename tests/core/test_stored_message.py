@@ -249,7 +249,7 @@ def test_a_mark_that_was_set_is_taken_away_again() -> None:
 
 
 numbers = st.integers(0, 0xFFFF_FFFF)
-transactional_packets = sent_in_transactions.map(serialize_message_to_buffer)
+transactional_packets = sent_in_transactions.map(packet_of)
 places = st.tuples(st.builds(TxSequenceId, numbers, numbers), st.integers(1, 0xFFFF_FFFF), st.integers(0, 0xFFFF_FFFE))
 
 

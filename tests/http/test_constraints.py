@@ -10,7 +10,11 @@ from waypost.api.properties import MESSAGE_ROWS, QUEUE_ROWS
 
 MESSAGES = "/api/queues/orders/messages"
 # Companions of a property, because one needs the other.
-BESIDE: dict[str, Any] = {"acknowledge": {"admin_queue": "orders"}, "admin_queue": {"acknowledge": "full-receive"}}
+BESIDE: dict[str, Any] = {
+    "acknowledge": {"admin_queue": "orders"},
+    "admin_queue": {"acknowledge": "full-receive"},
+    "signature": {"sign": True},
+}
 
 # Values of properties of messages that are none, each next to one that is.
 WRONG: list[tuple[str, Any, Any]] = [

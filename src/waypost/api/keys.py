@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from waypost.api.operation_rows import Owned
 from waypost.api.operations import Operation, operation
 from waypost.api.records import Record
-from waypost.security.callers import Role
+from waypost.roles import Role
 
 KeyKind: TypeAlias = Literal["exchange", "signing"]
 KeyFormat: TypeAlias = Literal["pem", "mqdspublickeys"]
@@ -23,9 +23,22 @@ CERTIFICATE_DAYS: Final = 365
 MAX_DAYS: Final = 36_500
 
 Days = Annotated[int, Meta(description="Number of days.", extra_json_schema={"minimum": 0, "maximum": MAX_DAYS})]
+ValidDays = Annotated[int, Meta(description="Number of days.", extra_json_schema={"minimum": 1, "maximum": MAX_DAYS})]
 UserName = Annotated[str, Meta(description="Name of a user, or empty for the caller.")]
-Digest = Annotated[str, Meta(description="SHA-1 of the DER form of the certificate, as 40 hexadecimal digits.")]
-Who = Annotated[str, Meta(description="Name or address of a host, or the GUID of its queue manager.")]
+Digest = Annotated[
+    str,
+    Meta(
+        description="SHA-1 of the DER form of the certificate, as 40 hexadecimal digits.",
+        extra_json_schema={"pattern": "^[0-9A-Fa-f]{40}$"},
+    ),
+]
+Who = Annotated[
+    str,
+    Meta(
+        description="Name or address of a host, or the GUID of its queue manager.",
+        extra_json_schema={"pattern": "^[A-Za-z0-9_.:%-]{1,255}$"},
+    ),
+]
 # Base64 in JSON.
 Data = Annotated[bytes, Meta(description="The bytes of the file.", extra_json_schema={"contentEncoding": "base64"})]
 
@@ -184,7 +197,7 @@ class CreateCertificate(Operation[CertificateCreated], frozen=True, kw_only=True
     """
 
     user: UserName = ""
-    days: Days = CERTIFICATE_DAYS
+    days: ValidDays = CERTIFICATE_DAYS
 
 
 @operation("POST /api/certificates/import", asks=Owned.BY_CALLER, status=201, is_audited=True)

@@ -62,7 +62,8 @@ def protection_of(properties: MessageProperties, *, has_several: bool) -> Protec
         return None
     level = AuthenticationLevel.NONE
     if properties.sign:
-        wanted = properties.signature or (3 if has_several else 2)
+        default = 3 if has_several else 2
+        wanted = default if properties.signature is None else properties.signature
         if wanted not in _SIGNATURES:
             raise InvalidParameter(f"signature must be 1 or 2, not {excerpt(wanted)}")
         if has_several and wanted != 3:

@@ -12,10 +12,24 @@ from msgspec import UNSET, Meta, UnsetType
 from waypost.api.operation_rows import Owned
 from waypost.api.operations import Operation, operation
 from waypost.api.records import Record
+from waypost.limits import MAX_PASSWORD, MAX_USER_NAME
 from waypost.roles import Role
 
 RoleName: TypeAlias = Literal["none", "read", "operate", "admin"]
-UserName = Annotated[str, Meta(description="Name of a user. Upper and lower case are the same.")]
+# waypost.node.users has the same rule, in words.
+NAME_PATTERN: Final = rf"^\w([\w.@$\\ -]{{0,{MAX_USER_NAME - 2}}}[\w.@$\\-])?$"
+UserName = Annotated[
+    str,
+    Meta(
+        description="Name of a user. Upper and lower case are the same.",
+        extra_json_schema={"pattern": NAME_PATTERN},
+    ),
+]
+GroupName = Annotated[str, Meta(description="Name of a group.", extra_json_schema={"pattern": NAME_PATTERN})]
+Password = Annotated[
+    str,
+    Meta(description="Password of the user.", extra_json_schema={"minLength": 1, "maxLength": MAX_PASSWORD}),
+]
 Days = Annotated[float, Meta(description="Days until the token expires (default: never).", gt=0)]
 
 
@@ -94,9 +108,9 @@ class AddUser(Operation[UserInfo], frozen=True, kw_only=True):
     name: UserName
     role: RoleName = "none"
     sid: str | UnsetType = UNSET
-    groups: list[str] = []
+    groups: list[GroupName] = []
     ntlm: bool = False
-    password: str | UnsetType = UNSET
+    password: Password | UnsetType = UNSET
 
 
 @operation("GET /api/users", asks=Role.ADMIN)
@@ -120,9 +134,9 @@ class SetUser(Operation[UserInfo], frozen=True, kw_only=True):
 
     name: UserName
     role: RoleName | UnsetType = UNSET
-    groups: list[str] | UnsetType = UNSET
+    groups: list[GroupName] | UnsetType = UNSET
     ntlm: bool | UnsetType = UNSET
-    password: str | UnsetType = UNSET
+    password: Password | UnsetType = UNSET
 
 
 @operation("POST /api/users/{name}/password", asks=Owned.BY_CALLER, status=204, is_audited=True)
@@ -133,7 +147,7 @@ class SetPassword(Operation[None], frozen=True, kw_only=True):
     """
 
     name: UserName
-    password: str
+    password: Password
     current: str | UnsetType = UNSET
 
 

@@ -15,6 +15,8 @@ _STATUS: Final[tuple[tuple[type[WaypostError], HTTPStatus], ...]] = (
     (errors.MessageNotFound, HTTPStatus.NOT_FOUND),
     (errors.InvalidHandle, HTTPStatus.NOT_FOUND),
     (errors.UserNotFound, HTTPStatus.NOT_FOUND),
+    (errors.CertificateNotFound, HTTPStatus.NOT_FOUND),
+    (errors.PinNotFound, HTTPStatus.NOT_FOUND),
     (errors.UserExists, HTTPStatus.CONFLICT),
     (errors.TooManyLogins, HTTPStatus.TOO_MANY_REQUESTS),
     (errors.AccessDenied, HTTPStatus.FORBIDDEN),
@@ -38,6 +40,8 @@ _STATUS: Final[tuple[tuple[type[WaypostError], HTTPStatus], ...]] = (
 _HINTS: Final[dict[type[WaypostError], str]] = {
     errors.QueueNotFound: "GET /api/queues lists the queues, and POST /api/queues creates one",
     errors.UserNotFound: "GET /api/users lists the users",
+    errors.CertificateNotFound: "GET /api/certificates lists the certificates",
+    errors.PinNotFound: "GET /api/keys/trusted lists the pinned keys",
     errors.UserExists: "PATCH /api/users/NAME changes it",
     errors.QueueExists: "PATCH /api/queues/NAME changes its properties",
     errors.TransactionSequence: "POST /api/transactions begins a new transaction",

@@ -14,7 +14,7 @@ from waypost.api.keys import (
     RemoveCertificate,
 )
 from waypost.api.operations import Operation
-from waypost.errors import DecodeError, InvalidParameter, LimitReached
+from waypost.errors import CertificateNotFound, DecodeError, LimitReached, UserNotFound
 from waypost.limits import MAX_CERTIFICATES_OF_USER
 from waypost.node.effects import KeyOperation
 from waypost.node.kernel import Call
@@ -58,9 +58,7 @@ class KeyCalls:
                 found = next((each for key, each in registered.items() if key.hex() == digest.lower()), None)
                 if caller.role < Role.ADMIN and (found is None or found.sid != caller.sid.encode()):
                     # The certificates of others do not exist.
-                    raise InvalidParameter(
-                        f"the certificate {excerpt(digest)} is not registered; see waypost cert list"
-                    )
+                    raise CertificateNotFound(f"the certificate {excerpt(digest)} is not registered")
             case _:
                 self._check_owner(caller, sid, Role.ADMIN, "manage the certificates of other users")
                 if sum(each.sid == sid.encode() for each in registered.values()) >= MAX_CERTIFICATES_OF_USER:
@@ -85,7 +83,7 @@ class KeyCalls:
             return administrator.name, administrator.sid
         with suppress(DecodeError):
             return name, Sid.parse(name)
-        raise InvalidParameter(f"the user {excerpt(name)} does not exist; see waypost user list")
+        raise UserNotFound(f"the user {excerpt(name)} does not exist")
 
     def _names(self) -> dict[str, str]:
         administrator = self._node.administrator

@@ -25,7 +25,7 @@ from waypost.api.keys import KeyKind
 from waypost.drive.keys import formats
 from waypost.drive.keys.settings import KEY_FOLDER, KeySettings
 from waypost.drive.keys.workers import Workers
-from waypost.errors import InvalidParameter, KeyFolderError
+from waypost.errors import CertificateNotFound, InvalidParameter, KeyFolderError, PinNotFound
 from waypost.guid import GUID_PATTERN, guid_text, parse_guid
 from waypost.limits import MAX_ANSWERED_ADDRESSES
 from waypost.security.protection_facts import ProtectionFacts, Registered, certificate_digest
@@ -231,7 +231,7 @@ class KeyFolder:
         with self._lock:
             left = [each for each in self._index.certificates if each.digest != digest]
             if len(left) == len(self._index.certificates):
-                raise InvalidParameter(f"the certificate {excerpt(digest)} is not registered; see waypost cert list")
+                raise CertificateNotFound(f"the certificate {excerpt(digest)} is not registered")
             self._write(msgspec.structs.replace(self._index, certificates=left))
             self._forget_private([digest])
 
@@ -276,7 +276,7 @@ class KeyFolder:
         with self._lock:
             left = [each for each in self._index.pins if each.who != name]
             if len(left) == len(self._index.pins):
-                raise InvalidParameter(f"no keys are pinned for {excerpt(who)}; see waypost key trust --list")
+                raise PinNotFound(f"no keys are pinned for {excerpt(who)}")
             self._write(msgspec.structs.replace(self._index, pins=left))
 
     def note_answer(self, host: str, guid: bytes) -> None:
