@@ -86,8 +86,8 @@ class QueueSender(ABC):
         transaction.
 
         `body` is bytes or text. The ActiveXMessageFormatter of .NET and COM read text as a string, and bytes as an
-        array of bytes. A message with all its properties has at most 4 MiB. Text takes two bytes per character. Queues
-        of `waypost.msmq` differ: see `Host`. The properties:
+        array of bytes. The maximum size of a message, including all its properties, is 4 MiB. Text takes two bytes per
+        character. Queues of `waypost.msmq` differ: see `Host`. The properties:
         """
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(

@@ -48,9 +48,9 @@ _READS: Final = frozenset(
 
 
 class FolderReader(BulkReading):
-    """The reads of BulkClient, from the folder of a queue manager. Close it, or use it in a `with` statement.
+    """The read methods of BulkClient, for the folder of a queue manager. Close it, or use it in a `with` statement.
 
-    Raises NotAStore and other StoreErrors if it fails to read the folder.
+    Raises NotAStore or another StoreError if the folder is not readable.
     """
 
     def __init__(self, folder: str | Path) -> None:
