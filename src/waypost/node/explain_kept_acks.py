@@ -52,7 +52,7 @@ def _add(
                 f"If the address belongs to that queue manager, run: waypost sequence admit {guid} {address}"
             )
     if len(told) > _SHOWN:
-        sentences.append(f"{counted(len(told) - _SHOWN, 'more acknowledgment')} kept for similar reasons.")
+        sentences.append(f"{counted(len(told) - _SHOWN, 'more acknowledgment')}, kept for similar reasons.")
 
 
 def _verdict(node: Node, ack: Acknowledgment, now: Now) -> Verdict | None:

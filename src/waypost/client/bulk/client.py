@@ -221,9 +221,9 @@ class BulkClient(BulkReading):
             elif monotonic() - since >= quota_wait_s:
                 raise InsufficientResources(
                     f"batch {wish.batch} of the query {wish.query} is committed, and {answer.left} of its messages "
-                    f"wait for room in their queue: no message entered it for {quota_wait_s:g} seconds; receive "
-                    "messages or raise the quota, and the rest enters the queue; writing the batch again duplicates "
-                    "nothing"
+                    f"wait for room in their queue: no message entered the queue for {quota_wait_s:g} seconds; receive "
+                    "messages or raise the quota, and the waiting messages enter the queue; writing the batch again "
+                    "duplicates nothing"
                 )
             answer = self.call(wish)
         return replace(first, left=0)

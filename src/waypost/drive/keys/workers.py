@@ -108,7 +108,7 @@ class Workers:
                 except WaypostError as error:
                     answers = error
                 except Exception as error:  # noqa: BLE001, whatever the library raises, the asker gets an answer
-                    answers = ServiceNotAvailable(f"the work with keys failed: {error}")
+                    answers = ServiceNotAvailable(f"the operation with keys failed: {error}")
                 done(answers)
         finally:
             if process is not None:
@@ -126,7 +126,7 @@ class _Process:
             return self._perform(work)
         except (OSError, EOFError, ValueError) as error:
             self.close()
-            raise ServiceNotAvailable(f"the process that works with keys failed: {error}") from error
+            raise ServiceNotAvailable(f"the process for operations with keys failed: {error}") from error
 
     def _perform(self, work: list[Work]) -> list[Any]:
         if self._process is None or self._process.poll() is not None:
@@ -165,11 +165,11 @@ def _write(file: IO[bytes], data: bytes) -> None:
 def _read(file: IO[bytes]) -> bytes:
     head = file.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
-        raise EOFError("it has ended")
+        raise EOFError("the process has ended")
     (length,) = _LENGTH.unpack(head)
     data = file.read(length)
     if len(data) < length:
-        raise EOFError("it has ended")
+        raise EOFError("the process has ended")
     return data
 
 
