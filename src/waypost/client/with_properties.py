@@ -232,8 +232,8 @@ class ManagerSender(ABC):
     ) -> Message:
         """Send one message to a local or remote queue, or to several queues. Join several format names with commas.
 
-        A message to another computer waits in an outgoing queue until the message is transferred. The arguments are the
-        same as for `Queue.send`.
+        A queue manager keeps a message to another computer in an outgoing queue until the message is transferred. The
+        arguments are the same as for `Queue.send`.
         """
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
