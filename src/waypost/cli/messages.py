@@ -100,7 +100,7 @@ def _find(queue: "Queue", name: str) -> "Message":
 
 
 def _number(text: str) -> int:
-    """Of a lookup_id, which has 64 bits: nothing is behind the last."""
+    """The number of a lookup_id. A larger number becomes the largest of 64 bits."""
     return min(int(text[:_DIGITS]), (1 << 64) - 1)
 
 

@@ -39,7 +39,7 @@ def is_drawn() -> bool:
 
 
 def write_table(out: Output, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    """Nothing is written for no rows: what is not there needs no heading."""
+    """Without rows, nothing is written, not even a heading."""
     if not rows:
         return
     texts = [[_text(value) for value in row] for row in rows]

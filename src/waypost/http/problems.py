@@ -38,7 +38,7 @@ _STATUS: Final[tuple[tuple[type[WaypostError], HTTPStatus], ...]] = (
 _HINTS: Final[dict[type[WaypostError], str]] = {
     errors.QueueNotFound: "GET /api/queues lists the queues, and POST /api/queues creates one",
     errors.UserNotFound: "GET /api/users lists the users",
-    errors.UserExists: "PATCH /api/users/NAME changes it",
+    errors.UserExists: "PATCH /api/users/NAME changes an existing user",
     errors.QueueExists: "PATCH /api/queues/NAME changes its properties",
     errors.TransactionSequence: "POST /api/transactions begins a new transaction",
     errors.InvalidHandle: "unused handles and cursors close after some time; open a new one",
