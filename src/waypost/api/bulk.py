@@ -189,7 +189,7 @@ class PlanRange(PlanLimits, Operation[PlannedRange], frozen=True, kw_only=True):
 
 
 class RangeOfQueue(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The messages of a queue after a number, as in PlanRange."""
+    """The messages of a queue after an arrival number, as in PlanRange."""
 
     name: str
     after: Seq = 0

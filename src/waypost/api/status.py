@@ -105,10 +105,10 @@ class StoreDamage(Record, frozen=True):
 
 
 class StoreReport(Record, frozen=True, kw_only=True):
-    """The result of a verification: `size` of the file in bytes, and `records` by table.
+    """The result of a verification. `size` is the size of the file in bytes.
 
-    `damage` lists the first thousand damaged places, and `damage_count` is the number of all damaged places. `is_whole`
-    is true if nothing is damaged.
+    `records` is the number of records in each table. `damage` lists the first thousand damaged places, and
+    `damage_count` is the number of all damaged places. `is_whole` is true if nothing is damaged.
     """
 
     is_whole: bool
@@ -123,7 +123,7 @@ class StoreReport(Record, frozen=True, kw_only=True):
 
 
 class VerificationInfo(Record, frozen=True):
-    """Progress of a verification, in pages. At the end, `report` is the result, or `error` the cause of a failure."""
+    """Progress of a verification, in pages. At the end, `report` is the result, or `error` the cause of the failure."""
 
     running: bool
     done: int = 0

@@ -17,8 +17,9 @@ Row = Sequence[object]
 class Column:
     """A column of a table that fits its terminal.
 
-    Where there is not room for all of them, the one with the highest `drop` goes first; those with 0 stay. A value that
-    is longer than there is room for is cut, but not below `least` characters; with `least` 0 it is never cut.
+    If the terminal is too narrow, the column with the highest `drop` is left out first. Columns with `drop` 0 always
+    stay. A value that is too long is cut, but not to fewer than `least` characters. With `least` 0, a value is never
+    cut.
     """
 
     name: str

@@ -155,7 +155,7 @@ def route(numbers: Metrics) -> Route:
 class _Live(Collector):
     """Collector that reads the queue manager at each request. It runs in the loop that owns the queue manager.
 
-    Its caller sets the numbers that take a look at each queue.
+    Its caller sets the numbers that require a look at each queue.
     """
 
     def __init__(self, service: Service) -> None:
