@@ -77,7 +77,10 @@ class UnsupportedFormatName(WaypostError):
 
 
 class EncodeError(WaypostError):
-    """A record has a value that does not fit into its packet. `field` is the name of the field in the specification."""
+    """A record contains a value that does not fit into its packet.
+
+    `field` is the name of the field in the specification.
+    """
 
     hresult = HResult.MQ_ERROR_INVALID_PARAMETER
 
@@ -121,7 +124,7 @@ class HostError(WaypostError):
     """Another host did not acknowledge messages that were sent without a queue manager, or refused a read.
 
     `acknowledged` and `unknown` are indexes in the list of sent messages. The host has acknowledged the messages in
-    `acknowledged`, may or may not have the messages in `unknown`, and does not have the other messages.
+    `acknowledged`. The messages in `unknown` may or may not have arrived. All other messages did not arrive.
     """
 
     hresult = HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
@@ -184,7 +187,7 @@ class AccessDenied(WaypostError):
 
 
 class TooManyLogins(AccessDenied):
-    """Too many logins have failed, so that passwords are not checked for a while."""
+    """Too many logins have failed, so the daemon refuses logins for a while."""
 
 
 class QueueError(WaypostError):
@@ -204,7 +207,7 @@ class QueueExists(QueueError):
 
 
 class QueueDeleted(QueueError):
-    """The queue was deleted while a read waited for a message. The handles of the queue can only be closed."""
+    """The queue was deleted while a read waited for a message. Its open handles can only be closed."""
 
     hresult = HResult.MQ_ERROR_QUEUE_DELETED
 
@@ -242,7 +245,7 @@ class MessageError(WaypostError):
 
 
 class MessageNotFound(MessageError):
-    """No message has this lookup identifier, or no message is next in the direction of the seek."""
+    """No message has this lookup identifier, or no message follows in the direction of the seek."""
 
     hresult = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 
@@ -404,7 +407,7 @@ class StoreDamaged(StoreError):
 class RecordDamaged(StoreDamaged):
     """A record of the store is damaged or missing.
 
-    `table` is the number of a waypost.store.port.Table. `value` has the damaged bytes, including their checksum.
+    `table` is the number of a waypost.store.port.Table. `value` contains the damaged bytes, including their checksum.
     `value` is None if the record is missing or unreadable.
     """
 
@@ -440,19 +443,19 @@ class BackupDamaged(BackupError):
 
 
 class KeyFolderError(WaypostError):
-    """The key folder is unusable: others can read it, it is damaged, or the passphrase is wrong."""
+    """The key folder is unusable: other accounts can read it, it is damaged, or the passphrase is wrong."""
 
     hresult = HResult.MQ_ERROR_CORRUPTED_SECURITY_DATA
 
 
 class PublicKeyUnknown(WaypostError):
-    """A message must be encrypted for a queue manager whose exchange keys are not known."""
+    """The message was not sent: it must be encrypted, but the exchange keys of the destination are not known."""
 
     hresult = HResult.MQ_ERROR_PUBLIC_KEY_NOT_FOUND
 
 
 class DirectoryError(WaypostError):
-    """The directory failed an operation (GenericError of MS-MQDMPR 3.1.1.17). Other statuses have their own classes."""
+    """An operation of the directory failed (GenericError of MS-MQDMPR 3.1.1.17). Derived classes name other causes."""
 
     hresult = HResult.MQ_ERROR_DS_ERROR
 
@@ -472,4 +475,4 @@ class DirectoryAttributeNotFound(DirectoryError):
 
 
 class DirectoryObjectExists(DirectoryError):
-    """The directory already has an object with this name or identifier."""
+    """The directory already contains an object with this name or identifier."""

@@ -1,9 +1,9 @@
 """The HRESULTs of MS-MQMQ 2.4 and of its neighbours.
 
-The numbers are built like an NTSTATUS: two bits of severity, the customer bit C, a reserved bit, twelve of facility
-(0x00E is Message Queuing) and sixteen of code. A code of section 2.4 never has the customer bit; a vendor's own code
-always has it (section 1.7). A call succeeded only if it returned MQ_OK: an informational code such as that of a
-cancelled remote read is not a success (readings MQQP 3.7).
+The numbers are built like an NTSTATUS: two bits of severity, the customer bit C, a reserved bit, twelve bits of
+facility (0x00E is Message Queuing) and sixteen bits of code. A code of section 2.4 never has the customer bit; a
+vendor's own code always has it (section 1.7). A call succeeded only if it returned MQ_OK: an informational code such as
+that of a cancelled remote read is not a success (readings MQQP 3.7).
 """
 
 from enum import IntEnum
@@ -23,7 +23,7 @@ class Severity(IntEnum):
 
 
 class HResult(IntEnum):
-    """MS-MQMQ 2.4, then what the other protocols return besides."""
+    """The codes of MS-MQMQ 2.4, followed by codes that only the other protocols return."""
 
     MQ_OK = 0
 
@@ -193,12 +193,12 @@ def facility(code: int) -> int:
 
 
 def is_vendor_defined(code: int) -> bool:
-    """MS-MQMQ 1.7: the C bit marks a code that a vendor made up."""
+    """MS-MQMQ 1.7: the C bit marks a code that a vendor defined."""
     return code & CUSTOMER != 0
 
 
 def hresult_text(code: int) -> str:
-    """The name with the number, or the number alone when it is nobody's we know."""
+    """The name with the number, or only the number of an unknown code."""
     number = f"0x{code:08X}"
     try:
         return f"{HResult(code).name} ({number})"

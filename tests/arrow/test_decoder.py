@@ -353,7 +353,7 @@ def test_packets_of_an_arrow_array_are_those_of_its_values() -> None:
         assert batch["label"].to_pylist() == ["one", None, "two"]
         assert batch["packet"].to_pylist() == [packets[0], b"", packets[2]]
     assert len(Packets.of_array(pa.array([], pa.binary()))) == 0
-    with pytest.raises(InvalidParameter, match="must be an array of binary, not int64"):
+    with pytest.raises(InvalidParameter, match="must be a binary array, not int64"):
         Packets.of_array(pa.array([1, 2]))
 
 
@@ -362,7 +362,7 @@ def test_packets_are_refused_that_could_not_be_counted_as_text() -> None:
     offsets = np.arange(count + 1, dtype=np.int32) * 0x0100_0000
     # Nothing is read of it: the zeros have no memory until they are.
     packets = Packets(np.zeros(int(offsets[-1]), np.uint8), offsets)
-    with pytest.raises(InvalidParameter, match="packets must have at most"):
+    with pytest.raises(InvalidParameter, match="packets together must have at most"):
         decode(packets, ["label"], on_malformed=OnMalformed.NULL)
 
 

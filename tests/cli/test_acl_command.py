@@ -73,7 +73,7 @@ def test_sddl_replaces_the_entries_and_keeps_the_owner(orders: Desk) -> None:
 def test_a_change_that_locks_everybody_out_needs_force(orders: Desk) -> None:
     refused = orders.run("queue", "acl", "orders", "--revoke", "everyone")
     assert refused.exit_code == 1
-    assert refused.stderr.startswith("After this change no entry lets anybody change the rights on orders")
+    assert refused.stderr.startswith("Nothing was changed: no entry would let anybody change the rights on orders")
     assert "--force" in refused.stderr
     assert orders.json("queue", "acl", "orders")["entries"][0]["rights"] == FULL
     assert orders.json("queue", "acl", "orders", "--revoke", "everyone", "--force")["entries"] == []
@@ -91,8 +91,8 @@ def test_a_change_that_locks_everybody_out_needs_force(orders: Desk) -> None:
         (("--sddl", "D:(A;;0x4;;;WD", "--force"), 2, "Ace at offset 14: the ACE must end with )"),
         (("--sddl", "D:(A;;0x4;;;ZZ)"), 2, "sid-string at offset 12: 'ZZ' is not an alias of a SID"),
         (("--sddl", "D:(A;;0x100;;;BA)"), 2, "0x00000100 is not a right on an object of this type"),
-        (("--sddl", "D:(A;;GA;;;BA)", "--grant", "everyone:send"), 2, "Sddl excludes grant, deny, revoke and owner"),
-        (("--sddl", "G:BA"), 2, "The SDDL has neither a list D: nor an owner O:"),
+        (("--sddl", "D:(A;;GA;;;BA)", "--grant", "everyone:send"), 2, "Sddl is not allowed together with grant"),
+        (("--sddl", "G:BA"), 2, "The SDDL must contain a list D: or an owner O:"),
     ],
 )
 def test_bad_input_is_a_sentence_with_a_hint_and_changes_nothing(

@@ -293,7 +293,7 @@ def test_bytes_behind_an_extension_header_that_are_no_header_are_shown_as_they_a
     for data in (with_trailers(b"junk", flags=DL), with_trailers(b"junk", flags=0)):
         description = describe(data)
         assert description.error is None
-        assert field(description, "Data", "Bytes behind it").value == b"junk"
+        assert field(description, "Data", "Bytes after it").value == b"junk"
         assert description.headers[-1].name == "SessionHeader"
 
 

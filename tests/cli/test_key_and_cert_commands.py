@@ -122,7 +122,7 @@ def test_files_that_are_wrong_are_refused_and_nothing_changes(desk: Desk, tmp_pa
     p12 = tmp_path / "alice.p12"
     p12.write_bytes(serialize_key_and_certificates(b"a", key, certificate, None, BestAvailableEncryption(b"secret")))
     assert "password is wrong" in refused(desk, "cert", "import", str(p12), "--password-file", str(password))
-    assert "needs a password" in refused(desk, "cert", "import", str(p12))
+    assert "requires a password" in refused(desk, "cert", "import", str(p12))
     other.write_bytes(b"nonsense")
     assert "is not a certificate" in refused(desk, "cert", "register", str(other))
     assert "neither PEM nor MQDSPUBLICKEYS" in refused(desk, "key", "trust", "host", str(other))
@@ -130,7 +130,7 @@ def test_files_that_are_wrong_are_refused_and_nothing_changes(desk: Desk, tmp_pa
     assert "is not a private key" in refused(desk, "key", "import", str(other))
     assert "annot read" in refused(desk, "cert", "register", str(tmp_path / "missing"))
     assert "does not exist" in refused(desk, "cert", "register", "--user", "nobody", str(file))
-    assert "neither the name" in refused(desk, "key", "trust", "a host", str(other))
+    assert "or a GUID, is required" in refused(desk, "key", "trust", "a host", str(other))
     curve = new_curve_key(SECP256R1())
     other.write_bytes(curve.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     assert "not an RSA key" in refused(desk, "key", "import", str(other))

@@ -111,7 +111,7 @@ def test_an_ended_transaction_cannot_be_used(manager: waypost.Manager, ledger: w
         lambda: ledger.receive(0, transaction=transaction),
     )
     for use in uses:
-        with pytest.raises(TransactionSequence, match=r"is committed; begin another with manager.transaction\(\)"):
+        with pytest.raises(TransactionSequence, match=r"is committed; begin a new one with manager.transaction\(\)"):
             use()
 
 

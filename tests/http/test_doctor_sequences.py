@@ -53,7 +53,7 @@ def test_an_address_with_many_sources_of_one_message_is_named(
     (found,) = wrong(b)
     check, sentence, hint = found.check, found.message, found.hint
     assert check == "sources"
-    assert sentence == f"{peer.address} has sent one message for each of 4 sources; all of them are stored"
+    assert sentence == f"{peer.address} has sent only one message from each of 4 sources; all sources are stored"
     assert f"waypost sequence reset --address {peer.address}" in hint
     b.crash_and_start()
     assert [found.check for found in wrong(b)] == ["sources"]
@@ -98,8 +98,10 @@ def test_an_end_that_was_forgotten_is_named_until_the_address_behind_it_is_reset
     (found,) = wrong(b)
     check, sentence, hint = found.check, found.message, found.hint
     assert check == "ended sequences"
-    assert sentence.startswith(f"2 ended sequences were dropped for the source {guid_text(source.guid)} and ")
-    assert sentence.endswith(f"copies of their messages from {away.address} would be accepted")
+    assert sentence.startswith(
+        f"the records of 2 ended sequences were deleted for the source {guid_text(source.guid)} and "
+    )
+    assert sentence.endswith(f"duplicates of their messages from {away.address} would be accepted")
     assert f"waypost sequence reset --address {away.address}" in hint
     assert b.network.statistics.sequence_ends_forgotten == 2
     assert len([notice for notice in b.notices if notice.event == "sequence end forgotten"]) == 2

@@ -37,11 +37,11 @@ SKIPPED = {"/api/store/backup", "/api/store/verification"}
 
 # Requests that the document cannot call invalid: the beginning of a refusal, or something within, and the reason.
 EXCEPTIONS = {
-    "no change is given": "one of several",
+    "no change is specified": "one of several",
     "the file is ": "bytes of keys and certificates",
-    "sddl excludes": "one of two",
+    "sddl is not allowed together": "one of two",
     "rights must be given as WHO:RIGHT": "texts",
-    "the SDDL has neither": "texts",
+    "the SDDL must contain": "texts",
     " is not a user, a group or a SID": "names",
     " is not a SID": "names",
     " is a user, not a group": "names",
@@ -50,9 +50,9 @@ EXCEPTIONS = {
     " is not a right": "names",
     " (MS-DTYP 2.5.1.1)": "texts",
     "set either message=ID or queue=NAME": "one of two",
-    "send either `messages`, or `like` and `bodies`": "one of two",
+    "send either `messages` or `like` with `bodies`": "one of two",
     'the answer "ids" requires `like` and `bodies`': "one of two",
-    "`like` and `bodies` must be set together": "two go together",
+    "set either `like` and `bodies` together": "two go together",
     "`varied` requires `like` and `bodies`": "two go together",
     "`write` requires `run`": "two go together",
     " is not one of the properties that can vary": "names",

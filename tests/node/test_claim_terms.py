@@ -346,7 +346,7 @@ def test_a_claim_in_use_is_not_forgotten(rig: BulkRig) -> None:
     rig.take()
     rig.claim(0, term=1)
     rig.advance(LEASE - 1)
-    with pytest.raises(SharingViolation, match="a reader has used the claim c 99 s ago, so it is not forgotten"):
+    with pytest.raises(SharingViolation, match="a reader used the claim c 99 s ago, so it is not deleted"):
         rig.return_claim(forget=True)
     rig.stop()
     with pytest.raises(SharingViolation):
@@ -412,7 +412,9 @@ def test_messages_of_a_batch_that_is_committed_in_part_wait_for_their_query(rig:
     assert rig.seen() == ["c"]
     message = rig.contents()[0]
     told = explain_message(rig.node, message.identifier, rig.now)
-    assert any("has locked the message beyond its lease" in sentence for sentence in told.sentences), told.sentences
+    assert any("still locks the message after the end of its lease" in sentence for sentence in told.sentences), (
+        told.sentences
+    )
     rig.take("two")
     assert rig.claim(0, term=2) == (1, 2)
     assert rig.claimed(1, **reads(2, RUNS[1], batch=7)) == ["a", "b"]

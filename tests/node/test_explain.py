@@ -147,7 +147,7 @@ def test_a_message_that_was_here_and_one_that_never_was(rig: Rig) -> None:
     unborn = MessageIdentifier(message.identifier.queue_manager_guid, 1_000_000)
     assert "has not sent a message with that number yet" in said(explain_message(rig.node, unborn, rig.now))
     foreign = MessageIdentifier(b"\x09" * 16, 1)
-    assert "Either it has not arrived yet" in said(explain_message(rig.node, foreign, rig.now))
+    assert "If it has not arrived yet" in said(explain_message(rig.node, foreign, rig.now))
 
 
 def test_a_message_on_its_way_to_another_computer(rig: Rig) -> None:
@@ -225,7 +225,7 @@ def test_what_is_not_acknowledged(rig: Rig) -> None:
     info.no_ack_count, info.no_read_count, info.resend_count = 3, 2, 1
     info.resend_time = int(rig.now.wall) + 30
     told = of_queue(rig, FAR)
-    assert "3 transactional messages were sent, and no order acknowledgment has arrived." in told
+    assert "3 transactional messages were sent, but not acknowledged yet." in told
     assert "These messages are sent again in 30 seconds. They were sent 1 time so far." in told
     assert "2 transactional messages arrived, and no application has received them yet." in told
 

@@ -207,7 +207,7 @@ def test_what_is_not_known_any_more_is_said_in_words(net: Net) -> None:
             identifiers.append(last(a))
             net.advance(2)
     assert ["was sent to" in told(a, each) for each in identifiers] == [False, False, True, True]
-    assert "The message is not among those sent to other hosts since" in told(a, identifiers[0])
+    assert "The message is not among the messages sent to other hosts since" in told(a, identifiers[0])
 
 
 def test_a_stranger_that_claims_an_outcome_is_named(net: Net) -> None:

@@ -187,7 +187,8 @@ def test_a_number_that_was_never_given_out_is_not_believed(net: Net, a: Host, r:
     for ordinal in (0, a.node.manager.last_ordinal + 1):
         peer.send(in_the_name_of(a, peer, ordinal))
     assert a.bodies(";deadletter") == []
-    assert discarded(a) == ["the message claims to be from this computer, but no message had its number"] * 2
+    sentence = "the message claims to be from this computer, but this computer has not sent a message with this number"
+    assert discarded(a) == [sentence] * 2
 
 
 def test_a_transactional_message_that_was_never_sent_is_not_believed(net: Net, a: Host, r: Host) -> None:

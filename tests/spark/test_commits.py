@@ -133,7 +133,7 @@ def test_the_driver_counts_what_is_committed(daemon: Daemon) -> None:
     with BulkClient(daemon.url) as client:
         group = StagedMessages(queue="counted", like=MessageProperties(), bodies=[b"1", b"2"])
         stage = client.stage("counting", 0, [group], destination="counted")
-    with pytest.raises(MessageNotFound, match="2 messages were committed for 3 rows; some are missing"):
+    with pytest.raises(MessageNotFound, match="2 messages were committed instead of 3"):
         sink._commit(options, [sink.Written(sink.Name("counting", 0), (stage,), 3)])
 
 
@@ -259,7 +259,7 @@ def test_a_job_into_a_full_queue_fails_in_words_and_loses_nothing(spark: SparkSe
     rows = spark.range(0, 10, 1, 1).selectExpr("cast(concat(lpad(id, 6, '0'), repeat('x', 1000)) as binary) body")
     with pytest.raises(errors.PySparkException) as error:
         write(rows, daemon, queue="full", txnId="full", runId=str(uuid4()), quotaWait="1s")
-    assert "wait for room in their queue: no message entered it for 1 seconds" in str(error.value)
+    assert "wait for room in their queue: no message entered the queue for 1 seconds" in str(error.value)
     # The next run repeats it, and nothing comes twice.
     with daemon.connect() as manager:
         manager.queue("full").set(quota_kb=400)

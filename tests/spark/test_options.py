@@ -249,7 +249,7 @@ def test_messages_and_columns_are_chosen_by_options() -> None:
         ({"store": "/data"}, "run waypost serve on the folder and use `server`"),
         ({"queues": "b"}, "`queue` and `queues` are mutually exclusive: both choose queues"),
         ({"startingOffsets": "earliest", "startingTimestamp": "1"}, "are mutually exclusive"),
-        ({"minMessagesPerTrigger": "9", "maxMessagesPerTrigger": "5"}, "9 must be at most `maxMessagesPerTrigger` 5"),
+        ({"minMessagesPerTrigger": "9", "maxMessagesPerTrigger": "5"}, "is 9, but must be at most 5"),
         ({"mode": "drain", "startingOffsets": "latest"}, "`startingOffsets` must be earliest"),
         ({"mode": "drain", "lockedMessages": "skip"}, "`lockedMessages` must be wait"),
         ({"queueType": "deadletter"}, "remove `queueType` or `queue`"),

@@ -334,7 +334,7 @@ def test_a_multicast_name_that_the_grammar_does_not_have_has_no_queue_format(add
 
 
 def test_several_names_have_no_queue_format() -> None:
-    with pytest.raises(EncodeError, match="has no QUEUE_FORMAT"):
+    with pytest.raises(EncodeError, match="QUEUE_FORMAT does not support"):
         of_text(f"PUBLIC={GUID_TEXT},PUBLIC={GUID_TEXT}")
 
 

@@ -139,7 +139,7 @@ def test_the_address_type_is_0_1_or_6_and_0_means_no_address() -> None:
 
 @pytest.mark.parametrize("length", [1, 3, 5, 8, 15, 17])
 def test_an_address_of_another_length_is_refused(length: int) -> None:
-    with pytest.raises(EncodeError, match="neither IPv4 nor IPv6"):
+    with pytest.raises(EncodeError, match="must have 4 or 16 bytes"):
         ExtendedAddressHeader.of(HostAddress(bytes(length)))
 
 

@@ -23,8 +23,8 @@ class Peer:
     """The program at the other end of a connection.
 
     `is_local`: it came through the Unix socket of the daemon, which only the account of the daemon and root can use.
-    `is_loopback`: it is on this computer. `account` asks for the number of its account; None if nobody knows it.
-    `origin` is the way by which it came, as waypost.security.callers.Caller has it.
+    `is_loopback`: it is on this computer. `account` returns the number of its account, or None if the number is
+    unknown. `origin` is the same text as in waypost.security.callers.Caller.
     """
 
     is_local: bool = False

@@ -21,12 +21,13 @@ a higher `abort_count`. Messages that were released `max_aborts` times move to t
 Terms. A reader with a checkpoint, such as a query of Spark, takes its claim at each start with TakeClaim, and gets a
 term. Requests with an earlier term are refused, and so are stages and commits of the runs that read in earlier terms.
 Several readers of one program run share a term and get the same parts. If the lease expires, the term loses its claim,
-and the next start continues after the released part. If the query has committed the whole batch that reads the part,
-the messages are removed instead; if only some of it, they stay claimed for the query.
+and the next start continues after the released part. There are two exceptions. If the query has committed the whole
+batch that reads the part, the messages are removed. If the query has committed only some writes of this batch, the
+messages stay claimed for the query.
 
 Stages. Staged messages are on disk, and no reader sees them. CommitStages commits several stages in one step, and
-records for a year that this batch of this query is done for this destination. A repetition changes nothing: it has the
-same stages, or comes from another `run` of the query. Any other commit of the batch is a second write with the same
+records for a year that this batch of this query is done for this destination. A repetition changes nothing. It names
+the same stages, or comes from another `run` of the query. Any other commit of the batch is a second write with the same
 name, and is refused, unless the writes have names (`write`). Messages enter their queues in the order of partition,
 serial number of the stage, and row; `left` is the number of messages that wait for their turn, or for room. A commit
 may also remove messages from queues of this computer (`removes`), in the same transaction.
@@ -119,7 +120,7 @@ class ListBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
 
     In `pattern`, * matches any characters and ? matches one character. The pattern is compared with names such as
     orders, orders;journal, orders;retry and system$;deadletter, and with the format names of outgoing queues. A long
-    list is built in parts. A queue that is created or deleted meanwhile may be missing.
+    list is built in parts. A queue that is created or deleted during this time may be missing.
     """
 
     kind: BulkKind = ""
@@ -137,10 +138,11 @@ class ShowBulkQueue(Operation[BulkQueue], frozen=True, kw_only=True):
 class PlannedRange(Record, frozen=True, kw_only=True):
     """Ranges of a plan. Part i is the range (bounds[i], bounds[i + 1]], which contains counts[i] messages.
 
-    sizes[i] is the size of part i in bytes. If no message follows `after`, `bounds` has only `after`, and `counts` is
-    empty. If a plan without `up_to` ends before messages that are held back, `held_by` is the reason, and `behind` is
-    the number of these messages. `oldest` is the arrival time of the first message in seconds since 1970 (0 if no
-    message follows). If `is_gone` is true, the queue was deleted, or deleted and created again.
+    sizes[i] is the size of part i in bytes. If no message follows `after`, `bounds` contains only `after`, and `counts`
+    is empty. A plan without `up_to` ends before the first message that is locked or not committed. If visible messages
+    follow it, `held_by` is the reason of the lock, and `behind` is the number of these visible messages. `oldest` is
+    the arrival time of the first message in seconds since 1970 (0 if no message follows). If `is_gone` is true, the
+    queue was deleted, or deleted and created again.
     """
 
     epoch: GuidOrNothing
@@ -157,7 +159,7 @@ class PlannedRange(Record, frozen=True, kw_only=True):
 
 
 class PlanLimits(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Limits of a plan, and of its parts. A message that is larger than a limit of bytes has its own plan or part."""
+    """Limits of a plan, and of its parts. A message larger than a limit in bytes gets its own plan or part."""
 
     max_messages: Count | UnsetType = UNSET
     max_bytes: Count | UnsetType = UNSET
@@ -175,8 +177,8 @@ class PlanRange(PlanLimits, Operation[PlannedRange], frozen=True, kw_only=True):
     """Divide the messages after a given arrival number (`after`) into ranges of about the same size in bytes.
 
     The plan covers the first messages after `after`: at most `max_messages`, and at most `max_bytes`. `up_to` is the
-    end of the plan (default: the stable number, or the committed number if locked messages are skipped). The plan has
-    `parts` ranges, or more ranges if `part_messages` and `part_bytes` require them.
+    end of the plan (default: the stable number, or the committed number if locked messages are skipped). The plan
+    consists of `parts` ranges, or of more ranges if `part_messages` or `part_bytes` requires them.
     """
 
     name: QueueName
@@ -187,7 +189,7 @@ class PlanRange(PlanLimits, Operation[PlannedRange], frozen=True, kw_only=True):
 
 
 class RangeOfQueue(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The messages of a queue after a number, as in PlanRange."""
+    """The messages of a queue after an arrival number, as in PlanRange."""
 
     name: str
     after: Seq = 0
@@ -216,8 +218,8 @@ class PlanRanges(PlanLimits, Operation[PlannedRanges], frozen=True, kw_only=True
 class ReadRange(Operation[Frame], frozen=True, kw_only=True):
     """Read messages of a range in one binary frame, in the order of arrival.
 
-    The frame has as many messages as the limits allow, but at least one message. The frame also contains the arrival
-    number up to which the frame is complete.
+    The frame contains as many messages as the limits allow, but at least one message. The frame also contains the
+    arrival number up to which the frame is complete.
     """
 
     name: QueueName
@@ -276,8 +278,9 @@ class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
 class Claimed(Record, frozen=True, kw_only=True):
     """The part `number` of a claim. If no message is available, `number` is the `after` of the request.
 
-    `places` divide the part by bytes, if the request has `part_bytes`: places[i] to places[i + 1] are the positions of
-    messages with at most this many bytes together, or of one message.
+    If the request contains `part_bytes`, `places` divides the part into pieces. Piece i contains the messages at the
+    positions from places[i] up to, but not including, places[i + 1]. A piece contains at most `part_bytes` bytes, or a
+    single larger message.
     """
 
     number: int
@@ -314,8 +317,8 @@ class Taken(Record, frozen=True, kw_only=True):
     """The term that a reader got at its start.
 
     Part `given` is the last part that exists, and part `settled` is the last processed part. If `is_held` is true, the
-    messages of part `given` are claimed. Otherwise the parts after `settled` were released. `places` are the places of
-    this part, as in Claimed.
+    messages of part `given` are claimed. Otherwise the parts after `settled` were released. `places` divides part
+    `given` into pieces, as in Claimed.
     """
 
     term: int
@@ -358,8 +361,8 @@ class KeepClaim(Operation[None], frozen=True, kw_only=True):
 class ReadClaim(Operation[Frame], frozen=True, kw_only=True):
     """Read some messages of a claimed part, selected by their positions in the order of arrival, as one binary frame.
 
-    Positions count from 0. The frame has the messages in [start, stop), as far as the limits allow. In the frame, `end`
-    is the position after the last message.
+    Positions count from 0. The frame contains the messages in [start, stop), as far as the limits allow. In the frame,
+    `end` is the position after the last message.
     """
 
     name: QueueName
@@ -386,8 +389,9 @@ class Returned(Record, frozen=True):
 class ReturnClaim(Operation[Returned], frozen=True, kw_only=True):
     """Return the messages of a claim to the queue before the lease expires.
 
-    The claim itself is kept, so that its reader is refused and can continue with a new term. `forget` also deletes the
-    claim, for a reader that does not come back. This is refused while a reader uses the claim.
+    The claim itself is kept. Further requests of its reader are refused, until the reader takes the claim again with a
+    new term. `forget` also deletes the claim, for a reader that will not come back. A request with `forget` is refused
+    while a reader uses the claim.
     """
 
     name: QueueName
@@ -399,8 +403,8 @@ class ClaimObject(Record, frozen=True, kw_only=True):
     """A part that a reader has claimed, or a claim without messages (`count` is 0).
 
     `query` and `batch` identify the reader of the part, if known. `term` is the term of the reader (0 without a term).
-    `held_by` says why the part stays claimed although its lease has expired; otherwise it is empty. `unused_s` is the
-    time in seconds since the last request under the claim, or since the start of the daemon.
+    If the part stays claimed after its lease has expired, `held_by` is the reason. Otherwise `held_by` is empty.
+    `unused_s` is the time in seconds since the last request for the claim, or since the start of the daemon.
     """
 
     claim: BulkName
@@ -416,7 +420,7 @@ class ClaimObject(Record, frozen=True, kw_only=True):
     unused_s: float
 
 
-Idle = Annotated[bool, Meta(description="List claims without messages too.")]
+Idle = Annotated[bool, Meta(description="Also list claims without messages.")]
 
 
 class Claims(Record, frozen=True):
@@ -427,7 +431,7 @@ class Claims(Record, frozen=True):
 
 @operation("GET /api/bulk/queues/{name}/claims", asks=QueueRight.GET_PROPERTIES)
 class ListClaims(Operation[Claims], frozen=True, kw_only=True):
-    """List the parts of the queue that readers have claimed. With `idle`, list claims without messages too."""
+    """List the parts of the queue that readers have claimed. With `idle`, also list claims without messages."""
 
     name: QueueName
     idle: Idle = False
@@ -435,7 +439,7 @@ class ListClaims(Operation[Claims], frozen=True, kw_only=True):
 
 @operation("GET /api/bulk/claims", asks=Role.READ)
 class ListAllClaims(Operation[Claims], frozen=True, kw_only=True):
-    """List the parts of all queues that readers have claimed. With `idle`, list claims without messages too."""
+    """List the parts of all queues that readers have claimed. With `idle`, also list claims without messages."""
 
     idle: Idle = False
 
@@ -479,12 +483,13 @@ class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
     `destination` is the queue of all messages, or "" if each message names its queue (for Spark, in a column). A batch
     without a destination is committed once, for all destinations. `run` is the GUID of the run. Without `run`, a
-    request is a repetition only if it has the same stages. If a run writes the batch in several writes, `write` is the
-    name of one of them. The writes are committed one after the other, in the same order in every run. With
+    request is a repetition only if it names the same stages. If a run writes the batch in several writes, `write` is
+    the name of one of them. The writes are committed one after the other, in the same order in every run. With
     `is_version`, the batch counts as committed if a batch with the same or a higher number is committed. With
-    `is_anonymous`, the commit is remembered for only a day. If the batch has another name than the query that reads the
-    messages, such as the name of an application, `within` is the batch that reads them. The request is refused if the
-    run of that batch has lost a claim, and the commit counts as a commit of that batch.
+    `is_anonymous`, the commit is remembered for only a day. The `query` of the batch may differ from the query that
+    reads the messages. For example, it may be the name of an application. Then `within` is the batch that reads the
+    messages. The request is refused if the run of the reading batch has lost a claim. The commit also counts as a
+    commit of the reading batch.
     """
 
     query: BulkName
@@ -531,10 +536,10 @@ class DropStages(Operation[None], frozen=True, kw_only=True):
 
 
 class Committed(Record, frozen=True):
-    """Number of messages. If `is_repeated` is true, the batch was already committed, and the new stages are dropped.
+    """The result of a commit. If `is_repeated` is true, the batch was already committed, and new stages are dropped.
 
-    `left` is the number of committed messages that are not in their queues yet. These messages enter their queues in
-    order, when the queues have room.
+    `count` is the number of messages. `left` is the number of committed messages that are not in their queues yet.
+    These messages enter their queues in order, when the queues have room.
     """
 
     count: int
@@ -569,8 +574,8 @@ class CommitStages(BatchOfQuery, Operation[Committed], frozen=True, kw_only=True
 class Batches(Record, frozen=True):
     """The last committed batches of a query, in ascending order.
 
-    `whole` are those that a commit without a name of its `write` has written: the only commit for its destination. Of
-    the others, more writes may be due.
+    `whole` lists the batches that were committed without a `write` name, and therefore in a single commit for their
+    destination. For the other batches, more writes may follow.
     """
 
     batches: list[int]

@@ -10,7 +10,7 @@ from waypost.api.operations import Form, QueueName
 class Events(Struct, frozen=True, kw_only=True):
     """The queue to follow. `since` is the id of an event, `start` for all messages, or "" for messages from now on.
 
-    With the form `packet` the `data` of an event is a PacketRow, and that of `gone` an ErrorObject.
+    With the form `packet`, the `data` of an event is a PacketRow, and the `data` of the event `gone` is an ErrorObject.
     """
 
     name: QueueName

@@ -48,7 +48,7 @@ class Frame:
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview) -> "Frame":
-        """Decode a frame. Raises DecodeError for other bytes. Of the offsets only the last is checked."""
+        """Decode a frame. Raises DecodeError for other bytes. Only the last offset is checked."""
         view = memoryview(data)
         if len(view) < _HEADER.size:
             raise DecodeError("docs/bulk.md", "frame", 0, f"{len(view)} bytes are not enough for a header")

@@ -44,10 +44,10 @@ Data = Annotated[bytes, Meta(description="The bytes of the file.", extra_json_sc
 
 
 class KeyInfo(Record, frozen=True, kw_only=True):
-    """A key under the name of one provider.
+    """A key, listed under the name of one cryptographic provider.
 
-    `digest` is the SHA-256 of the SubjectPublicKeyInfo, in hexadecimal digits. `retired` is the time of its rotation,
-    or None for the current key. `ends` is the time until which a retired exchange key still decrypts.
+    `digest` is the SHA-256 of the SubjectPublicKeyInfo, in hexadecimal digits. `retired` is the time when another key
+    replaced it, or None for the current key. `ends` is the time until which a retired exchange key still decrypts.
     """
 
     provider: str
@@ -59,14 +59,14 @@ class KeyInfo(Record, frozen=True, kw_only=True):
 
 
 class Keys(Record, frozen=True):
-    """The keys of the queue manager, the current ones first."""
+    """The keys of the queue manager. The current keys come first."""
 
     exchange: tuple[KeyInfo, ...]
     signing: tuple[KeyInfo, ...]
 
 
 class ExportedKeys(Record, frozen=True):
-    """Public keys in a format. `data` is the content of the file."""
+    """Public keys in the requested format. `data` is the content of the file."""
 
     kind: str
     format: str
@@ -74,7 +74,7 @@ class ExportedKeys(Record, frozen=True):
 
 
 class TrustedKey(Record, frozen=True):
-    """The pinned exchange keys of another queue manager. `digests` are those of its keys, as in KeyInfo."""
+    """The pinned exchange keys of another queue manager. `digests` are the digests of these keys, as in KeyInfo."""
 
     who: str
     providers: tuple[str, ...]
@@ -90,9 +90,9 @@ class TrustedKeys(Record, frozen=True):
 
 
 class CertificateInfo(Record, frozen=True, kw_only=True):
-    """A registered certificate. `digest` is the SHA-1 of its DER form, and `user` the name of the owner of `sid`.
+    """A registered certificate. `digest` is the SHA-1 of its DER form. `user` is the user with this `sid`.
 
-    `can_sign` says whether its private key is in the key folder.
+    `can_sign` is true if the private key of the certificate is in the key folder.
     """
 
     digest: str
@@ -119,7 +119,7 @@ class CertificateCreated(CertificateInfo, frozen=True, kw_only=True):
 
 @operation("GET /api/keys", asks=Role.READ)
 class ShowKeys(Operation[Keys], frozen=True, kw_only=True):
-    """Show the keys of the queue manager. The first use creates them."""
+    """Show the keys of the queue manager. If it has no keys yet, the request creates them."""
 
 
 @operation("GET /api/keys/export", asks=Role.READ)
@@ -132,7 +132,7 @@ class ExportKeys(Operation[ExportedKeys], frozen=True, kw_only=True):
 
 @operation("POST /api/keys", asks=Role.ADMIN)
 class ImportKey(Operation[Keys], frozen=True, kw_only=True):
-    """Import a private RSA key in PEM as the current key. The key before it is retired as in a rotation."""
+    """Import a private RSA key in PEM as the current key. The previous key is retired, as in a rotation."""
 
     data: Data
     kind: KeyKind = "exchange"
@@ -170,17 +170,17 @@ class UntrustKeys(Operation[None], frozen=True, kw_only=True):
 
 @operation("GET /api/certificates", asks=Owned.BY_CALLER)
 class ListCertificates(Operation[Certificates], frozen=True, kw_only=True):
-    """List registered certificates, of all users or of one.
+    """List the registered certificates of one user, or of all users.
 
     Every user sees the user's own certificates. To see those of other users, the role read is required.
     """
 
-    user: UserName = ""
+    user: Annotated[str, Meta(description="Name of a user, or empty for all users.")] = ""
 
 
 @operation("POST /api/certificates", asks=Owned.BY_CALLER, status=201, is_audited=True)
 class RegisterCertificate(Operation[CertificateInfo], frozen=True, kw_only=True):
-    """Register a certificate (PEM or DER) for a user. Messages that are signed with its key come from this user.
+    """Register a certificate (PEM or DER) for a user. Messages signed with its key count as sent by this user.
 
     Every user can do this for the user's own certificates. For other users, the role admin is required.
     """
@@ -191,7 +191,7 @@ class RegisterCertificate(Operation[CertificateInfo], frozen=True, kw_only=True)
 
 @operation("POST /api/certificates/create", asks=Owned.BY_CALLER, status=201, is_audited=True)
 class CreateCertificate(Operation[CertificateCreated], frozen=True, kw_only=True):
-    """Create an internal certificate for a user, with its key in the key folder, and register it.
+    """Create an internal certificate for a user, store its key in the key folder, and register the certificate.
 
     Every user can do this for the user's own certificates. For other users, the role admin is required.
     """
@@ -214,7 +214,7 @@ class ImportCertificate(Operation[CertificateInfo], frozen=True, kw_only=True):
 
 @operation("DELETE /api/certificates/{digest}", asks=Owned.BY_CALLER, status=204, is_audited=True)
 class RemoveCertificate(Operation[None], frozen=True, kw_only=True):
-    """Remove a certificate and its key. Messages that are signed with it are refused from now on.
+    """Remove a certificate and its key. Messages signed with this certificate are refused from now on.
 
     Every user can do this for the user's own certificates. For other users, the role admin is required.
     """

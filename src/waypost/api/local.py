@@ -24,7 +24,7 @@ class CancelReads(Operation[None], frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """Messages that have come to a queue, and the `since` and `held` to go on with."""
+    """Messages that have arrived in a queue, and the `since` and `held` for the next request."""
 
     messages: list[Message]
     since: int
@@ -35,8 +35,8 @@ class Followed:
 class Follow(Operation[Followed], frozen=True, kw_only=True):
     """Peek at messages that came to a queue after the SequentialID `since`, in the order of arrival.
 
-    The answer has at most `limit` of them, and those of `held`: LookupIdentifiers of earlier messages that were not
-    visible yet.
+    `held` lists the LookupIdentifiers of earlier messages that were not visible yet. The answer contains at most
+    `limit` new messages, and the messages of `held` that are visible now.
     """
 
     name: QueueName
@@ -91,7 +91,10 @@ class StoreToken(Operation[NewToken], frozen=True, kw_only=True):
 
 @operation("", asks=Role.ADMIN, status=204, is_audited=True)
 class ImportUsers(Operation[None], frozen=True, kw_only=True):
-    """Add users for NTLM, unless they exist: names with the hashes of their passwords. `digest` is of their file."""
+    """Add users for NTLM, unless they exist: names with the hashes of their passwords.
+
+    `digest` is the digest of the users file.
+    """
 
     digest: str
     users: tuple[tuple[str, str, str], ...]

@@ -221,7 +221,7 @@ def _plain_text(row: PropertyRow, value: object) -> str:
 
 
 def _queues(row: PropertyRow, value: Names, computer: str) -> dict[str, object]:
-    """MS-MQMQ 2.2.20.1: of several queues, the MultiQueueFormatHeader has all, and the UserHeader the first."""
+    """MS-MQMQ 2.2.20.1: the MultiQueueFormatHeader contains all queues, and the UserHeader only the first."""
     names = format_names(value, computer)
     if len(names) == 1:
         return {row.attribute: names[0]}

@@ -25,8 +25,8 @@ class Sent:
 class Received:
     """Messages that were received or peeked at.
 
-    `next` is the `after` of the next page of a browse, "" on the last. `receipt` ends a lease, and `refused` are
-    receipts of leases that had expired.
+    `next` is the `after` for the next page of a browse, or "" on the last page. `receipt` acknowledges the lease.
+    `refused` lists receipts of the request whose leases had expired.
     """
 
     messages: list[Message]

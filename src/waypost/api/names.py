@@ -51,9 +51,9 @@ def format_name(name: Name, computer: str) -> FormatName:
 
 
 def format_names(names: Names, computer: str) -> tuple[FormatName, ...]:
-    """The queues where several are possible: of one name, of names joined with commas, or of a list.
+    """The queues of an argument that may name several: one name, names joined with commas, or a list.
 
-    Each is there once. Raises the errors of `format_name`, and InvalidParameter for none or too many.
+    Duplicates are removed. Raises the errors of `format_name`, and InvalidParameter for none or too many.
     """
     given = names if isinstance(names, Sequence) and not isinstance(names, str) else (names,)
     found: dict[FormatName, None] = {}

@@ -13,7 +13,7 @@ class Handle(Struct):
 
 
 class TransactionObject(Struct):
-    """An open transaction, which aborts at the time `expires`, in UTC, if it is not used before that time."""
+    """An open transaction. If it is not used before the time `expires` (in UTC), it aborts."""
 
     id: Guid
     expires: Time

@@ -1,4 +1,4 @@
-"""Facts of an operation besides its fields: where they are in a request, and what decides about its callers."""
+"""Facts of an operation besides its fields: the place of each field in a request, and who may call the operation."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -10,7 +10,7 @@ from waypost.roles import Role
 
 
 class QueueRight(Enum):
-    """A right on a queue, which its security descriptor decides alone, whatever the role of the caller."""
+    """A right on a queue. Only the security descriptor of the queue grants it, regardless of the role of the caller."""
 
     SEND = "send"
     RECEIVE = "receive"
@@ -40,12 +40,12 @@ class Row:
     """Facts of an operation besides its fields.
 
     `path_names`, `query_names` and `body_names` say where each field is in a request, and `body` is the structure of
-    the body: the record itself if the body has all fields. `reads_only` operations change nothing. An `is_repeatable`
-    operation has the same effect twice as once. Exactly one of `role`, `queue_right` and `is_owned` says what decides
-    whether a caller may ask: its role, the descriptor of the queue, or that it owns the object. An `is_audited`
-    operation is noted in the audit trail. `status` is the HTTP status of success: 204 for an operation without a reply.
-    An answer may take `wait_s` seconds longer than others. An operation that `waits` waits for a message for its
-    `timeout_s`, and callers can cancel it meanwhile.
+    the body: the record itself if the body has all fields. `reads_only` operations change nothing. If an
+    `is_repeatable` operation is repeated, nothing more changes. Exactly one of `role`, `queue_right` and `is_owned` is
+    set: a caller needs this role, or this right on the queue, or must own the object. An `is_audited` operation is
+    noted in the audit trail. `status` is the HTTP status of success: 204 for an operation without a reply. An answer
+    may take `wait_s` seconds longer than others. An operation that `waits` waits for a message for its `timeout_s`, and
+    callers can cancel it meanwhile.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Row:
 
     @property
     def asks(self) -> Asks:
-        """The fact that decides whether a caller may ask."""
+        """The role, the right or the ownership that a caller needs."""
         return next((each for each in (self.role, self.queue_right) if each is not None), Owned.BY_CALLER)
 
     @property

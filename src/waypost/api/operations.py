@@ -178,7 +178,7 @@ Answer: TypeAlias = Literal["full", "ids"]
 class ListQueues(Operation[QueueList], frozen=True, kw_only=True):
     """List the queues that applications have created. `kind` selects other queues: outgoing, system or all.
 
-    A long list is built in parts. A queue that is created or deleted meanwhile may be missing.
+    A long list is built in parts. A queue that is created or deleted during this time may be missing.
     """
 
     kind: Kind = ""
@@ -242,8 +242,8 @@ class SetAcl(Operation[Acl], frozen=True, kw_only=True):
     `grant` and `deny` add rights, each as WHO:RIGHT,RIGHT. `revoke` removes all entries of each WHO. WHO is a user, a
     group, a SID, everyone, anonymous or administrators. The rights are receive, peek, send, receive-journal,
     set-properties, get-properties, delete, get-permissions, set-permissions, take-ownership and full. `sddl` replaces
-    the whole list, and the owner if it has one; it excludes the other fields. A change after which no entry lets
-    anybody change the rights is refused without `force`.
+    all entries, and the owner if the text contains an owner. It is mutually exclusive with the other changes. A change
+    after which nobody could change the rights is refused, unless `force` is true.
     """
 
     name: QueueName
@@ -273,8 +273,8 @@ class Send(Operation[Sent], frozen=True, kw_only=True):
     """Send messages. The answer is sent when recoverable messages are on disk.
 
     In a transaction, the commit writes the messages to disk. `messages` are sent one by one, in order. `bodies` share
-    the properties of `like`, and either all bodies are sent or no body is sent. The fastest request, used by
-    waypost.connect, has `like` and `bodies` in MessagePack, `like.body_type`, and the answer "ids". A request to
+    the properties of `like`, and either all bodies are sent or no body is sent. The fastest request is MessagePack with
+    `like` (including `body_type`), `bodies`, and the `answer` "ids". waypost.connect sends such requests. A request to
     several queues (format names joined with commas) can have only one body.
     """
 
@@ -288,7 +288,7 @@ class Send(Operation[Sent], frozen=True, kw_only=True):
 
 
 class Read(Operation[Received], frozen=True, kw_only=True):
-    """Base of receive and peek. `count` is for reads without `lookup_id` and `seek`."""
+    """Base of receive and peek. `count` applies only to reads without `lookup_id` and `seek`."""
 
     name: QueueName
     outgoing: Outgoing = False
@@ -352,9 +352,9 @@ class MoveMessage(Operation[None], frozen=True, kw_only=True):
 class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
     """Move the messages between a queue and one of its subqueues, a few thousand per request.
 
-    To continue, repeat the request with the `up_to` of the answer, and with the `next` of the answer as `after`, until
-    `next` is empty. Messages that arrive during the move stay in their queue. Messages that are locked by a reader also
-    stay. If the move is interrupted, each message is in exactly one of the two queues.
+    To continue, repeat the request until `next` in the answer is empty. Set `up_to` to the `up_to` of the answer, and
+    `after` to the `next` of the answer. Messages that arrive during the move stay in their queue. Messages that are
+    locked by a reader also stay. If the move is interrupted, each message is in exactly one of the two queues.
     """
 
     name: QueueName
@@ -439,7 +439,7 @@ class CursorReceive(CursorRead, frozen=True, kw_only=True):
 
 @operation("POST /api/transactions", asks=Owned.BY_CALLER, status=201)
 class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
-    """Begin a transaction, which aborts if it is unused for `timeout_s` seconds.
+    """Begin a transaction. It aborts if it is not used for `timeout_s` seconds.
 
     `id` is a GUID (default: a new GUID).
     """
@@ -457,7 +457,7 @@ class CommitTransaction(Operation[None], frozen=True, kw_only=True):
 
 @operation("POST /api/transactions/{identifier}/abort", asks=Owned.BY_CALLER, status=204)
 class AbortTransaction(Operation[None], frozen=True, kw_only=True):
-    """Abort a transaction, which undoes its sends and receives."""
+    """Abort a transaction, and undo its sends and receives."""
 
     identifier: Identifier
 
@@ -485,9 +485,9 @@ class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
     """Restart transactional sequences. Messages may arrive twice: `warning` names these messages.
 
     The request resets the sequences that match all given fields. The name of an outgoing queue selects the outgoing
-    sequence of the queue. In this case, the answer is sent when all waiting messages have new numbers, and another
-    reset is refused until then. With `trial`, the request is a dry run, which changes nothing. A request covers at most
-    ten thousand sequences. To continue, repeat the request with the `next` of the answer as `after`.
+    sequence of the queue. The answer about an outgoing sequence is sent when all waiting messages have new numbers.
+    Until then, another reset is refused. With `trial`, the request is a dry run, which changes nothing. A request
+    covers at most ten thousand sequences. To continue, repeat the request with the `next` of the answer as `after`.
     """
 
     queue: str | None = None

@@ -4,10 +4,10 @@ from waypost.api.records import Record
 
 
 class AclEntry(Record, frozen=True, kw_only=True):
-    """Rights of somebody. `who` is the name of a user or group, or the SID of an unknown one.
+    """Rights of one user or group. `who` is the name, or the SID if the name is unknown.
 
-    `allow` is false for rights that are denied: they come first and win. `rights` are words such as send, receive and
-    full.
+    `allow` is false if the entry denies the rights. Entries that deny come first, and take precedence. `rights` are
+    words such as send, receive and full.
     """
 
     who: str
@@ -17,9 +17,9 @@ class AclEntry(Record, frozen=True, kw_only=True):
 
 
 class Acl(Record, frozen=True, kw_only=True):
-    """The rights on a queue. `owner` is the name of a user, or the SID of an unknown one. `sddl` has the same as SDDL.
+    """The rights on a queue. `owner` is the name of the owner, or the SID if the name is unknown.
 
-    `sddl` is empty for a descriptor that SDDL cannot express.
+    `sddl` contains the owner and the rights in SDDL form. It is empty if SDDL cannot express the descriptor.
     """
 
     owner: str

@@ -238,7 +238,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = None
     sign: Annotated[
         bool,
-        says("Sign the message, so that the receiver knows the sender."),
+        says("Sign the message, so that the receiver can verify the sender."),
         Property("AuthenticationLevel", Kind.PROTECTION, "SecurityHeader.Signature"),
     ] = False
     certificate: Annotated[
@@ -262,17 +262,17 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = None
     hash: Annotated[
         Hash | None,
-        says("Hash of the signature: sha512, sha256, sha1 or md5 (default: sha512)."),
+        says("Hash algorithm of the signature: sha512, sha256, sha1 or md5 (default: sha512)."),
         Property("HashAlgorithm", Kind.PROTECTION, "MessagePropertiesHeader.HashAlgorithm", metavar="WORD"),
     ] = None
     encrypt: Annotated[
         bool,
-        says("Encrypt the body for its queue manager, whose keys must be known."),
+        says("Encrypt the body for the destination queue manager, whose exchange keys must be known."),
         Property("PrivacyLevel", Kind.PROTECTION, "MessagePropertiesHeader.PrivacyLevel"),
     ] = False
     algorithm: Annotated[
         Algorithm | None,
-        says("Algorithm of the encryption: aes256, aes192, aes128, rc2 or rc4 (default: aes256)."),
+        says("Encryption algorithm: aes256, aes192, aes128, rc2 or rc4 (default: aes256)."),
         Property("EncryptionAlgorithm", Kind.PROTECTION, "MessagePropertiesHeader.EncryptionAlgorithm", metavar="WORD"),
     ] = None
 
@@ -322,7 +322,7 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
         str | None, Meta(description="The subject of the certificate of a signed message, or null.")
     ] = None
     encrypted: Annotated[
-        str | None, Meta(description="The algorithm by which the body was encrypted on its way, or null.")
+        str | None, Meta(description="The algorithm that encrypted the body during transfer, or null.")
     ] = None
     correlation_id: Annotated[str | None, Meta(description="The id of the message that this message answers.")]
     app_tag: Annotated[int, Meta(description="Number that the application has set.")]
@@ -396,7 +396,7 @@ class ShownProperties:
 
 
 class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Properties of a queue that a program can give and change (MS-MQDMPR 3.1.1.2). Unset ones stay as they are."""
+    """Properties of a queue that a program can set (MS-MQDMPR 3.1.1.2). Unset properties stay unchanged."""
 
     label: Annotated[
         str | UnsetType,

@@ -38,7 +38,7 @@ _SIGNATURES: Final = {1: AuthenticationLevel.SIG10, 2: AuthenticationLevel.SIG20
 
 @dataclass(frozen=True, slots=True)
 class ProtectionRequest:
-    """`level` is NONE for a message that is not to be signed, and `privacy` for one that is not to be encrypted."""
+    """`level` is NONE for a message without a signature. `privacy` is NONE for a message without encryption."""
 
     level: AuthenticationLevel = AuthenticationLevel.NONE
     certificate: str = ""
@@ -48,9 +48,9 @@ class ProtectionRequest:
 
 
 def protection_of(properties: MessageProperties, *, has_several: bool) -> ProtectionRequest | None:
-    """The request of these properties, or None. Raises InvalidParameter for one that cannot work.
+    """The request of these properties, or None. Raises InvalidParameter for an impossible request.
 
-    `has_several` is for a message to several queues, which has a signature of version 3 and no other.
+    `has_several` is true for a message to several queues, which always has a signature of version 3.
     """
     if not properties.sign:
         for name in ("certificate", "signature", "hash"):

@@ -51,7 +51,7 @@ def shown(attributes: QueueAttributes) -> dict[str, object]:
 
 
 def ignored(name: FormatName, properties: QueueProperties) -> str:
-    """A sentence that names given properties without effect; "" if all have one."""
+    """A sentence that names the given properties without effect; "" if all properties have an effect."""
     is_public = isinstance(name, PublicFormatName) or getattr(name, "kind", None) is QueueKind.PUBLIC
     if is_public or properties.base_priority in (UNSET, 0):
         return ""

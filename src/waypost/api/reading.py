@@ -39,7 +39,7 @@ def lookup_number(value: int | str) -> int:
 
 
 def place_of(lookup_id: int | UnsetType, seek: str | UnsetType) -> tuple[int, MessageSeekAction] | None:
-    """The message to look up; None for the first message that is there or comes."""
+    """The message to look up; None for the first message in the queue, or the next one to arrive."""
     if lookup_id is UNSET and seek is UNSET:
         return None
     action = _SEEK.get("current" if seek is UNSET else seek)

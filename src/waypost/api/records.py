@@ -1,4 +1,4 @@
-"""Record: the answer of an operation. Python, HTTP and `--json` have the same object."""
+"""Record: the answer of an operation. Python, HTTP and `--json` use the same object."""
 
 from typing import TypeVar
 
@@ -8,7 +8,7 @@ R = TypeVar("R")
 
 
 class Record(msgspec.Struct, frozen=True):
-    """A frozen record. `to_dict` gives its JSON object."""
+    """A frozen record. `to_dict` returns its JSON object."""
 
     def to_dict(self) -> dict[str, object]:
         """The record as a dict for `json`."""

@@ -46,9 +46,8 @@ class SequenceReset(Record, frozen=True):
     """The result of a reset or a dry run: the number of `sequences` that start again, and a `warning`.
 
     For an outgoing sequence, `renumbered` is the number of messages that get new numbers. `may_come_twice` is the
-    number of these messages that were already sent but not acknowledged.
-    `identifiers` has the ids of the first hundred such messages. `next` is the value of `after` for the next request,
-    or "" at the end.
+    number of these messages that were already sent but not acknowledged. `identifiers` lists the ids of the first
+    hundred messages that may come twice. `next` is the value of `after` for the next request, or "" at the end.
     """
 
     sequences: int

@@ -33,8 +33,8 @@ class StatusInfo(Record, frozen=True, kw_only=True):
 
     `rpc_connections` is the number of remote reader connections, and `rpc_open_calls` is the number of unanswered calls
     on these connections. `longest_turn` is the longest recent turn of the event loop, or null if all turns were shorter
-    than 10 ms. All other work waits during a turn. For a queue manager in a program, `max_wait_s` and `max_batch` are
-    null, and `listeners` is empty.
+    than 10 ms. All other work waits during a turn. For a queue manager inside a program, `max_wait_s` and `max_batch`
+    are null, and `listeners` is empty.
     """
 
     name: str
@@ -61,9 +61,9 @@ class StatusInfo(Record, frozen=True, kw_only=True):
 
 
 class IdentityInfo(Record, frozen=True, kw_only=True):
-    """The queue manager, the limits of this server, and the caller: its name, SID and role.
+    """The identity of the queue manager, the limits of this server, and the name, SID and role of the caller.
 
-    For a queue manager in a program, `max_wait_s` and `max_batch` are null.
+    For a queue manager inside a program, `max_wait_s` and `max_batch` are null.
     """
 
     name: str
@@ -105,10 +105,10 @@ class StoreDamage(Record, frozen=True):
 
 
 class StoreReport(Record, frozen=True, kw_only=True):
-    """The result of a verification: `size` of the file in bytes, and `records` by table.
+    """The result of a verification. `size` is the size of the file in bytes.
 
-    `damage` lists the first thousand damaged places, and `damage_count` is the number of all damaged places. `is_whole`
-    is true if nothing is damaged.
+    `records` is the number of records in each table. `damage` lists the first thousand damaged places, and
+    `damage_count` is the number of all damaged places. `is_whole` is true if nothing is damaged.
     """
 
     is_whole: bool
@@ -123,7 +123,7 @@ class StoreReport(Record, frozen=True, kw_only=True):
 
 
 class VerificationInfo(Record, frozen=True):
-    """Progress of a verification, in pages. At the end, `report` is the result, or `error` the cause of a failure."""
+    """Progress of a verification, in pages. At the end, `report` is the result, or `error` the cause of the failure."""
 
     running: bool
     done: int = 0
@@ -133,7 +133,7 @@ class VerificationInfo(Record, frozen=True):
 
 
 class LinkInfo(Record, frozen=True):
-    """The path of a link with its code, below the address of the daemon. `expires_s` is its lifetime in seconds."""
+    """The path of a link, which follows the address of the daemon. `expires_s` is its lifetime in seconds."""
 
     path: str
     expires_s: float
@@ -143,7 +143,7 @@ class LinkInfo(Record, frozen=True):
 class Status(Operation[StatusInfo], frozen=True, kw_only=True):
     """Show the state of the queue manager and the limits of this server.
 
-    `turns_s` is the time over which to report the longest turn of the event loop, in seconds.
+    The answer reports the longest turn of the event loop in the last `turns_s` seconds.
     """
 
     turns_s: float = 60.0
@@ -151,7 +151,7 @@ class Status(Operation[StatusInfo], frozen=True, kw_only=True):
 
 @operation("GET /api/identity", asks=Owned.BY_CALLER)
 class ShowIdentity(Operation[IdentityInfo], frozen=True, kw_only=True):
-    """Show the identity of the queue manager and of the caller. Every user may ask, whatever its role."""
+    """Show the identity of the queue manager and of the caller. Every user may send this request, whatever its role."""
 
 
 @operation("GET /api/doctor", asks=Role.READ)
@@ -171,7 +171,7 @@ class ShowVerification(Operation[VerificationInfo], frozen=True, kw_only=True):
 
 @operation("POST /api/links", asks=Role.ADMIN, status=201)
 class CreateLink(Operation[LinkInfo], frozen=True, kw_only=True):
-    """Make a link that logs one browser on. The link is valid once, and for ten minutes."""
+    """Create a link that logs one browser on. The link works once, and expires after ten minutes."""
 
 
 STATUS_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (

@@ -21,7 +21,7 @@ NAME_PATTERN: Final = rf"^\w([\w.@$\\ -]{{0,{MAX_USER_NAME - 2}}}[\w.@$\\-])?$"
 UserName = Annotated[
     str,
     Meta(
-        description="Name of a user. Upper and lower case are the same.",
+        description="Name of a user. Upper and lower case are not distinguished.",
         extra_json_schema={"pattern": NAME_PATTERN},
     ),
 ]
@@ -34,7 +34,7 @@ Days = Annotated[float, Meta(description="Days until the token expires (default:
 
 
 class TokenInfo(Record, frozen=True, kw_only=True):
-    """A token of a user, without its secret. `expires` is null if it does not expire."""
+    """A token of a user, without its secret. `expires` is null if the token does not expire."""
 
     id: str
     role: RoleName
@@ -43,9 +43,9 @@ class TokenInfo(Record, frozen=True, kw_only=True):
 
 
 class UserInfo(Record, frozen=True, kw_only=True):
-    """A user. `groups` are names of groups, or SIDs. `ntlm`: the user may log on to RPC with NTLM.
+    """A user. `groups` lists groups by name or SID. `ntlm` is true if the user may log on to RPC with NTLM.
 
-    A user without a password cannot log in, and uses tokens.
+    A user without a password cannot log in, but can use tokens.
     """
 
     name: str
@@ -65,7 +65,7 @@ class UserList(Record, frozen=True):
 
 
 class NewToken(Record, frozen=True, kw_only=True):
-    """A new token. `token` is the secret, which is shown once."""
+    """A new token. `token` is the secret, which is shown only once."""
 
     token: str
     id: str
@@ -76,7 +76,8 @@ class NewToken(Record, frozen=True, kw_only=True):
 class AuditEntry(Record, frozen=True, kw_only=True, rename={"origin": "from"}):
     """An entry of the audit trail. `result` is "ok", or the error.
 
-    `who` is a user, and `origin` (in JSON: `from`) its way in. `number` grows by one with every entry.
+    `who` is the user. `origin` (in JSON: `from`) is the kind and the address of the connection, such as "http
+    10.0.0.7". `number` grows by one with every entry.
     """
 
     number: int
@@ -99,10 +100,10 @@ class AuditPage(Record, frozen=True):
 
 @operation("POST /api/users", asks=Role.ADMIN, status=201)
 class AddUser(Operation[UserInfo], frozen=True, kw_only=True):
-    """Add a user. Without a password it cannot log in, and uses tokens.
+    """Add a user. A user without a password cannot log in, but can use tokens.
 
-    `sid` is the SID of an account elsewhere, such as of a domain (default: a new SID of this computer). `ntlm` lets the
-    user log on to RPC, and needs a password. Groups that do not exist are created.
+    `sid` is the SID of an existing account, such as a domain account (default: a new SID of this computer). `ntlm` lets
+    the user log on to RPC with NTLM, and requires a password. Groups that do not exist are created.
     """
 
     name: UserName
@@ -127,9 +128,9 @@ class ShowUser(Operation[UserInfo], frozen=True, kw_only=True):
 
 @operation("PATCH /api/users/{name}", asks=Role.ADMIN)
 class SetUser(Operation[UserInfo], frozen=True, kw_only=True):
-    """Change a user. Other properties stay unchanged. A new role counts at once, also for its tokens.
+    """Change a user. Other properties stay unchanged. A new role takes effect at once, even for existing tokens.
 
-    `ntlm` needs the password, because the stored hash does not contain it.
+    To set `ntlm`, also send the `password`: NTLM needs a hash of the password that is not stored yet.
     """
 
     name: UserName
@@ -141,9 +142,10 @@ class SetUser(Operation[UserInfo], frozen=True, kw_only=True):
 
 @operation("POST /api/users/{name}/password", asks=Owned.BY_CALLER, status=204, is_audited=True)
 class SetPassword(Operation[None], frozen=True, kw_only=True):
-    """Change the password of a user, which ends its sessions.
+    """Change the password of a user. All sessions of the user end.
 
-    An administrator needs no `current` password. Other callers change their own password, and need it.
+    Administrators may omit `current`. All other callers can change only their own password, and must send their current
+    password in `current`.
     """
 
     name: UserName
@@ -153,16 +155,16 @@ class SetPassword(Operation[None], frozen=True, kw_only=True):
 
 @operation("DELETE /api/users/{name}", asks=Role.ADMIN, status=204)
 class RemoveUser(Operation[None], frozen=True, kw_only=True):
-    """Remove a user. Its tokens and sessions end at once. Entries for it in access lists stay, as SIDs."""
+    """Remove a user. Its tokens and sessions end at once. Access lists keep its SID."""
 
     name: UserName
 
 
 @operation("POST /api/users/{name}/token", asks=Role.ADMIN, status=201)
 class CreateToken(Operation[NewToken], frozen=True, kw_only=True):
-    """Create a token for a user. The answer has the secret, which is shown once.
+    """Create a token for a user. The answer contains the secret, which is shown only once.
 
-    `role` is at most the role of the user, which is the default.
+    `role` must not be higher than the role of the user (default: the role of the user).
     """
 
     name: UserName
@@ -172,18 +174,18 @@ class CreateToken(Operation[NewToken], frozen=True, kw_only=True):
 
 @operation("DELETE /api/users/{name}/token", asks=Role.ADMIN, status=204)
 class RemoveToken(Operation[None], frozen=True, kw_only=True):
-    """Remove a token of a user, or all its tokens if `id` is empty. It is refused at once."""
+    """Remove one token of a user, or all its tokens if `id` is empty. Removed tokens are refused at once."""
 
     name: UserName
-    id: Annotated[str, Meta(description="Id of the token, as the user shows it.")] = ""
+    id: Annotated[str, Meta(description="Id of the token, as listed in `tokens` of the user.")] = ""
 
 
 @operation("GET /api/audit", asks=Role.ADMIN)
 class ListAudit(Operation[AuditPage], frozen=True, kw_only=True):
-    """List the last entries of the audit trail, or those after the number `after`, at most `limit`."""
+    """List the last `limit` entries of the audit trail, or the first `limit` entries after the number `after`."""
 
     limit: Annotated[int, Meta(description="Number of entries, at most 10,000.", ge=1, le=10_000)] = 100
-    after: Annotated[int, Meta(description="Number of an entry, or -1 for the last ones.", ge=-1)] = -1
+    after: Annotated[int, Meta(description="Number of the entry to start after, or -1 for the last ones.", ge=-1)] = -1
 
 
 # The queue manager handles some of them itself, and a shell prepares the others.

@@ -5,8 +5,8 @@ message, `journal` is 1 for the dead-letter queue and 2 for the journal of the s
 in a message without them; `correlation_id`, `sender_id` and the queues are null. `xact_id` is the identifier of the
 sending queue manager with the 20 bits that distinguish its transactions, and null outside of a transaction. The `body`
 of an encrypted message is ciphertext, its `body_kind` is `encrypted`, and `body_size` is the size of the ciphertext.
-`trace` says whether the message asks for reports, to any queue. `headers` has those of NServiceBus and Rebus, in the
-extension, or of MassTransit, in the body.
+`trace` says whether the message asks for reports, to any queue. `headers` contains the headers of NServiceBus and
+Rebus, from the extension, or of MassTransit, from the body.
 
 A packet is malformed if waypost.wire.user_message refuses it, for any choice of columns. The decoder does not open
 packets for `packet` and for the columns that the queue manager reports beside them.

@@ -32,8 +32,8 @@ ATTRIBUTES: Final = np.dtype(
 class OnMalformed(Enum):
     """Treatment of a malformed packet.
 
-    FAIL raises DecodeError; NULL makes all columns null that come from the packet; QUARANTINE does the same and puts
-    the reason into `packet_error`.
+    FAIL raises DecodeError. NULL sets all columns that come from the packet to null. QUARANTINE does the same, and
+    stores the reason in `packet_error`.
     """
 
     FAIL = "fail"
@@ -43,7 +43,10 @@ class OnMalformed(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Packets:
-    """Packet i is data[offsets[i]:offsets[i + 1]]. The other fields are None if no queue manager gave the packets."""
+    """Packet i is data[offsets[i]:offsets[i + 1]].
+
+    The other fields are None if the packets do not come from a queue manager.
+    """
 
     data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int32]
@@ -84,7 +87,7 @@ class Packets:
             try:
                 packets = packets.cast(pa.binary())
             except pa.ArrowException as error:
-                raise InvalidParameter(f"`packets` must be an array of binary, not {packets.type}: {error}") from None
+                raise InvalidParameter(f"`packets` must be a binary array, not {packets.type}: {error}") from None
         if packets.null_count:
             packets = packets.fill_null(b"")
         if not len(packets):
@@ -132,4 +135,4 @@ class Packets:
 
 def _check_size(size: int) -> None:
     if size > MAX_BYTES:
-        raise InvalidParameter(f"the packets must have at most {MAX_BYTES} bytes together, not {size}")
+        raise InvalidParameter(f"all packets together must have at most {MAX_BYTES} bytes, not {size}")

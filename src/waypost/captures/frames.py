@@ -61,7 +61,7 @@ def _endpoint(address: bytes, port: int) -> str:
 
 @dataclass(slots=True, frozen=True)
 class Segment:
-    """A TCP segment. `cut` is how many bytes of its payload the capture left out behind those in `data`."""
+    """A TCP segment. `cut` is the number of bytes of the payload after `data` that the capture omits."""
 
     flow: Flow
     time: int | None
@@ -73,7 +73,7 @@ class Segment:
 
 @dataclass(slots=True, frozen=True)
 class Datagram:
-    """A UDP datagram. `cut` as in a segment."""
+    """A UDP datagram. `cut` has the same meaning as in a segment."""
 
     flow: Flow
     time: int | None
@@ -83,7 +83,7 @@ class Datagram:
 
 @dataclass(slots=True, frozen=True)
 class Remark:
-    """A frame of ours, or one that may be, that could not be used."""
+    """A frame that is, or may be, traffic of a queue manager, and that could not be used."""
 
     time: int | None
     text: str
@@ -155,7 +155,7 @@ def _remark(frame: Frame, flow: Flow, text: str) -> Remark:
 def _too_short(frame: Frame) -> Remark | None:
     """A frame that shows no ports is of no interest, unless the capture kept too little of it to show them."""
     if frame.cut and len(frame.data) < _WITH_PORTS:
-        return Remark(frame.time, f"frame {frame.number} was truncated by the capture before its ports")
+        return Remark(frame.time, f"frame {frame.number} was truncated by the capture before its port numbers")
     return None
 
 

@@ -35,7 +35,7 @@ _HINT: Final = "use pairs of digits, or a dump of xxd, hexdump -C or Wireshark; 
 
 
 def is_text(head: bytes) -> bool:
-    """Whether a file that begins so is text: no control characters, or UTF-16 as PowerShell writes it."""
+    """Whether a file with this beginning is text: no control characters, or UTF-16 as PowerShell writes it."""
     return bool(head) and (head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF8)) or _TEXT_BYTES.issuperset(head))
 
 
@@ -92,12 +92,12 @@ class HexText:
             self._offsets[stream] += len(data)
             yield stream, data
         if not self._total:
-            raise words or InputError(f"{self._source.name} has no hexadecimal digits.", _HINT)
+            raise words or InputError(f"{self._source.name} contains no hexadecimal digits.", _HINT)
 
     def _check_room(self, size: int) -> None:
         if self._total + size > MAX_HEX_BYTES:
             raise InputError(
-                f"{self._source.name} has more bytes than the limit for text.",
+                f"{self._source.name} contains more than {MAX_HEX_BYTES} bytes, the limit for hexadecimal text.",
                 "split the file, or decode the original capture.",
             )
 
@@ -125,7 +125,7 @@ class HexText:
         repeated = self._repeated(offset - self._offsets[0])
         if narrow[1] == _OD_OTHER_OFFSETS or offset != self._offsets[0] + len(repeated):
             raise InputError(
-                f"line {number} of {self._source.name} has an offset that is not hexadecimal or not the next one.",
+                f"line {number} of {self._source.name} has a wrong offset: offsets must be hexadecimal, without gaps.",
                 "dump the bytes with od -A x -t x1, xxd or hexdump -C.",
             )
         return repeated + self._dump_bytes(narrow[2], number)

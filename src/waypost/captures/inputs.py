@@ -26,7 +26,7 @@ OTHER_FORMATS: Final = (
 
 
 class Kind(StrEnum):
-    """Kind of input; pcap stands for pcapng, too."""
+    """Kind of input; pcap includes pcapng."""
 
     RAW = "raw"
     HEX = "hex"
@@ -35,7 +35,7 @@ class Kind(StrEnum):
 
 @dataclass(slots=True, frozen=True)
 class Ports:
-    """Where the traffic of queue managers is looked for in a capture."""
+    """The ports of queue managers in a capture."""
 
     tcp: frozenset[int] = frozenset({SESSION_PORT})
     ping: frozenset[int] = frozenset({PING_PORT})

@@ -27,9 +27,10 @@ class Origin:
 
 @dataclass(slots=True, frozen=True)
 class FoundPacket:
-    """The bytes of one packet; `time` is that of the last.
+    """The bytes of one packet; `time` is the time of the last byte.
 
-    `size` is how many it has with those that the input lacks, None where these are some of its BaseHeader.
+    `size` is the size of the whole packet, including bytes that the input lacks. It is None if the input lacks a part
+    of the BaseHeader.
     """
 
     origin: Origin
@@ -60,7 +61,7 @@ class Gap:
 
 @dataclass(slots=True, frozen=True)
 class Stray:
-    """Bytes that belong to no packet. `sample` is how they begin."""
+    """Bytes that belong to no packet. `sample` contains the first of these bytes."""
 
     origin: Origin
     time: int | None
@@ -111,13 +112,13 @@ class Cutter:
             yield FoundPacket(self._origin, time, packet, size)
 
     def gap(self, time: int | None, size: int, reason: str) -> Iterator[Finding]:
-        """`size` bytes are not there; what follows is behind them."""
+        """`size` bytes are missing; the next bytes come after them."""
         yield from self.finish()
         yield Gap(self._origin, time, size, reason)
         self._lost = "the bytes follow a gap, and no packet starts in them"
 
     def late(self, time: int | None, size: int) -> Iterator[Finding]:
-        """`size` bytes came that stand before the first byte of the stream."""
+        """`size` bytes arrived that belong before the first byte of the stream."""
         yield Stray(
             self._origin,
             time,

@@ -24,11 +24,11 @@ class InputError(WaypostError):
 
 
 class UnknownKind(InputError):
-    """An input that is not of the kind that was named, or of none."""
+    """An input that is not of the given kind, or not of any known kind."""
 
 
 class Source:
-    """The bytes of one input. `head` shows how it begins without taking anything; `advanced` hears of every read."""
+    """The bytes of one input. `head` contains the first bytes; `advanced` is called with the size of every read."""
 
     def __init__(self, name: str, file: BinaryIO, advanced: Callable[[int], None]) -> None:
         self.name = name

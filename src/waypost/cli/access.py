@@ -16,8 +16,8 @@ from waypost.client.transports.http.address import DEFAULT_TIMEOUT, Address
 def token(context: typer.Context, *, as_json: Json = False) -> None:
     """Print the token of the daemon, for curl and other programs.
 
-    The command prints the token given with --token or in WAYPOST_TOKEN. Without one, it prints the token of the daemon
-    that this account runs at the address. Root gets the token of any account.
+    If --token or WAYPOST_TOKEN is set, the command prints that token. Otherwise it prints the token of the daemon that
+    this account runs at the address of --url. Root gets the token of a daemon of any account.
 
     \b
     curl -H "Authorization: Bearer $(waypost token)" http://127.0.0.1:8181/api/status
@@ -30,7 +30,7 @@ def token(context: typer.Context, *, as_json: Json = False) -> None:
         if way is None:
             raise Unreachable(
                 f"This account runs no daemon at {target.url}.",
-                "type the command as the account that runs the daemon, and on its computer.",
+                "run the command on the computer of the daemon, as the account that runs the daemon.",
             )
         found = way.daemon.token
     if as_json:
@@ -48,7 +48,7 @@ def open_(
     browser: Annotated[bool, typer.Option("--browser", help="Also open the link in the default browser.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Print a link that logs a browser on to the daemon. It is valid once, and for ten minutes.
+    """Print a link that logs a browser on to the daemon. The link works once, and expires after ten minutes.
 
     \b
     waypost open
@@ -63,4 +63,4 @@ def open_(
         out.write(f"{link}\n")
     out.flush()
     if browser and not webbrowser.open(link):
-        say("No browser was found. Open the link in one.")
+        say("No browser was found. Open the link yourself.")

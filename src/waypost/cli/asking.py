@@ -25,7 +25,7 @@ def is_asked() -> bool:
 
 
 def ask(question: str, *, yes: bool) -> None:
-    """Raises Failure unless the answer is yes. A program is not asked."""
+    """Ask for confirmation. Raises Failure unless the answer is yes. Without a terminal, nothing is asked."""
     if not yes and not _agreed(question):
         raise Failure("Nothing was changed.", "answer y to the prompt, or add --yes.")
 

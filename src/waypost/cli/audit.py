@@ -25,7 +25,7 @@ def audit(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for new entries, until Ctrl-C.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the audit trail: every change, with the user, the origin and the result, and refusals.
+    """Show the audit trail: all changes and refused requests, with the user, the origin and the result.
 
     The oldest entry comes first. With --follow and --json, each entry is one line.
 

@@ -19,9 +19,10 @@ def backup_limits(config: Config) -> BackupLimits:
 
 
 def backup_limits_of(file: Path | None) -> BackupLimits:
-    """For the folder of a queue manager with this file and the environment of this process, which may not run.
+    """The limits for the folder of a queue manager with this file and the environment of this process.
 
-    Only its store counts: how quick a backup is, and how long it may take, is for those who ask a daemon.
+    The queue manager may be stopped. Only the section [store] applies: the speed and the time limit are for backups by
+    a daemon.
     """
     try:
         config = load(file, os.environ, {}, [])

@@ -30,12 +30,12 @@ def create(
     *,
     user: User = "",
     days: Annotated[
-        int, typer.Option(metavar="N", min=1, max=MAX_DAYS, help="Days for which it is valid.")
+        int, typer.Option(metavar="N", min=1, max=MAX_DAYS, help="Number of days for which the certificate is valid.")
     ] = CERTIFICATE_DAYS,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="File for the certificate, in PEM.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Create an internal certificate, with its key in the key folder, and register it.
+    """Create an internal certificate, store its key in the key folder, and register the certificate.
 
     \b
     waypost cert create --user alice --days 730 --out alice.pem
@@ -57,7 +57,7 @@ def register(
     user: User = "",
     as_json: Json = False,
 ) -> None:
-    """Register a certificate for a user. Messages that are signed with its key come from this user.
+    """Register a certificate for a user. Messages signed with its key count as sent by this user.
 
     \b
     waypost cert register --user alice alice.pem
@@ -92,7 +92,14 @@ def import_certificate(
 
 
 @app.command("list")
-def list_certificates(context: typer.Context, *, user: User = "", as_json: Json = False) -> None:
+def list_certificates(
+    context: typer.Context,
+    *,
+    user: Annotated[
+        str, typer.Option(metavar="NAME", help="Name of the user. Default: all users.", show_default=False)
+    ] = "",
+    as_json: Json = False,
+) -> None:
     """List the registered certificates.
 
     \b
@@ -110,7 +117,7 @@ def remove(
     *,
     as_json: Json = False,
 ) -> None:
-    """Remove a certificate and its key. Messages that are signed with it are refused from now on.
+    """Remove a certificate and its key. Messages signed with this certificate are refused from now on.
 
     \b
     waypost cert remove 0a4d55a8d778e5022fab701977c5d840bbc486d0

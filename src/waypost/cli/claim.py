@@ -27,7 +27,7 @@ def list_claims(
         typer.Argument(metavar="[QUEUE]", help="List only claims on this queue.", show_default=False),
     ] = None,
     *,
-    idle: Annotated[bool, typer.Option("--idle", help="List claims without messages too.")] = False,
+    idle: Annotated[bool, typer.Option("--idle", help="Also list claims without messages.")] = False,
     as_json: Json = False,
 ) -> None:
     """List claimed messages, with the claim, its query, its batch and the remaining seconds of its lease.
@@ -67,19 +67,19 @@ def release(
     ],
     *,
     forget: Annotated[
-        bool, typer.Option("--forget", help="Delete the claim too: its reader does not come back.")
+        bool, typer.Option("--forget", help="Also delete the claim, because its reader will not come back.")
     ] = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Release the messages of a claim, so that other readers can receive them.
 
-    A reader that is processing the claimed messages stops. Restart the reader to continue. Messages that it processed
-    before the release are processed again.
+    A reader that is processing the claimed messages stops. Restart the reader to continue. Messages that the reader
+    processed before the release are processed again.
 
-    A claim without messages is kept, because its reader may come back: at most 10,000 claims. --forget deletes a claim
-    whose reader does not come back, and is refused while a reader uses it. A query whose claim is forgotten cannot
-    continue with its checkpoint.
+    A claim without messages is kept, because its reader may come back. At most 10,000 claims are kept. If the reader
+    will not come back, delete the claim with --forget. This is refused while a reader uses the claim. After --forget,
+    the query of the claim cannot continue with its checkpoint.
 
     \b
     waypost claim release orders 6f9c2a1e-8f57-4d0c-9a3b-5d2f1f6f0e11

@@ -1,4 +1,4 @@
-"""The way of a command to the queue manager: which one, and what its errors mean at the command line."""
+"""The connection of a command to its queue manager, and the errors of the queue manager at the command line."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -87,7 +87,7 @@ _USAGE: Final = (
 )
 _GIVEN: Final = "--help lists the valid values."
 _NAMES: Final = "use a queue name such as orders, 'orders;retry' or 'DIRECT=OS:host\\private$\\orders'."
-_SDDL: Final = "a security descriptor is written like 'D:(A;;0xf003f;;;BA)(A;;0x4;;;WD)', with the rights of queues."
+_SDDL: Final = "write a security descriptor with the rights of queues, such as 'D:(A;;0xf003f;;;BA)(A;;0x4;;;WD)'."
 
 Hint: TypeAlias = tuple[type[WaypostError], str]
 Hints: TypeAlias = tuple[Hint, ...]

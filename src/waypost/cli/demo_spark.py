@@ -51,8 +51,8 @@ def spark_act(context: typer.Context, tell: Callable[[str], None], stage: Stage,
     here, there = stage.here.name, stage.there.name
     tell(f"4. A Spark report on all messages that {here} has sent.")
     _send(stage)
-    tell(f"   Now there is more traffic: {SENT} orders, of which {there} has received {TAKEN}, and one to a queue that")
-    tell(f"   {there} does not have. No error was reported: {there} does not report its queues to unknown hosts.")
+    tell(f"   Now there is more traffic: {SENT} orders, of which {there} has received {TAKEN}, and one to a queue")
+    tell(f"   that does not exist there. No error was reported: {there} does not report its queues to unknown hosts.")
     tell("   Spark starts, which takes 10 to 15 seconds, and reads the queues...")
     report = _audited(context, stage)
     for line in _lines(report):
@@ -85,7 +85,7 @@ def missing_part() -> Missing | None:
 
 
 def _send(stage: Stage) -> None:
-    """All that will be said about it has come when this returns."""
+    """Send the messages, and wait until all acknowledgments have arrived."""
     here = stage.here
     order = MessageProperties(
         label="order",
@@ -134,7 +134,7 @@ def _lines(report: "Report") -> list[str]:
 
 
 def _rows(report: "Report", name: str) -> list[dict[str, Any]]:
-    """Of a table of the report, if it has it."""
+    """The rows of a table of the report, if the report has this table."""
     table_type = import_module("waypost.spark.pipelines.report").Table
     tables = [part for part in report.parts() if isinstance(part, table_type) and part.name == name]
     return [

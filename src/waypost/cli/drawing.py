@@ -113,7 +113,7 @@ def _printed(drawn: Table) -> str:
 
 @contextmanager
 def bar(verb: str, total: int) -> Iterator[Callable[[int], None]]:
-    """On standard error, until the work is done. Call what it gives with how much was done."""
+    """A bar on standard error until the work is done. Call the returned function with the amount of finished work."""
     columns = (TextColumn(verb), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=total)
@@ -122,7 +122,7 @@ def bar(verb: str, total: int) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def spinner(words: str) -> Iterator[None]:
-    """On standard error, until it is over: what is done, and for how long."""
+    """A line on standard error until the work is done: the work, and the elapsed time."""
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         progress.add_task(words, total=None)

@@ -18,22 +18,27 @@ if TYPE_CHECKING:
     from waypost.api.keys import Keys, TrustedKey
 
 app = typer.Typer(
-    help="Show, export, import and rotate the keys of this queue manager, and trust those of others.",
+    help="Show, export, import and rotate the keys of this queue manager, and trust the keys of other queue managers.",
     add_completion=False,
     rich_markup_mode=None,
 )
 
-Kind = Annotated[Literal["exchange", "signing"], typer.Option(help="Exchange keys encrypt, signing keys sign.")]
+Kind = Annotated[
+    Literal["exchange", "signing"],
+    typer.Option(help="Kind of the key: exchange keys encrypt messages, and signing keys sign them."),
+]
 Grace = Annotated[
     int,
-    typer.Option(metavar="DAYS", min=0, max=MAX_DAYS, help="Days for which the old key still decrypts messages."),
+    typer.Option(
+        metavar="DAYS", min=0, max=MAX_DAYS, help="Number of days for which the old key still decrypts messages."
+    ),
 ]
 Who = Annotated[str, typer.Argument(metavar="HOST|GUID", help="Name or address of a host, or a GUID.")]
 
 
 @app.command()
 def show(context: typer.Context, *, as_json: Json = False) -> None:
-    """Show the keys of this queue manager. The first use creates them.
+    """Show the keys of this queue manager. If it has no keys yet, the command creates them.
 
     \b
     waypost key show
@@ -68,7 +73,7 @@ def export(
     kind: Kind = "exchange",
     format: Annotated[  # noqa: A002, the name of the option
         Literal["pem", "mqdspublickeys"],
-        typer.Option(help="PEM, or the form of MS-MQMQ 2.2.2, as directories have it."),
+        typer.Option(help="Format: PEM, or MQDSPUBLICKEYS (MS-MQMQ 2.2.2), which directories use."),
     ] = "mqdspublickeys",
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="File to write. Default: standard output.")] = None,
     as_json: Json = False,
@@ -104,7 +109,7 @@ def import_key(
     grace: Grace = GRACE_DAYS,
     as_json: Json = False,
 ) -> None:
-    """Import a private key as the current key. The key before it is retired.
+    """Import a private key as the current key. The previous key is retired.
 
     \b
     waypost key import exchange.pem --password-file secret.txt
@@ -123,7 +128,7 @@ def rotate(
     grace: Grace = GRACE_DAYS,
     as_json: Json = False,
 ) -> None:
-    """Create new keys. Messages that are encrypted for the old key are accepted for some days more.
+    """Create new keys. Messages encrypted for the old key are accepted for the number of days in --grace.
 
     \b
     waypost key rotate
@@ -142,13 +147,14 @@ def trust(
         typer.Argument(metavar="[HOST|GUID]", help="Name or address of a host, or a GUID.", show_default=False),
     ] = None,
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="File of `waypost key export` there.", show_default=False)
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="File written by `waypost key export` on that host.", show_default=False),
     ] = None,
     *,
     listed: Annotated[bool, typer.Option("--list", help="List the pinned keys.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Pin the exchange keys of another queue manager. Messages can then be encrypted for it.
+    """Pin the exchange keys of another queue manager. After that, messages to it can be encrypted.
 
     \b
     waypost key trust accounting accounting.keys
@@ -160,7 +166,10 @@ def trust(
             _list(out, manager.trusted_keys(), as_json=as_json)
         return
     if who is None or file is None:
-        raise Failure("HOST or GUID and a file are required.", "waypost key trust HOST FILE, or --list.")
+        raise Failure(
+            "The host (or its GUID) and a file are required.",
+            "run `waypost key trust HOST FILE`, or `waypost key trust --list`.",
+        )
     data = read_file(file)
     with session(context) as manager:
         found = manager.trust_keys(who, data)

@@ -12,7 +12,7 @@ from waypost.cli.program import Failure
 _DIGEST: Final = re.compile("[0-9A-Fa-f]{40}")
 
 PasswordFile = Annotated[
-    Path | None, typer.Option(metavar="F", help="File with the password of the private key, in one line.")
+    Path | None, typer.Option(metavar="F", help="File with the password of the private key, on one line.")
 ]
 
 
@@ -20,14 +20,14 @@ def read_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise Failure(f"Cannot read {path}: {error.strerror or error}.", "give the name of a file.") from None
+        raise Failure(f"Cannot read {path}: {error.strerror or error}.", "check its name and permissions.") from None
 
 
 def write_file(path: Path, data: bytes) -> None:
     try:
         path.write_bytes(data)
     except OSError as error:
-        raise Failure(f"Cannot write {path}: {error.strerror or error}.", "give the name of another file.") from None
+        raise Failure(f"Cannot write {path}: {error.strerror or error}.", "specify another file.") from None
 
 
 def password_of(path: Path | None) -> str:
@@ -51,6 +51,6 @@ def certificate_of(text: str) -> str:
     if b"-----BEGIN " not in data:
         raise Failure(
             f"{text} is not a PEM file with a certificate and its private key.",
-            "import it with waypost cert import, and give its digest.",
+            "import the certificate with `waypost cert import`, and specify its digest.",
         )
     return data.decode("ascii", "replace")

@@ -36,12 +36,12 @@ def write_bodies(out: Output, messages: Iterable["Message"]) -> None:
 
 
 def write_objects(out: Output, messages: Iterable["Message"]) -> None:
-    """Their objects, as an array of JSON."""
+    """Write the objects of the messages, as a JSON array."""
     write_json(out, [message.to_dict() for message in messages])
 
 
 def write_messages(out: Output, messages: Sequence["Message"]) -> None:
-    """A table with one line for each."""
+    """Write a table with one line for each message."""
     write_fitting(out, _COLUMNS, [_row(message) for message in messages])
 
 
@@ -100,7 +100,7 @@ def _find(queue: "Queue", name: str) -> "Message":
 
 
 def _number(text: str) -> int:
-    """Of a lookup_id, which has 64 bits: nothing is behind the last."""
+    """The number of a lookup_id. A larger number becomes the largest of 64 bits."""
     return min(int(text[:_DIGITS]), (1 << 64) - 1)
 
 

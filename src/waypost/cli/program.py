@@ -31,7 +31,7 @@ def bounded(text: str) -> str:
 
 
 class Failure(Exception):
-    """A command cannot do its work, or a part of it: one sentence, and a hint what to do. 1 is its exit code."""
+    """A command failed, fully or in part: one sentence, a hint about what to do, and the exit code 1."""
 
     exit_code: ClassVar = 1
 

@@ -24,7 +24,7 @@ class Target:
 
     @classmethod
     def of_environment(cls) -> Self:
-        """The one that is meant where no option names another."""
+        """The daemon that is used if no option names another one."""
         cacert = os.environ.get("WAYPOST_CACERT")
         return cls(
             os.environ.get("WAYPOST_URL") or defaults.URL,
@@ -50,16 +50,17 @@ def _options(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="PEM file with trusted CA certificates for https, or WAYPOST_CACERT (default: those of the system).",
+            help="PEM file with trusted CA certificates for https, or WAYPOST_CACERT (default: the CA certificates of "
+            "the system).",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
 ) -> None:
-    """By the names of Target."""
+    """The options, by the names of the fields of Target."""
 
 
 def program_options() -> list[Any]:
-    """Parameters as typer makes them of a function, which store what was given in the context."""
+    """Parameters as typer makes them from a function. They store the given values in the context."""
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     alone.command()(_options)
     made = get_command(alone).params
@@ -76,7 +77,7 @@ def target_of(context: typer.Context) -> Target:
 def accept(command: Any) -> None:
     """Let a command, and those below it, take the options of the program behind its name.
 
-    A command that talks to a daemon takes all of them; it is one that wants the context.
+    A command that talks to a daemon takes all of them. Such a command has a parameter for the context.
     """
     taken = {option for parameter in command.params for option in parameter.opts}
     for parameter in command.params:

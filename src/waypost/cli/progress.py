@@ -21,7 +21,7 @@ def is_watched() -> bool:
 
 
 def progress(verb: str, total: int, *, writes: bool = False) -> AbstractContextManager[Advance]:
-    """A bar. Call what it gives with how much was done.
+    """A bar. Call the returned function with the amount of finished work.
 
     Work that `writes` to standard output meanwhile needs none if that is a terminal, which shows how far it is.
     """
@@ -33,9 +33,9 @@ def progress(verb: str, total: int, *, writes: bool = False) -> AbstractContextM
 
 @contextmanager
 def waiting(words: str) -> Iterator[None]:
-    """Words with the time that has passed, after two seconds, for work of which nobody knows how far it is.
+    """A text with the elapsed time, shown after two seconds, for work without a known size.
 
-    Nothing else is written meanwhile.
+    Nothing else is written during the work.
     """
     if not is_watched():
         yield
@@ -54,13 +54,13 @@ def waiting(words: str) -> Iterator[None]:
 
 @contextmanager
 def reporting(verb: str, unit: int = 1) -> Iterator["Report"]:
-    """A bar that is drawn by telling it how far it is."""
+    """A bar that is drawn from reports of progress."""
     with ExitStack() as stack:
         yield Report(verb, unit, stack)
 
 
 class Report:
-    """Draws how far it is, from the moment on in which it is known how far it has to go, in multiples of `unit`."""
+    """Draws the progress, in multiples of `unit`, as soon as the total is known."""
 
     def __init__(self, verb: str, unit: int, stack: ExitStack) -> None:
         self._verb: Final = verb

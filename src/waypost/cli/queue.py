@@ -38,7 +38,7 @@ def create(
     name: Name,
     *,
     transactional: Annotated[
-        bool, typer.Option("--transactional", help="Create a transactional queue. Cannot be changed later.")
+        bool, typer.Option("--transactional", help="Create a transactional queue. You cannot change this later.")
     ] = False,
     properties: Given,
     as_json: Json = False,
@@ -190,7 +190,7 @@ def acl(
         list[str] | None, typer.Option(metavar="WHO:RIGHT,...", help="Deny rights. May be repeated.")
     ] = None,
     revoke: Annotated[
-        list[str] | None, typer.Option(metavar="WHO", help="Remove all entries of WHO. May be repeated.")
+        list[str] | None, typer.Option(metavar="WHO", help="Remove all entries for WHO. May be repeated.")
     ] = None,
     owner: Annotated[str, typer.Option(metavar="WHO", help="Make WHO the owner of the queue.")] = "",
     sddl: Annotated[
@@ -204,8 +204,8 @@ def acl(
     """Show or change the rights on a queue.
 
     WHO is a user, a group, a SID, everyone, anonymous or administrators. RIGHT is receive, peek, send, receive-journal,
-    set-properties, get-properties, delete, get-permissions, set-permissions, take-ownership or full. Denied rights come
-    first and win. Changes are made in the order revoke, owner, deny, grant.
+    set-properties, get-properties, delete, get-permissions, set-permissions, take-ownership or full. Denied rights take
+    precedence over granted rights. Changes are made in the order revoke, owner, deny, grant.
 
     \b
     waypost queue acl orders

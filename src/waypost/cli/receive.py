@@ -53,8 +53,9 @@ def receive(
     """Receive messages from a local or remote queue and print their bodies.
 
     The command waits for a message. If no message arrives within --timeout seconds, the exit code is 4. Bodies are
-    written to standard output, as text or else as hexadecimal digits. Properties are written to standard error. --json
-    writes an array of message objects. With --follow, --json writes one object per line as soon as the message arrives.
+    written to standard output, as text if possible, otherwise as hexadecimal digits. Properties are written to standard
+    error. --json writes an array of message objects. With --follow, --json writes one object per line as soon as the
+    message arrives.
 
     \b
     waypost receive orders --timeout 5
@@ -201,7 +202,7 @@ def _chosen(queue: "Queue", before: datetime | None, min_aborts: int) -> "Iterat
 
 
 def _receive(queue: "Queue", timeout: float | None, wanted: int | None, batch: int) -> Iterator["Message"]:
-    """Up to so many messages, or without end; it is over when none has come for `timeout` seconds."""
+    """Receive up to this number of messages, or without end. Stop if no message arrives for `timeout` seconds."""
     left = wanted
     while left is None or left > 0:
         try:

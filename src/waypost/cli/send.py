@@ -65,7 +65,7 @@ def send(
 
     Without --body and --body-file, the command reads the body from standard input, as bytes, until the end of the data.
     It does not wait for the first byte: if standard input has no data yet, the body is empty. To send to several
-    queues, join their names with commas. Then either all queues get a copy or none does. All copies have the same id.
+    queues, join their names with commas. Either every queue gets a copy, or no queue does. All copies have the same id.
     --json shows the copies.
 
     \b

@@ -123,13 +123,13 @@ def reset(
         str | None,
         typer.Option(
             metavar="AGE",
-            help="Reset only sequences that were idle for at least this time, such as 90s, 15m, 12h or 30d.",
+            help="Reset only sequences that have been idle for at least this time, such as 90s, 15m, 12h or 30d.",
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Restart transactional sequences. Some messages may arrive twice: a warning lists them.
+    """Restart transactional sequences. Some messages may arrive twice: a warning lists these messages.
 
     For an outgoing queue, messages without an acknowledgment get new numbers in a new sequence. For incoming sequences,
     the record of accepted messages is deleted: the next message from the sender is accepted, even if earlier messages
@@ -171,7 +171,7 @@ def admit(
         str,
         typer.Argument(
             metavar="GUID",
-            help="GUID of the queue manager. `waypost status` on its computer shows it.",
+            help="GUID of the queue manager. `waypost status` on its computer shows the GUID.",
             show_default=False,
         ),
     ],
@@ -182,7 +182,7 @@ def admit(
     *,
     as_json: Json = False,
 ) -> None:
-    """Accept acknowledgments that a queue manager sends from this address. Restarts do not end the admission.
+    """Accept acknowledgments that a queue manager sends from this address, even after restarts of the daemon.
 
     Acknowledgments from an unknown address are stored, but not applied. `waypost doctor` lists these addresses. Admit
     an address only if you know that it belongs to the queue manager, because acknowledgments delete messages.

@@ -47,8 +47,8 @@ def explain(
 ) -> None:
     """Explain why a message, or the messages in a queue, are not delivered or received.
 
-    The command looks for a message in all queues. If no queue has the message, the command shows why the message was
-    refused on arrival, or which host it was sent to, if the queue manager remembers that. The exit code is 1 if the
+    The command looks for a message in all queues. If the message is not in a queue, the command shows what the queue
+    manager remembers: why the message was refused on arrival, or to which host it was sent. The exit code is 1 if the
     message or queue does not exist.
 
     \b
@@ -70,9 +70,9 @@ def explain(
 def doctor(context: typer.Context, *, as_json: Json = False) -> None:
     """Check for problems: ports, names, addresses, duplicate queue manager ids, the store, permissions.
 
-    It also lists queues above 80 % of their quota, dead-letter messages, messages that were received and returned many
-    times, messages that wait for more than 7 days, and an HTTP certificate that expires soon. The exit code is 1 if a
-    check finds a problem.
+    The command also lists queues above 80 % of their quota, dead-letter messages, messages that were received and
+    returned many times, messages that wait for more than 7 days, and an HTTP certificate that expires soon. The exit
+    code is 1 if a check finds a problem.
 
     \b
     waypost doctor

@@ -45,9 +45,9 @@ def backup(
 ) -> None:
     """Back up a running queue manager into a folder or a stream, without stopping it.
 
-    The backup is a snapshot: it contains everything that was acknowledged before it began. It does not contain express
-    messages, because they are in memory only. An interrupted backup leaves nothing in the folder, and `restore` refuses
-    an incomplete stream. Only one backup can run at a time.
+    The backup is a snapshot: it contains everything that was acknowledged before the backup began. It does not contain
+    express messages, because they are in memory only. An interrupted backup leaves nothing in the folder, and `restore`
+    refuses an incomplete stream. Only one backup can run at a time.
 
     \b
     waypost store backup /backups/monday
@@ -178,7 +178,7 @@ def _absolute(path: str) -> str:
 def _hints(hint: str) -> tuple[Hint, ...]:
     """For errors of folders here, without a daemon. The hint is for the folder that is to be made."""
     return (
-        (BackupDamaged, "specify another backup. Nothing was restored from this one."),
+        (BackupDamaged, "specify another backup. Nothing was restored from this backup."),
         (BackupUnderWay, ""),
         (NotAStore, NAME_A_FOLDER),
         (BackupError, hint),

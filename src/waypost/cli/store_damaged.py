@@ -21,7 +21,9 @@ def damaged(
         Path | None,
         typer.Option(metavar="FOLDER", help="Save the bytes of the damaged messages as files in this folder."),
     ] = None,
-    forget: Annotated[bool, typer.Option("--forget", help="Delete the damaged messages, after --save.")] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Delete the damaged messages. With --save, they are saved first.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """List messages that were damaged on disk and removed from their queues.

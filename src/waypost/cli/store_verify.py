@@ -95,7 +95,7 @@ def salvage(
     *,
     as_json: Json = False,
 ) -> None:
-    """Recover all intact records of a damaged data folder into a new one, and report the damaged ones.
+    """Recover all intact records of a damaged data folder into a new folder, and report the damaged records.
 
     The command reads the file page by page. It skips damaged pages and pages that refer to them. Stop the daemon of the
     folder first. The new folder contains the same queue manager, with the same GUID. From then on, start a daemon for

@@ -17,8 +17,9 @@ Row = Sequence[object]
 class Column:
     """A column of a table that fits its terminal.
 
-    Where there is not room for all of them, the one with the highest `drop` goes first; those with 0 stay. A value that
-    is longer than there is room for is cut, but not below `least` characters; with `least` 0 it is never cut.
+    If the terminal is too narrow, the column with the highest `drop` is left out first. Columns with `drop` 0 always
+    stay. A value that is too long is cut, but not to fewer than `least` characters. With `least` 0, a value is never
+    cut.
     """
 
     name: str
@@ -39,7 +40,7 @@ def is_drawn() -> bool:
 
 
 def write_table(out: Output, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    """Nothing is written for no rows: what is not there needs no heading."""
+    """Without rows, nothing is written, not even a heading."""
     if not rows:
         return
     texts = [[_text(value) for value in row] for row in rows]

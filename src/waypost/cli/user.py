@@ -24,10 +24,12 @@ app = typer.Typer(
 _ROLES = ("none", "read", "operate", "admin")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the user.", show_default=False)]
-Groups = Annotated[str | None, typer.Option(metavar="A,B", help="Groups of the user, separated by commas, or SIDs.")]
+Groups = Annotated[
+    str | None, typer.Option(metavar="A,B", help="Groups of the user: names or SIDs, separated by commas.")
+]
 PasswordFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="File with the password; - is standard input.", show_default=False),
+    typer.Option(metavar="FILE", help="File with the password, or - for standard input.", show_default=False),
 ]
 
 
@@ -38,14 +40,15 @@ def add(
     *,
     role: Annotated[str, typer.Option(metavar="ROLE", help="Role: none, read, operate or admin.")] = "none",
     sid: Annotated[
-        str | None, typer.Option(metavar="SID", help="SID of an account elsewhere (default: a new one).")
+        str | None,
+        typer.Option(metavar="SID", help="SID of an existing account, such as a domain account (default: a new SID)."),
     ] = None,
     groups: Groups = None,
     ntlm: Annotated[bool, typer.Option("--ntlm", help="Let the user log on to RPC with NTLM.")] = False,
     password_file: PasswordFile = None,
     as_json: Json = False,
 ) -> None:
-    """Add a user. Without a password it cannot log in, and uses tokens.
+    """Add a user. A user without a password cannot log in, but can use tokens.
 
     \b
     waypost user add ada --role operate --password-file ada.txt
@@ -63,7 +66,7 @@ def add(
 
 @app.command()
 def whoami(context: typer.Context, *, as_json: Json = False) -> None:
-    """Show the user of this command, as the daemon knows it.
+    """Show your name, SID and role, as the daemon knows them.
 
     \b
     waypost user whoami
@@ -114,12 +117,12 @@ def set_user(
     ] = None,
     groups: Groups = None,
     ntlm: Annotated[
-        bool | None, typer.Option("--ntlm/--no-ntlm", help="Let the user log on to RPC with NTLM, or not.")
+        bool | None, typer.Option("--ntlm/--no-ntlm", help="Allow or forbid the user to log on to RPC with NTLM.")
     ] = None,
     password_file: PasswordFile = None,
     as_json: Json = False,
 ) -> None:
-    """Change a user. A new role counts at once, also for its tokens. --ntlm needs the password again.
+    """Change a user. A new role takes effect at once, even for existing tokens. --ntlm requires the password.
 
     \b
     waypost user set ada --role admin
@@ -147,13 +150,15 @@ def passwd(
     password_file: PasswordFile = None,
     current_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="File with the current password, for your own user.", show_default=False),
+        typer.Option(
+            metavar="FILE", help="File with the current password. Administrators do not need it.", show_default=False
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Change the password of a user, which ends its sessions.
+    """Change the password of a user. All sessions of the user end.
 
-    Only administrators need no current password.
+    Everyone except an administrator must give the current password.
 
     \b
     waypost user passwd ada
@@ -191,7 +196,11 @@ def token(
     *,
     role: Annotated[
         str | None,
-        typer.Option(metavar="ROLE", help="Role of the token, at most that of the user (default).", show_default=False),
+        typer.Option(
+            metavar="ROLE",
+            help="Role of the token, at most the role of the user (default: the role of the user).",
+            show_default=False,
+        ),
     ] = None,
     expires: Annotated[
         float | None, typer.Option(metavar="DAYS", help="Days until the token expires (default: never).")
@@ -201,14 +210,14 @@ def token(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Create a token for a user, and print it once. Programs send it as Authorization: Bearer TOKEN.
+    """Create a token for a user, and print it. Programs send it in the header Authorization: Bearer TOKEN.
 
     \b
     waypost user token report --role read --expires 90
     waypost user token report --remove all
     """
     if revoke is not None and (role is not None or expires is not None):
-        raise WrongUsage("--remove and --role or --expires are mutually exclusive.", "remove one of them.")
+        raise WrongUsage("--remove is mutually exclusive with --role and --expires.", "use --remove alone.")
     out = Output()
     with session(context) as manager:
         if revoke is not None:

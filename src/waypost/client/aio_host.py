@@ -55,17 +55,18 @@ class Host(ManagerSender):
 
     `send` returns the message with its `id` when the host has acknowledged the message. At that time, a recoverable
     message, the default, is on the disk of the host. With `recoverable=False`, the message is in the memory of the
-    host. Waypost acknowledges without delay. Other hosts may take half a second, or up to ten seconds for an express
-    message.
+    host. A Waypost host acknowledges without delay. Other hosts may take half a second, or up to ten seconds for an
+    express message.
 
     The acknowledgment means that the host is now responsible for the message, but not that the message reached its
     queue. With `acknowledge`, the host reports the arrival to the `admin_queue`, but not every host sends these
     reports. The arguments are the same as for `Queue.send`. Queue names refer to queues on the host. `transaction`,
     `journal` and `dead_letter` are refused, because these arguments require a local queue manager.
 
-    `send_many` sends in order, and may send only a part of the messages. `timeout` applies to all messages together.
-    Both methods raise a HostError: HostUnreachable, SessionRefused, SessionLost or NotAcknowledged. The error names the
-    acknowledged messages. `is_outcome_unknown` of the error is true if other messages may have arrived too.
+    `send_many` sends in order, and may send only a part of the messages. `timeout` applies to all messages together. If
+    they fail, `send` and `send_many` raise a HostError: HostUnreachable, SessionRefused, SessionLost or
+    NotAcknowledged. The error names the acknowledged messages. `is_outcome_unknown` of the error is true if
+    unacknowledged messages may also have arrived.
 
     Reads use MS-MQRR, or MS-MQQP with older hosts. Reads raise a HostError if the host is unreachable or does not serve
     readers, AuthenticationFailed if the host refuses the user, QueueNotFound if the queue does not exist, and
@@ -103,19 +104,20 @@ class Host(ManagerSender):
         The name can also be a format name, either for a queue of the host or for a queue to which the host forwards
         messages. Subqueues, journals and 'system$;deadletter' support reads, but not sends.
 
-        With `exclusive`, no other reader can receive, from the first receive until the queue object is closed or the
-        connection ends. The first receive raises SharingViolation if another reader has the queue open.
+        With `exclusive`, no other reader can receive from the queue. This applies from the first receive until the
+        queue object is closed or the connection ends. The first receive raises SharingViolation if another reader has
+        the queue open.
 
         The host removes a message when the reader has confirmed the message, so a broken connection loses no message.
         If the connection breaks during a wait, the reader tries to connect again, for up to the `timeout` of
         waypost.msmq, and continues to wait. If the connection breaks during the confirmation, the call returns the
-        message, but a reader may receive the same message a second time. The queue supports only the methods for
-        messages, without transactions. Other methods raise InvalidParameter.
+        message, but a reader may receive the same message a second time. The queue supports only methods that read or
+        send messages, and no transactions. Other methods raise InvalidParameter.
 
         If the connection is lost, a cursor and `browse` lose their position and raise SessionLost. The next use of the
         cursor starts from the first message. `move` raises UnsupportedAccessMode if the host is too old to move
-        messages for remote readers. If a `purge` or a `move` raises a HostError, `is_outcome_unknown` of the error is
-        true if the host may have completed the operation.
+        messages for remote readers. After a failed `purge` or `move`, `is_outcome_unknown` of the HostError says
+        whether the host may have completed the operation.
         """
         return self._queue(self._transport.named(name), exclusive=exclusive)
 

@@ -50,17 +50,20 @@ class KeyMethods:
         kind: KeyKind = "exchange",
         format: KeyFormat = "mqdspublickeys",  # noqa: A002, the name of the field
     ) -> bytes:
-        """The current public key in a format: the content of a file for `trust_keys` of another queue manager."""
+        """Return the current public key in this format. `trust_keys` of another queue manager accepts these bytes."""
         return (await self._transport.call(ExportKeys(kind=kind, format=format))).data
 
     async def import_key(
         self, data: bytes, kind: KeyKind = "exchange", *, password: str = "", grace: int = GRACE_DAYS
     ) -> Keys:
-        """Import a private RSA key in PEM as the current key. The key before it decrypts for `grace` days more."""
+        """Import a private RSA key in PEM as the current key.
+
+        The previous key decrypts messages for `grace` more days.
+        """
         return await self._transport.call(ImportKey(data=data, kind=kind, password=password, grace=grace))
 
     async def rotate_keys(self, kind: KeyKind | None = None, *, grace: int = GRACE_DAYS) -> Keys:
-        """Create new keys of one kind or both. The keys before them decrypt for `grace` days more."""
+        """Create new keys of one kind, or of both kinds. The previous keys decrypt messages for `grace` more days."""
         return await self._transport.call(RotateKeys(kind=UNSET if kind is None else kind, grace=grace))
 
     async def trusted_keys(self) -> list[TrustedKey]:
@@ -68,7 +71,10 @@ class KeyMethods:
         return list((await self._transport.call(ListTrustedKeys())).trusted)
 
     async def trust_keys(self, who: str, data: bytes) -> TrustedKey:
-        """Pin the exchange keys of a host or of the queue manager with a GUID, as `export_keys` returns them there."""
+        """Pin the exchange keys of another queue manager.
+
+        `who` is its host or its GUID, `data` is from its `export_keys`.
+        """
         return await self._transport.call(TrustKeys(who=who, data=data))
 
     async def untrust_keys(self, who: str) -> None:
@@ -76,21 +82,33 @@ class KeyMethods:
         await self._transport.call(UntrustKeys(who=who))
 
     async def certificates(self, user: str = "") -> list[CertificateInfo]:
-        """The registered certificates of all users, or of one."""
+        """The registered certificates of all users, or of one user."""
         return list((await self._transport.call(ListCertificates(user=user))).certificates)
 
     async def register_certificate(self, certificate: bytes, user: str = "") -> CertificateInfo:
-        """Register a certificate (PEM or DER) for a user; "" is the caller. Messages signed with its key are theirs."""
+        """Register a certificate (PEM or DER) for a user.
+
+        Messages signed with its key come from this user. If `user` is "", the certificate is for the caller.
+        """
         return await self._transport.call(RegisterCertificate(certificate=certificate, user=user))
 
     async def create_certificate(self, user: str = "", *, days: int = CERTIFICATE_DAYS) -> CertificateCreated:
-        """Create an internal certificate for a user, with its key in the key folder; "" is the caller."""
+        """Create an internal certificate and its key for a user.
+
+        The key is stored in the key folder. If `user` is "", the certificate is for the caller.
+        """
         return await self._transport.call(CreateCertificate(user=user, days=days))
 
     async def import_certificate(self, data: bytes, user: str = "", *, password: str = "") -> CertificateInfo:
-        """Import a certificate with its key (PEM or PKCS#12), and register it for a user; "" is the caller."""
+        """Import a certificate with its key (PEM or PKCS#12), and register it for a user.
+
+        If `user` is "", the certificate is for the caller.
+        """
         return await self._transport.call(ImportCertificate(data=data, user=user, password=password))
 
     async def remove_certificate(self, digest: str) -> None:
-        """Remove a certificate and its key. Messages that are signed with it are refused from now on."""
+        """Remove a certificate and its key.
+
+        From now on, the queue manager refuses messages that are signed with this certificate.
+        """
         await self._transport.call(RemoveCertificate(digest=digest))

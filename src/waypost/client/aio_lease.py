@@ -11,10 +11,10 @@ from waypost.errors import TransactionSequence
 class Lease:
     """Messages that are locked for a time, as returned by `queue.lease()`. Other readers do not get these messages.
 
-    `acknowledge` removes the messages, and `release` returns them to the queue. If neither is called within `lease_s`
-    seconds, or the program ends, other readers can receive the messages again. In this case their `abort_count`
-    increases, unless the queue manager itself stopped. The end of the `async with` block acknowledges the messages. An
-    exception in the block releases them.
+    `acknowledge` removes the messages, and `release` returns the messages to the queue. If neither method is called
+    within `lease_s` seconds, or the program ends, other readers can receive the messages again. The `abort_count` of
+    these messages increases, unless the queue manager itself stopped. The end of the `async with` block acknowledges
+    the messages. An exception in the block releases the messages.
     """
 
     __slots__ = ("_ended", "_messages", "_transaction")

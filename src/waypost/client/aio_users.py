@@ -21,7 +21,7 @@ from waypost.api.users import (
 
 
 class Users:
-    """The users of a manager, as returned by `Manager.users`. Only administrators may use most of it."""
+    """The users of a manager, as returned by `Manager.users`. Most methods are only for administrators."""
 
     __slots__ = ("_call",)
 
@@ -38,12 +38,12 @@ class Users:
         ntlm: bool = False,
         password: str | None = None,
     ) -> UserInfo:
-        """Add a user. Without a password it cannot log in, and uses tokens.
+        """Add a user. A user without a password cannot log in, and uses tokens.
 
         role      role for management: "none", "read", "operate" or "admin"
-        sid       SID of an account elsewhere (default: a new SID of this computer)
+        sid       SID of an account on another computer (default: a new SID of this computer)
         groups    names of groups, which are created if they do not exist, or SIDs
-        ntlm      let the user log on to RPC with NTLM; needs a password
+        ntlm      let the user log on to RPC with NTLM; requires a password
         """
         found: UserInfo = await self._call(
             AddUser(
@@ -62,7 +62,7 @@ class Users:
         return list((await self._call(ListUsers())).users)
 
     async def show(self, name: str) -> UserInfo:
-        """The user with this name. Raises UserNotFound."""
+        """The user with this name. Raises UserNotFound if the user does not exist."""
         found: UserInfo = await self._call(ShowUser(name=name))
         return found
 
@@ -75,7 +75,10 @@ class Users:
         ntlm: bool | None = None,
         password: str | None = None,
     ) -> UserInfo:
-        """Change a user. Everything that is not given stays unchanged. `ntlm=True` needs the password."""
+        """Change a user.
+
+        Arguments that are None leave their value unchanged. `ntlm=True` also requires the password.
+        """
         found: UserInfo = await self._call(
             SetUser(
                 name=name,
@@ -88,7 +91,10 @@ class Users:
         return found
 
     async def set_password(self, name: str, password: str, *, current: str | None = None) -> None:
-        """Change the password of a user, which ends its sessions. Only administrators need no `current` password."""
+        """Change the password of a user.
+
+        The sessions of the user end. Everyone except an administrator must also pass the `current` password.
+        """
         await self._call(SetPassword(name=name, password=password, current=UNSET if current is None else current))
 
     async def remove(self, name: str) -> None:
@@ -98,7 +104,7 @@ class Users:
     async def token(self, name: str, *, role: RoleName | None = None, expires_days: float | None = None) -> NewToken:
         """Create a token for a user. `token` of the result is the secret, which is shown once.
 
-        role          at most the role of the user, which is the default
+        role          role of the token, at most the role of the user (default: the role of the user)
         expires_days  days until the token expires (default: never)
         """
         found: NewToken = await self._call(

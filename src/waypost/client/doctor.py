@@ -50,19 +50,24 @@ def _certificates(node: Node, now: Now) -> Check:
     ending = {digest: each.not_after for digest, each in registered.items() if each.not_after - now.wall < _SOON}
     if not ending:
         count = f"{len(registered)} {'certificate is' if len(registered) == 1 else 'certificates are'} registered"
-        return Check("certificates", True, f"{count}, and none ends within 30 days")
+        return Check("certificates", True, f"{count}, and none of them expires within 30 days")
     shown = [f"{digest.hex()} ({max(0, int(end - now.wall) // _DAY)} days left)" for digest, end in ending.items()]
-    sentence = f"{len(ending)} registered certificates have expired or end within 30 days: {', '.join(shown[:_SHOWN])}"
-    hint = "create another with `waypost cert create`, register it where it is needed, and remove the old one"
+    sentence = (
+        f"{len(ending)} registered certificates have expired or expire within 30 days: {', '.join(shown[:_SHOWN])}"
+    )
+    hint = (
+        "create a new certificate with `waypost cert create`, register the new certificate on each computer that needs "
+        "it, and remove the old certificate"
+    )
     return Check("certificates", False, sentence, hint)
 
 
 def _keys(not_encrypted: int) -> Check:
     """Check for messages that were not sent because the keys of their destinations are missing."""
     if not not_encrypted:
-        return Check("keys", True, "no message was held back for want of the keys of its destination")
-    sentence = f"{not_encrypted} messages could not be encrypted and were not sent since the start"
-    hint = "the log has their destinations; pin the keys of these hosts with `waypost key trust HOST FILE`"
+        return Check("keys", True, "no message was held back because the keys of its destination are unknown")
+    sentence = f"since the start, {not_encrypted} messages could not be encrypted and were not sent"
+    hint = "the log names the destinations; pin the keys of these hosts with `waypost key trust HOST FILE`"
     return Check("keys", False, sentence, hint)
 
 
@@ -117,7 +122,7 @@ def _damaged(node: Node) -> Check:
         return Check("damage", True, "no damaged messages were found")
     hint = (
         "check the disk; `waypost store verify` finds all damage, `waypost store damaged` shows damaged messages, and "
-        "`waypost store damaged --forget` deletes their records and damaged frames"
+        "`waypost store damaged --forget` deletes the records of damaged messages and the damaged frames"
     )
     return Check("damage", False, "; ".join(sentences), hint)
 

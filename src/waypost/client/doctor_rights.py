@@ -35,8 +35,8 @@ def _open_queues(node: Node, queues: list[Queue]) -> Check:
         "open queues",
         False,
         f"everyone may receive from {_named(found)}",
-        "name the users who need the queue with `waypost queue acl NAME --grant USER:send,receive`, and then "
-        "`waypost queue acl NAME --revoke everyone`",
+        "grant the rights to the users who need the queue with `waypost queue acl NAME --grant USER:send,receive`, and "
+        "then run `waypost queue acl NAME --revoke everyone`",
     )
 
 
@@ -48,8 +48,8 @@ def _authenticated(node: Node, queues: list[Queue]) -> Check:
     return Check(
         "authenticated queues",
         False,
-        f"everyone may send to {_named(found)}, so that a signature without a sender is enough there",
-        "grant send to the users who send, and deny it to others: `waypost queue acl NAME --grant USER:send --deny "
+        f"everyone may send to {_named(found)}, so these queues also accept signed messages that name no sender",
+        "grant the right to send only to the users who need it: `waypost queue acl NAME --grant USER:send --deny "
         "anonymous:send`",
     )
 
@@ -57,11 +57,11 @@ def _authenticated(node: Node, queues: list[Queue]) -> Check:
 def _refusals(node: Node) -> Check:
     count = node.access.refused.total()
     if not count:
-        return Check("refusals", True, "no request was refused for a missing right since the start")
+        return Check("refusals", True, "since the start, no request was refused because of a missing right")
     name, last = next(reversed(node.access.last_refusals.items()))
     sentence = (
-        f"{count} requests were refused for a missing right since the start; the last was from {last.who}, without the "
-        f"right {last.right} on {name}"
+        f"since the start, {count} requests were refused because of a missing right; the last request was from "
+        f"{last.who}, who does not have the right {last.right} on {name}"
     )
     return Check("refusals", True, sentence)
 

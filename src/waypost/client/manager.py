@@ -116,8 +116,9 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         """Return an object for the queue with this name. The first use of the object checks that the queue exists.
 
         All callers with the same name share one object, so closing the object cancels the waiting reads of all callers.
-        With `exclusive`, the object is separate, and no other reader can receive from its first receive until it is
-        closed. The first receive raises SharingViolation if other readers have the queue open.
+        With `exclusive`, the call returns a separate object. From the first receive of this object until the object is
+        closed, no other reader can receive from the queue. The first receive raises SharingViolation if other readers
+        have the queue open.
         """
         found = self._format_name(name)
         return Queue(self, self._transport, found, self._forget, exclusive=True) if exclusive else self._named(found)
@@ -188,28 +189,33 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         self._transport.call(RevokeAddress(guid=guid, address=address))
 
     def admitted_sequence_addresses(self) -> list[tuple[str, str]]:
-        """The GUIDs and addresses admitted with `admit_sequence_address`, but not by the configuration."""
+        """The GUIDs and addresses that `admit_sequence_address` admitted.
+
+        Addresses from the configuration are not listed.
+        """
         return [(each.guid, each.address) for each in self._transport.call(ListAdmitted()).addresses]
 
     def claims(self, queue: Name | None = None, *, idle: bool = False) -> list[ClaimObject]:
-        """List the messages that readers of `queue`, or of all queues, have claimed. Other readers do not get them.
+        """List the messages that readers of `queue`, or of all queues, have claimed.
 
-        Each entry is one part of a claim. `lease_left_s` is the time until the lease of the part expires, in seconds.
-        `held_by` says why the part stays claimed although its lease has expired. With `idle`, the list also has claims
-        without messages, whose `count` is 0.
+        Other readers do not get these messages. Each entry is one part of a claim. `lease_left_s` is the time until the
+        lease of the part expires, in seconds. `held_by` says why the part stays claimed although its lease has expired.
+        With `idle`, the list also contains claims without messages. The `count` of such a claim is 0.
         """
         if queue is None:
             return self._transport.call(ListAllClaims(idle=idle)).claims
         return self._transport.call(ListClaims(name=str(self._transport.named(queue)), idle=idle)).claims
 
     def release_claim(self, queue: Name, claim: str, *, forget: bool = False) -> int:
-        """Release the messages of a claim, even if its query has committed some of them.
+        """Release the messages of a claim, even if its query has committed some of these messages.
 
-        The `abort_count` of the messages increases. The current reader of the claim is refused until it is restarted.
-        Returns the number of messages that other readers can receive again, or 0 if the claim has no messages.
+        The `abort_count` of the messages increases. The queue manager refuses the current reader of the claim until the
+        reader is restarted. Returns the number of messages that other readers can receive again, or 0 if the claim has
+        no messages.
 
-        `forget` also deletes the claim of a reader that does not come back: at most 10,000 claims are kept. Raises
-        SharingViolation if a reader has used the claim within its lease.
+        `forget` also deletes the claim. Use `forget` for a reader that does not come back, because the queue manager
+        keeps at most 10,000 claims. With `forget`, the call raises SharingViolation if a reader has used the claim
+        within its lease.
         """
         wish = ReturnClaim(name=str(self._transport.named(queue)), claim=claim, forget=forget)
         return self._transport.call(wish).count
@@ -220,10 +226,10 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return Users(self._transport.call)
 
     def audit(self, *, limit: int = 100, after: int = -1) -> list[AuditEntry]:
-        """The last entries of the audit trail, the oldest first: who changed what, from where, and refusals.
+        """Return the last entries of the audit trail, oldest first: changes and refusals, by whom and from where.
 
         limit  number of entries, at most 10,000
-        after  only entries after the one with this number
+        after  only entries after the entry with this number
         """
         return list((self._transport.call(ListAudit(limit=limit, after=after))).entries)
 
@@ -274,11 +280,11 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return self.queue(queue).send_records(bodies, properties, transaction)
 
     def import_messages(self, queue: Name, file: PacketFile, *, progress: Counted | None = None) -> list[Message]:
-        """Send to a queue the messages in a file written by `Queue.export_messages`. Each message gets a new id.
+        """Send the messages in a file from `Queue.export_messages` to a queue. Each message gets a new id.
 
         Messages to a transactional queue are sent in one transaction. `file` is a name or an open binary file.
-        `progress` is called after each message with the number of messages so far. Raises InvalidParameter if the file
-        contains other data, or too many messages for one transaction.
+        `progress` is called after each message with the number of messages sent so far. Raises InvalidParameter if the
+        file contains other data, or too many messages for one transaction.
         """
         found, target = read_packets(file), self.queue(queue)
         if not found:
@@ -297,7 +303,7 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         source: str | None = None,
         address: str | None = None,
     ) -> Iterator[SequenceInfo]:
-        """Iterate over the known transactional sequences, which may be a million.
+        """Iterate over the known transactional sequences. A queue manager can have a million sequences.
 
         direction  "out" for outgoing sequences, "in" for incoming sequences, "refused" for sequences that were
                    refused recently, or None for all sequences
@@ -323,13 +329,13 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         older_than: float | None = None,
         trial: bool = False,
     ) -> SequenceReset:
-        """Restart transactional sequences. Messages may arrive twice: the `warning` of the result names them.
+        """Restart transactional sequences. Messages may arrive twice: the `warning` of the result names these messages.
 
         If `queue` is an outgoing queue, its unacknowledged messages get new numbers in a new sequence. Otherwise, the
         queue manager deletes its records of the incoming sequences that match all arguments. `queue` is the
-        destination, `source` is the GUID of the sending queue manager, `address` is its IP address, and `older_than` is
-        the number of seconds since the last message. The next message of a given source is accepted, even if earlier
-        messages are missing.
+        destination, `source` is the GUID of the sending queue manager, `address` is the IP address of that queue
+        manager, and `older_than` is the number of seconds since the last message. The next message of each of these
+        sources is accepted, even if earlier messages are missing.
 
         With `trial`, the call is a dry run: the call changes nothing, and its result shows the effect of a reset.
         """
@@ -357,7 +363,7 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return self._transport.call(ForgetDamaged()).forgotten
 
     def browser_link(self) -> str:
-        """Make a link that logs one browser on to the daemon. It is valid once, and for ten minutes.
+        """Make a link that logs one browser on to the daemon. The link works once, within ten minutes.
 
         Only a daemon has a server for browsers: a queue manager inside this process raises InvalidParameter.
         """
@@ -377,9 +383,10 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
 
             manager.backup("/backups/2026-11-17")
 
-        `target` is a new folder, which the backup creates, or an open binary file for the stream. The backup contains
-        everything that was acknowledged before the backup began, but no express messages. `progress` is called with the
-        number of bytes so far and an estimate of the total. `waypost.restore` creates a data folder from a backup.
+        `target` is a new folder, which the backup creates, or an open binary file, to which the backup is written as
+        one stream. The backup contains everything that was acknowledged before the backup began, but no express
+        messages. `progress` is called with the number of bytes written so far and an estimate of the total.
+        `waypost.restore` creates a data folder from a backup.
 
         Raises BackupUnderWay if another backup is in progress, and BackupError if the backup failed. A failed backup
         leaves nothing in the folder.
@@ -394,17 +401,18 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
                 invoices.send(order.body, transaction=transaction)
 
         The end of the `with` block commits the transaction. An exception in the block aborts the transaction. A
-        transaction that is unused for `timeout` seconds aborts, and its next use raises TransactionSequence (default:
-        60 for a daemon, no limit in this process).
+        transaction that is unused for `timeout` seconds aborts, and its next use raises TransactionSequence. By
+        default, `timeout` is 60 for a daemon, and unlimited for a queue manager in this process.
         """
         self._transport.check()
         return Transaction(self._transport, transaction_limit(timeout, self._transport.transaction_s))
 
     def call(self, operation: Operation[R], /) -> R:
-        """Run an operation without a method in this class, such as an operation of waypost.api.bulk, and return its
-        reply.
+        """Run an operation for which this class has no method, and return its reply.
 
-        plan = manager.call(PlanRange(name="orders", parts=4))
+            plan = manager.call(PlanRange(name="orders", parts=4))
+
+        waypost.api.bulk contains such operations.
         """
         return self._transport.call(asked(operation))
 

@@ -81,9 +81,10 @@ class Message(ShownProperties):
 
     @property
     def text(self) -> str:
-        """The body as text. VT_BSTR, VT_LPSTR and VT_LPWSTR are decoded by their type, other bodies as UTF-8.
+        """The body as text.
 
-        XML is decoded with the encoding in its declaration, or with the encoding that its first bytes indicate, such as
+        Bodies of type VT_BSTR, VT_LPSTR and VT_LPWSTR are decoded according to their type, other bodies as UTF-8. XML
+        is decoded with the encoding in its declaration, or with the encoding that its first bytes indicate, such as
         UTF-16. Raises DecodeError if the body is not text.
         """
         return decode_text(self._core.body, self._core.body_type)
@@ -162,7 +163,7 @@ class Message(ShownProperties):
 
     @property
     def signature(self) -> str:
-        """The signature that the queue manager has verified: "msmq10", "msmq20" or "msmq30", or "none"."""
+        """The version of the signature, if it is verified: "msmq10", "msmq20" or "msmq30". "none" if it is not."""
         return SIGNATURE_WORDS.get(self._core.authentication_level, "none")
 
     @property
@@ -177,10 +178,10 @@ class Message(ShownProperties):
 
     @property
     def encrypted(self) -> str | None:
-        """The algorithm by which the body was encrypted on its way: "aes256", "aes192", "aes128", "rc2" or "rc4".
+        """The algorithm that encrypted the body during transfer: "aes256", "aes192", "aes128", "rc2" or "rc4".
 
         None for a message that was not encrypted. A message that waits in an outgoing queue is encrypted when it is
-        sent, and a message that this computer only forwards has a body that only its destination can decrypt.
+        sent. If this computer only forwards a message, only its destination can decrypt the body.
         """
         packet = self.packet
         if not int.from_bytes(packet[_USER_FLAGS], "little") & user_header.SH:
@@ -230,8 +231,10 @@ class Message(ShownProperties):
 
     @property
     def destination_queue(self) -> str | None:
-        """The destination queue. In the result of a send to several queues, the value has all format names, joined with
-        commas."""
+        """The destination queue.
+
+        In the result of a send to several queues, the value contains all format names, joined with commas.
+        """
         return _text(self._core.destination_queue_format_name)
 
     @property
@@ -302,8 +305,8 @@ class Message(ShownProperties):
     def to_dict(self) -> dict[str, object]:
         """Return the message object of the command line and HTTP, as a dict for `json`.
 
-        The dict has `admin_queues` and `response_queues` if there are several queues, and `copies` after a send to
-        several queues.
+        The dict contains `admin_queues` and `response_queues` if the message has several such queues, and `copies`
+        after a send to several queues.
         """
         found: dict[str, object] = to_builtins(message_object(self))
         return found
@@ -315,7 +318,7 @@ for _row in MESSAGE_ROWS:
 
 
 class SentToSeveral(Message):
-    """A message that was sent to several queues at once. Its other attributes are those of the first copy."""
+    """A message that was sent to several queues at once. All other attributes are the attributes of the first copy."""
 
     __slots__ = ("_several",)
 

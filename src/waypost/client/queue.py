@@ -85,8 +85,8 @@ class Queue(QueueSender, QueueSetter):
     Creating a queue object is cheap: only its first use opens the queue. The first use raises QueueNotFound if the
     queue does not exist. Threads can share the object.
 
-    If a method fails, it raises a WaypostError with the reason, for example StoreFull if the disk is full. In this
-    case, nothing was changed, unless the error says that the change is kept in memory.
+    If a method fails, it raises a WaypostError with the reason, for example StoreFull if the disk is full. After an
+    error, nothing has changed, unless the error says that the change is kept in memory.
     """
 
     __slots__ = (
@@ -174,8 +174,8 @@ class Queue(QueueSender, QueueSetter):
 
         `lookup_id` selects a message. With `seek="next"` or "previous", the call selects the message after or before
         that message. `seek="first"` and "last" do not require a `lookup_id`. A call with `lookup_id` or `seek` does not
-        wait. Such a call raises MessageNotFound if the message is not in the queue or is locked by a transaction, or
-        MessageAlreadyReceived if another reader has received the message at the cursor.
+        wait. Such a call raises MessageNotFound if the message is not in the queue or is locked by a transaction. Such
+        a call raises MessageAlreadyReceived if another reader has received the message at the cursor.
 
         Outside a transaction, a message is received at most once. If the call is interrupted or cancelled, or the
         process ends, while the removal is being written to disk, the message is lost. To prevent this loss, receive in
@@ -348,7 +348,8 @@ class Queue(QueueSender, QueueSetter):
 
         `message` is a Message or its lookup id. `to` is the destination (default: the original destination). Returns
         the new message, with a new `id` and the same content. A transactional message stays transactional. Raises
-        TransactionUsage if the message is transactional and the queue is not, or the reverse.
+        TransactionUsage if the message is transactional but the destination is not, or if the destination is
+        transactional but the message is not.
         """
         target: str | UnsetType = UNSET
         if to is not None:
@@ -401,11 +402,11 @@ class Queue(QueueSender, QueueSetter):
     ) -> Acl:
         """Change the owner of the queue and the rights on it, in the order revoke, owner, deny, grant.
 
-        `grant` and `deny` add rights: "alice:send,receive", or several such texts. `revoke` removes all entries of
-        somebody. A name is a user, a group, a SID, everyone, anonymous or administrators. The rights are receive, peek,
-        send, receive-journal, set-properties, get-properties, delete, get-permissions, set-permissions, take-ownership
-        and full. `sddl` replaces all entries, and excludes the others. A change after which no entry lets anybody
-        change the rights needs `force`.
+        `grant` and `deny` add rights: "alice:send,receive", or several such texts. `revoke` removes all entries of a
+        user or group. A name is a user, a group, a SID, everyone, anonymous or administrators. The rights are receive,
+        peek, send, receive-journal, set-properties, get-properties, delete, get-permissions, set-permissions,
+        take-ownership and full. `sddl` replaces all entries, and is not allowed together with `grant`, `deny`, `revoke`
+        and `owner`. If a change leaves no entry that lets anybody change the rights, the change requires `force`.
         """
         operation = SetAcl(
             name=self._text,

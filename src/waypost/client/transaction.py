@@ -115,7 +115,7 @@ class Transaction:
 
     def _check(self) -> None:
         if self._outcome:
-            raise TransactionSequence(f"the transaction is {self._outcome}; begin another with manager.transaction()")
+            raise TransactionSequence(f"the transaction is {self._outcome}; begin a new one with manager.transaction()")
 
 
 def joined(transaction: Transaction | None, transport: Carrier) -> tuple[str | UnsetType, float | UnsetType]:

@@ -86,8 +86,8 @@ class QueueSender(ABC):
         transaction.
 
         `body` is bytes or text. The ActiveXMessageFormatter of .NET and COM read text as a string, and bytes as an
-        array of bytes. A message with all its properties has at most 4 MiB. Text takes two bytes per character. Queues
-        of `waypost.msmq` differ: see `Host`. The properties:
+        array of bytes. The maximum size of a message, including all its properties, is 4 MiB. Text takes two bytes per
+        character. Queues of `waypost.msmq` differ: see `Host`. The properties:
         """
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
@@ -232,8 +232,8 @@ class ManagerSender(ABC):
     ) -> Message:
         """Send one message to a local or remote queue, or to several queues. Join several format names with commas.
 
-        A message to another computer waits in an outgoing queue until the message is transferred. The arguments are the
-        same as for `Queue.send`.
+        A queue manager keeps a message to another computer in an outgoing queue until the message is transferred. The
+        arguments are the same as for `Queue.send`.
         """
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(

@@ -158,8 +158,8 @@ class Creating:
     def _publish(self, queue: Queue) -> None:
         if self._directory is None:
             raise DirectoryNotConnected(
-                f"{queue} is a public queue, which requires a directory, and this queue manager has none; create a "
-                "private queue"
+                f"{queue} is a public queue and requires a directory, but this queue manager has no directory; create "
+                "a private queue"
             )
         queue.identifier = self._directory.create_queue(queue)
         paths = self._directory.paths_of(queue)

@@ -111,7 +111,7 @@ class Opening:
         if access is not AccessType.SEND:
             raise UnsupportedFormatName(f"{name} supports only sending")
         if share is not ShareMode.DENY_NONE:
-            raise UnsupportedAccessMode("a name of several queues does not support exclusive access")
+            raise UnsupportedAccessMode("a format name of several queues does not support exclusive access")
         children: list[OpenQueueDescriptor] = []
         try:
             for element in name.elements:

@@ -68,8 +68,8 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
             ge=0,
             le=1 << 20,
             description="Disk space to keep free, in MiB. When less space is free, the daemon refuses new messages. "
-            "Receives, purges and acknowledgments continue. 0: a quarter of the size of the stored data, but at "
-            "least 1 MiB, and at most 64 MiB or an eighth of the disk.",
+            "Receives, purges and acknowledgments continue. 0: a quarter of the size of the stored data, but at least "
+            "1 MiB, and at most 64 MiB or an eighth of the disk, whichever is less.",
         ),
     ] = 0.0
     backup_limit_s: Annotated[
@@ -110,8 +110,8 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     ping: Annotated[
         bool,
         Meta(
-            description="Ping a host before a session to ask whether it accepts the session. Also answer pings from "
-            "other hosts."
+            description="Before a session, ping the host to ask whether it accepts the session. Also answer pings "
+            "from other hosts."
         ),
     ] = _TRANSFER.ping
     window_size: Annotated[
@@ -202,8 +202,8 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     refusals_per_minute: Annotated[
         Count,
         Meta(
-            description="Maximum number of connections from one address that may end early with a protocol error, "
-            "per minute. Above this limit, new connections from the address are refused for a while."
+            description="Maximum number of connections from one address that may end early because of a protocol "
+            "error, per minute. Above this limit, new connections from the address are refused for a while."
         ),
     ] = 120
     max_sequence_ahead_s: Annotated[
@@ -292,8 +292,8 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
     routes: Annotated[
         tuple[str, ...],
         Meta(
-            description="`GUID=HOST`: the host of a queue manager. `waypost status` on that host shows the GUID. "
-            "`GUID=via GUID`: send through another queue manager that has a route."
+            description="`GUID=HOST`: the host of the queue manager with this GUID. `waypost status` on that host "
+            "shows the GUID. `GUID=via GUID`: send through another queue manager that has a route."
         ),
     ] = ()
     relays: Annotated[
@@ -313,8 +313,8 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
     machine_kb: Annotated[
         Annotated[int, Meta(ge=0, le=UNLIMITED)] | None,
         Meta(
-            description="Quota of all messages together, in kilobytes. Not set: the quota stays unchanged. A new "
-            f"queue manager starts with 1048576. {UNLIMITED}: no quota."
+            description="Quota of all messages together, in kilobytes. Not set: the quota stays unchanged, and a new "
+            f"queue manager starts with a quota of 1048576. {UNLIMITED}: no quota."
         ),
     ] = None
 
@@ -344,7 +344,7 @@ class LogSection(Struct, frozen=True, forbid_unknown_fields=True):
 class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     """Remote reading by other hosts (MS-MQRR, MS-MQQP), on the address of `transfer.bind`."""
 
-    enabled: Annotated[bool, Meta(description="Let other hosts read queues of this computer over RPC.")] = True
+    enabled: Annotated[bool, Meta(description="Allow other hosts to read queues of this computer over RPC.")] = True
     port: Annotated[
         Port,
         Meta(
@@ -379,23 +379,23 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     min_auth_level: Annotated[
         Literal["", Level],
         Meta(
-            description="Minimum protection of a call. Empty: privacy if users or Kerberos are configured. Otherwise "
-            "none, but only for programs on this computer that run as the account of the daemon or as root. `none`: "
-            "every program that reaches the port can read."
+            description="Minimum protection of a call. Empty: privacy if users or Kerberos are configured. Without "
+            "users and Kerberos, calls need no protection, but only programs on this computer that run as the "
+            "account of the daemon or as root may connect. `none`: every program that reaches the port can read."
         ),
     ] = ""
     allow_nonauthenticated: Annotated[
         bool,
         Meta(
-            description="Accept calls without authentication from clients in a workgroup, and from all clients unless "
-            "deny_workgroup_clients is true (AllowNonauthenticatedRpc of MSMQ)."
+            description="Accept calls without authentication (AllowNonauthenticatedRpc of MSMQ). "
+            "deny_workgroup_clients limits this to clients in a workgroup."
         ),
     ] = False
     deny_workgroup_clients: Annotated[
         bool,
         Meta(
-            description="With allow_nonauthenticated, accept calls without authentication only from clients in a "
-            "workgroup (NewRemoteReadServerDenyWorkgroupClient of MSMQ)."
+            description="If allow_nonauthenticated is true, accept calls without authentication only from clients in "
+            "a workgroup (NewRemoteReadServerDenyWorkgroupClient of MSMQ)."
         ),
     ] = False
     allow_none_security_clients: Annotated[
@@ -408,8 +408,8 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     users_file: Annotated[
         str,
         Meta(
-            description="File with users that may authenticate with NTLM, one `DOMAIN:user:password` per line. It is "
-            "imported into the user store once, at the first start that finds users in it."
+            description="File with users that may authenticate with NTLM, one `DOMAIN:user:password` per line. The "
+            "daemon imports the file into the user store once, at the first start at which the file contains users."
         ),
     ] = ""
     kerberos: Annotated[
@@ -424,8 +424,8 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
     user: Annotated[
         str,
         Meta(
-            description="User to authenticate as, `DOMAIN\\user` or `user@REALM`. Empty: at level none, no "
-            "authentication. At other levels, the Kerberos identity of this process."
+            description="User to authenticate as, `DOMAIN\\user` or `user@REALM`. Empty: no authentication if the "
+            "level is none, and the Kerberos identity of this process at other levels."
         ),
     ] = ""
     password: Annotated[str, Meta(description="Password of the user. Empty: the user authenticates with Kerberos.")] = (
@@ -435,9 +435,9 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
     hosts: Annotated[
         tuple[str, ...],
         Meta(
-            description="Host names and IP addresses that the daemon may log on to as `user`, as the names of queues "
-            "have them. Empty: the hosts in `routing.routes`. A host that is not listed would learn a proof of the "
-            "password from any program that names it."
+            description="Host names and IP addresses that the daemon may log on to as `user`, written as in the names "
+            "of queues. Empty: the hosts in `routing.routes`. The list protects the password: any program can "
+            "name a host to read from, and each host that the daemon logs on to learns a proof of the password."
         ),
     ] = ()
     level: Annotated[
@@ -448,14 +448,14 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
         Port,
         Meta(
             description="TCP port of RemoteRead on other hosts. 0: the port that the endpoint mapper of the host "
-            "returns, otherwise 2103."
+            "returns, or 2103 if the endpoint mapper does not answer."
         ),
     ] = 0
     qm2qm_port: Annotated[
         Port,
         Meta(
-            description="TCP port of qm2qm on hosts that have only the older interface. 0: the port that the "
-            "endpoint mapper of the host returns, otherwise 2105."
+            description="TCP port of qm2qm on hosts that support only the older interface. 0: the port that the "
+            "endpoint mapper of the host returns, or 2105 if the endpoint mapper does not answer."
         ),
     ] = 0
     epm_port: Annotated[

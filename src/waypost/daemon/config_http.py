@@ -16,25 +16,26 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
     bind: Annotated[
         str,
         Meta(
-            description="IP address to listen on. Empty: `transfer.bind` if it is a loopback address, else 127.0.0.1, "
-            "because the API gives full control of the queue manager. Any address other than a loopback address "
-            "requires a token, and TLS or `allow_insecure`."
+            description="IP address to listen on. Empty: `transfer.bind` if it is a loopback address, otherwise "
+            "127.0.0.1. The API gives full control of the queue manager. Therefore, an address other than a "
+            "loopback address requires a token, and also TLS or `allow_insecure`."
         ),
     ] = ""
     port: Annotated[Port, Meta(description="TCP port to listen on. 0: any free port.")] = HTTP_PORT
     access: Annotated[
         Literal["token", "open"],
         Meta(
-            description="Access over TCP without a configured token. `token`: clients must send the token in the file "
-            "`token` of the data folder, which the daemon makes at its first start. Programs of the account that runs "
-            "the daemon find it, or use the Unix socket `http.sock` of the data folder. `open`: every program that "
-            "reaches the port has full control."
+            description="Access over TCP if neither `token` nor `token_file` is set. `token`: clients must send the "
+            "token in the file `token` of the data folder. The daemon creates this file at its first start. "
+            "Programs of the account that runs the daemon find the token by themselves, or use the Unix socket "
+            "`http.sock` of the data folder. `open`: every program that reaches the port has full control."
         ),
     ] = "token"
     token: Annotated[
         str,
         Meta(
-            description="Bearer token that clients must send, instead of the one in the data folder. Empty: `access`."
+            description="Bearer token that clients must send, instead of the token in the data folder. Empty: "
+            "`access` applies."
         ),
     ] = ""
     token_file: Annotated[str, Meta(description="File with the token, instead of `token`.")] = ""

@@ -23,7 +23,7 @@ places set the same key, the last place in this list takes precedence:
 4. with `--set SECTION.KEY=VALUE`, which may be repeated.
 
 In the environment and with `--set`, separate list items with commas:
-`--set transfer.resend_timeouts_s=1,2,3,4`. An unknown key is an error, and the error suggests the nearest key.
+`--set transfer.resend_timeouts_s=1,2,3,4`. An unknown key is an error. The error message suggests the most similar key.
 
 This page is generated from the code (src/waypost/daemon/config.py). The default times in `[transfer]` are the same as
 on Windows.

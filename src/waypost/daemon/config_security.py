@@ -13,16 +13,16 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
     new_queues: Annotated[
         Literal["closed", "msmq"],
         Meta(
-            description="Rights on a new queue, once there are users. `closed`: its creator and administrators have "
-            "all rights, and everyone may send. `msmq`: the default of MSMQ, in most cases all rights for everyone. "
-            "Without users, it is always `msmq`."
+            description="Rights on a new queue, if the queue manager has users. `closed`: the creator and "
+            "administrators have all rights, and everyone may send. `msmq`: the default of MSMQ, in most cases "
+            "all rights for everyone. Without users, `msmq` always applies."
         ),
     ] = "closed"
     machine: Annotated[
         str,
         Meta(
-            description="Rights on this computer, as a security descriptor in SDDL. Empty: only administrators read "
-            "the dead-letter queues, the journal and outgoing queues, and users may create queues."
+            description="Rights on this computer, as a security descriptor in SDDL. Empty: only administrators may "
+            "read the dead-letter queues, the journal and outgoing queues, and all users may create queues."
         ),
     ] = ""
     hardened: Annotated[
@@ -48,6 +48,6 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
         Literal["msmq10", "msmq20"],
         Meta(
             description="Oldest version of signatures that is accepted. A signature of MSMQ 1.0 does not cover the "
-            "destination: a message with it can be sent to other queues as well."
+            "destination, so an attacker can send the signed message to another queue."
         ),
     ] = "msmq10"

@@ -106,7 +106,9 @@ def _token(path: Path) -> str:
     except FileExistsError:
         pass
     except OSError as error:
-        raise ConfigError(f"Cannot write {path}: {reason(error)}.", "give this account the data folder.") from None
+        raise ConfigError(
+            f"Cannot write {path}: {reason(error)}.", "make this account the owner of the data folder."
+        ) from None
     try:
         seen = path.stat()
         if sys.platform != "win32" and seen.st_mode & _OTHERS:
@@ -117,11 +119,11 @@ def _token(path: Path) -> str:
         with path.open(encoding="ascii") as file:
             token = file.read(_MAX_TOKEN).strip()
     except OSError as error:
-        raise ConfigError(f"Cannot read {path}: {reason(error)}.", "give this account the file.") from None
+        raise ConfigError(f"Cannot read {path}: {reason(error)}.", "make this account the owner of the file.") from None
     except UnicodeError:
         token = ""
     if not token or not token.isprintable():
-        raise ConfigError(f"{path} does not contain a token.", f"run rm {path}; the next start makes a new one.")
+        raise ConfigError(f"{path} does not contain a token.", f"run rm {path}; the next start creates a new token.")
     return token
 
 

@@ -39,20 +39,21 @@ class RpcSockets:
 
 
 def is_loopback_only(settings: Rpc, logons: Logons) -> bool:
-    """Whether only the own account may connect, over loopback: no authentication, and no level that is written down."""
+    """Whether only the account of the daemon may connect, over loopback: no users, Kerberos or level is configured."""
     return not settings.min_auth_level and not _knows_users(settings) and not logons.has_any
 
 
 class RpcGuard(ConnectionGuard):
     """Guard of remote readers. Without authentication, only the account of the daemon and root may connect, from here.
 
-    The account is known before the first byte is answered, and only on Linux; elsewhere nobody may connect then.
+    The account is checked before the first byte is answered. Only Linux reports the account; on other systems nobody
+    may connect without authentication.
     """
 
     __slots__ = ("_is_loopback_only",)
 
     def __init__(self, settings: Rpc, logons: Logons) -> None:
-        """The users at the start decide: without any, calls need no authentication until the next start."""
+        """If no users exist at the start, calls need no authentication until the next start."""
         super().__init__(settings.max_connections, settings.max_connections_per_peer, settings.refusals_per_minute)
         self._is_loopback_only: Final = is_loopback_only(settings, logons)
 
@@ -65,8 +66,8 @@ class RpcGuard(ConnectionGuard):
             return "the peer closed the connection"
         if not address.is_loopback:
             return (
-                "to allow remote readers, add users with `waypost user add NAME --ntlm` and start again, or set "
-                "rpc.kerberos or rpc.min_auth_level; see docs/security.md"
+                "to allow remote readers, add users with `waypost user add NAME --ntlm` and restart the daemon, or "
+                "set rpc.kerberos or rpc.min_auth_level; see docs/security.md"
             )
         account = account_of_peer(connection)
         if account in (own_account(), _ROOT) and account is not None:

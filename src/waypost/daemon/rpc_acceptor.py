@@ -67,7 +67,9 @@ class NtlmAcceptor(NTLMProxy):
         if len(response) <= _VERSION_1_SIZE:
             raise InvalidTokenError(context_msg="the client did not send an NTLM version 2 response")
         if _STRONG & ~auth.flags:
-            raise InvalidTokenError(context_msg="the flags do not request extended session security with 128 bits")
+            raise InvalidTokenError(
+                context_msg="the flags of the client do not request extended session security with 128 bits"
+            )
         user = self._logons.find(domain, user_name)
         # Also for an unknown user, so that the time does not reveal which names are known.
         key = ntowfv2(user_name, _NO_HASH if user is None else user[1], domain)

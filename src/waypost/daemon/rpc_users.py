@@ -21,7 +21,7 @@ from waypost.security.callers import QUEUE_MANAGER
 
 @dataclass(slots=True)
 class Logons:
-    """The users that may log on with NTLM. Nobody may before the queue manager has started."""
+    """The users that may log on with NTLM. Before the queue manager has started, nobody may log on."""
 
     users: Users | None = None
 
@@ -78,7 +78,7 @@ async def import_users(shell: Loop, path: Path, log: Log) -> None:
     if users.imported:
         log.warning(
             "users file ignored",
-            message=f"{path} has changed, but it was imported before and is not read again.",
+            message=f"{path} has changed, but the file was already imported and is not read again.",
             hint="use `waypost user add NAME --ntlm` and `waypost user passwd NAME`, and remove rpc.users_file.",
         )
         return
@@ -86,7 +86,7 @@ async def import_users(shell: Loop, path: Path, log: Log) -> None:
     await shell.call(ImportUsers(digest=digest, users=tuple(hashed)), QUEUE_MANAGER)
     log.info(
         "users imported",
-        message=f"{len(found)} users of {path} are in the user store now.",
+        message=f"{len(found)} users of {path} were imported into the user store.",
         hint="remove rpc.users_file from the configuration, and delete the file, which contains passwords.",
     )
 

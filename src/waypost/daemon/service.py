@@ -80,7 +80,7 @@ _SWITCH_SECONDS: Final = 0.0005
 
 
 def run(config: Config, log: Log, make_app: MakeApp | None, announce: Announce) -> int:
-    """Serve until a signal comes. Returns the exit code. Raises WaypostError if the daemon cannot start.
+    """Serve until a signal arrives. Returns the exit code. Raises WaypostError if the daemon cannot start.
 
     Without `make_app` the daemon has no HTTP API.
     """
@@ -217,8 +217,8 @@ class Daemon:
                 if not announcement.write() and sys.platform != "win32":
                     log.warning(
                         "no runtime folder",
-                        message="No runtime folder belongs to this account alone, so its programs do not find the "
-                        "token of the daemon.",
+                        message="This account has no runtime folder that other accounts cannot use, so its programs "
+                        "do not find the token of the daemon.",
                         hint="set XDG_RUNTIME_DIR, or give programs the token in WAYPOST_TOKEN.",
                     )
             # The queue manager has recovered: from here on it can answer clients.

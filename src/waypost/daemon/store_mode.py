@@ -20,7 +20,7 @@ def check_store_mode(folder: Path, users: Users) -> None:
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & _OTHERS:
         raise ConfigError(
-            f"{path} contains the users of the queue manager, but has the mode {mode:04o}, so that other accounts may "
-            "read their hashes.",
-            f"run chmod 600 {path}, and change the passwords if another account may have read it.",
+            f"{path} contains the users of the queue manager, but has the mode {mode:04o}, so other accounts may read "
+            "the password hashes.",
+            f"run chmod 600 {path}, and change the passwords if another account may have read the file.",
         )

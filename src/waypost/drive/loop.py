@@ -159,7 +159,7 @@ class Loop:
         began = self.watch.begin()
         self.driver.settle()
         self._set_timer(self.driver.wake_at())
-        self.watch.end(began, "writing and answering")
+        self.watch.end(began, "writing, and answering requests")
 
     def _set_timer(self, deadline: float | None) -> None:
         if deadline is None or (self._timer is not None and deadline >= self._alarm):
@@ -183,7 +183,7 @@ class Loop:
         self.driver.poll()
         self._set_timer(self.driver.wake_at())
         self.on_written()
-        self.watch.end(began, "answering what is durable")
+        self.watch.end(began, "answering requests after a write")
         if self._written is not None:
             _wake(self._written)
 

@@ -22,7 +22,7 @@ _NAMED_SECONDS: Final = 0.005
 # Precision of the split between work and waiting.
 _LOOK_SECONDS: Final = 0.002
 _OTHERS: Final = "other work"
-CLEARING_UP: Final = "clearing up memory"
+CLEARING_UP: Final = "garbage collection"
 # Most names that are counted separately; the code has fewer.
 _MAX_NAMES: Final = 100
 

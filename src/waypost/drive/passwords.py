@@ -83,7 +83,7 @@ def prepared(operation: Operation[object], user: UserRecord | None) -> Prepared:
     match operation:
         case AddUser(name=name, role=role, sid=sid, groups=groups, ntlm=ntlm, password=password):
             if ntlm and password is UNSET:
-                raise InvalidParameter("a user that may log on with NTLM needs a password")
+                raise InvalidParameter("a user who may log on with NTLM must have a password")
             _check(password)
             return Prepared(
                 StoreUser(
@@ -100,7 +100,7 @@ def prepared(operation: Operation[object], user: UserRecord | None) -> Prepared:
             _check(password)
             has_ntlm = bool(user is not None and user.nt_hash) if ntlm is UNSET else ntlm
             if ntlm is True and password is UNSET and not (user is not None and user.nt_hash):
-                raise InvalidParameter("ntlm needs the password too, because its stored hash does not contain it")
+                raise InvalidParameter("ntlm also requires the password, because Waypost has stored only a hash")
             return Prepared(
                 StoreUser(
                     name=name,
@@ -130,4 +130,4 @@ def _check(password: object) -> None:
         return
     assert isinstance(password, str)
     if not 0 < len(password) <= MAX_PASSWORD:
-        raise InvalidParameter(f"a password has 1 to {MAX_PASSWORD} characters, not {len(password)}")
+        raise InvalidParameter(f"a password must have 1 to {MAX_PASSWORD} characters, not {len(password)}")

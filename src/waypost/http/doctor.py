@@ -273,7 +273,7 @@ def _access(access: RpcAccess, level: AuthLevel) -> Check:
     if access.is_loopback_only:
         sentence = (
             "only programs of the daemon's account and of root, on this computer, may read over RPC; to allow others, "
-            "add users with `waypost user add NAME --ntlm` and start again, or set rpc.kerberos"
+            "add users with `waypost user add NAME --ntlm` and restart the daemon, or set rpc.kerberos"
         )
     elif level is AuthLevel.NONE:
         sentence = (
@@ -303,7 +303,7 @@ def _users(service: Service) -> Check:
     """Say who gets in."""
     users = service.node.users.all()
     if not users:
-        sentence = "single-user mode: only the account of the daemon, root, and programs with the daemon's token get in"
+        sentence = "single-user mode: only the account of the daemon, root and programs with the token have access"
         if service.logins.is_open:
             sentence = "single-user mode without a token: every program that reaches the HTTP port is an administrator"
         return Check("users", True, sentence)
@@ -318,7 +318,9 @@ def check_users_file(path: str) -> Check:
     try:
         mode = stat.S_IMODE(os.stat(path).st_mode)
     except OSError as error:
-        return Check("users file", True, f"rpc.users_file is not needed any more: {path}: {error.strerror}")
+        return Check(
+            "users file", True, f"rpc.users_file is no longer needed, and {path} is not accessible: {error.strerror}"
+        )
     if mode & OTHERS:
         sentence = f"every user of this computer can open {path}, which contains passwords (mode {mode:04o})"
         return Check("users file", False, sentence, f"chmod o-rwx {path}")
@@ -347,18 +349,18 @@ def _unverified(service: Service) -> Check:
     assert network is not None
     refused = network.refused_sources
     if not refused.count:
-        return Check("unverified", True, "no message was refused for its signature or encryption")
+        return Check("unverified", True, "no message was refused because of its signature or encryption")
     sources = sorted(refused.by_guid.items(), key=lambda each: -each[1].count)
-    shown = [f"{source.count} of {guid_text(guid)} at {source.peer}" for guid, source in sources[:_SHOWN]]
+    shown = [f"{source.count} from {guid_text(guid)} at {source.peer}" for guid, source in sources[:_SHOWN]]
     rest = refused.count - sum(source.count for _, source in sources[:_SHOWN])
     if rest:
-        shown.append(f"{rest} of others")
+        shown.append(f"{rest} from other senders")
     count = f"{refused.count} {'message was' if refused.count == 1 else 'messages were'}"
     hint = (
-        "the log has the reason of each: `message rejected`; register the certificates of these senders with `waypost "
-        "cert register`, and give them the exchange key of this queue manager (`waypost key export`)"
+        "the log events `message rejected` contain the reasons; register the certificates of these senders with "
+        "`waypost cert register`, and give them the exchange key of this queue manager (`waypost key export`)"
     )
-    sentence = f"{count} refused since the start for a signature or encryption: {', '.join(shown)}"
+    sentence = f"{count} refused since the start because of the signature or the encryption: {', '.join(shown)}"
     return Check("unverified", False, sentence, hint)
 
 

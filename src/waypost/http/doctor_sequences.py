@@ -40,13 +40,13 @@ def _forgotten(node: Node) -> Iterator[Check]:
     assert node.network is not None
     for each in node.network.arrivals.admission.unguarded[: -_SHOWN - 1 : -1]:
         queue, source = node.manager.collection.by_number[each.key[1]], guid_text(each.key[0][: len(NULL_GUID)])
-        ends = "1 ended sequence was" if each.count == 1 else f"{each.count} ended sequences were"
+        ends = "record of 1 ended sequence was" if each.count == 1 else f"records of {each.count} ended sequences were"
         sentence = (
-            f"{ends} dropped for the source {source} and {queue}, the last one from {at(each.time_stamp)}: copies of "
-            f"their messages from {each.address or 'a host that has sent no messages since the last upgrade'} would be "
-            "accepted"
+            f"the {ends} deleted for the source {source} and {queue}, the last one from "
+            f"{at(each.time_stamp)}: duplicates of their messages from "
+            f"{each.address or 'a host that has sent no messages since the last upgrade'} would be accepted"
         )
-        hint = f"`waypost sequence reset --source {source}` starts its sequences again"
+        hint = f"`waypost sequence reset --source {source}` starts the sequences of the source again"
         if each.address:
             hint = f"if the source no longer uses this address, run `waypost sequence reset --address {each.address}`"
         yield Check("ended sequences", False, sentence, hint)
@@ -56,7 +56,7 @@ def _many(node: Node) -> Iterator[Check]:
     addresses, is_whole = node.sequences.incoming.addresses(MAX_SEQUENCES_LOOKED_AT)
     single = {address: record.single for address, record in addresses.items() if record.single >= _MANY_SINGLE}
     for address in sorted(single, key=lambda each: -single[each])[:_SHOWN]:
-        sentence = f"{address} has sent one message for each of {single[address]} sources; all of them are stored"
+        sentence = f"{address} has sent only one message from each of {single[address]} sources; all sources are stored"
         hint = f"if these sources do not exist, block the address and run `waypost sequence reset --address {address}`"
         yield Check("sources", False, sentence, hint)
     if not single and not is_whole:
@@ -80,6 +80,6 @@ def _clock(node: Node, now: Now) -> Iterator[Check]:
         sentence += f", and {len(ahead) - 1} more outgoing queues are ahead"
     hint = (
         "destinations refuse sequences that are ahead by more than their transfer.max_sequence_ahead_s; set the "
-        "clock, and start the sequence again with `waypost sequence reset '{queue}'`"
+        f"clock, and start the sequence again with `waypost sequence reset '{queue}'`"
     )
     yield Check("sequence clock", False, sentence, hint)

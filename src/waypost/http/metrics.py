@@ -75,10 +75,12 @@ _TRANSFER: Final = {
     "transactional_acks_refused": (
         "Acknowledgments refused because the message was never sent, or because the sender is not the destination."
     ),
-    "transactional_acks_unmatched": "Late, repeated or forged acknowledgments, for messages that do not wait for one.",
+    "transactional_acks_unmatched": "Late, repeated or forged acknowledgments, for messages that do not wait for an "
+    "acknowledgment.",
     "duplicates_discarded": "Messages discarded because they had arrived before.",
     "messages_rejected": "Messages that no queue of this computer accepted.",
-    "messages_unverified": "Rejected messages with a bad signature or encryption, or without a required one.",
+    "messages_unverified": "Messages rejected because their signature or encryption is invalid, or is required but "
+    "missing.",
     "messages_not_encrypted": "Outgoing messages that could not be encrypted and were not sent.",
     "messages_refused_for_acks": (
         "Transactional messages temporarily refused, because too many acknowledgments wait for the sender."
@@ -153,7 +155,7 @@ def route(numbers: Metrics) -> Route:
 class _Live(Collector):
     """Collector that reads the queue manager at each request. It runs in the loop that owns the queue manager.
 
-    Its caller sets the numbers that take a look at each queue.
+    Its caller sets the numbers that require a look at each queue.
     """
 
     def __init__(self, service: Service) -> None:
@@ -172,7 +174,7 @@ class _Live(Collector):
         omitted = max(local - MAX_METRICS_QUEUES, 0) + max(outgoing - MAX_METRICS_QUEUES, 0)
         yield _gauge(
             "waypost_queues_omitted",
-            "Queues without their own metrics. Only the 1000 oldest queues of each kind have their own metrics.",
+            "Queues without separate metrics. Only the 1000 oldest queues of each kind have separate metrics.",
             omitted,
         )
         yield self._refusals()
@@ -217,7 +219,9 @@ class _Live(Collector):
             room.reserve,
         )
         is_low = int(room.is_low)
-        yield _gauge("waypost_store_low", "1 if new messages are refused because the disk is nearly full.", is_low)
+        yield _gauge(
+            "waypost_store_low", "1 if new messages are refused because the disk is nearly full, otherwise 0.", is_low
+        )
         quota = driver.node.manager.positions.quota
         yield _gauge(
             "waypost_quota_bytes",
@@ -233,7 +237,8 @@ class _Live(Collector):
         )
         yield _gauge(
             "waypost_damaged_frames",
-            "Damaged frames of committed stages, with up to 2,000 messages each, not yet deleted by an operator.",
+            "Damaged frames of committed stages that were not yet deleted by an operator. A frame contains up to "
+            "2,000 messages.",
             len(service.node.stages.delivery.damaged),
         )
         yield _counter(
@@ -256,7 +261,7 @@ class _Live(Collector):
         longest = watch.longest(_LONGEST_SECONDS, time.time())
         text = "Longest turn of the event loop in the last minute, or 0 if all turns were shorter than 10 ms."
         yield _gauge("waypost_loop_longest_turn_seconds", text, 0.0 if longest is None else longest.seconds)
-        text = "Working time in the longest turn. The rest was waiting for the disk or the processor."
+        text = "Working time in the longest turn, without the time spent waiting for the disk or the processor."
         yield _gauge("waypost_loop_longest_turn_work_seconds", text, 0.0 if longest is None else longest.work_seconds)
         slow = CounterMetricFamily(
             "waypost_loop_slow_turns",
@@ -350,7 +355,9 @@ def _logins(service: Service) -> Iterator[Metric]:
         found.add_metric([result], count)
     yield found
     yield _counter(
-        "waypost_requests_denied", "Requests refused for want of a role, and failed logins.", node.audit.denied
+        "waypost_requests_denied",
+        "Requests refused because the caller does not have the required role, and failed logins.",
+        node.audit.denied,
     )
     yield _gauge("waypost_users", "Users of the queue manager.", len(node.users))
     yield _gauge("waypost_audit_entries", "Entries of the audit trail.", len(node.audit))

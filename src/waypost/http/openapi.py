@@ -31,7 +31,8 @@ _TOKEN: Final = "token"
 _STATUSES: Final = {
     400: "The request is invalid.",
     401: "The token is missing or wrong.",
-    403: "The caller does not have the role or the right on the queue, or a page of another site sent the request.",
+    403: "The caller does not have the required role or the right on the queue, or a page of another site sent the "
+    "request.",
     404: "The queue, message, cursor, handle, user, certificate or pinned key does not exist.",
     409: "The operation conflicts with the current state.",
     413: "The request is too large.",

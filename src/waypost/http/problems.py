@@ -42,7 +42,7 @@ _HINTS: Final[dict[type[WaypostError], str]] = {
     errors.UserNotFound: "GET /api/users lists the users",
     errors.CertificateNotFound: "GET /api/certificates lists the certificates",
     errors.PinNotFound: "GET /api/keys/trusted lists the pinned keys",
-    errors.UserExists: "PATCH /api/users/NAME changes it",
+    errors.UserExists: "PATCH /api/users/NAME changes an existing user",
     errors.QueueExists: "PATCH /api/queues/NAME changes its properties",
     errors.TransactionSequence: "POST /api/transactions begins a new transaction",
     errors.InvalidHandle: "unused handles and cursors close after some time; open a new one",

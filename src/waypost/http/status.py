@@ -25,7 +25,8 @@ _PAGE: Final = """<p>A queue manager that speaks MSMQ. This is its HTTP server:<
 </ul>"""
 _STRANGER: Final = """<p>A queue manager that speaks MSMQ. This browser is not logged on.
 <p>On the computer of the queue manager, as the account that runs it, type <code>waypost open</code>, and open the link
-that it prints. The link is valid once, for ten minutes. Programs send a token: see <code>waypost token</code>."""
+that it prints. The link works once, and expires after ten minutes.
+<p>Programs send a token: see <code>waypost token</code>."""
 
 
 async def _page(_service: Service, _asked: Nothing, request: Request) -> Response:

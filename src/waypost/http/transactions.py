@@ -138,7 +138,10 @@ class Transactions:
         self._abort(key, caller)
 
     async def acknowledge(self, identifiers: Sequence[str], caller: Caller) -> tuple[list[str], list[str]]:
-        """Commit each by itself, all with one flush to disk. Returns the committed ids, and those that were over."""
+        """Commit each transaction separately, with one flush to disk.
+
+        Returns the committed ids, and the ids of the transactions that had already ended.
+        """
         if not identifiers:
             return [], []
         # Invalid ids are refused before anything is committed.

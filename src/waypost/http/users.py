@@ -47,7 +47,7 @@ async def perform(service: Service, operation: Operation[object]) -> Struct | No
 
 
 async def _login(service: Service, asked: Login, request: Request) -> Response:
-    """Log in with a name and a password. The answer sets a cookie, which ends after twelve hours."""
+    """Log in with a name and a password. The answer sets a cookie, which expires after twelve hours."""
     try:
         session = await service.logins.open_session(asked.name, asked.password, service.caller.origin)
     except (AccessDenied, TooManyLogins) as error:
@@ -59,7 +59,7 @@ async def _login(service: Service, asked: Login, request: Request) -> Response:
 
 
 async def _logout(service: Service, _: Nothing, request: Request) -> Response:
-    """Log out: the session of the cookie ends."""
+    """Log out, and end the session of the cookie."""
     service.logins.close_session(dict(request.headers))
     cookie = f"{service.logins.cookie}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict"
     return Response(b"", HTTPStatus.NO_CONTENT, headers={"set-cookie": cookie})

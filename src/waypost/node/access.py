@@ -286,7 +286,7 @@ class Access:
         self._note(caller, name, word)
         error = AccessDenied(f"{caller.name} may not {_VERBS[word]} {name}: the right {word} is missing")
         grant = f"waypost queue acl {name.partition(';')[0]} --grant {caller.name}:{word}"
-        error.add_note(f"the owner of the queue or an administrator can grant it: {grant}")
+        error.add_note(f"the owner of the queue or an administrator can grant the right: {grant}")
         return error
 
     def _note(self, caller: Caller, name: str, word: str) -> None:

@@ -323,7 +323,7 @@ class BulkWriting:
         name = format_name(given.queue, self._computer)
         check_can_be_sent_to(name)
         if bool(given.bodies) != (given.like is not UNSET):
-            raise InvalidParameter("`like` and `bodies` must be set together; otherwise set only `messages`")
+            raise InvalidParameter("set either `like` and `bodies` together, or only `messages`")
         messages = [self._message(each) for each in given.messages]
         if given.like is UNSET:
             if given.varied:

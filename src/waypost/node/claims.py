@@ -200,8 +200,8 @@ class Claims:
             return 0
         unused_s = self._unused_s(key, now)
         if not claim.is_lost and unused_s < claim.lease_s:
-            error = SharingViolation(f"a reader has used the claim {name} {unused_s:.0f} s ago, so it is not forgotten")
-            error.add_note(f"stop the reader, and forget the claim when it was unused for {claim.lease_s:g} s")
+            error = SharingViolation(f"a reader used the claim {name} {unused_s:.0f} s ago, so it is not deleted")
+            error.add_note(f"stop the reader, and try again when the claim has been unused for {claim.lease_s:g} s")
             raise error
         count = self._give_back(key, now)
         self._end_run(key, claim, now)
@@ -236,8 +236,8 @@ class Claims:
         name = self._lost_runs.claim_of(query, run)
         if name is not None:
             raise ClaimTaken(
-                f"this run of the query {query} has lost its claim {name}: a later run of the query has taken it, or "
-                "the lease has expired; this run can no longer write"
+                f"this run of the query {query} has lost its claim {name}: a later run of the query has taken the "
+                "claim, or the lease has expired; this run can no longer write"
             )
 
     def committed(self, query: str, batch: int, *, is_whole: bool) -> None:
@@ -358,8 +358,8 @@ class Claims:
             finished = next((key for key, claim in claims if self._is_finished(key, claim, now)), None)
             if finished is None:
                 raise LimitReached(
-                    f"the limit of {MAX_CLAIMS} claims is reached; `waypost claim list --idle` lists them, and "
-                    "`waypost claim release --forget` ends a claim whose reader does not come back"
+                    f"the limit of {MAX_CLAIMS} claims is reached; `waypost claim list --idle` lists all claims, and "
+                    "`waypost claim release --forget` deletes the claim of a reader that does not come back"
                 )
             self._forget(finished)
         return ClaimRecord(lease_s)

@@ -144,7 +144,7 @@ class CommittedBatches:
         record = self._get(key.query, key.destination)
         if record is not None and _ordinal(record, key.batch, writer) >= MAX_WRITES_OF_A_BATCH:
             raise LimitReached(
-                f"{key} has reached the limit of {MAX_WRITES_OF_A_BATCH} writes; write several frames as one"
+                f"{key} has reached the limit of {MAX_WRITES_OF_A_BATCH} writes; combine several frames into one"
             )
 
     def pass_by(self, key: Key, writer: Writer) -> None:

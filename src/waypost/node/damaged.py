@@ -127,9 +127,7 @@ class DamagedMessages:
         self._count(message)
         self._forget_durable()
         self._fresh[key] = message
-        kept = (
-            "kept" if is_kept else "missing" if damage.value is None else "discarded, because too many others are kept"
-        )
+        kept = "kept" if is_kept else "missing" if damage.value is None else "discarded, because the limit is reached"
         facts = {"queue": str(queue), "lookup_id": lookup_id, "reason": str(damage), "bytes": kept}
         self._notices.notice("message damaged", **facts, **({"message_id": identifier} if identifier else {}))
 

@@ -127,8 +127,8 @@ def _add_refusal(explanation: ExplanationDraft, node: Node, queue: Queue) -> Non
     times = counted(last.count, "request")
     explanation.sentences.append(
         f"{times} {'was' if last.count == 1 else 'were'} refused because the caller does not have the right. The last "
-        f"was from {last.who} at {at(last.wall)}, without the right {last.right}. `waypost queue acl {name}` shows and "
-        "changes the rights."
+        f"request, at {at(last.wall)}, was from {last.who}, who does not have the right {last.right}. "
+        f"`waypost queue acl {name}` shows and changes the rights."
     )
 
 
@@ -182,7 +182,7 @@ def _add_message(explanation: ExplanationDraft, node: Node, place: _FoundMessage
     if message.sent_time > now.wall + _CLOCK_TOLERANCE:
         say(
             f"The message was sent at {at(message.sent_time)}, which is in the future by the clock of this computer: "
-            "the clocks of the two computers differ, so its time limits are wrong."
+            "the clocks of the two computers differ, so the time limits of the message are wrong."
         )
     _add_hold(explanation, node, place, now)
     _add_times(explanation, place, now)
@@ -206,8 +206,8 @@ def _add_end(explanation: ExplanationDraft, node: Node, place: _FoundMessage) ->
         say(f"Message {message.identifier} has arrived at {_destination(message)}.")
         say("As far as this queue manager knows, no application has received the message yet.")
         say(
-            "This copy is kept until the final acknowledgment arrives, which determines whether the message becomes a "
-            "dead-letter message."
+            "This copy is kept until the final acknowledgment arrives. The final acknowledgment determines whether the "
+            "message becomes a dead-letter message."
         )
     elif _is_dead_letter(node, place):
         say(f"Message {message.identifier} is a dead-letter message in {called(queue)}, for {_destination(message)}.")
@@ -270,7 +270,9 @@ def _lasting_hold(node: Node, queue: Queue, lookup_id: int, now: Now) -> str:
     if holder is not None:
         claim, left = holder
         if not left:
-            return f"The claim {claim} has locked the message beyond its lease: `waypost claim list` shows why."
+            return (
+                f"The claim {claim} still locks the message after the end of its lease: `waypost claim list` shows why."
+            )
         return (
             f"The claim {claim} has locked the message. If the lease of the claim is not renewed, the message becomes "
             f"available again in {span(left)}."
@@ -281,7 +283,7 @@ def _lasting_hold(node: Node, queue: Queue, lookup_id: int, now: Now) -> str:
 
 def _hold(transaction: Transaction, operation_type: OperationType) -> str:
     name = guid_text(transaction.identifier)
-    until = "the coordinator gives the outcome" if transaction.is_prepared else "it is committed or aborted"
+    until = "the coordinator decides the outcome" if transaction.is_prepared else "the transaction ends"
     match operation_type:
         case OperationType.ENQUEUE:
             return f"The transaction {name} has sent the message: no reader sees it until {until}."

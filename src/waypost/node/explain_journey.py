@@ -41,8 +41,8 @@ def not_known(node: Node, identifier: MessageIdentifier) -> list[str]:
     if identifier.queue_manager_guid != manager.identity.identifier:
         sender = guid_text(identifier.queue_manager_guid)
         return [
-            f"Message {identifier} is not on this computer. The queue manager {sender} sent it. Either it has not "
-            "arrived yet, and that queue manager knows why, or it arrived and was received, was purged or has expired."
+            f"Message {identifier} is not on this computer. The queue manager {sender} sent it. If it has not "
+            "arrived yet, that queue manager knows why. If it arrived, it was received or purged, or has expired."
         ]
     if identifier.ordinal > manager.last_ordinal:
         return [f"Message {identifier} does not exist: this queue manager has not sent a message with that number yet."]
@@ -52,7 +52,7 @@ def not_known(node: Node, identifier: MessageIdentifier) -> list[str]:
     ]
     if node.network is not None:
         since = at(node.network.handed.since)
-        sentences.append(f"The message is not among those sent to other hosts since {since}.")
+        sentences.append(f"The message is not among the messages sent to other hosts since {since}.")
     sentences.append(
         "A message that requests a journal copy or a dead-letter message leaves a copy in system$;journal, "
         "system$;deadletter or system$;deadxact. None of these queues contains this message."

@@ -51,8 +51,10 @@ def _add(
             sentences.append(
                 f"If the address belongs to that queue manager, run: waypost sequence admit {guid} {address}"
             )
-    if len(told) > _SHOWN:
-        sentences.append(f"{counted(len(told) - _SHOWN, 'more acknowledgment')} kept for similar reasons.")
+    more = len(told) - _SHOWN
+    if more > 0:
+        are = "is" if more == 1 else "are"
+        sentences.append(f"{counted(more, 'more acknowledgment')} {are} kept for similar reasons.")
 
 
 def _verdict(node: Node, ack: Acknowledgment, now: Now) -> Verdict | None:

@@ -71,7 +71,8 @@ def _reason(node: Node, refused: Refused, now: Now) -> str:
         case Verdict.TOO_MANY:
             return (
                 "the address begins more new sequences than transfer.new_sequences_at_once = "
-                f"{settings.new_sequences_at_once} and transfer.new_sequences_per_s = {settings.new_sequences_per_s:g}"
+                f"{settings.new_sequences_at_once} and transfer.new_sequences_per_s = {settings.new_sequences_per_s:g} "
+                "allow"
             )
         case Verdict.DOUBTED:
             return (

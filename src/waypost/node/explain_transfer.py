@@ -123,10 +123,8 @@ def _add_acknowledgments(sentences: list[str], facts: dict[str, object], queue: 
     )
     if info.no_ack_count:
         was = "was" if info.no_ack_count == 1 else "were"
-        sentence = (
-            f"{counted(info.no_ack_count, 'transactional message')} {was} sent, and no order acknowledgment has arrived"
-        )
-        last = f"; the last one arrived at {at(info.last_ack_time)}" if info.last_ack_time else ""
+        sentence = f"{counted(info.no_ack_count, 'transactional message')} {was} sent, but not acknowledged yet"
+        last = f"; the last order acknowledgment arrived at {at(info.last_ack_time)}" if info.last_ack_time else ""
         sentences.append(f"{sentence}{last}.")
     if info.no_ack_count and info.resend_time:
         left = span(info.resend_time - now.wall)

@@ -70,9 +70,11 @@ class PermissionCalls:
         self._check(call, queue, before, after)
         if not operation.force and not is_changeable(after):
             error = AccessDenied(
-                f"after this change no entry lets anybody change the rights on {queue_name(queue)}; nothing was changed"
+                f"nothing was changed: no entry would let anybody change the rights on {queue_name(queue)} afterwards"
             )
-            error.add_note("grant somebody full or set-permissions too, such as administrators:full, or use --force")
+            error.add_note(
+                "also grant full or set-permissions to somebody, such as administrators:full, or use --force"
+            )
             raise error
         self._node.kernel.check_store()
         with self._node.kernel.operation(call.now):
@@ -94,15 +96,15 @@ class PermissionCalls:
         is_in_words = bool(operation.grant or operation.deny or operation.revoke or operation.owner)
         if operation.sddl is UNSET:
             if not is_in_words:
-                raise InvalidParameter("no change is given: give grant, deny, revoke, owner or sddl")
+                raise InvalidParameter("no change is specified: specify grant, deny, revoke, owner or sddl")
             return changed(before, self._changes(operation))
         if is_in_words:
-            raise InvalidParameter("sddl excludes grant, deny, revoke and owner: give one or the others")
+            raise InvalidParameter("sddl is not allowed together with grant, deny, revoke or owner")
         given = with_queue_rights(parse_sddl(operation.sddl, self._node.machine))
         check_rights(given, QueueAccess.MQSEC_QUEUE_GENERIC_ALL)
         if given.dacl is None:
             if given.owner is None:
-                raise IllegalSecurityDescriptor("the SDDL has neither a list D: nor an owner O:")
+                raise IllegalSecurityDescriptor("the SDDL must contain a list D: or an owner O:")
             return replace(before, owner=given.owner)
         return replace(given, owner=given.owner or before.owner, sacl=given.sacl or before.sacl)
 
@@ -137,8 +139,8 @@ class PermissionCalls:
         is_own = queue.parent is None and queue.queue_type is not QueueKind.SYSTEM and not queue.is_internal
         if isinstance(queue, OutgoingQueue) or not is_own:
             raise UnsupportedFormatName(
-                f"{name} has no rights of its kind: subqueues and journals have those of their queue, and system and "
-                "outgoing queues those of the computer (security.machine)"
+                f"{name} does not have separate rights: a subqueue or a journal uses the rights of its queue, and a "
+                "system queue or an outgoing queue uses the rights of the computer (security.machine)"
             )
         return queue
 

@@ -177,8 +177,8 @@ class ProtectedSending:
         sid = call.caller.sid.encode()
         if self._node.protection.registered(certificate, sid, call.now) is None:
             raise InvalidParameter(
-                f"the certificate is not registered for {call.caller.name}, so a queue of this computer refuses it; "
-                "register it with waypost cert register"
+                f"the certificate is not registered for {call.caller.name}, so queues of this computer refuse the "
+                "message; register the certificate with waypost cert register"
             )
 
     def _enqueue(

@@ -296,7 +296,7 @@ class RemoteReading:
     def _tell_cut_off(self) -> None:
         for connection, size in self._rpc.cut_off:
             address = self._addresses.get(connection, "")
-            reason = "the unread answers of all remote readers exceed the limit, and this reader has the most"
+            reason = "the unread answers of all remote readers exceed the limit, and this reader has the most of them"
             self._kernel.notice("remote reader cut off", address=address, bytes=size, reason=reason)
         self._rpc.cut_off.clear()
 

@@ -123,7 +123,9 @@ def _protect(message: Message, found: Message, target: OpenQueueDescriptor) -> N
     if security is None:
         return
     if security.is_body_encrypted:
-        raise InvalidParameter("only another queue manager can decrypt the body, so this one does not resend it")
+        raise InvalidParameter(
+            "this queue manager cannot resend the message, because only another queue manager can decrypt the body"
+        )
     if security.flags & PRIVATE:
         message.privacy_level, message.encryption_algorithm = found.privacy_level, found.encryption_algorithm
         message.authentication_provider_type = found.authentication_provider_type

@@ -113,10 +113,13 @@ class UserCalls:
             role = None if operation.role is UNSET else _role(operation.role)
             if role is not None and role > most:
                 raise InvalidParameter(
-                    f"a token has at most the role of its user: {user.name} has the role {most.word}, not {role.word}"
+                    f"the role of a token must not exceed the role of its user: {user.name} has the role {most.word}, "
+                    f"not {role.word}"
                 )
             if len(user.tokens) >= MAX_TOKENS_OF_USER:
-                raise LimitReached(f"{user.name} has {MAX_TOKENS_OF_USER} tokens, which is the limit; remove some")
+                raise LimitReached(
+                    f"{user.name} has reached the limit of {MAX_TOKENS_OF_USER} tokens; remove some tokens"
+                )
             token = TokenRecord(
                 hash=operation.hash,
                 role=None if role is None else int(role),
@@ -181,7 +184,7 @@ def _expiry(now: float, days: float | UnsetType) -> int | None:
     if days is UNSET:
         return None
     if not days > 0:
-        raise InvalidParameter(f"a token expires after more than 0 days, not {days}")
+        raise InvalidParameter(f"the number of days until a token expires must be more than 0, not {days}")
     return int(min(now + days * _DAY, _LATEST))
 
 

@@ -164,7 +164,7 @@ class Users:
         """The names of the groups, which are created if they do not exist. Raises before anything has changed."""
         wanted = list(dict.fromkeys(group.strip() for group in groups if group.strip()))
         if len(wanted) > MAX_GROUPS_OF_USER:
-            raise InvalidParameter(f"a user has at most {MAX_GROUPS_OF_USER} groups, not {len(wanted)}")
+            raise InvalidParameter(f"a user can belong to at most {MAX_GROUPS_OF_USER} groups, not {len(wanted)}")
         for group in wanted:
             if group.lower() in self._users or group.lower() == name.lower():
                 raise InvalidParameter(f"{excerpt(group)} is a user, not a group")
@@ -217,7 +217,7 @@ class Users:
         if name.lower() in self._users:
             raise UserExists(f"the user {name} already exists")
         if name.lower() in self._groups:
-            raise UserExists(f"{name} is a group; users and groups have different names")
+            raise UserExists(f"{name} is a group; choose another name for the user")
 
     def _know(self, user: UserRecord) -> None:
         self._users[user.name.lower()] = user
@@ -258,5 +258,5 @@ def _parsed(text: str) -> Sid:
     if found is None:
         raise InvalidParameter(f"{excerpt(text)} is not a SID, such as S-1-5-21-1-2-3-1001")
     if len(found.sub_authority) < 2 or found in (*WELL_KNOWN.values(), AUTHENTICATED_USERS):
-        raise InvalidParameter(f"{found} is not the SID of one account")
+        raise InvalidParameter(f"{found} is not the SID of a user account")
     return found

@@ -253,7 +253,9 @@ class ClientConnection:
         call.held += len(fragment.body)
         self._held += len(fragment.body)
         if self._held > MAX_RPC_UNFINISHED_ANSWERS:
-            raise ConnectionFailed(f"the unfinished answers of the server have {self._held} bytes, which is too much")
+            raise ConnectionFailed(
+                f"the unfinished answers total {self._held} bytes; the limit is {MAX_RPC_UNFINISHED_ANSWERS}"
+            )
 
     def _fault(self, fragment: Fragment) -> None:
         fault = Fault.decode(fragment)

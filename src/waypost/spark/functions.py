@@ -1,4 +1,4 @@
-"""Functions on the columns of messages, for SQL. They are temporary functions of the session, in SQL themselves.
+"""Functions on the columns of messages, for SQL. They are temporary functions of the session, written in SQL.
 
 | function | result |
 |---|---|

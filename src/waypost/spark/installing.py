@@ -8,6 +8,6 @@ _ROOT: Final = Path(__file__).parents[3]
 
 
 def command_for(extra: str, root: Path = _ROOT) -> str:
-    """`make spark` in the virtual environment of a checkout, which gets Spark and a Java from it; else that of pip."""
+    """Return `make spark` in the virtual environment of a checkout, and a pip command in any other environment."""
     is_checkout = (root / "tools/setup.sh").is_file() and Path(sys.prefix).resolve() == (root / ".venv").resolve()
     return "make spark" if is_checkout else f"pip install 'waypost[{extra}]'"

@@ -61,7 +61,7 @@ class LagListener(StreamingQueryListener):
         spark.streams.addListener(listener)
         listener.serve("127.0.0.1", 9185)
 
-    A query has the name of `queryName`, or its id. The lag of a query that has ended is forgotten.
+    The metrics name a query by its `queryName`, or by its id. They omit queries that have ended.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class LagListener(StreamingQueryListener):
         return "\n".join(lines) + "\n"
 
     def serve(self, host: str = "127.0.0.1", port: int = 0) -> int:
-        """Serve the metrics at http://host:port/metrics until `close`. Returns the port; 0 chooses a free one."""
+        """Serve the metrics at http://host:port/metrics until `close`, and return the port; 0 selects a free port."""
         listener = self
 
         class Metrics(BaseHTTPRequestHandler):

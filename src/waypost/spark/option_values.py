@@ -173,7 +173,7 @@ def names(name: str, text: str) -> tuple[str, ...]:
     """A list separated by commas, which queue names never contain."""
     found = tuple(part.strip() for part in text.split(","))
     if not all(found):
-        raise refused(name, text, "a list of queues such as orders,returns, without empty names")
+        raise refused(name, text, "a list of names such as orders,returns, without empty names")
     twice = {part for part in found if [each.lower() for each in found].count(part.lower()) > 1}
     if twice:
         raise InvalidParameter(f"the option `{name}` contains {excerpt(min(twice))} twice")

@@ -61,8 +61,8 @@ KAFKA: Final = {
 _KAFKA: Final = {name.lower(): ours for name, ours in KAFKA.items()}
 # Options that are refused, with the reason and the replacement.
 _REFUSED: Final = {
-    "token": "the option `token` would show in plans: use `tokenFile`, the variable WAYPOST_TOKEN, or spark.msmq.token "
-    "of the session before waypost.spark.register",
+    "token": "the option `token` would show in plans: set `tokenFile` or the variable WAYPOST_TOKEN, or set "
+    "spark.msmq.token in the session before you call waypost.spark.register",
     "store": "the option `store` no longer exists, because a read of a folder took as long as a read through a "
     "daemon: run waypost serve on the folder and use `server`; without a daemon, use waypost.client.bulk.folder",
     "pushdown": "the option `pushdown` no longer exists, because Spark applies the filter of one query to the "
@@ -72,12 +72,12 @@ _REFUSED: Final = {
     "which * and ? stand for any characters",
     "assign": "the option `assign` selects Kafka partitions, which queues do not have: use `queue` or `queues`",
     "topic": "the option `topic` belongs to the Kafka sink: use `queue`",
-    "includeheadersasmap": "the option `includeHeadersAsMap` is unknown: use `includeHeaders`, an "
-    "array of key and value",
-    "startingoffsetsbytimestampstrategy": "the option `startingOffsetsByTimestampStrategy` is unknown: a queue without "
-    "messages after the given time is read from its end",
-    "asyncprogresstrackingenabled": "the option `asyncProgressTrackingEnabled` is refused: Spark continues "
-    "before it has recorded a batch as done, so that messages are lost or repeated after a crash",
+    "includeheadersasmap": "the option `includeHeadersAsMap` is unknown: use `includeHeaders`, which "
+    "adds an array of keys and values",
+    "startingoffsetsbytimestampstrategy": "the option `startingOffsetsByTimestampStrategy` is unknown; remove it: if a "
+    "queue contains no messages after the given time, the read starts at the end of the queue",
+    "asyncprogresstrackingenabled": "the option `asyncProgressTrackingEnabled` is refused: with this option, Spark "
+    "continues before it has recorded a batch as done, so a crash would lose or repeat messages",
     "groupidprefix": "the option `groupIdPrefix` belongs to Kafka: readers of a queue have no groups; the mode `claim` "
     "divides messages among readers",
 }
@@ -210,8 +210,8 @@ def read_options(given: Mapping[str, str], token: str | None = None) -> ReadOpti
         _check_consumes(mode, start, endpoint)
         if columns.choice != EVERY:
             raise InvalidParameter(
-                f"the mode `{mode}` takes every message out of the queue, even if the options `classes` and "
-                "`labelPattern` exclude the message: with these options, `mode` must be peek"
+                f"the mode `{mode}` removes every message from the queue, even messages that the options `classes` "
+                "and `labelPattern` exclude: with these options, `mode` must be peek"
             )
     return ReadOptions(
         endpoint=endpoint,
@@ -238,7 +238,7 @@ def read_options(given: Mapping[str, str], token: str | None = None) -> ReadOpti
 def schema_options(given: Mapping[str, str], token: str | None = None) -> Columns:
     """Check the options of a read, and return those on columns.
 
-    A table has no queue: Spark does not keep its options, and only those of a query count.
+    A table names no queue: Spark drops the options of CREATE TABLE, and passes only the options of a query.
     """
     if any(name.lower() == _TABLE for name in given):
         return _columns(_given(given))
@@ -308,7 +308,7 @@ def _given(given: Mapping[str, str]) -> Given:
     options = {name.lower(): value for name, value in given.items()}
     if not options:
         raise InvalidParameter(
-            "no option has arrived: Spark does not pass the OPTIONS of CREATE TABLE, with or without AS SELECT, to a "
+            "no options were passed: Spark does not pass the OPTIONS of CREATE TABLE, with or without AS SELECT, to a "
             "source in Python; give the options in the query, as in SELECT ... FROM t WITH (queue = '...') and INSERT "
             "INTO t WITH (queue = '...') ..., or use CREATE TEMPORARY VIEW ... USING msmq OPTIONS (...)"
         )
@@ -462,7 +462,8 @@ def _check_consumes(mode: str, start: Position, endpoint: Endpoint) -> None:
         raise InvalidParameter(f"the mode `{mode}` reads the whole queue: `startingOffsets` must be earliest")
     if endpoint.locked == "skip" and mode == "drain":
         raise InvalidParameter(
-            "the mode `drain` would lose locked messages if they return: `lockedMessages` must be wait"
+            "in the mode `drain`, `lockedMessages` must be wait: a locked message that is skipped, and then returns to "
+            "the queue, would be lost"
         )
 
 
@@ -475,8 +476,8 @@ def _rate(options: Given) -> Rate:
     )
     if rate.max_messages is not None and rate.min_messages > rate.max_messages:
         raise InvalidParameter(
-            f"the option `minMessagesPerTrigger` {rate.min_messages} must be at most "
-            f"`maxMessagesPerTrigger` {rate.max_messages}"
+            f"the option `minMessagesPerTrigger` is {rate.min_messages}, but must be at most {rate.max_messages}, the "
+            "value of `maxMessagesPerTrigger`"
         )
     return rate
 

@@ -15,9 +15,9 @@ def purge(queue: str, upto: int, *, epoch: str = "", **options: str) -> int:
         messages.write.parquet("archive")
         waypost.spark.purge("orders;journal", messages.agg({"seq": "max"}).first()[0])
 
-    A repeated call changes nothing. Messages that a reader has locked stay. `options` are those options of the format
-    that locate the queue, such as server and tokenFile. With an `epoch` from an offset, a queue that was created again
-    keeps its messages.
+    A repeated call changes nothing. Locked messages stay in the queue. `options` are the options of the format that
+    locate the queue, such as server and tokenFile. If you pass the `epoch` from an offset, and the queue was deleted
+    and created again since, the call removes nothing from the new queue.
     """
     if not isinstance(upto, int) or upto < 0:
         raise InvalidParameter(f"`upto` must be the arrival number (seq) of the last message to remove, not {upto!r}")

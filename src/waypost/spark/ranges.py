@@ -115,7 +115,7 @@ def limits_of(split: Split, max_messages: int | UnsetType = UNSET, max_bytes: in
 
 
 def edges(count: int, total: int, split: Split, places: Sequence[int]) -> list[int]:
-    """The places that divide `count` messages, out of `total`, into tasks. `places` divide them by bytes, if any do."""
+    """The places that divide `count` messages, out of `total`, into tasks. `places`, if not empty, divides by bytes."""
     parts = parts_for(count, total, split)
     even = [count * number // parts for number in range(parts + 1)]
     most = max((stop - start for start, stop in pairwise(places)), default=0)

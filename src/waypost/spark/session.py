@@ -45,11 +45,11 @@ _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 def session(
     app: str = "waypost", *, master: str | None = None, conf: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """Return the SparkSession of this process, or make one. It reads and writes the format `msmq`.
+    """Return the SparkSession of this process, or create one. The session supports the format `msmq`.
 
-    `conf` has settings of Spark that override those of Waypost. An existing session keeps its settings, except for
-    those in `conf`. Without `master`, Spark runs in this process with all cores, or on the master of spark-submit.
-    PYSPARK_PYTHON names the interpreter of the workers (default: this interpreter).
+    `conf` contains settings of Spark, which override the settings of Waypost. An existing session keeps its settings,
+    except for those in `conf`. Without `master`, Spark runs in this process with all cores, or on the master of
+    spark-submit. PYSPARK_PYTHON names the interpreter of the workers (default: this interpreter).
     """
     require_packages()
     if import_module("pyspark.sql").SparkSession.getActiveSession() is not None:

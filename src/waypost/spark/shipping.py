@@ -9,8 +9,8 @@ def unpack(content: bytes) -> Any:
         return pickle.loads(content)
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f"the Python of a Spark worker has no module {error.name}: install waypost[spark] there, in the version "
-            "of the driver, or set PYSPARK_PYTHON to the right Python",
+            f"the Python of a Spark worker has no module {error.name}: install waypost[spark] there, in the same "
+            "version as on the driver, or set PYSPARK_PYTHON to a Python that contains waypost[spark]",
             name=error.name,
         ) from None
 
@@ -20,7 +20,7 @@ unpack.__module__ = "__main__"
 
 
 class Shipped:
-    """An object that a worker makes again from its constructor arguments; open connections do not travel."""
+    """An object that a worker creates again from the constructor arguments, without open connections."""
 
     def arguments(self) -> tuple[Any, ...]:
         """Arguments of the constructor."""

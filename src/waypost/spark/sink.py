@@ -5,8 +5,8 @@ of a batch in one request, under the names of the query, of the batch and of its
 commit may be repeated after a crash: the daemon commits a batch of a query only once for a destination. The commit also
 drops the stages that failed tasks left at the daemon, and puts messages in the order of partitions and rows.
 
-A write inside foreachBatch has the query and the batch of its stream. Several of them in one batch are told apart by
-the execution of Spark that they belong to, which is another one in every run; the daemon counts them.
+A write inside foreachBatch belongs to the query and the batch of its stream. If one batch has several writes, each
+write is identified by its execution in Spark. The executions differ in every run, so the daemon counts the writes.
 """
 
 import logging
@@ -140,7 +140,7 @@ class StreamWriter(_Sink, DataSourceStreamArrowWriter):
 
 
 def name_of(options: WriteOptions, context: TaskContext | None) -> Name:
-    """The name of a batch write: that of the user, that of the batch of a stream, or none that is known again."""
+    """The name of a batch write: the name from the user, the batch of a stream, or a random name."""
     task = task_of(context)
     run = options.run or run_of(context)
     if options.version is not None:
@@ -281,8 +281,8 @@ def _commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None
     expected = sum(each.count for each in written)
     if committed.is_repeated:
         _log.warning(
-            "batch %d of the query %s was committed before, by another run or by a request with a lost response: "
-            "nothing is written again",
+            "batch %d of the query %s was committed before, by another run or by a request whose response was lost: "
+            "the batch is not written again",
             name.batch,
             name.query,
         )
@@ -296,7 +296,7 @@ def _commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None
 
 
 def _missing(count: int, expected: int, what: str) -> WaypostError:
-    return MessageNotFound(f"{count} messages were {what} for {expected} rows; some are missing")
+    return MessageNotFound(f"{count} messages were {what} instead of {expected}")
 
 
 def _abort(options: WriteOptions, messages: Sequence[WriterCommitMessage | None], name: Name | None) -> None:

@@ -83,7 +83,7 @@ _IDENTIFIER_SIZE: Final = 20
 class Group:
     """Messages for one queue that differ only in their bodies; the properties have the names of `Queue.send`.
 
-    `varied` has the properties that are different for each body, as in StagedMessages.
+    `varied` contains the properties that are different for each body, as in StagedMessages.
     """
 
     queue: str

@@ -92,14 +92,15 @@ class MsmqDataSource(DataSource):
 def register(spark: SparkSession) -> None:
     """Add the format `msmq` to a session, and the functions of waypost.spark.functions to its SQL.
 
-    The setting spark.msmq.token, if the session has it before this call, is the token for daemons. No plan shows it.
+    If the session has the setting spark.msmq.token before this call, its value is the token for daemons. Plans do not
+    show the token.
     """
     register_format(spark)
     register_functions(spark)
 
 
 def register_format(spark: SparkSession, source: type[MsmqDataSource] = MsmqDataSource) -> None:
-    """Add only the format: to add functions takes a second or two."""
+    """Add only the format, without the functions, because adding the functions takes a second or two."""
     members: dict[str, Any] = {"__doc__": source.__doc__, "token": spark.conf.get(TOKEN_SETTING, None)}
     # A new class travels by value, with the token.
     spark.dataSource.register(type(source.__name__, (source,), members))

@@ -46,8 +46,8 @@ class Limits:
 class GoneBatch(InputPartition):
     """Messages of a batch that are gone, for the `reason`: the batch is repeated after it was committed, or lost.
 
-    `is_done`: the query itself has removed them, when Spark had recorded the batch. Otherwise another program may have,
-    while some of the batch was written.
+    If `is_done`, the query itself removed the messages after Spark had recorded the batch. If not, another program may
+    have removed them while the batch was being written.
     """
 
     reason: str
@@ -163,7 +163,7 @@ def check_is_committed(options: ReadOptions, batch: GoneBatch) -> None:
     reason = batch.reason
     if task.batch in found.batches:
         reason += (
-            f"; a foreachBatch has committed writes of batch {task.batch}, and it is not known whether these were all: "
+            f"; a foreachBatch has committed writes of batch {task.batch}, but perhaps not all writes: "
             "check the destinations first"
         )
     raise MessageNotFound(reason)

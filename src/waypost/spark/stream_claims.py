@@ -1,9 +1,10 @@
-"""The stream mode claim: batches are parts of a claim, which the daemon keeps from others until they are processed.
+"""The stream mode claim: batches are parts of a claim, which the daemon locks until they are processed.
 
-All readers of one load() have one claim; the offsets name it, and a name in the checkpoint has precedence. The request
-for the next part settles the parts that Spark will not ask for again, so that a part claimed before a crash is offered
-again, and a processed part is not. Each start of the query takes the claim with a higher term, which goes to the tasks
-with their partitions: an earlier start, or one that has lost its lease, is refused whatever it asks for.
+All readers of one load() share one claim. The offsets contain its name, and a name in the checkpoint takes precedence.
+The request for the next part settles the parts that Spark will not request again. So a part that was claimed before a
+crash is offered again, and a processed part is not. Each start of the query takes the claim with a higher term, which
+the tasks get with their partitions. The daemon refuses all requests of an earlier start, and of a start that has lost
+its lease.
 """
 
 import logging
@@ -45,7 +46,7 @@ class ClaimedPart(InputPartition):
 
 
 class ClaimStream(MessageStream):
-    """A stream reader. `load` is the name of the load() of the DataFrame, and of its claim without the option."""
+    """A stream reader. `load` identifies the load() of the DataFrame, and names the claim if `claimId` is not set."""
 
     def __init__(self, options: ReadOptions, shape: Form, load: str) -> None:
         super().__init__(options, shape)
@@ -196,7 +197,7 @@ class ClaimStream(MessageStream):
         is_done = number <= taken.given
         reason = (
             f"part {number} of the claim {claim} of {name} is processed, and its messages are removed, but Spark "
-            "repeats the batch: its entry in the commit log of Spark is lost"
+            "repeats the batch: the entry of the batch in the commit log of Spark is lost"
         )
         if not is_done:
             reason = (
@@ -204,7 +205,9 @@ class ClaimStream(MessageStream):
                 "a long time, and its messages are in the queue again"
             )
         if self._options.fail_on_data_loss:
-            yield GoneBatch(f"{reason}; set the option `failOnDataLoss` to false to continue without them", is_done)
+            yield GoneBatch(
+                f"{reason}; set the option `failOnDataLoss` to false to continue without these messages", is_done
+            )
         else:
             _log.warning("%s", reason)
 

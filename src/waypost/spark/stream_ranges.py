@@ -1,7 +1,8 @@
 """The stream modes peek and drain: batches are ranges of arrival numbers.
 
-Spark calls `latestOffset` after every batch with the end of the last batch that it will never ask for again, also after
-the last batch of all and when a query starts again. It does not call `commit` there. So drain removes in both.
+Spark calls `latestOffset` after every batch, also after the last one and when a query starts again. It passes the end
+of the last batch that it will never request again. Spark does not call `commit` after the last batch and at a start, so
+drain removes messages in both methods.
 """
 
 import logging
@@ -216,7 +217,7 @@ class RangeStream(MessageStream):
                 self._removed[name] = place
             except (QueueDeleted, QueueNotFound):
                 # The rest of the call raises an error if failOnDataLoss is set.
-                _log.warning("the queue %s was deleted before its read messages were removed", name)
+                _log.warning("the queue %s was deleted before the query removed the messages that it had read", name)
 
     def _lost(self, error: WaypostError) -> None:
         if self._options.fail_on_data_loss:

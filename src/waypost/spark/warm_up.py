@@ -22,7 +22,7 @@ def main() -> None:
         sys.exit(dump(sys.argv[1]))
     archive = make_archive()
     print(
-        f"Spark starts with the classes in {archive}."
+        f"Spark will load its classes from the archive {archive}."
         if archive
         else "This Java version does not support an archive of classes for Spark."
     )

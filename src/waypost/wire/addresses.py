@@ -49,14 +49,20 @@ class TaAddress:
         except ValueError:
             raise DecodeError(SECTION, "AddressType", at + 2, f"0x{number:04X} is not an address type") from None
         if length != ADDRESS_LENGTH[address_type]:
-            raise DecodeError(SECTION, "AddressLength", at, f"{length} is wrong for type {address_type.name}")
+            raise DecodeError(
+                SECTION,
+                "AddressLength",
+                at,
+                f"must be {ADDRESS_LENGTH[address_type]} for {address_type.name}, not {length}",
+            )
         if len(buf) < start + length:
             raise cut_short(SECTION, "Address", start, len(buf))
         return cls(address_type, buf[start : start + length]), start + length
 
     def encode(self) -> bytes:
         if len(self.address) != ADDRESS_LENGTH[self.address_type]:
-            reason = f"{len(self.address)} bytes are wrong for type {self.address_type.name}"
+            length = ADDRESS_LENGTH[self.address_type]
+            reason = f"must have {length} bytes for {self.address_type.name}, not {len(self.address)}"
             raise EncodeError(SECTION, "Address", reason)
         return HEADER.pack(len(self.address), self.address_type) + self.address
 

@@ -68,7 +68,9 @@ class MqUserSignCerts:
         (count,) = COUNT.unpack_from(buf, at)
         at += COUNT.size
         if count * FIXED.size > len(buf) - at:
-            raise DecodeError(LIST_SECTION, "CertificateCount", at - COUNT.size, f"{count} certificates do not fit")
+            raise DecodeError(
+                LIST_SECTION, "CertificateCount", at - COUNT.size, f"{count} certificates do not fit into the data"
+            )
         certificates = []
         for _ in range(count):
             certificate, at = MqUserSignCert.decode(buf, at)

@@ -100,7 +100,7 @@ class PublicKeyBlob:
 
     def encode(self) -> bytes:
         if not 1 <= len(self.modulus) <= MAX_RSA_MODULUS:
-            reason = f"{len(self.modulus)} is not 1 to {MAX_RSA_MODULUS} bytes"
+            reason = f"must have 1 to {MAX_RSA_MODULUS} bytes, not {len(self.modulus)}"
             raise EncodeError(PUBLIC_KEY_BLOB_SECTION, "modulus", reason)
         if self.pub_exp >> 32:
             raise EncodeError(PUBLIC_KEY_BLOB_SECTION, "pubExp", "must have at most 32 bits")
@@ -146,13 +146,13 @@ class SimpleBlob:
             raise DecodeError(SIMPLE_BLOB_SECTION, "SIMPLEBLOB", 8, reason)
         length = len(data) - SIMPLE_BLOB.size
         if not 1 <= length <= MAX_RSA_MODULUS:
-            reason = f"{length} is not 1 to {MAX_RSA_MODULUS} bytes"
+            reason = f"must have 1 to {MAX_RSA_MODULUS} bytes, not {length}"
             raise DecodeError(SIMPLE_BLOB_SECTION, "encryptedKey", SIMPLE_BLOB.size, reason)
         return cls(session_key_algorithm, data[SIMPLE_BLOB.size :])
 
     def encode(self) -> bytes:
         if not 1 <= len(self.encrypted_key) <= MAX_RSA_MODULUS:
-            reason = f"{len(self.encrypted_key)} is not 1 to {MAX_RSA_MODULUS} bytes"
+            reason = f"must have 1 to {MAX_RSA_MODULUS} bytes, not {len(self.encrypted_key)}"
             raise EncodeError(SIMPLE_BLOB_SECTION, "encryptedKey", reason)
         fixed = SIMPLE_BLOB.pack(SIMPLE_BLOB_HEADER, self.session_key_algorithm, KeyType.CALG_RSA_KEYX)
         return fixed + self.encrypted_key

@@ -244,7 +244,7 @@ class NdrReader(_Stream):
         if found != count:
             raise DecodeError(CONFORMANT_ARRAY, field, at, f"must have {count} elements, not {found}")
         if count * element_size > len(self._data) - self._at:
-            raise DecodeError(CONFORMANT_ARRAY, field, at, f"the data ends before {count} elements")
+            raise DecodeError(CONFORMANT_ARRAY, field, at, f"the data is too short for {count} elements")
 
     def wide_string(self, field: str) -> str:
         """MS-RPCE 3.1.1.5.3.2.1.10, .12: the offset is 0, and the maximum is not below what is there."""

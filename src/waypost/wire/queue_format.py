@@ -214,7 +214,7 @@ def _type_and_arm(name: FormatName) -> tuple[QueueFormatType, Arm]:
         case MulticastFormatName():
             _checked(name)
             return QueueFormatType.MULTICAST, MulticastId.of(IPv4Address(name.address), name.port)
-    raise EncodeError(SECTION, "m_qft", f"{name} has no QUEUE_FORMAT")
+    raise EncodeError(SECTION, "m_qft", f"QUEUE_FORMAT does not support {name}")
 
 
 def _direct_name(qft: QueueFormatType, name: DirectFormatName, suffix: Suffix) -> DirectFormatName:
@@ -232,7 +232,7 @@ def _checked(name: FormatName) -> FormatName:
     """A name out of parts that nobody has looked at yet, through the gate of the grammar."""
     parsed = FormatName.parse(str(name))
     if type(parsed) is not type(name):
-        raise IllegalFormatName(SECTION, "m_DlID", 0, f"{name} is not a single name of its type")
+        raise IllegalFormatName(SECTION, "m_DlID", 0, f"{name} does not name exactly one object")
     return parsed
 
 

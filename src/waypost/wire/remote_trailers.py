@@ -159,7 +159,7 @@ class HostAddress:
         for address_type, length in ADDRESS_LENGTHS.items():
             if length == len(self.address):
                 return address_type
-        raise EncodeError(ADDRESS_SECTION, "Address", f"{len(self.address)} bytes are neither IPv4 nor IPv6")
+        raise EncodeError(ADDRESS_SECTION, "Address", f"must have 4 or 16 bytes, not {len(self.address)}")
 
     @property
     def address_scope(self) -> int:

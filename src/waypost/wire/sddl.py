@@ -179,7 +179,7 @@ def _acl_text(acl: Acl | NullAcl) -> str:
 
 def _ace_text(ace: Ace) -> str:
     if isinstance(ace, OpaqueAce):
-        raise EncodeError(SECTION, "ace-type", f"an ACE of type {ace.ace_type} has no text")
+        raise EncodeError(SECTION, "ace-type", f"SDDL cannot express an ACE of type {ace.ace_type}")
     flags = "".join(word for word, bit in ACE_FLAGS.items() if ace.ace_flags & bit)
     kind = inherited = ""
     if isinstance(ace, ObjectAce):

@@ -135,7 +135,7 @@ def _fault_of(sections: Sequence[SectionBuffer]) -> str:
     """The fault in the sections of a packet; empty without one."""
     types = tuple(section.section_buffer_type for section in sections)
     if types not in SEQUENCES:
-        return f"a packet has no sections {[section_type.name for section_type in types]}"
+        return f"a packet must not consist of the sections {[section_type.name for section_type in types]}"
     for section in sections:
         if section.section_size != len(section.data):
             return f"SectionSize is {section.section_size}, but the section has {len(section.data)} bytes"

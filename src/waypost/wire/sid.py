@@ -58,7 +58,7 @@ class Sid:
         """The reverse of str(): S-1-5-32-544."""
         match = _TEXT.fullmatch(text)
         if match is None:
-            raise DecodeError(TEXT, "SID", 0, f"{text[:60]!r} is not S-1- and one to 16 numbers")
+            raise DecodeError(TEXT, "SID", 0, f"must be S-1- and one to 16 numbers, not {text[:60]!r}")
         hexadecimal, decimal, rest = match.groups()
         sub_authority = tuple(map(int, rest.split("-")[1:]))
         if any(number >> 32 for number in sub_authority):

@@ -36,7 +36,7 @@ class Writer(Protocol):
 
 
 class Report(Protocol):
-    """Takes entries one by one; `close` writes what must stand behind the last."""
+    """Takes entries one by one; `close` writes the end of the output."""
 
     def input(self, name: str) -> None: ...
     def entry(self, entry: Entry) -> None: ...

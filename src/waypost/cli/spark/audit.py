@@ -44,7 +44,7 @@ def audit(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Find messages that are lost, refused, late or duplicated, and measure the delivery time of the others.
+    """Find messages that are lost, refused, late or duplicated, and measure the delivery time of the other messages.
 
     SOURCE contains the acknowledgments: an administration queue, an archive folder such as ./archive, or *.parquet. The
     messages must request acknowledgments, and their sender must keep a journal of sent messages.

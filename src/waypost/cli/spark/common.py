@@ -58,7 +58,11 @@ Conf = Annotated[
 ]
 ReportFolder = Annotated[
     Path | None,
-    typer.Option("--report", metavar="FOLDER", help="Write the report into this folder (default: waypost-VERB)."),
+    typer.Option(
+        "--report",
+        metavar="FOLDER",
+        help="Write the report into this folder (default: waypost-COMMAND, such as waypost-audit).",
+    ),
 ]
 Engine = Annotated[
     Literal["auto", "arrow", "spark"],

@@ -19,7 +19,7 @@ _LONGEST: Final = 300
 
 
 def failure_of(error: Exception, log: Path | None) -> Failure:
-    """At the command line. `log` is where Java has told more."""
+    """The Failure for an error of Spark. `log` is the file with the output of Java."""
     if isinstance(error, WaypostError):
         return not_available(error) if type(error).__name__ == "SparkNotAvailable" else failure(error)
     text = str(error)
@@ -37,7 +37,7 @@ def failure_of(error: Exception, log: Path | None) -> Failure:
 
 
 def not_available(error: WaypostError) -> Failure:
-    """Spark, or the Java below it, is not there. The second half of the sentence says what to do."""
+    """Spark or Java is missing. The second half of the sentence says what to do."""
     sentence, _, hint = str(error).partition("; ")
     return Failure(
         f"{sentence[:1].upper()}{sentence[1:]}.", f"{hint or 'docs/spark.md lists the requirements of Spark'}."

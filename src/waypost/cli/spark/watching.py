@@ -1,4 +1,4 @@
-"""A bar on standard error while Spark works. Only who draws it waits for the library."""
+"""A bar on standard error while Spark works. The library is loaded only to draw the bar."""
 
 import os
 from collections.abc import Iterator

@@ -60,9 +60,9 @@ class _Watch:
         if left < reserve and left < self._first - _UNNOTICED:
             raise BackupError(
                 f"the disk of {self._folder} is nearly full: {megabytes(max(left, 0))} are left besides the reserve; "
-                "during a backup the store does not reuse space, so the backup was cancelled before the queue "
-                "manager had to refuse messages; free space on the disk, or back up to another disk at a time with "
-                "less traffic"
+                "the backup was cancelled, because the store does not reuse space during a backup, and the queue "
+                "manager would soon refuse messages; free space on the disk, or back up to another disk at a time "
+                "with less traffic"
             )
 
 

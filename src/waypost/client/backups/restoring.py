@@ -61,9 +61,10 @@ def restore(
     You must choose an identity, because two queue managers with the same identity lose and duplicate each other's
     messages:
 
-    same_identity Restore the queue manager with its original GUID. The original must never start again. Waiting
-    messages are sent. new_identity Create another queue manager, with a new GUID and the same queues and messages.
-    Messages in outgoing queues are not sent: they become dead-letter messages of the new queue manager.
+    same_identity  Restore the queue manager with its original GUID. The original queue manager must never start again.
+                   Waiting messages are sent.
+    new_identity   Create another queue manager, with a new GUID and the same queues and messages. Messages in outgoing
+                   queues are not sent: they become dead-letter messages of the new queue manager.
 
     The function checks the whole backup before it creates the folder. Nothing is overwritten: `path` must be new or an
     empty folder. `progress` is called with the number of bytes read so far and an estimate of the total.

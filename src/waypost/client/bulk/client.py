@@ -57,9 +57,9 @@ class BulkClient(BulkReading):
             for frame in client.read_all(ReadRange(name="orders", up_to=end)):
                 print(frame.count, len(frame.packets))
 
-    Names of queues are the same as for `waypost.connect`. The format name of an outgoing queue means the outgoing
-    queue. `token` is the bearer token for the daemon. `timeout` is the maximum time to connect and the maximum time for
-    an answer, in seconds.
+    Names of queues are the same as for `waypost.connect`. The format name of an outgoing queue refers to the outgoing
+    queue, not to its destination. `token` is the bearer token for the daemon. `timeout` is the maximum time to connect
+    and the maximum time for an answer, in seconds.
 
     Raises CannotConnect if no daemon answers, and the WaypostError that the daemon reports.
     """
@@ -91,21 +91,22 @@ class BulkClient(BulkReading):
     # Claims.
 
     def claim(self, wish: Claim) -> Claimed:
-        """Report the processed parts, and claim the next part. The answer has its number.
+        """Report the processed parts, and claim the next part. The answer contains the number of the next part.
 
-        Raises TransactionSequence if the claim of a processed part has ended: other readers can claim its messages.
+        Raises TransactionSequence if the claim of a processed part has ended. Other readers can then claim its
+        messages.
         """
         return self.call(wish)
 
     def settle(self, name: str, claim: str, after: int, *, epoch: str = "") -> None:
         """Remove the parts up to number `after` from the queue, and claim no other part.
 
-        A later part that is claimed already stays claimed.
+        Later parts that are already claimed stay claimed.
         """
         self.call(Claim(name=name, claim=claim, after=after, max_messages=0, epoch=epoch))
 
     def take_claim(self, wish: TakeClaim) -> Taken:
-        """Take a claim at the start of a reader. The answer has the term for all further requests.
+        """Take a claim at the start of a reader. The answer contains the term, which all further requests must use.
 
         Raises ClaimTaken if the claim belongs to a query, and the reader has no checkpoint.
         """
@@ -116,19 +117,19 @@ class BulkClient(BulkReading):
         self.call(wish)
 
     def read_claim(self, wanted: ReadClaim) -> Frame:
-        """The messages of a part, as many as the limits allow."""
+        """Return the messages of a part, as many as the limits allow."""
         return self.call(wanted)
 
     def read_claim_all(self, wanted: ReadClaim) -> Iterator[Frame]:
-        """All messages of the places, in frames of at least one message."""
+        """Return all messages of a part, in frames of at least one message."""
         return frames_ahead(self.read_claim, wanted)
 
     def return_claim(self, name: str, claim: str) -> int:
-        """Return the messages of a claim to the queue. Returns their number."""
+        """Return the messages of a claim to the queue, and return the number of these messages."""
         return self.call(ReturnClaim(name=name, claim=claim)).count
 
     def claims(self, name: str | None = None) -> list[ClaimObject]:
-        """The parts of the queue, or of all queues, that readers have claimed."""
+        """List the parts that readers have claimed, in one queue or in all queues."""
         return self.call(ListAllClaims() if name is None else ListClaims(name=name)).claims
 
     # Stages.
@@ -145,11 +146,12 @@ class BulkClient(BulkReading):
         partition: int = 0,
         serial: int = 0,
     ) -> str:
-        """Write messages that readers do not see yet. Returns the id of the stage, or "" if another run has committed
-        the batch. A commit puts its stages in the order of `partition`, then of `serial`, then of staging.
+        """Write messages that readers do not see until a commit.
 
-        A request with a lost answer leaves an unknown stage, which ends with the commit of the batch or with its lease.
-        Raises TransactionSequence if this run has committed the batch, or has no name.
+        Returns the id of the stage, or "" if another run has committed the batch. A commit sorts its stages by
+        `partition`, then by `serial`, then by the order in which they were staged. If the answer is lost, the client
+        does not know the id of the stage. Such a stage is deleted when the batch is committed, or when its lease
+        expires. Raises TransactionSequence if this run has already committed the batch, or if the run has no name.
         """
         to = UNSET if destination is None else destination
         wish = Stage(
@@ -165,7 +167,7 @@ class BulkClient(BulkReading):
         return self.call(wish).stage
 
     def drop(self, stages: Sequence[str], batch: BatchOfQuery | None = None) -> None:
-        """Delete stages, if they exist, and other stages of the run for its batch."""
+        """Delete these stages, if they exist. With `batch`, also delete all other stages of that run for the batch."""
         self.call(DropStages(stages=list(stages), batch=UNSET if batch is None else batch))
 
     def commit(
@@ -180,13 +182,16 @@ class BulkClient(BulkReading):
         is_whole: bool = False,
         quota_wait_s: float = DEFAULT_QUOTA_WAIT_S,
     ) -> Committed:
-        """Commit stages, unless the batch was committed before; drop its other stages.
+        """Commit these stages, and delete the other stages of the batch.
 
-        The messages in `removes` leave their queues in the same step. `is_whole` says that the batch has no other
-        commit, so that a claim of the query counts as processed. Returns when all messages are in their queues. Raises
-        QueueDeleted if messages went with their queue, TransactionSequence for a second write of the batch,
-        MessageNotFound if a message to remove is gone, and SharingViolation if another reader holds it; then nothing is
-        committed or removed. Raises InsufficientResources as `commit_all` does.
+        If the batch is already committed, nothing changes, and these stages are also deleted. The messages in `removes`
+        leave their queues in the same step. `is_whole` means that the batch has no other commit, so that a claim of the
+        query counts as processed. Returns when all messages are in their queues.
+
+        Raises QueueDeleted if a queue was deleted together with staged messages, TransactionSequence for a second write
+        of the batch, MessageNotFound if a message in `removes` no longer exists, and SharingViolation if another reader
+        has locked such a message. After these errors, nothing is committed or removed. Raises InsufficientResources as
+        `commit_all` does.
         """
         to = UNSET if destination is None else destination
         wish = CommitStages(
@@ -201,10 +206,11 @@ class BulkClient(BulkReading):
         return self.commit_all(wish, quota_wait_s)
 
     def commit_all(self, wish: CommitStages, quota_wait_s: float = DEFAULT_QUOTA_WAIT_S) -> Committed:
-        """Commit, and wait until all messages are in their queues, as readers make room.
+        """Commit, and wait until all messages are in their queues. Messages may wait until readers make room.
 
-        Raises InsufficientResources if none enters its queue for `quota_wait_s` seconds. The batch is committed all the
-        same: the rest enters the queue when it has room, and a repetition writes nothing again.
+        Raises InsufficientResources if no message enters its queue for `quota_wait_s` seconds. The batch is committed
+        even after this error: the remaining messages enter their queues when the queues have room, and repeating the
+        call duplicates nothing.
         """
         wish = replace(wish, wait_s=min(wish.wait_s, quota_wait_s, self._timeout / 2))
         first = answer = self.call(wish)
@@ -215,9 +221,9 @@ class BulkClient(BulkReading):
             elif monotonic() - since >= quota_wait_s:
                 raise InsufficientResources(
                     f"batch {wish.batch} of the query {wish.query} is committed, and {answer.left} of its messages "
-                    f"wait for room in their queue: no message entered it for {quota_wait_s:g} seconds; receive "
-                    "messages or raise the quota, and the rest enters the queue; writing the batch again duplicates "
-                    "nothing"
+                    f"wait for room in their queue: no message entered the queue for {quota_wait_s:g} seconds; receive "
+                    "messages or raise the quota, and the waiting messages enter the queue; writing the batch again "
+                    "duplicates nothing"
                 )
             answer = self.call(wish)
         return replace(first, left=0)

@@ -48,9 +48,9 @@ _READS: Final = frozenset(
 
 
 class FolderReader(BulkReading):
-    """The reads of BulkClient, from the folder of a queue manager. Close it, or use it in a `with` statement.
+    """The read methods of BulkClient, for the folder of a queue manager. Close it, or use it in a `with` statement.
 
-    Raises NotAStore and other StoreErrors if it fails to read the folder.
+    Raises NotAStore or another StoreError if the folder is not readable.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -138,7 +138,7 @@ class FolderReader(BulkReading):
     def call(self, operation: Operation[R], /) -> R:
         """Run an operation of waypost.api.bulk that changes nothing. Raises StoreReadOnly for others."""
         if type(operation) not in _READS:
-            raise StoreReadOnly(f"{self._folder} is read-only here: use the daemon for {operation.row.words}")
+            raise StoreReadOnly(f"{self._folder} is open for reading only; use the daemon for {operation.row.words}")
         self._request += 1
         node, handlers = self._started()
         handlers.start(Call(self._request, _now(), node.administrator), operation)

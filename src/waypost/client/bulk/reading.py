@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 class BulkReading(ABC):
-    """Bulk reads. Close it, or use it in a `with` statement. Names of queues are those of `waypost.connect`."""
+    """Bulk reads. Close the object, or use it in a `with` statement. Queue names are as in `waypost.connect`."""
 
     __slots__ = ()
 
@@ -43,11 +43,11 @@ class BulkReading(ABC):
         self.close()
 
     def queues(self, pattern: str = "", kind: BulkKind = "") -> list[BulkQueue]:
-        """The queues that applications have created, or those of one kind: see ListBulkQueues."""
+        """List the queues that applications have created, or the queues of one kind: see ListBulkQueues."""
         return self.call(ListBulkQueues(kind=kind, pattern=pattern)).queues
 
     def queue(self, name: str) -> BulkQueue:
-        """The queue at this moment, with the numbers of its first and last messages."""
+        """The current state of the queue, with the numbers of its first and last messages."""
         return self.call(ShowBulkQueue(name=name))
 
     def plan(self, wanted: PlanRange) -> PlannedRange:
@@ -63,13 +63,16 @@ class BulkReading(ABC):
         return self.call(wanted)
 
     def read_all(self, wanted: ReadRange) -> Iterator[Frame]:
-        """All messages of a range, in frames of at least one. It fails if the queue is created again meanwhile."""
+        """Return all messages of a range, in frames of at least one message.
+
+        Fails if the queue is deleted and created again.
+        """
         return frames(self.read, wanted)
 
     def seq_at(self, name: str, time: datetime | float) -> int:
-        """The number before the first message that arrived at this time or later. A datetime needs its time zone."""
+        """The number before the first message that arrived at this time or later. A datetime must have a time zone."""
         if isinstance(time, datetime):
             if time.tzinfo is None:
-                raise InvalidParameter(f"the time {time} has no time zone")
+                raise InvalidParameter(f"the time {time} must have a time zone")
             time = time.timestamp()
         return self.call(FindSeq(name=name, time=time)).seq

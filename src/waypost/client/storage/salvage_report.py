@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 class SalvagedQueue:
     """The messages of one queue.
 
-    `counted` is the message count in the record of the old folder, or None if the record is lost. `missing` is the
-    number of counted messages that were not recovered. `uncertain` is the number of recovered messages that may have
-    been received before.
+    `counted` is the number of messages that the old folder has recorded for the queue, or None if this record is lost.
+    `missing` is the number of counted messages that were not recovered. `uncertain` is the number of recovered messages
+    that may have been received before.
     """
 
     queue: str
@@ -26,8 +26,8 @@ class SalvagedQueue:
 class SalvageReport:
     """The result of a salvage: the content of the new folder, and the lost data.
 
-    `records` has the number of recovered records of each table. `lost` lists the first thousand damaged records, and
-    `lost_count` is the number of all damaged records. `damage` lists the first thousand damaged pages, and
+    `records` contains the number of recovered records of each table. `lost` lists the first thousand damaged records,
+    and `lost_count` is the number of all damaged records. `damage` lists the first thousand damaged pages, and
     `damage_count` is the number of all damaged pages.
     """
 

@@ -42,8 +42,8 @@ def salvage(
     the two folders. The outgoing sequences start again, as after a restore. `progress` is called with the number of
     pages searched and the total number of pages.
 
-    Raises StoreInUse, StoreFull, NotAStore if the folder has no intact record, and InvalidParameter if the new folder
-    is not empty.
+    Raises StoreInUse if another process uses the damaged folder, StoreFull if the disk is full, NotAStore if the
+    damaged folder contains no intact record, and InvalidParameter if the new folder is not empty.
     """
     old, new = Path(folder), Path(new_folder)
     with _held(old) as file:

@@ -44,7 +44,7 @@ def verify(folder: str | Path, *, progress: Progress = unheard) -> StoreReport:
     """Verify the whole store in a folder, which may be in use.
 
     `progress` is called with the number of pages verified and the total number of pages. Raises NotAStore, StoreTooNew
-    and other StoreErrors if the folder has no store to verify.
+    or another StoreError if the folder contains no store that this function can verify.
     """
     path = Path(folder)
     try:

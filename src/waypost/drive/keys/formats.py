@@ -111,10 +111,10 @@ def certificate_with_key(data: bytes, password: str, where: str) -> tuple[Certif
         try:
             loaded, issued, _ = load_key_and_certificates(data, secret)
         except _REFUSED:
-            hint = "the password is wrong, or the file is damaged" if secret else "or it needs a password"
+            hint = "the password is wrong, or the file is damaged" if secret else "or the file requires a password"
             raise InvalidParameter(f"{where} is neither PEM nor PKCS#12, {hint}") from None
         if loaded is None or issued is None:
-            raise InvalidParameter(f"{where} must have a certificate and its private key")
+            raise InvalidParameter(f"{where} must contain a certificate and its private key")
         key, found = _checked(loaded, where), certificate(issued.public_bytes(Encoding.DER), where)
     if found.public_key() != key.public_key():
         raise InvalidParameter(f"{where}: the private key does not belong to the certificate")
@@ -146,7 +146,7 @@ def exchange_keys(data: bytes, where: str) -> ExchangeKeys:
     names = {provider.value: provider for provider in CryptoServiceProvider}
     keys = {names[each.s_provider_name]: each.a_buf for each in found.a_public_keys if each.s_provider_name in names}
     if not keys:
-        raise InvalidParameter(f"{where} has no key of a known provider")
+        raise InvalidParameter(f"{where} contains no key of a known provider")
     for each in keys.values():
         public_key(each, where)
     return keys
@@ -154,7 +154,7 @@ def exchange_keys(data: bytes, where: str) -> ExchangeKeys:
 
 def _from_pem(data: bytes, where: str) -> PublicKeyBlob:
     if data.count(_PUBLIC) != 1:
-        raise InvalidParameter(f"{where} must have one public key (BEGIN PUBLIC KEY), not {data.count(_PUBLIC)}")
+        raise InvalidParameter(f"{where} must contain one public key (BEGIN PUBLIC KEY), not {data.count(_PUBLIC)}")
     start = data.index(_PUBLIC)
     end = data.find(_END_PUBLIC, start)
     try:
@@ -174,7 +174,7 @@ def public_key(blob: PublicKeyBlob, where: str) -> RSAPublicKey:
     try:
         key = RSAPublicNumbers(blob.pub_exp, blob.modulus_number).public_key()
     except _REFUSED as error:
-        raise InvalidParameter(f"{where} has an invalid RSA key: {error}") from None
+        raise InvalidParameter(f"{where} contains an invalid RSA key: {error}") from None
     check_bits(key.key_size, where)
     return key
 

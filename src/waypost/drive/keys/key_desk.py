@@ -126,7 +126,7 @@ class KeyDesk:
             except WaypostError as error:
                 result = error
             except Exception as error:  # noqa: BLE001, the asker gets an answer in any case
-                result = ServiceNotAvailable(f"the work with keys failed: {error}")
+                result = ServiceNotAvailable(f"the operation with keys failed: {error}")
             if result is not _LATER:
                 self._end(job, result)
 

@@ -165,7 +165,7 @@ class KeyFolder:
         with self._lock:
             digest = formats.public_key_digest(key.public_key())
             if any(each.digest == digest for each in self._index.keys):
-                raise InvalidParameter(f"the key {digest} is in the key folder already")
+                raise InvalidParameter(f"the key {digest} is already in the key folder")
             self._add_key(kind, formats.pkcs8(key), grace_days)
 
     def _add_key(self, kind: KeyKind, data: bytes, grace_days: int) -> KeyRecord:
@@ -241,7 +241,7 @@ class KeyFolder:
             found, key = formats.certificate_with_key(wanted.encode(), "", "the certificate")
             not_before, not_after = _validity(found)
             if not not_before <= time.time() <= not_after:
-                raise InvalidParameter(f"the certificate is valid from {_day(not_before)} to {_day(not_after)} only")
+                raise InvalidParameter(f"the certificate is valid only from {_day(not_before)} to {_day(not_after)}")
             return Signer(found.public_bytes(Encoding.DER), formats.pkcs8(key))
         now = time.time()
         own = [each for each in self._index.certificates if each.sid == str(sid) and each.has_key]
@@ -295,7 +295,7 @@ class KeyFolder:
             found = path.stat()
             if stat.S_IMODE(found.st_mode) & _OTHERS:
                 mode = "700" if path == self._path else "600"
-                raise KeyFolderError(f"other accounts can read {path}; type: chmod {mode} {path}")
+                raise KeyFolderError(f"other accounts can read {path}; run: chmod {mode} {path}")
 
     def _load(self) -> None:
         path = self._path / _INDEX
@@ -303,7 +303,7 @@ class KeyFolder:
             self._index = msgspec.json.decode(path.read_bytes(), type=_Index)
         except FileNotFoundError:
             if any(self._path.glob("*.pem")):
-                raise KeyFolderError(f"{path} is missing, and {self._path} has keys; restore the folder") from None
+                raise KeyFolderError(f"{path} is missing, but {self._path} contains keys; restore the folder") from None
             return
         except (msgspec.DecodeError, OSError) as error:
             raise KeyFolderError(f"{path} is damaged: {error}; restore the folder {self._path}") from None
@@ -373,7 +373,7 @@ def _pin_name(who: str) -> str:
         return guid_text(parse_guid(found[1]))
     name = who.strip().lower()
     if not _HOST.fullmatch(name):
-        raise InvalidParameter(f"{excerpt(who)} is neither the name or address of a host nor a GUID")
+        raise InvalidParameter(f"the name or address of a host, or a GUID, is required, not {excerpt(who)}")
     return name
 
 

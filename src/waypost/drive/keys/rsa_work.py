@@ -133,7 +133,7 @@ def _wrap(work: WrapKeys) -> list[WrappedKey]:
         keys = [secrets.token_bytes(work.size) for _ in range(work.count)]
         return [WrappedKey(key, public.encrypt(key, _PADDING)) for key in keys]
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise InvalidParameter(f"the public key cannot encrypt: {error}") from error
+        raise InvalidParameter(f"cannot encrypt with the public key: {error}") from error
 
 
 def _unwrap(work: UnwrapKeys) -> list[list[bytes]]:

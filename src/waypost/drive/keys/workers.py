@@ -121,7 +121,7 @@ class Workers:
                 except WaypostError as error:
                     answers = error
                 except Exception as error:  # noqa: BLE001, whatever the library raises, the asker gets an answer
-                    answers = ServiceNotAvailable(f"the work with keys failed: {error}")
+                    answers = ServiceNotAvailable(f"the operation with keys failed: {error}")
                 done(answers)
         finally:
             if process is not None:
@@ -151,7 +151,7 @@ class _Process:
             return self._perform(work)
         except _ENDED as error:
             self.close()
-            raise ServiceNotAvailable(f"the process that works with keys failed: {error}") from error
+            raise ServiceNotAvailable(f"the process for operations with keys failed: {error}") from error
 
     def _perform(self, work: list[Work]) -> list[Any]:
         if self._process is None or self._process.poll() is not None:
@@ -190,11 +190,11 @@ def _write(file: IO[bytes], data: bytes) -> None:
 def _read(file: IO[bytes]) -> bytes:
     head = file.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
-        raise EOFError("it has ended")
+        raise EOFError("the process has ended")
     (length,) = _LENGTH.unpack(head)
     data = file.read(length)
     if len(data) < length:
-        raise EOFError("it has ended")
+        raise EOFError("the process has ended")
     return data
 
 

@@ -130,7 +130,9 @@ class Checking:
                 assert encryption is not None
                 blob = SimpleBlob.decode(security.encryption_key)
                 if blob.session_key_algorithm != encryption.algorithm:
-                    raise DecryptionFailed(f"the key is for {blob.session_key_algorithm.name}")
+                    raise DecryptionFailed(
+                        f"the key is for {blob.session_key_algorithm.name}, not for {encryption.algorithm.name}"
+                    )
             except (DecryptionFailed, DecodeError) as error:
                 check.verdict.refuse(MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION, str(error))
                 continue
@@ -207,7 +209,7 @@ class Checking:
                     check.verdict.was_encrypted = True
                     return
             else:
-                reason = f"the key of the message has {8 * len(key)} bits"
+                reason = f"the key of the message has a wrong size: {8 * len(key)} bits"
         check.verdict.refuse(MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION, reason)
 
     def _judge(self, check: _Check, found: CheckedSignature, now: Now) -> None:
@@ -234,15 +236,15 @@ class Checking:
 
     def _objection(self, packet: UserMessage, version: SignatureVersion, level: AuthenticationLevel) -> str:
         if level < self._min_level:
-            return f"the signature is of version {version.name}, and security.min_signature asks for a later one"
+            return f"the signature has version {version.name}, but security.min_signature requires a later version"
         assert packet.security is not None
         if packet.security.sender_type == SENDER_QUEUE_MANAGER:
-            return "the key of the certificate is not a known signing key of the queue manager that it names"
+            return "the message is signed by a queue manager, but not with a known signing key of that queue manager"
         if version is SignatureVersion.SIG30:
             assert packet.multi_queue is not None
             names = [to_format_name(each) for each in packet.multi_queue.destination.elements]
             if destination_format_name(packet.user) not in names:
-                return "the destination is not among those that the signature covers"
+                return "the signature does not cover this destination"
         return ""
 
     def _give_up(self, session: Session, error: WaypostError, now: Now) -> None:
@@ -283,11 +285,11 @@ def _signature_to_check(check: _Check) -> CheckSignature | None:
     check.claim = claim = claimed_signature(packet)
     if claim is None:
         if packet.multi_queue is not None and packet.multi_queue.signature.signature:
-            raise AuthenticationFailed("the message has a signature and no certificate")
+            raise AuthenticationFailed("the message has a signature but no certificate")
         return None
     assert packet.security is not None
     if not packet.security.sender_cert:
-        raise AuthenticationFailed("the message has a signature and no certificate")
+        raise AuthenticationFailed("the message has a signature but no certificate")
     digests = tuple(signature_digest(packet, version) for version in claim.versions)
     algorithm = packet.properties.hash_algorithm
     return CheckSignature(packet.security.sender_cert, claim.signature, algorithm, digests)

@@ -73,7 +73,9 @@ class Loops:
         if not self._finder.is_next_hop(session.remote_qm_guid, session.remote_qm_address):
             return "the message claims to be from this computer"
         if not 0 < packet.user.message_id <= self._manager.last_ordinal:
-            return "the message claims to be from this computer, but no message had its number"
+            return (
+                "the message claims to be from this computer, but this computer has not sent a message with this number"
+            )
         if self._has_ended(packet):
             return "the message was sent from this computer, and its delivery is complete"
         return None

@@ -67,7 +67,7 @@ class Sealing:
         remote, keys = known
         public = keys.get(encryption.provider)
         if public is None or encryption.key_size is None:
-            return f"the known keys of the destination have none for {encryption.provider}"
+            return f"the destination has no known key for {encryption.provider}"
         found = self._key(link, send_key(remote, encryption), public, encryption.key_size, now)
         if not isinstance(found, WrappedKey):
             return found

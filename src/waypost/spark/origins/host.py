@@ -3,8 +3,8 @@
 A host finds a message by the identifier of one that is in the queue, and not by a place in the order of arrival
 (readings MQDMPR 3.C), so that planning and reading walk over the whole queue with a cursor. A host does not report
 uncommitted and locked messages: a message that a transaction commits late, with a number before those that were read,
-is missed. Journals, dead-letter queues and queues at rest are safe. A queue that was deleted and created again goes
-unnoticed.
+is missed. Journals, dead-letter queues and queues without traffic are safe. The origin does not notice
+that a queue was deleted and created again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,9 @@ class HostOrigin:
         self._host: Final = host
 
     def queues(self, pattern: str) -> Sequence[BulkQueue]:
-        raise InvalidParameter(f"an MSMQ host does not list its queues for {pattern!r}; use the option `queue` instead")
+        raise InvalidParameter(
+            f"an MSMQ host does not list its queues, so the pattern {pattern!r} does not work; use the option `queue`"
+        )
 
     def queue(self, name: str) -> BulkQueue:
         messages = [(_seq(each), each.size, each.arrived_time, each.transactional) for each in self._messages(name)]

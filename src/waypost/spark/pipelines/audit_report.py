@@ -109,8 +109,8 @@ class _Findings:
             ),
             Section(
                 "Latency",
-                "From sending until the message reached its queue, and until an application received it. Time is "
-                "counted in whole seconds, by the clocks of both computers.",
+                "The times from sending until the message reached its queue, and until an application received it. "
+                "Times are whole seconds, from the clocks of both computers.",
                 [*self._histogram(), Table.of("latencies", "By route", _LATENCIES, self.routes)],
             ),
             *self._lost(rules),

@@ -73,8 +73,8 @@ _OVERWRITTEN: Final = (
 class Done:
     """Numbers of messages by action.
 
-    `gone` were removed by another program meanwhile. `settled` were sent by a run of an earlier version that was
-    interrupted, and removed by this run.
+    `gone` counts messages that another program removed meanwhile. `settled` counts messages that an interrupted run of
+    an earlier version sent, and that this run removed.
     """
 
     sent_once: int = 0
@@ -387,4 +387,6 @@ def _named(receipt: "Message") -> tuple[str, list[int]]:
         found = json.loads(receipt.body)
         return str(found["queue"]), [int(lookup_id) for lookup_id in found["lookup_ids"]]
     except (ValueError, TypeError, KeyError):
-        raise InvalidParameter(f"{receipt.id} in the queue {RECEIPTS} is not a receipt; remove it") from None
+        raise InvalidParameter(
+            f"the message {receipt.id} in the queue {RECEIPTS} is not a receipt; remove it"
+        ) from None

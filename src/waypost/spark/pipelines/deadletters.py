@@ -40,7 +40,10 @@ _NUMBER: Final = r"[0-9]+"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A choice of dead-letter messages: one value of each given field matches. Destinations and labels are patterns."""
+    """A choice of dead-letter messages, which match one value of every field that is not empty.
+
+    Destinations and labels are patterns.
+    """
 
     reasons: Sequence[str] = ()
     destinations: Sequence[str] = ()
@@ -90,8 +93,8 @@ def reason() -> Column:
 def triage(messages: DataFrame) -> DataFrame:
     """Count dead-letter messages by reason, destination, form of label and kind of body, largest groups first.
 
-    The form of a label has # for numbers and GUIDs. `oldest` and `newest` are times of the group; `sample` and
-    `sample_id` are the label and the id of its first message.
+    In the form of a label, # stands for numbers and GUIDs. `oldest` and `newest` are times of the group; `sample`
+    and `sample_id` are the label and the id of its first message.
     """
     kind = sf.col("body_kind") if "body_kind" in messages.columns else sf.format_string("0x%04X", "body_type")
     form = sf.regexp_replace(sf.regexp_replace("label", GUID_PATTERN, "#"), _NUMBER, "#")

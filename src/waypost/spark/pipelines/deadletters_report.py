@@ -95,7 +95,9 @@ def _reason_parts(reasons: Sequence[dict[str, Any]]) -> list[Part]:
         values = {row["reason"]: row["messages"] for row in reasons}
         parts.insert(0, plots.bars("reasons", "Messages by reason", values, text="Dead-letter messages by reason."))
     if any(row["reason"] in _WRONG_KIND for row in reasons):
-        parts.append(Note("Resend sends messages of the wrong kind for their queue as the other kind."))
+        parts.append(
+            Note("Some messages were transactional and their queue was not, or the reverse. Resend corrects this.")
+        )
     return parts
 
 

@@ -42,9 +42,9 @@ _LONGEST: Final = 300
 class Wanted:
     """The messages of an archive to send, and their changes. Names and labels are patterns with * and ?.
 
-    `destinations` maps queues to the new destinations of their messages; other messages keep theirs. A queue has its
-    name in the archive, or its name in the messages, whole or only the last part without ;journal. `label` is the new
-    label, in which {label} stands for the old one.
+    `destinations` maps queues to the new destinations of their messages; other messages keep theirs. A queue is given
+    by its name in the archive or in the messages: the whole name, or only the last part without ;journal. `label` is
+    the new label, in which {label} stands for the old label.
     """
 
     queue: str = "*"
@@ -250,8 +250,8 @@ def chunk_size(rate: float | None) -> int:
 def found_there(plan: Plan, read: Callable[[str], DataFrame | None]) -> DataFrame:
     """Count the sent messages in their destination queues: `dest_queue`, `sent`, `digest`, `found`.
 
-    `read` returns the messages of a queue, or None if the queue is not readable; then `found` is null. Messages are the
-    same if their label and body are; messages that were received since are not found.
+    `read` returns the messages of a queue, or None if the queue is not readable; then `found` is null. Messages are
+    the same if their labels and bodies are equal. Messages that were received since are not found.
     """
     batches = {chunk.batch for chunk in plan.chunks}
     outgoing = plan.wanted.of(read_archive(plan.spark, plan.path, batches=batches))

@@ -22,7 +22,7 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Kind(StrEnum):
-    """Kind of a value, which decides its format."""
+    """Kind of a value, which determines its format."""
 
     TEXT = "text"
     # An identifier, a format name or an address, in a font of fixed width.
@@ -148,7 +148,7 @@ SHOWN_ROWS: Final = 50
 
 
 class Tone(StrEnum):
-    """Rating of a fact, which decides its colour."""
+    """Rating of a fact, which determines its colour."""
 
     PLAIN = "plain"
     FAINT = "faint"
@@ -218,7 +218,7 @@ class Table:
         if total <= len(self.shown):
             return ""
         remark = f"The first {len(self.shown):,} of {total:,} rows."
-        return f"{remark} {self.name}.csv has {len(self.rows):,}."
+        return f"{remark} {self.name}.csv contains {len(self.rows):,} of them."
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ Delivery: TypeAlias = Literal["exactly-once", "at-least-once"]
 
 
 class Sink(Protocol):
-    """A sink sends all messages of a DataFrame or none, and only once under the name of a transaction.
+    """A sink sends either all messages of a DataFrame or none, and only once for each name of a transaction.
 
-    With `at-least-once` each message is sent by itself: nontransactional queues need that.
+    With `at-least-once`, the sink sends each message separately, which nontransactional queues require.
     """
 
     def send(self, messages: DataFrame, delivery: Delivery, transaction: str) -> None: ...
@@ -35,8 +35,8 @@ class Sink(Protocol):
 class MsmqSink:
     """The sink of format("msmq"). `options` name the daemon that sends.
 
-    One sink is one run of a program: messages that another run has sent under the name of a transaction are not sent
-    again.
+    One sink is one run of a program. If another run has sent messages with the name of a transaction, this sink does
+    not send messages with that name again.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)

@@ -138,7 +138,7 @@ class _Chain:
         unknown = self.data[chain.at : end]
         if unknown:
             field = FieldText("Data", chain.at, len(unknown), unknown)
-            self.headers.append(HeaderText("Bytes behind it", "MS-MQRR 2.2.5", chain.at, (field,)))
+            self.headers.append(HeaderText("Bytes after it", "MS-MQRR 2.2.5", chain.at, (field,)))
         self.at = end
 
     def _ack_body(self, packet: Packet | None) -> None:

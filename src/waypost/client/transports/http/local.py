@@ -90,7 +90,7 @@ class LocalWay:
             raise NotTheDaemon("the daemon is not running, or its Unix socket is gone")
         if others := sorted(found - self._trusted):
             raise NotTheDaemon(f"the daemon is not running, and a program of the account {account_name(others[0])} "
-                               "has its port")  # fmt: skip
+                               "uses its port")  # fmt: skip
         if not found and not may_be_missing:
             raise NotTheDaemon("the daemon is not running")
 

@@ -24,8 +24,8 @@ _STATUSES: Final[dict[int, tuple[type[WaypostError], str]]] = {
     HResult.MQ_ERROR_QUEUE_DELETED: (errors.QueueDeleted, "was deleted"),
     HResult.MQ_ERROR_SHARING_VIOLATION: (
         errors.SharingViolation,
-        "is open exclusively for another reader, or is open for other readers, which an exclusive open does not "
-        "allow; try again later",
+        "is open for another reader: either that reader has opened the queue exclusively, or this program wants to "
+        "open the queue exclusively; try again later",
     ),
     HResult.MQ_ERROR_IO_TIMEOUT: (errors.Timeout, "did not get a message in time"),
     HResult.MQ_ERROR_MESSAGE_NOT_FOUND: (errors.MessageNotFound, "does not contain the message"),

@@ -68,8 +68,8 @@ class Reader:
     def counting(self) -> Iterator[None]:
         if self._reads >= MAX_READS_AT_ONCE:
             raise LimitReached(
-                f"the limit of {MAX_READS_AT_ONCE} concurrent reads of {self.address.host} is reached; wait for some "
-                "of them"
+                f"the limit of {MAX_READS_AT_ONCE} concurrent reads of {self.address.host} is reached; wait until "
+                "some of them end"
             )
         self._reads += 1
         try:

@@ -202,7 +202,7 @@ class AioMsmq(_Msmq):
 
     def _cursor(self, identifier: str) -> CursorReader:
         if identifier not in self._cursors:
-            raise InvalidHandle("the cursor was closed; get another with queue.cursor()")
+            raise InvalidHandle("the cursor was closed; get a new cursor with queue.cursor()")
         return self._cursors[identifier]
 
 
