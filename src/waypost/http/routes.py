@@ -58,8 +58,8 @@ def of(asked: type[S], perform: Perform[S]) -> Perform[Struct]:
 class Route:
     """A route. `asked` is the structure of a request; `body` is the part of it in the body.
 
-    `asks` says what decides whether a caller may use it. `answers` are the structures of an answer, for the schema;
-    empty if the answer has another `media_type`.
+    `asks` is the role, the right or the ownership that a caller needs. `answers` are the structures of an answer, for
+    the schema; empty if the answer has another `media_type`.
     """
 
     method: str
