@@ -175,7 +175,11 @@ def test_a_port_that_is_taken_is_refused_with_a_sentence_and_a_hint(tmp_path: Pa
         ),
         (["--config", "/nowhere.toml"], "Cannot read /nowhere.toml: No such file or directory.", "--config"),
         (["--transfer-port", "99999"], "--transfer-port: invalid value of transfer.port", "the default is 1801"),
-        (["--set", "http.bind=0.0.0.0"], "and therefore requires a token.", "set http.token or http.token_file."),
+        (
+            ["--set", "http.bind=0.0.0.0", "--set", "http.access=open"],
+            "and therefore requires a token.",
+            "set http.token",
+        ),
         (
             ["--name", "a b\\c", "--data", "/nowhere"],
             "names.computer is a b\\c, which is not a computer name",

@@ -65,17 +65,25 @@ def add(
 
 
 @app.command()
-def whoami(context: typer.Context, *, as_json: Json = False) -> None:
+def whoami(
+    context: typer.Context,
+    *,
+    only_sid: Annotated[bool, typer.Option("--sid", help="Print only the SID.")] = False,
+    as_json: Json = False,
+) -> None:
     """Show your name, SID and role, as the daemon knows them.
 
     \b
     waypost user whoami
+    waypost user whoami --sid
     """
     out = Output()
     with session(context) as manager:
         found = manager.identity()
     if as_json:
         write_json(out, found.to_dict())
+    elif only_sid:
+        out.write(f"{found.sid}\n")
     else:
         write_pairs(out, [("who", found.who), ("sid", found.sid), ("role", found.role)])
     out.flush()

@@ -271,10 +271,10 @@ def _check_exposure(http: Http) -> None:
         raise ConfigError("only one of http.tls_cert and http.tls_key is set.", "set both or neither.")
     if ip_address(http.bind).is_loopback:
         return
-    if not http.token:
+    if not http.token and http.access == "open":
         raise ConfigError(
             f"The HTTP API on {http.bind} is reachable from other computers, and therefore requires a token.",
-            "set http.token or http.token_file.",
+            'remove http.access = "open", or set http.token or http.token_file.',
         )
     if not http.tls_cert and not http.allow_insecure:
         raise ConfigError(

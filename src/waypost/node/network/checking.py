@@ -249,7 +249,9 @@ class Checking:
 
     def _give_up(self, session: Session, error: WaypostError, now: Now) -> None:
         if session in self.held:
-            self._sessions.close(session, f"the queue manager cannot check signed or encrypted messages now: {error}", now)
+            self._sessions.close(
+                session, f"the queue manager cannot check signed or encrypted messages now: {error}", now
+            )
 
     def _end(self, session: Session, checks: list[_Check], now: Now) -> None:
         """Take the piece that was checked, and the pieces behind it until one has to be checked."""
