@@ -51,6 +51,8 @@ class Recorder:
         # By device and inode.
         self._numbers: dict[tuple[int, int], int] = {_identity(os.stat(root)): 0}
         self._after: dict[int, After] = {}
+        # Writes that have not returned, each by its position in the log, with the path of its file.
+        self._unfinished: dict[int, tuple[Write, str]] = {}
         self._begin: Final[dict[str, Callable[[Call], After | None]]] = {
             "write": lambda call: self._write(call, ptrace.memory(call.thread, *call.args[1:3])),
             "writev": lambda call: self._write(call, _vector(call)),
@@ -105,7 +107,17 @@ class Recorder:
             elif (after := self._after.pop(call.thread, None)) is not None:
                 after(call)
         process.returncode = tracer.code
+        self._settle()
         self.log.entries.append(Over(self._round, tracer.code))
+
+    def _settle(self) -> None:
+        """Look at what the writes of killed threads have done: nothing more comes of them."""
+        for at, (write, path) in self._unfinished.items():
+            with open(path, "rb") as file:
+                there = os.pread(file.fileno(), len(write.data), write.offset)
+            write.data = os.path.commonprefix([there, write.data])
+            self.log.entries.append(Finished(at))
+        self._unfinished.clear()
 
     # Files that were there
 
@@ -137,9 +149,11 @@ class Recorder:
         write = Write(file, offset, data, bool(flags & _DATA_SYNC))
         at = len(self.log.entries)
         self.log.entries.append(write)
+        self._unfinished[at] = write, path
 
         def after(done: Call) -> None:
             assert done.result is not None
+            del self._unfinished[at]
             write.data = data[: max(done.result, 0)]
             self.log.entries.append(Finished(at))
 
