@@ -364,9 +364,7 @@ def test_a_host_without_users_knows_nobody(tmp_path: Path) -> None:
             with pytest.raises(AuthenticationFailed) as caught:
                 await host.queue("orders").receive(0)
             assert type(caught.value) is AuthenticationFailed
-            assert str(caught.value) == (
-                f"{HERE} has no user accounts; omit the user, or set rpc.users_file on that host"
-            )
+            assert str(caught.value) == f"{HERE} has no user accounts; omit the user, or add users on that host"
 
     run(work())
 

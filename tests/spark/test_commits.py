@@ -280,11 +280,14 @@ def test_an_invalid_row_ends_the_job_in_words_or_becomes_a_dead_letter_message(
         "if(id = 300, repeat('long', 100), 'fine') label",
         "cast(id % 9 as int) priority",
     )
-    for given in ({}, {"delivery": "at-least-once"}):
+    for delivery, outcome in (
+        ("exactly-once", "nothing was sent"),
+        ("at-least-once", "messages of other rows may have been sent"),
+    ):
         with pytest.raises(errors.PySparkException) as error:
-            write(rows, daemon, queue="checked", **given)
+            write(rows, daemon, queue="checked", delivery=delivery)
         assert "a row of partition " in str(error.value)
-        assert "a priority must be a number from 0 to 7, not 8" in str(error.value)
+        assert f"a priority must be a number from 0 to 7, not 8; {outcome}; correct the row" in str(error.value)
     assert numbers(daemon, "checked") == Counter()
     write(rows, daemon, queue="checked", onInvalid="deadletter")
     bad = {row for row in range(1000) if row % 9 == 8} | {300, 700}

@@ -30,7 +30,7 @@ Kind = Annotated[
 Grace = Annotated[
     int,
     typer.Option(
-        metavar="DAYS", min=0, max=MAX_DAYS, help="Number of days for which the old key still decrypts messages."
+        metavar="DAYS", min=0, max=MAX_DAYS, help="Number of days for which the old exchange key decrypts messages."
     ),
 ]
 Who = Annotated[str, typer.Argument(metavar="HOST|GUID", help="Name or address of a host, or a GUID.")]

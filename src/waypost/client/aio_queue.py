@@ -174,8 +174,8 @@ class Queue(QueueSender, QueueSetter):
 
         `lookup_id` selects a message. With `seek="next"` or "previous", the call selects the message after or before
         that message. `seek="first"` and "last" do not require a `lookup_id`. A call with `lookup_id` or `seek` does not
-        wait. Such a call raises MessageNotFound if the message is not in the queue or is locked by a transaction. Such
-        a call raises MessageAlreadyReceived if another reader has received the message at the cursor.
+        wait. Such a call raises MessageNotFound if the message is not in the queue or is locked by a transaction. If
+        the message is gone, but a cursor of the queue is still at its position, the call raises MessageAlreadyReceived.
 
         Outside a transaction, a message is received at most once. If the call is interrupted or cancelled, or the
         process ends, while the removal is being written to disk, the message is lost. To prevent this loss, receive in

@@ -38,7 +38,7 @@ class Users:
         ntlm: bool = False,
         password: str | None = None,
     ) -> UserInfo:
-        """Add a user. A user without a password cannot log in, and uses tokens.
+        """Add a user. A user without a password cannot log in, but can use tokens.
 
         role      role for management: "none", "read", "operate" or "admin"
         sid       SID of an account on another computer (default: a new SID of this computer)

@@ -27,8 +27,8 @@ def connect(
 
     `token` is the bearer token that the daemon expects. `timeout` is the maximum time to connect, and the maximum time
     for an answer, in seconds. `timeout` does not include the time for which a read waits for a message. For purging or
-    deleting a queue, the maximum time is one hour instead. `cacert` is a PEM file with trusted CA certificates for
-    https (default: the CA certificates of the system).
+    deleting a queue, and for resetting sequences, the maximum time is one hour longer. `cacert` is a PEM file with
+    trusted CA certificates for https (default: the CA certificates of the system).
 
     Raises CannotConnect if no daemon answers. Every method of the manager may also raise CannotConnect. ConnectionLost
     means that the connection was lost before the answer arrived. In this case, it is unknown whether the daemon

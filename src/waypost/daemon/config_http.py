@@ -28,7 +28,8 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
             description="Access over TCP if neither `token` nor `token_file` is set. `token`: clients must send the "
             "token in the file `token` of the data folder. The daemon creates this file at its first start. "
             "Programs of the account that runs the daemon find the token by themselves, or use the Unix socket "
-            "`http.sock` of the data folder. `open`: every program that reaches the port has full control."
+            "`http.sock` of the data folder. `open`: every program that reaches the port has full control, if the "
+            "queue manager has no users."
         ),
     ] = "token"
     token: Annotated[

@@ -22,7 +22,8 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             description="Rights on this computer, as a security descriptor in SDDL. Empty: only administrators may "
-            "read the dead-letter queues, the journal and outgoing queues, and all users may create queues."
+            "read the dead-letter queues, the journal and outgoing queues, and all users may create queues. To create "
+            "a queue, a user also needs the role operate."
         ),
     ] = ""
     hardened: Annotated[

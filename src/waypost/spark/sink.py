@@ -48,6 +48,11 @@ _WORTH_SHARING: Final = 4
 
 # So that the names of applications and of transactions are different ones.
 _APPLICATION: Final = "txnAppId "
+# The state after an invalid row, by the option `delivery`.
+_SENT: Final = {
+    "exactly-once": "nothing was sent",
+    "at-least-once": "messages of other rows may have been sent",
+}
 # Times to wait for room before the next attempt.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
@@ -238,8 +243,8 @@ def _sorted_out(options: WriteOptions, frame: Any, partition: int) -> tuple[Any,
         return frame, []
     if options.on_invalid == "fail":
         raise InvalidParameter(
-            f"a row of partition {partition} is not valid: {invalid[0].reason}; nothing was sent; correct the row, or "
-            "set the option `onInvalid` to deadletter"
+            f"a row of partition {partition} is not valid: {invalid[0].reason}; {_SENT[options.delivery]}; correct the "
+            "row, or set the option `onInvalid` to deadletter"
         )
     return without(frame, invalid), rejected(frame, invalid, options.queue, partition)
 

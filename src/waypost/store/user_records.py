@@ -63,7 +63,7 @@ class TokenRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class UserRecord(_Json, frozen=True, kw_only=True):
-    """A user. `groups` are names of groups, or SIDs. Without a `password` hash it cannot log in, and uses tokens."""
+    """A user. `groups` are names of groups, or SIDs. Without a `password` hash it cannot log in, but can use tokens."""
 
     what: ClassVar[str] = "user"
 

@@ -155,7 +155,7 @@ class KeyFolder:
         return self._add_key(kind, self._workers.call(Generate(self._settings.bits)), 0)
 
     def rotate(self, kind: KeyKind, grace_days: int) -> None:
-        """Make a new key. The one before it decrypts for some days more."""
+        """Make a new key. An exchange key before it decrypts for some days more."""
         data = self._workers.call(Generate(self._settings.bits))
         with self._lock:
             self._add_key(kind, data, grace_days)

@@ -141,7 +141,7 @@ class Receipts(Request):
 
 
 class Outcomes(Struct):
-    """The outcomes of commits. `refused` lists the transactions that had already ended with an unknown outcome."""
+    """The outcomes of commits. `refused` lists the transactions that are not open and not known as committed."""
 
     committed: list[Guid]
     refused: list[Guid] = []

@@ -125,7 +125,7 @@ class Failures:
             case BindRefused(reason=RejectReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED):
                 given = "user" if self._access.user else "level"
                 return AuthenticationFailed(
-                    f"{self._host} has no user accounts; omit the {given}, or set rpc.users_file on that host"
+                    f"{self._host} has no user accounts; omit the {given}, or add users on that host"
                 )
             case NotAccepted():
                 return errors.SessionRefused(str(error))
