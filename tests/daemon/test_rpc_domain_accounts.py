@@ -165,6 +165,7 @@ def may_receive(service: Service, name: str = "alice") -> bool:
     return True
 
 
+@pytest.mark.spec("MQRR-2.1-05")
 def test_a_reader_is_allowed_by_its_sid(service: Service, orders: waypost.Queue) -> None:
     log_on(service, ALICE, USERS)
     assert not may_receive(service)
@@ -177,6 +178,7 @@ def test_a_reader_is_allowed_by_its_sid(service: Service, orders: waypost.Queue)
     assert not may_receive(service)
 
 
+@pytest.mark.spec("MQRR-2.1-05")
 def test_a_reader_is_allowed_by_its_group(service: Service, orders: waypost.Queue) -> None:
     orders.set_acl(grant=[f"{sid(STAFF)}:receive"])
     log_on(service, ALICE, USERS)
@@ -272,7 +274,9 @@ def test_a_domain_cannot_make_administrators_or_accounts_of_this_computer(
     assert not may_receive(service)
 
 
-def opened(service: Service, auth_type: AuthType) -> tuple[int, int]:
+def opened(
+    service: Service, auth_type: AuthType, user: str = PRINCIPAL, password: str | None = None
+) -> tuple[int, int]:
     """The answers of R_OpenQueue and of the open of qmcomm."""
     found = []
     for interface, opnum, request in (
@@ -280,7 +284,7 @@ def opened(service: Service, auth_type: AuthType) -> tuple[int, int]:
         (QMCOMM, 2, qmcomm.OpenRemoteQueueRequest(queue_format("orders"), 7, RECEIVE, DENY_NONE, NOBODY, 0)),
     ):
         endpoint = (service.host, 2103)
-        with OurClient(endpoint, [interface], AuthLevel.PRIVACY, auth_type, user=PRINCIPAL, password=None) as client:
+        with OurClient(endpoint, [interface], AuthLevel.PRIVACY, auth_type, user=user, password=password) as client:
             found.append(client.ask(interface, opnum, request))
     by_fault, by_result = found
     return by_fault.status if isinstance(by_fault, Faulted) else HResult.MQ_OK, by_result.hresult
@@ -295,6 +299,20 @@ def test_both_protocols_know_the_account_with_both_packages(
     assert opened(service, auth_type) == (refused, refused)
     orders.set_acl(grant=[f"{sid(STAFF)}:receive"])
     assert opened(service, auth_type) == (HResult.MQ_OK, HResult.MQ_OK)
+
+
+@pytest.mark.spec("MQRR-1.7-02")
+def test_a_server_accepts_ntlm_and_kerberos(service: Service, manager: waypost.Manager, orders: waypost.Queue) -> None:
+    manager.users.add("bob", ntlm=True, password="s3cret")
+    orders.set_acl(grant=["bob:receive", f"{sid(ALICE)}:receive"])
+    log_on(service, ALICE)
+    for auth_type, user, password in (
+        (AuthType.NTLM, "bob", "s3cret"),
+        (AuthType.SPNEGO, "bob", "s3cret"),
+        (AuthType.KERBEROS, PRINCIPAL, None),
+        (AuthType.SPNEGO, PRINCIPAL, None),
+    ):
+        assert opened(service, auth_type, user, password) == (HResult.MQ_OK, HResult.MQ_OK)
 
 
 def test_the_log_names_the_account_that_was_refused(service: Service, daemon: Daemon, orders: waypost.Queue) -> None:

@@ -1,4 +1,4 @@
-"""The accounts of callers with Kerberos: SID and groups from the PAC of the ticket (MS-PAC 2.5).
+"""The accounts of callers with Kerberos: SID and groups from the PAC of the ticket (MS-PAC 2.5, readings MQRR 7.5).
 
 The Kerberos library verifies the PAC: the signature that the key of this service makes, the name of the client, and
 the time of its logon (MS-PAC 2.8.4, 2.7). A PAC that it has not verified counts as none, and then only the name of the
