@@ -30,6 +30,7 @@ from waypost.wire.keys import (
     SessionKeyAlgorithm,
     SimpleBlob,
 )
+from waypost.wire.logon_info import GroupMembership, KerbValidationInfo, SidAndAttributes, UnicodeString
 from waypost.wire.message_class import MessageClass
 from waypost.wire.message_properties import MessagePropertiesHeader
 from waypost.wire.multi_queue import MqfAddressHeader, MqfSignatureHeader, MultiQueueFormatHeader, from_format_name
@@ -269,6 +270,25 @@ def security_descriptors() -> list[bytes]:
     ]
 
 
+def logon_infos() -> list[bytes]:
+    """An account with groups of all kinds, one of another domain, and the example of the specification."""
+    domain = Sid(5, (21, 1, 2, 3))
+    groups = [GroupMembership(513), GroupMembership(1120, 0)]
+    whole = KerbValidationInfo(
+        effective_name=UnicodeString.of("alice"),
+        full_name=UnicodeString("", 2),
+        user_id=1105,
+        primary_group_id=513,
+        group_ids=groups,
+        logon_domain_id=domain,
+        extra_sids=[SidAndAttributes(Sid(18, (1,))), SidAndAttributes(domain, 0)],
+        resource_group_domain_sid=domain,
+        resource_group_ids=groups,
+    )
+    foreign = KerbValidationInfo(extra_sids=[SidAndAttributes(Sid(5, (21, 4, 5, 6, 1200)))])
+    return [whole.encode(), foreign.encode(), vector("pac-3.1")]
+
+
 def keys() -> list[bytes]:
     blob = PublicKeyBlob(KeyType.CALG_RSA_KEYX, 65537, b"modulus!")
     key = MqDsPublicKey(ProviderType.PROV_RSA_FULL, "provider", blob)
@@ -352,6 +372,7 @@ SEEDS: Final[dict[str, Callable[[], list[bytes]]]] = {
     "receive-reply": receive_replies,
     "security-descriptor": security_descriptors,
     "access-control": lambda: [Sid(5, (21, 1, 2, 3)).encode(), *(acl.encode() for acl in acls())],
+    "logon-info": logon_infos,
     "sddl": lambda: texts(SDDL_TEXTS),
     "keys": keys,
     "certificates": certificates,

@@ -36,6 +36,8 @@ from waypost.wire.format_names import DirectFormatName, DistributionListFormatNa
 from waypost.wire.identifiers import MessageIdentifier, ObjectId, SequenceInfo, TxSequenceId, XactUow
 from waypost.wire.internal_packets import InternalHeader
 from waypost.wire.keys import KeyType, MqDsPublicKey, MqDsPublicKeys, PublicKeyBlob, SimpleBlob
+from waypost.wire.logon_info import HEADERS as LOGON_INFO_HEADERS
+from waypost.wire.logon_info import OBJECT_ALIGNMENT, KerbValidationInfo
 from waypost.wire.message_properties import MessagePropertiesHeader
 from waypost.wire.multi_queue import MultiQueueFormatHeader, from_format_name, to_format_name
 from waypost.wire.ndr import NdrReader, NdrSyntax, NdrWriter
@@ -313,6 +315,25 @@ def access_control(data: bytes) -> None:
         require(Sid.parse(str(found)) == found, "a printed SID parses to itself", found)
 
 
+def logon_info(data: bytes) -> None:
+    """Of a PAC that a domain has signed: the SIDs of an account, or a refusal of the whole logon."""
+    for given in (data, with_object_length(data)):
+        found = attempt(partial(KerbValidationInfo.decode, given), len(given))
+        if found is None:
+            continue
+        encoded = found.encode()
+        require(KerbValidationInfo.decode(encoded) == found, "a written record reads as the same", found, given)
+        require(len(encoded) < len(given) + OBJECT_ALIGNMENT, "a record is not longer than it was", found, given)
+        for sid in (found.user_sid, *found.group_sids):
+            require(Sid.decode(sid.encode(), 0)[0] == sid, "a SID of an account has its bytes", sid, given)
+
+
+def with_object_length(data: bytes) -> bytes:
+    """The buffer with the ObjectBufferLength that its length asks for: mutation of the rest alone seldom hits it."""
+    size = max(len(data) - LOGON_INFO_HEADERS.size, 0)
+    return LOGON_INFO_HEADERS.pack(1, 0x10, 8, 0, size, 0) + data[LOGON_INFO_HEADERS.size :]
+
+
 def sddl_text(data: bytes) -> None:
     text = text_of(data)
     found = attempt(lambda: parse_sddl(text, Sid(5, (21, 1, 2, 3))), len(text))
@@ -463,6 +484,7 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
     "receive-reply": receive_reply,
     "security-descriptor": security_descriptor,
     "access-control": access_control,
+    "logon-info": logon_info,
     "sddl": sddl_text,
     "keys": keys,
     "certificates": certificates,

@@ -32,7 +32,7 @@ NEEDS: Final[Mapping[str, Need]] = {
         ("krb5kdc", "kdb5_util", "kadmin.local"),
         "apt-get install gcc krb5-admin-server krb5-kdc libkrb5-dev && .venv/bin/pip install '.[kerberos]'",
     ),
-    "samba": Need((), ("smbd", "smbclient"), "apt-get install samba smbclient"),
+    "samba": Need((), ("samba", "samba-tool"), "apt-get install samba-ad-dc samba-ad-provision samba-dsdb-modules"),
 }
 
 

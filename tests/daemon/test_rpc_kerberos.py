@@ -112,6 +112,13 @@ def test_a_caller_has_the_name_of_a_principal(level: AuthLevel) -> None:
 
 
 @pytest.mark.parametrize("auth_type", PACKAGES)
+def test_a_realm_that_is_not_a_domain_names_no_account(auth_type: AuthType) -> None:
+    # Its PACs have signatures, but no logon information.
+    _, server, _ = agreed(auth_type, AuthLevel.PRIVACY)
+    assert (server.principal, server.account) == ("alice@TEST.LOCAL", None)
+
+
+@pytest.mark.parametrize("auth_type", PACKAGES)
 @pytest.mark.parametrize("level", PROTECTING)
 @pytest.mark.parametrize("sign_header", [True, False])
 def test_calls_are_protected_both_ways(auth_type: AuthType, level: AuthLevel, sign_header: bool) -> None:  # noqa: FBT001

@@ -120,7 +120,7 @@ class OurClient:
         auth_type: AuthType = AuthType.NTLM,
         *,
         user: str = f"{DOMAIN}\\{USER}",
-        password: str = PASSWORD,
+        password: str | None = PASSWORD,
     ) -> None:
         security = None
         if level is not AuthLevel.NONE:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from waypost.clock import Now
 from waypost.errors import AuthenticationFailed
 from waypost.guid import parse_guid
-from waypost.rpc.authentication import AuthLevel, AuthType, Parts, SecurityContext
+from waypost.rpc.authentication import AuthLevel, AuthType, DomainAccount, Parts, SecurityContext
 from waypost.rpc.binds import NDR20, Auth3, Bind, BindAck, ContextElement, SyntaxId
 from waypost.rpc.calls import Assembly, Fault, FaultStatus, Request, Response, cut
 from waypost.rpc.context_handles import HandleKind
@@ -142,6 +142,7 @@ class ToyContext:
     is_client: bool = False
     sent: int = 0
     taken: int = 0
+    account: DomainAccount | None = None
 
     @property
     def principal(self) -> str | None:

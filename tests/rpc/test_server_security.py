@@ -22,7 +22,7 @@ from tests.rpc.serving import (
     trailer,
 )
 from waypost.rpc import server_security
-from waypost.rpc.authentication import AuthLevel, AuthType
+from waypost.rpc.authentication import AuthLevel, AuthType, DomainAccount
 from waypost.rpc.binds import AlterContext, Auth3, Bind, BindAck, BindNak, RejectReason
 from waypost.rpc.calls import Fault, FaultStatus, Request, cut
 from waypost.rpc.interface import Empty, encode_request
@@ -32,6 +32,7 @@ from waypost.rpc.server import RpcServer, Service
 from waypost.rpc.settings import RpcSettings
 from waypost.rpc.verification import CallFacts, append_trailer
 from waypost.wire.ndr import NdrSyntax
+from waypost.wire.sid import Sid
 
 LEVELS = [AuthLevel.CONNECT, AuthLevel.PACKET, AuthLevel.INTEGRITY, AuthLevel.PRIVACY]
 BIND = Bind(5840, 5840, 0, [offer(0)])
@@ -111,6 +112,16 @@ def test_a_package_that_is_complete_at_once_needs_no_more_legs() -> None:
     client.security = Protection(context, AuthLevel.PRIVACY, CONTEXT_ID, sign_header=False)
     assert client.ask(ECHO, Octets(b"x")) == Octets(b"x")
     assert handler.calls[0].caller.name == "bob"
+
+
+def test_a_call_carries_the_account_that_the_security_package_names() -> None:
+    account = DomainAccount(Sid(5, (21, 1, 2, 3, 1105)), frozenset({Sid(5, (21, 1, 2, 3, 513))}))
+    handler = ToyHandler()
+    service = Service(TOY, handler, only_always_open)
+    client = Peer(RpcServer({PORT: [service]}, lambda _: ToyContext(account=account), Guids(), RpcSettings()))
+    client.log_in("alice", AuthLevel.PRIVACY)
+    client.ask(ECHO, Octets(b""), 2)
+    assert handler.calls[0].caller.account is account
 
 
 def test_a_caller_may_authenticate_after_the_bind() -> None:

@@ -19,6 +19,7 @@ from waypost.security.callers import (
     anonymous,
     local_administrator,
     machine_sid,
+    may_enter,
     verified,
 )
 from waypost.wire.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, Sid
@@ -96,3 +97,53 @@ def test_a_program_with_the_folder_is_the_local_administrator(tmp_path: Path) ->
     assert node.administrator.origin == "embedded"
     driver.stop()
     driver.finish(driver.close_store())
+
+
+# MS-PAC 4.1.2.2, the boundary Member.
+ENTERING = (
+    "S-1-4-7",
+    "S-1-5-9",
+    "S-1-5-15",
+    "S-1-5-21-1-2-3-500",
+    "S-1-5-21-1-2-3-513",
+    "S-1-5-21-1-2-3-1105",
+    "S-1-5-21-0-0-0-497",
+    "S-1-5-1000-7",
+    "S-1-5-1001-7",
+    "S-1-10-7",
+    "S-1-18-1",
+)
+FILTERED = (
+    "S-1-0-0",
+    "S-1-1-0",
+    "S-1-2-0",
+    "S-1-3-0",
+    "S-1-5",
+    "S-1-5-2",
+    "S-1-5-5-1-2",
+    "S-1-5-7",
+    "S-1-5-11",
+    "S-1-5-18",
+    "S-1-5-21",
+    "S-1-5-21-1-2",
+    "S-1-5-21-1-2-3",
+    "S-1-5-21-1-2-3-1105-7",
+    "S-1-5-32",
+    "S-1-5-32-544",
+    "S-1-5-64-10",
+    "S-1-5-80-1",
+    "S-1-6-1",
+    "S-1-9-1",
+    f"{MACHINE}-500",
+    f"{MACHINE}-1001",
+)
+
+
+@pytest.mark.parametrize("text", ENTERING)
+def test_a_domain_may_name_this_account(text: str) -> None:
+    assert may_enter(Sid.parse(text), MACHINE)
+
+
+@pytest.mark.parametrize("text", FILTERED)
+def test_a_domain_may_not_name_this_account(text: str) -> None:
+    assert not may_enter(Sid.parse(text), MACHINE)

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from spnego import ContextProxy, ContextReq
 from spnego._context import GSSMech
+from spnego._gss import GSSAPIProxy
 from spnego._negotiate import NegotiateProxy
 from spnego._ntlm import NTLMProxy
 from spnego._ntlm_raw.crypto import hmac_md5, ntowfv2, rc4k
@@ -136,3 +137,14 @@ class SpnegoAcceptor(NegotiateProxy):
         if not self._available_contexts:
             raise InvalidTokenError(context_msg="the server does not support any security package of the client")
         return super()._rebuild_context_list(mech_types, channel_bindings)
+
+    @property
+    def chosen(self) -> ContextProxy | None:
+        """The context of the negotiated security package."""
+        return self._context if self._context_list else None
+
+
+def gss_context(proxy: ContextProxy) -> Any:
+    """The gssapi.SecurityContext of an acceptor that has negotiated Kerberos, or None."""
+    chosen = proxy.chosen if isinstance(proxy, SpnegoAcceptor) else proxy
+    return chosen._context if isinstance(chosen, GSSAPIProxy) else None  # noqa: SLF001, pyspnego has no other way

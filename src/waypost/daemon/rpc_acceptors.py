@@ -6,10 +6,11 @@ from typing import Final
 import spnego
 from spnego.exceptions import SpnegoError
 
-from waypost.daemon.rpc_acceptor import NtlmAcceptor, SpnegoAcceptor
+from waypost.daemon.rpc_acceptor import NtlmAcceptor, SpnegoAcceptor, gss_context
+from waypost.daemon.rpc_domain_accounts import domain_account
 from waypost.daemon.rpc_users import Logons
 from waypost.drive.rpc_security import REQUIREMENTS, Context
-from waypost.rpc.authentication import Acceptors, AuthType, SecurityContext
+from waypost.rpc.authentication import Acceptors, AuthType, DomainAccount, SecurityContext
 
 _ACCEPTED: Final = REQUIREMENTS | spnego.ContextReq.confidentiality
 
@@ -30,7 +31,14 @@ def _accept(logons: Logons, auth_type: AuthType) -> SecurityContext | None:
     proxy = kerberos or ntlm
     if proxy is None:
         return None
-    return Context(auth_type, SpnegoAcceptor(kerberos, ntlm, _ACCEPTED) if auth_type is AuthType.SPNEGO else proxy)
+    if auth_type is AuthType.SPNEGO:
+        proxy = SpnegoAcceptor(kerberos, ntlm, _ACCEPTED)
+    return Context(auth_type, proxy, _account_of)
+
+
+def _account_of(proxy: spnego.ContextProxy) -> DomainAccount | None:
+    context = gss_context(proxy)
+    return None if context is None else domain_account(context)
 
 
 def _kerberos_acceptor() -> spnego.ContextProxy | None:

@@ -4,16 +4,23 @@ NTLM and SPNEGO work everywhere; Kerberos needs the extra `kerberos` and the sys
 acceptors of a server are in waypost.daemon.rpc_acceptors.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 import spnego
 from spnego.iov import BufferType, IOVBuffer, IOVResBuffer
 
 from waypost.errors import InvalidParameter
-from waypost.rpc.authentication import AuthLevel, AuthType, Parts, SecurityContext, SecurityContextFailed
+from waypost.rpc.authentication import (
+    AuthLevel,
+    AuthType,
+    DomainAccount,
+    Parts,
+    SecurityContext,
+    SecurityContextFailed,
+)
 
 _PROTOCOLS: Final = {AuthType.NTLM: "ntlm", AuthType.SPNEGO: "negotiate", AuthType.KERBEROS: "kerberos"}
 
@@ -39,6 +46,13 @@ _NTLM_SIGNATURE: Final = 16
 # RFC 4121 4.2.4 and 4.2.6: extra bytes of the token of a sealed message in DCE style, compared to a signed one, with
 # AES keys: a confounder, filler of a block, and a copy of the token's header.
 _KERBEROS_SEAL: Final = 48
+
+# Reads the account of the initiator from a complete context of an acceptor.
+AccountOf: TypeAlias = Callable[[spnego.ContextProxy], DomainAccount | None]
+
+
+def _unknown(_proxy: spnego.ContextProxy) -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +87,15 @@ def initiator(auth_type: AuthType, level: AuthLevel, host: str, credentials: Cre
 class Context:
     """A SecurityContext of pyspnego."""
 
-    __slots__ = ("_is_complete", "_principal", "_proxy", "auth_type")
+    __slots__ = ("_account", "_account_of", "_is_complete", "_principal", "_proxy", "auth_type")
 
-    def __init__(self, auth_type: AuthType, proxy: spnego.ContextProxy) -> None:
+    def __init__(self, auth_type: AuthType, proxy: spnego.ContextProxy, account_of: AccountOf = _unknown) -> None:
         self.auth_type: Final = auth_type
         self._proxy: Final = proxy
+        self._account_of: Final = account_of
         self._is_complete = False
         self._principal: str | None = None
+        self._account: DomainAccount | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -88,6 +104,10 @@ class Context:
     @property
     def principal(self) -> str | None:
         return self._principal
+
+    @property
+    def account(self) -> DomainAccount | None:
+        return self._account
 
     @property
     def _is_ntlm(self) -> bool:
@@ -108,6 +128,7 @@ class Context:
         self._principal = self._proxy.client_principal
         if self._proxy.usage == "accept" and not self._principal:
             raise SecurityContextFailed("the authentication is complete, but does not name the user")
+        self._account = self._account_of(self._proxy)
         self._is_complete = True
 
     def signature_size(self, level: AuthLevel) -> int:

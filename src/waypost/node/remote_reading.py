@@ -61,9 +61,10 @@ def _origin(caller: Caller) -> str:
 class RemoteServing:
     """Settings and ports of the server of remote readers. `mapper_port` 0: no endpoint mapper.
 
-    `identify` gives the account of a caller that the shell knows, with its SID and groups. Others are users of this
-    queue manager by name, or one of the authenticated users of the network, or anonymous. `is_own_account`: the shell
-    lets only its own account connect without a name, which is the local administrator until the first user is added.
+    `identify` gives the account of a caller that the shell knows, with its SID and groups. Others have the account that
+    a Kerberos ticket names, or are users of this queue manager by name, or one of the authenticated users of the
+    network, or anonymous. `is_own_account`: the shell lets only its own account connect without a name, which is the
+    local administrator until the first user is added.
 
     `level_with_users` is the least protection of calls if users that may log on exist at the start, or None.
 
@@ -321,6 +322,10 @@ class RemoteReading:
         found = self._identify(caller)
         if found is not None:
             return found
+        if caller.account is not None and caller.name is not None:
+            account = self._users.domain_caller(caller.account, caller.name, _origin(caller))
+            if account is not None:
+                return account
         if caller.name is None:
             return self._access.administrator if self._is_own_account and not self._users else None
         known = self._users.remote_caller(caller.name, _origin(caller))

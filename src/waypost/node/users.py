@@ -15,7 +15,8 @@ from waypost.errors import DecodeError, InvalidParameter, LimitReached, UserExis
 from waypost.limits import MAX_GROUPS_OF_USER, MAX_USER_NAME, MAX_USERS
 from waypost.node import scans
 from waypost.node.kernel import Kernel
-from waypost.security.callers import FIRST_RID, Caller, Role, account_sid, anonymous, verified
+from waypost.rpc.authentication import DomainAccount
+from waypost.security.callers import FIRST_RID, Caller, Role, account_sid, anonymous, may_enter, verified
 from waypost.store.port import Reader, Table
 from waypost.store.user_records import (
     GROUP_PREFIX,
@@ -135,6 +136,21 @@ class Users:
         # An account of a domain without a known SID.
         groups = frozenset({EVERYONE, AUTHENTICATED_USERS, NETWORK})
         return Caller(AUTHENTICATED_USERS, groups, Role.NONE, name, origin)
+
+    def domain_caller(self, account: DomainAccount, name: str, origin: str) -> Caller | None:
+        """The caller with an account of a domain; None if a domain cannot have this account.
+
+        A user with the SID of the account adds its groups and its role. The name does not matter: the domain can give
+        it to another account.
+        """
+        if not may_enter(account.sid, self._machine):
+            return None
+        groups = frozenset(sid for sid in account.groups if may_enter(sid, self._machine)) | {NETWORK}
+        user = self.of_sid(account.sid)
+        if user is None:
+            return verified(account.sid, groups, Role.NONE, name, origin)
+        known = self.caller(user, origin)
+        return verified(account.sid, groups | known.groups, known.role, known.name, origin)
 
     # Changes, in the current operation.
 

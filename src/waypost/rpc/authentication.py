@@ -12,6 +12,7 @@ from typing import Final, Literal, Protocol, TypeAlias, get_args
 
 from waypost.errors import AuthenticationFailed
 from waypost.hresult import HResult
+from waypost.wire.sid import Sid
 
 
 class AuthType(IntEnum):
@@ -54,12 +55,24 @@ LEVELS: Final[dict[str, AuthLevel]] = {word: AuthLevel[word.upper()] for word in
 
 
 @dataclass(frozen=True, slots=True)
+class DomainAccount:
+    """The account of a caller as its domain has signed it in a Kerberos ticket, with its groups (MS-PAC 2.5)."""
+
+    sid: Sid
+    groups: frozenset[Sid]
+
+
+@dataclass(frozen=True, slots=True)
 class Caller:
-    """A caller: `name` is DOMAIN\\user or a principal, and None for an anonymous one."""
+    """A caller: `name` is DOMAIN\\user or a principal, and None for an anonymous one.
+
+    `account` is None where the security package says no more than the name.
+    """
 
     level: AuthLevel
     name: str | None
     address: str
+    account: DomainAccount | None = None
 
     @classmethod
     def anonymous(cls, address: str) -> "Caller":
@@ -97,6 +110,10 @@ class SecurityContext(Protocol):
     @property
     def principal(self) -> str | None:
         """The initiator, once an acceptor is complete."""
+
+    @property
+    def account(self) -> DomainAccount | None:
+        """The account of the initiator, if its domain has named it."""
 
     def step(self, token: bytes | None) -> bytes | None:
         """Takes a token of the other side (None: begin); the token that answers it, or None if there is none."""

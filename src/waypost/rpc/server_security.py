@@ -70,7 +70,8 @@ class SecurityContexts:
     def caller(self, protection: Protection | None) -> Caller:
         if protection is None:
             return Caller.anonymous(self._address)
-        return Caller(protection.level, protection.context.principal, self._address)
+        context = protection.context
+        return Caller(protection.level, context.principal, self._address, context.account)
 
     def _begin(self, trailer: SecurityTrailer) -> None:
         level = AuthLevel.of(trailer.auth_level)

@@ -21,6 +21,13 @@ FIRST_RID: Final = 1001
 _NT_AUTHORITY: Final = 5
 _ACCOUNTS: Final = 21
 
+# MS-PAC 4.1.2.2: S-1-4 and S-1-10; S-1-5-21-X-Y-Z-R; S-1-5-9 and S-1-5-15; S-1-5-1000 and above.
+_NON_UNIQUE_AUTHORITY: Final = 4
+_PASSPORT_AUTHORITY: Final = 10
+_ACCOUNT_SIZE: Final = 5
+_DOMAIN_LOGONS: Final = (9, 15)
+_FIRST_EXTENSIBLE: Final = 1000
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Caller:
@@ -88,6 +95,23 @@ def verified(sid: Sid, groups: frozenset[Sid], role: Role, name: str, origin: st
     """A user whose identity was verified. The role admin makes it a member of administrators."""
     given = {EVERYONE, AUTHENTICATED_USERS} if role < Role.ADMIN else {EVERYONE, AUTHENTICATED_USERS, ADMINISTRATORS}
     return Caller(sid, groups | given, role, name, origin)
+
+
+def may_enter(sid: Sid, machine: Sid) -> bool:
+    """Whether a domain may say that a caller is this account, or in this group: MS-PAC 4.1.2.2, boundary Member.
+
+    Accounts of this queue manager and groups that every computer decides about itself, such as administrators, do not
+    come from a domain.
+    """
+    authority, numbers = sid.identifier_authority, sid.sub_authority
+    if authority != _NT_AUTHORITY:
+        # S-1-0 to S-1-3 and S-1-6 to S-1-9 do not pass.
+        return authority == _NON_UNIQUE_AUTHORITY or authority >= _PASSPORT_AUTHORITY
+    if not numbers:
+        return False
+    if numbers[0] == _ACCOUNTS:
+        return len(numbers) == _ACCOUNT_SIZE and numbers[: len(machine.sub_authority)] != machine.sub_authority
+    return numbers[0] in _DOMAIN_LOGONS or numbers[0] >= _FIRST_EXTENSIBLE
 
 
 def local_administrator(machine: Sid, origin: str) -> Caller:
