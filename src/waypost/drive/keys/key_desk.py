@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from waypost.api.excerpt import excerpt
 from waypost.api.keys import (
+    KINDS,
     CertificateCreated,
     CertificateInfo,
     Certificates,
@@ -23,7 +24,6 @@ from waypost.api.keys import (
     ImportCertificate,
     ImportKey,
     KeyInfo,
-    KeyKind,
     Keys,
     ListCertificates,
     ListTrustedKeys,
@@ -52,7 +52,6 @@ from waypost.security.ciphers import CryptoServiceProvider
 from waypost.security.protection_facts import ProtectionFacts
 from waypost.security.work import SignDigests, UnwrapKeys, Work, WrapKeys
 
-_KINDS: Final[tuple[KeyKind, ...]] = ("exchange", "signing")
 # Pieces of work that a worker does at a time: one takes a fraction of a millisecond.
 _PIECE: Final = 16
 
@@ -180,7 +179,7 @@ class KeyDesk:
                 folder.import_key(operation.kind, operation.data, operation.password, operation.grace)
                 return self._keys()
             case RotateKeys():
-                for kind in _KINDS if not isinstance(operation.kind, str) else (operation.kind,):
+                for kind in KINDS if not isinstance(operation.kind, str) else (operation.kind,):
                     folder.current(kind)
                     folder.rotate(kind, operation.grace)
                 return self._keys()
@@ -213,7 +212,7 @@ class KeyDesk:
         raise InvalidParameter(f"{excerpt(operation)} is not about keys")
 
     def _keys(self) -> Keys:
-        for kind in _KINDS:
+        for kind in KINDS:
             self.folder.current(kind)
         found = self.folder.keys
         return Keys(
