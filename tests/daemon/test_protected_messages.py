@@ -155,6 +155,33 @@ def test_messages_for_a_rotated_key_are_decrypted_within_its_grace(tmp_path: Pat
     asyncio.run(run())
 
 
+def test_the_certificates_of_a_removed_user_do_not_verify_and_their_keys_are_gone(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with pair(tmp_path) as (here, there, name):
+            (certificate,) = await here.manager.certificates()
+            await there.manager.users.add("shop", sid=certificate.sid)
+            await there.manager.users.add("other")
+            await there.manager.create_certificate("other")
+            await there.manager.create_certificate("shop")
+            queue = await there.manager.create_queue("orders", transactional=True)
+            async with here.manager.transaction() as transaction:
+                await here.manager.send(name, "known", sign=True, transaction=transaction)
+            assert (await queue.receive(timeout=60)).sender_verified
+            assert len(list((tmp_path / "there" / "keys").glob("*.pem"))) == 3
+            await there.manager.users.remove("shop")
+            assert [each.user for each in await there.manager.certificates()] == ["other"]
+            # The exchange key, and the key of the other user.
+            assert len(list((tmp_path / "there" / "keys").glob("*.pem"))) == 2
+            async with here.manager.transaction() as transaction:
+                await here.manager.send(name, "removed", sign=True, dead_letter=True, transaction=transaction)
+            dead = await here.manager.queue("system$;deadxact").receive(timeout=60)
+            assert (dead.text, dead.class_name) == ("removed", "MQMSG_CLASS_NACK_BAD_SIGNATURE")
+            last = (await there.manager.audit())[-1]
+            assert (last.what, last.object, last.result) == ("remove user", "shop", "ok")
+
+    asyncio.run(run())
+
+
 @pytest.mark.spec("MQQB-3.1.5.8.3-01")
 def test_a_relay_passes_on_what_only_the_destination_can_read(tmp_path: Path) -> None:
     async def run() -> None:

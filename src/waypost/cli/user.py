@@ -180,9 +180,12 @@ def passwd(
 
 @app.command()
 def remove(context: typer.Context, name: Name, *, yes: Yes = False, as_json: Json = False) -> None:
-    """Remove a user. Its tokens and sessions end at once. Access lists keep its SID."""
+    """Remove a user, with its certificates and their keys. Its tokens and sessions end at once.
+
+    Access lists keep its SID.
+    """
     with session(context) as manager:
-        ask(f"Remove the user {name}, with all its tokens?", yes=yes)
+        ask(f"Remove the user {name}, with all its tokens and certificates?", yes=yes)
         found = manager.users.show(name)
         manager.users.remove(name)
     _done(found.to_dict(), f"The user {name} is removed.", as_json=as_json)

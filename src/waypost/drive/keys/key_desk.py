@@ -46,7 +46,17 @@ from waypost.drive.keys.key_folder import (
 from waypost.drive.keys.settings import KeySettings
 from waypost.drive.keys.workers import Workers
 from waypost.errors import InvalidParameter, ServiceNotAvailable, WaypostError
-from waypost.node.effects import CheckSignatures, KeyOperation, KeyWork, MakeKeys, NoteAnswer, OpenKeys, Signed, SignFor
+from waypost.node.effects import (
+    CheckSignatures,
+    KeyOperation,
+    KeyWork,
+    MakeKeys,
+    NoteAnswer,
+    OpenKeys,
+    RemoveCertificates,
+    Signed,
+    SignFor,
+)
 from waypost.node.node import Node
 from waypost.security.ciphers import CryptoServiceProvider
 from waypost.security.protection_facts import ProtectionFacts
@@ -77,6 +87,8 @@ class KeyDesk:
                 self._ask_clerk(effect.job, lambda: self._perform(asked))
             case NoteAnswer(host, guid):
                 self._ask_clerk(effect.job, lambda: self.folder.note_answer(host, guid))
+            case RemoveCertificates(sid):
+                self._ask_clerk(effect.job, lambda: self.folder.remove_certificates(sid))
             case SignFor() as request:
                 self._ask_clerk(effect.job, lambda: self._sign(effect.job, request))
             case CheckSignatures(checks):

@@ -235,6 +235,15 @@ class KeyFolder:
             self._write(msgspec.structs.replace(self._index, certificates=left))
             self._forget_private([digest])
 
+    def remove_certificates(self, sid: Sid) -> None:
+        """Remove all certificates of a user, with their keys."""
+        with self._lock:
+            gone = [each.digest for each in self._index.certificates if each.sid == str(sid)]
+            if gone:
+                left = [each for each in self._index.certificates if each.sid != str(sid)]
+                self._write(msgspec.structs.replace(self._index, certificates=left))
+                self._forget_private(gone)
+
     def signer(self, wanted: str, user: str, sid: Sid) -> Signer:
         """The certificate with this digest, or that of a PEM text; "" is the newest internal one, made if needed."""
         if "-----BEGIN " in wanted:
