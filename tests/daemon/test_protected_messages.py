@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.daemon.recording import until
 from tests.daemon.running import Running, loopback, running
 from waypost import errors
 from waypost.api.properties import Algorithm
@@ -135,6 +136,29 @@ def test_keys_that_are_not_known_make_dead_letters_and_known_ones_do_not(tmp_pat
             await clear.receive(timeout=60)
             await here.manager.send(direct, "by address", encrypt=True)
             assert (await queue.receive(timeout=60)).text == "by address"
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_torn", [False, True])
+def test_a_guid_that_was_seen_before_the_first_pin_and_a_restart_counts(tmp_path: Path, *, is_torn: bool) -> None:
+    async def run() -> None:
+        direct = rf"DIRECT=TCP:{loopback(2)}\private$\orders"
+        async with running(tmp_path / "there", loopback(2), *BITS) as there:
+            queue = await there.manager.create_queue("orders")
+            seen = tmp_path / "here" / "keys" / "answered.txt"
+            async with running(tmp_path / "here", loopback(1), *BITS) as here:
+                await here.manager.send(direct, "hello")
+                assert (await queue.receive(timeout=60)).text == "hello"
+                await until(lambda: seen.exists() and seen.read_text())
+            assert seen.read_text() == f"{loopback(2)} {there.manager.guid}\n"
+            if is_torn:
+                seen.write_text(f"{seen.read_text()}{loopback(3)} {there.manager.guid[:9]}")
+            async with running(tmp_path / "here", loopback(1), *BITS) as here:
+                await here.manager.trust_keys(there.manager.guid, await there.manager.export_keys())
+                await here.manager.send(direct, "secret", encrypt=True)
+                message = await queue.receive(timeout=60)
+                assert (message.text, message.encrypted) == ("secret", "aes256")
 
     asyncio.run(run())
 
