@@ -52,3 +52,10 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
             "destination, so an attacker can send the signed message to another queue."
         ),
     ] = "msmq10"
+    trust_unsigned_sender: Annotated[
+        bool,
+        Meta(
+            description="Let the SID that an unsigned message names count in access checks, as in MSMQ. Every sender "
+            "can write every SID: set this only if you trust all senders on the network."
+        ),
+    ] = False

@@ -422,6 +422,7 @@ def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets, logons
         routes=parse_routes(config.routing.routes),
         relays=parse_relays(config.routing.relays),
         min_signature=_MIN_SIGNATURES[config.security.min_signature],
+        trusts_unsigned_sender=config.security.trust_unsigned_sender,
         hardened_security=config.security.hardened,
         closes_new_queues=config.security.new_queues == "closed",
         machine_security=machine_security(config.security.machine),

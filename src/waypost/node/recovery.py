@@ -48,9 +48,9 @@ class Settings:
     one peer may take. `long_live_time` is LongLiveTime of MS-MQDMPR 3.1.1.12, in seconds; None leaves it to the
     directory. `domain` is the GUID of the domain, NULL_GUID outside of one. Without `transfer` the queue manager has no
     network, and messages for others wait; without `remote` it serves no remote readers.
-    `min_signature` is the oldest signature that counts; NONE lets all count. With
-    `closes_new_queues`, new queues are closed once users are known. `machine_security` is the security descriptor of
-    the computer, empty for the default.
+    `min_signature` is the oldest signature that counts; NONE lets all count. With `trusts_unsigned_sender`, a SID that
+    a sender merely wrote counts in access checks. With `closes_new_queues`, new queues are closed once users are known.
+    `machine_security` is the security descriptor of the computer, empty for the default.
     """
 
     computer_name: str
@@ -67,6 +67,7 @@ class Settings:
     routes: tuple[Route, ...] = ()
     relays: Relays = field(default_factory=Relays)
     min_signature: AuthenticationLevel = AuthenticationLevel.NONE
+    trusts_unsigned_sender: bool = False
     closes_new_queues: bool = True
     machine_security: bytes = b""
     remote: RemoteServing | None = None
