@@ -69,6 +69,11 @@ def check_sessions(node: Node, host: str, eager: int = 0) -> None:
         count, window = session.unacked_message_count, max(network.settings.window_size, eager)
         if count > window:
             raise Violation(f"{host}: expected at most {window} messages in flight in a session, but found {count}")
+        is_held = session.inlet.is_held and not network.arrivals.is_checking(session)
+        if is_held and session.counts.unacked_received_msg_count <= session.window_size:
+            raise Violation(
+                f"{host} reads nothing from a session, but neither checks its messages nor owes so many acks"
+            )
     sessions = {id(session) for session in network.sessions}
     for queue in node.manager.collection.outgoing.values():
         link = queue.link
