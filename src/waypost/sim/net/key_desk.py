@@ -158,18 +158,18 @@ class KeyDesk:
         if rng.random() < _SLOW and not is_healing:
             delay *= SLOWER
         fails = rng.random() < self._secrecy.failures and not is_healing
-        wall = host.now.wall
+        secrets = [self._secrets[each.digest] for each in key_records.decrypting(self._keys, host.now.wall)]
         self._checks.work_began(host, effect)
-        host.later(delay, lambda: self._end(effect, wall, fails=fails))
+        host.later(delay, lambda: self._end(effect, secrets, fails=fails))
 
-    def _end(self, effect: KeyWork, wall: float, *, fails: bool) -> None:
-        """Do the work, with the keys of the time when it began, and give its result to the engine."""
+    def _end(self, effect: KeyWork, secrets: list[bytes], *, fails: bool) -> None:
+        """Do the work, with the exchange keys of the time when it began, and give its result to the engine."""
         host, life = self._host, self._host.life
         result: object
         try:
             if fails:
                 raise ServiceNotAvailable("the process for work with keys has ended")
-            result = self._result(effect.request, wall)
+            result = self._result(effect.request, secrets)
         except WaypostError as error:
             result = error
         if life != host.life:
@@ -184,7 +184,7 @@ class KeyDesk:
 
         host.tell(bring)
 
-    def _result(self, request: KeyRequest, wall: float) -> object:
+    def _result(self, request: KeyRequest, secrets: list[bytes]) -> object:
         match request:
             case SignFor():
                 return self._sign(request)
@@ -193,8 +193,6 @@ class KeyDesk:
             case MakeKeys(key, size, count):
                 return [self._wrap(key, size) for _ in range(count)]
             case OpenKeys(ciphertexts, _):
-                found = key_records.decrypting(self._keys, wall)
-                secrets = [self._secrets[each.digest] for each in found]
                 opened = [[rsa.unwrap(secret, each) for secret in secrets] for each in ciphertexts]
                 return [[key for key in keys if key is not None] for keys in opened]
             case NoteAnswer(name, guid):

@@ -113,8 +113,7 @@ class Ledger:
             case Send(transaction=transaction) as send if transaction is UNSET:
                 for uid in uids_of(send.bodies):
                     self._accepted(host, self.messages[uid])
-                # The answer for a message to several queues has no message.
-                for uid, message in zip(uids_of(send.bodies), result.messages, strict=False):
+                for uid, message in zip(uids_of(send.bodies), result.messages, strict=True):
                     self._by_identifier[message.identifier] = self.messages[uid]
                     if self.checks is not None:
                         self.checks.identified(message.identifier, self.messages[uid])
