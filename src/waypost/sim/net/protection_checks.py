@@ -73,7 +73,7 @@ class _Life:
 
     number: int
     opened: dict[bytes, _Opened] = field(default_factory=dict)
-    began: dict[int, tuple[float, int]] = field(default_factory=dict)
+    began: dict[int, dict[bytes, _Opened]] = field(default_factory=dict)
     effects: "Sequence[Effect] | None" = None
     seen_effects: int = 0
     token: int = 0
@@ -113,19 +113,23 @@ class ProtectionChecks:
     # Work with keys.
 
     def work_began(self, host: "NetworkHost", effect: KeyWork) -> None:
+        """The keys that are in service now count, even if they end before the work."""
         if isinstance(effect.request, MakeKeys):
             self._marks.sometimes("a message that waited for a key")
-        self._life(host).began[effect.job] = host.now.wall, len(host.desk.changed_at)
-
-    def work_ended(self, host: "NetworkHost", effect: KeyWork, *, has_failed: bool) -> None:
-        life = self._life(host)
-        wall, changes = life.began.pop(effect.job)
-        if has_failed or not isinstance(effect.request, OpenKeys):
+        if not isinstance(effect.request, OpenKeys):
             return
+        wall, changes = host.now.wall, len(host.desk.changed_at)
+        found = self._life(host).began[effect.job] = {}
         for ciphertext in effect.request.ciphertexts:
             key = self._keys[rsa.wrapped_for(ciphertext)]
             is_open = key.host == host.name and (key.ends is None or wall < key.ends)
-            life.opened[ciphertext] = _Opened(is_open, key.ends is not None, changes)
+            found[ciphertext] = _Opened(is_open, key.ends is not None, changes)
+
+    def work_ended(self, host: "NetworkHost", effect: KeyWork, *, has_failed: bool) -> None:
+        life = self._life(host)
+        found = life.began.pop(effect.job, {})
+        if not has_failed:
+            life.opened |= found
 
     # The wire.
 
