@@ -22,8 +22,9 @@ from waypost.core.message_values import AuthenticationLevel
 from waypost.errors import ServiceNotAvailable, StoreError
 from waypost.security.protection_facts import ProtectionFacts, Registered, certificate_digest
 from waypost.transfer.settings import TransferSettings
-from waypost.wire import security_header
+from waypost.wire import security_header, user_header
 from waypost.wire.format_names import FormatName
+from waypost.wire.internal_packets import SessionAck
 from waypost.wire.message_class import MessageClass
 from waypost.wire.multi_queue import MultiQueueFormatHeader, from_format_name
 from waypost.wire.property_values import QueuePrivacy
@@ -588,3 +589,86 @@ def test_a_session_that_closes_over_a_checked_message_is_forgotten(net: Net) -> 
     a.key_desk.carry_out(a.key_desk.held.pop(0), a.node.kernel, net.now)
     net.settle()
     assert a.network.sessions == []
+
+
+def express(packet: UserMessage) -> UserMessage:
+    packet.user.flags &= ~user_header.DM
+    return packet
+
+
+def test_express_messages_are_acknowledged_when_they_are_checked_and_not_before(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    peer.window = 2
+    a.key_desk.is_held = True
+    # Half a window is acknowledged at once.
+    peer.send(*(sign(express(peer.message(Q, str(number)))) for number in range(32)))
+    net.advance(1)
+    assert {each.session.ack_sequence_number for each in peer.of(SessionAck)} <= {0}
+    a.key_desk.is_held = False
+    while a.key_desk.held:
+        a.key_desk.carry_out(a.key_desk.held.pop(0), a.node.kernel, net.now)
+    net.settle()
+    assert a.bodies("q") == list(map(str, range(32)))
+    assert peer.of(SessionAck)[-1].session.ack_sequence_number == 32
+
+
+def test_messages_before_one_that_is_checked_are_acknowledged(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    a.key_desk.is_held = True
+    peer.send(*(express(peer.message(Q)) for _ in range(31)), sign(express(peer.message(Q))), peer.message(Q))
+    net.advance(60)
+    assert {each.session.ack_sequence_number for each in peer.of(SessionAck)} == {31}
+
+
+def test_a_cached_key_counts_although_the_facts_change_while_another_is_decrypted(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    known = peer.message(Q, "known")
+    encrypt(known)
+    blob = known.security
+    assert blob is not None
+    peer.send(known)
+    a.key_desk.is_held = True
+    again = encrypt(peer.message(Q, "again"))
+    assert again.security is not None
+    again.security.encryption_key = blob.encryption_key
+    peer.send(encrypt(peer.message(Q, "other"), 5, 0x660E, 16), again)
+    a.node.protection.facts_changed(ProtectionFacts())
+    a.key_desk.is_held = False
+    a.key_desk.carry_out(a.key_desk.held.pop(0), a.node.kernel, net.now)
+    net.settle()
+    assert a.bodies("q") == ["known", "other", "again"]
+
+
+def test_a_key_that_is_decrypted_while_the_keys_change_is_not_cached(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    a.key_desk.is_held = True
+    peer.send(encrypt(peer.message(Q, "in time")))
+    a.node.protection.facts_changed(ProtectionFacts())
+    a.key_desk.is_held = False
+    a.key_desk.carry_out(a.key_desk.held.pop(0), a.node.kernel, net.now)
+    net.settle()
+    assert a.bodies("q") == ["in time"]
+    assert len(a.node.protection.receive_keys) == 0
+
+
+def test_a_message_with_a_cached_key_is_stored_behind_those_before_it(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    first = encrypt(peer.message(Q, "first"))
+    assert first.security is not None
+    peer.send(first)
+    third = encrypt(peer.message(Q, "third"))
+    assert third.security is not None
+    third.security.encryption_key = first.security.encryption_key
+    net.advance(60)
+    a.hold_disk()
+    peer.send(peer.message(Q, "second"), third)
+    a.release_disk()
+    assert a.bodies("q") == ["first", "second", "third"]
+    net.advance(60)
+    header = peer.of(SessionAck)[-1].session
+    assert (header.recoverable_msg_ack_seq_number, header.recoverable_msg_ack_flags) == (2, 0b11)

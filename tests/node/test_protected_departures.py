@@ -8,6 +8,7 @@ from tests.node.hosts import Host, Net, Peer, letter
 from tests.node.test_protected_arrivals import BAD_ENCRYPTION, CIPHERS, certificate, connected, key, sign
 from tests.node.test_protected_arrivals import add as add_receiver
 from tests.security import second
+from waypost.errors import InvalidParameter, ServiceNotAvailable
 from waypost.node.protection import CERT_LIFETIME, KEY_LIFETIME, RECEIVE_KEYS, SEND_KEYS, USER_CERTS
 from waypost.security.aging_cache import AgingCache
 from waypost.security.ciphers import PROVIDER_TYPES, PROVIDERS, CryptoServiceProvider
@@ -151,3 +152,33 @@ def test_a_full_cache_discards_the_older_half() -> None:
     assert cache.get(2, 602.0) is None
     assert cache.prune(602.5) == 603.0
     assert (len(cache), cache.prune(10_000.0), len(cache)) == (2, None, 0)
+
+
+def test_a_message_waits_while_work_with_keys_fails(net: Net) -> None:
+    a, peer, name = add(net)
+    trust(a, peer)
+    a.key_desk.is_held = True
+    a.send(name, secret(b"a secret body", negative_journaling_requested=True))
+    for _ in range(3):
+        a.node.kernel.job_done(a.key_desk.held.pop(0).job, ServiceNotAvailable("the process has ended"), net.now)
+        net.advance(2)
+    assert received(peer) == []
+    assert a.messages(";deadletter") == []
+    assert [notice.event for notice in a.notices].count("encryption delayed") == 3
+    a.key_desk.is_held = False
+    a.key_desk.carry_out(a.key_desk.held.pop(0), a.node.kernel, net.now)
+    net.settle()
+    assert len(received(peer)) == 1
+
+
+def test_a_public_key_that_cannot_encrypt_ends_the_message(net: Net) -> None:
+    a, peer, name = add(net)
+    trust(a, peer)
+    a.key_desk.is_held = True
+    a.send(name, secret(b"a secret body", negative_journaling_requested=True))
+    failed = a.key_desk.held.pop(0)
+    a.node.kernel.job_done(failed.job, InvalidParameter("the public key cannot encrypt"), net.now)
+    net.settle()
+    (dead,) = a.messages(";deadletter")
+    assert dead.message_class == BAD_ENCRYPTION
+    assert received(peer) == []

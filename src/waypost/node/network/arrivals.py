@@ -156,7 +156,7 @@ class Arrivals:
         """Process all messages that came together."""
         if session in self._checking.held:
             # They come behind messages that are being checked.
-            self._checking.held[session].append(messages)
+            self._checking.wait(session, messages)
             return
         if self._kernel.trouble is not None:
             # MS-MQQB 3.1.5.8.2: a message that cannot go to the store is not accepted. It comes again.
@@ -184,6 +184,7 @@ class Arrivals:
         numbers = []
         run: Run | None = None
         count = len(messages)
+        unchecked: Sequence[Incoming] = ()
         for place, incoming in enumerate(messages):
             if incoming.recoverable_number:
                 numbers.append(incoming.recoverable_number)
@@ -201,10 +202,9 @@ class Arrivals:
                     continue
                 if self._has_to_be_checked(packet):
                     # It and those behind it come again, checked.
-                    count = place
+                    count, unchecked = place, messages[place:]
                     if incoming.recoverable_number:
                         numbers.pop()
-                    self._checking.hold(session, messages[place:])
                     break
             else:
                 if run is not None:
@@ -223,6 +223,9 @@ class Arrivals:
         self._statistics.messages_received += count
         if numbers:
             self._kernel.when_durable(partial(self._stored, session, numbers))
+        if unchecked:
+            # At last: if all keys are known, they are taken at once, behind those before them.
+            self._checking.hold(session, unchecked)
 
     def _take_checked(self, session: Session, messages: Sequence[Incoming], now: Now) -> None:
         self.take(session, messages, now)

@@ -107,6 +107,7 @@ class Checking:
         session.inlet.hold(self._kernel.now)
         waiting = self.held.setdefault(session, deque())
         waiting.appendleft(messages)
+        self._count_untaken(session)
         checks = [
             _Check(each.packet)
             for each in messages
@@ -114,12 +115,22 @@ class Checking:
         ]
         self._open_keys(session, checks)
 
+    def wait(self, session: Session, messages: Sequence[Incoming]) -> None:
+        """Keep messages that come behind messages of a session that are being checked."""
+        self.held[session].append(messages)
+        self._count_untaken(session)
+
+    def _count_untaken(self, session: Session) -> None:
+        session.set_untaken(sum(map(len, self.held[session])))
+
     def forget(self, session: Session) -> None:
         """Forget a closed session. Its messages are not acknowledged, and come again."""
         self.held.pop(session, None)
 
     def _open_keys(self, session: Session, checks: list[_Check]) -> None:
         missing: dict[ReceiveKey, bytes] = {}
+        # With those of the cache, which may be cleared before the others are there.
+        found: dict[ReceiveKey, tuple[bytes, ...]] = {}
         now = self._kernel.now
         for check in checks:
             security = check.packet.security
@@ -138,21 +149,26 @@ class Checking:
                 continue
             source = check.packet.user.source_queue_manager
             check.key = source, encryption.provider, encryption.algorithm, security.encryption_key
-            if self._protection.receive_keys.get(check.key, now.monotonic) is None:
+            cached = self._protection.receive_keys.get(check.key, now.monotonic)
+            if cached is None:
                 missing[check.key] = blob.ciphertext
+            else:
+                found[check.key] = cached
         if not missing:
-            self._check_signatures(session, checks, {})
+            self._check_signatures(session, checks, found)
             return
+
+        asked_for = self._protection.facts
 
         def opened(result: object, now: Now) -> None:
             if isinstance(result, WaypostError):
                 self._give_up(session, result, now)
                 return
             assert isinstance(result, list)
-            found: dict[ReceiveKey, tuple[bytes, ...]] = {}
             for key, candidates in zip(missing, result, strict=True):
                 found[key] = tuple(candidates)
-                if candidates:
+                # The keys of this queue manager may be others now.
+                if candidates and asked_for is self._protection.facts:
                     self._protection.remember(self._protection.receive_keys, key, tuple(candidates), now)
             self._check_signatures(session, checks, found)
 
@@ -194,12 +210,9 @@ class Checking:
     def _decrypt(self, check: _Check, opened: dict[ReceiveKey, tuple[bytes, ...]]) -> None:
         assert check.key is not None
         assert check.encryption is not None
-        candidates = opened.get(check.key)
-        if candidates is None:
-            candidates = self._protection.receive_keys.get(check.key, self._kernel.now.monotonic) or ()
         sizes = received_key_sizes(check.encryption)
         reason = "no exchange key of this queue manager decrypts the key of the message"
-        for key in candidates:
+        for key in opened[check.key]:
             if len(key) in sizes:
                 try:
                     open_body(check.packet, key)
@@ -260,16 +273,21 @@ class Checking:
             return
         self.verdicts = {id(check.packet): check.verdict for check in checks}
         try:
-            self._go_on(session, waiting.popleft(), now)
+            self._take_first(session, waiting, now)
         finally:
             self.verdicts = {}
-        while waiting:
-            if _is_closed(session):
-                return
-            self._go_on(session, waiting.popleft(), now)
-            if session in self.held:
-                self.held[session].extend(waiting)
-                return
+        while waiting and not _is_closed(session) and session not in self.held:
+            self._take_first(session, waiting, now)
+        if session in self.held:
+            self.held[session].extend(waiting)
+            self._count_untaken(session)
+        elif not _is_closed(session):
+            session.all_taken(now)
+
+    def _take_first(self, session: Session, waiting: deque[Sequence[Incoming]], now: Now) -> None:
+        piece = waiting.popleft()
+        session.set_untaken(sum(map(len, waiting)))
+        self._go_on(session, piece, now)
 
 
 def _is_closed(session: Session) -> bool:
