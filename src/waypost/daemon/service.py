@@ -369,7 +369,9 @@ class _Sockets:
                 _kept(undo, datagram_sockets(transfer.bind, transfer.ping_port)) if transfer.ping else []
             )  # fmt: skip
             self.asking: Final = _kept(undo, datagram_sockets(transfer.bind, 0)) if transfer.ping else []
-            self.rpc: Final = _rpc_sockets(undo, config) if config.rpc.enabled else RpcSockets()
+            # MS-MQDMPR 3.1.1.1: in hardened mode no RPC request is answered.
+            has_rpc = config.rpc.enabled and not config.security.hardened
+            self.rpc: Final = _rpc_sockets(undo, config) if has_rpc else RpcSockets()
             self._undo: Final = undo.pop_all()
         self.endpoints: Final[Endpoints] = {
             name: endpoint(sockets[0])
