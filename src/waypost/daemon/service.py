@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
+from waypost.api.protection import HASHES
 from waypost.core.message_values import AuthenticationLevel
 from waypost.core.system import Identity
 from waypost.daemon import systemd
@@ -424,6 +425,8 @@ def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets, logons
         routes=parse_routes(config.routing.routes),
         relays=parse_relays(config.routing.relays),
         min_signature=_MIN_SIGNATURES[config.security.min_signature],
+        hashes=frozenset(HASHES[each] for each in config.security.hashes),
+        rejects_short_rc2=config.security.reject_short_rc2,
         hardened_security=config.security.hardened,
         closes_new_queues=config.security.new_queues == "closed",
         machine_security=machine_security(config.security.machine),
