@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
+from waypost.api.protection import HASHES
 from waypost.core.message_values import AuthenticationLevel
 from waypost.core.system import Identity
 from waypost.daemon import systemd
@@ -369,7 +370,9 @@ class _Sockets:
                 _kept(undo, datagram_sockets(transfer.bind, transfer.ping_port)) if transfer.ping else []
             )  # fmt: skip
             self.asking: Final = _kept(undo, datagram_sockets(transfer.bind, 0)) if transfer.ping else []
-            self.rpc: Final = _rpc_sockets(undo, config) if config.rpc.enabled else RpcSockets()
+            # MS-MQDMPR 3.1.1.1: in hardened mode no RPC request is answered.
+            has_rpc = config.rpc.enabled and not config.security.hardened
+            self.rpc: Final = _rpc_sockets(undo, config) if has_rpc else RpcSockets()
             self._undo: Final = undo.pop_all()
         self.endpoints: Final[Endpoints] = {
             name: endpoint(sockets[0])
@@ -422,6 +425,8 @@ def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets, logons
         routes=parse_routes(config.routing.routes),
         relays=parse_relays(config.routing.relays),
         min_signature=_MIN_SIGNATURES[config.security.min_signature],
+        hashes=frozenset(HASHES[each] for each in config.security.hashes),
+        rejects_short_rc2=config.security.reject_short_rc2,
         hardened_security=config.security.hardened,
         closes_new_queues=config.security.new_queues == "closed",
         machine_security=machine_security(config.security.machine),

@@ -29,7 +29,7 @@ from waypost.node.kernel import Kernel
 from waypost.node.network.ack_judging import AckJudging
 from waypost.node.network.ack_queues import OutgoingAckQueues
 from waypost.node.network.admission import Admission
-from waypost.node.network.checking import Checking, Verdict, mark_verified, needs_check
+from waypost.node.network.checking import ArrivalRules, Checking, Verdict, mark_verified, needs_check
 from waypost.node.network.forwarding import Forwarding
 from waypost.node.network.handed_over import Handed, Outcome
 from waypost.node.network.order_acking import OrderAcking
@@ -124,7 +124,7 @@ class Arrivals:
         refusals: Refusals,
         refused_sources: RefusedSources,
         protection: Protection,
-        min_signature: AuthenticationLevel,
+        rules: ArrivalRules,
     ) -> None:
         self._kernel: Final = kernel
         self._manager: Final = manager
@@ -146,7 +146,7 @@ class Arrivals:
         self._refusals: Final = refusals
         self._refused_sources: Final = refused_sources
         self._protection: Final = protection
-        self._checking: Final = Checking(kernel, sessions, protection, self._take_checked, min_signature)
+        self._checking: Final = Checking(kernel, sessions, protection, self._take_checked, rules)
         self._local: Final = (manager.identity.identifier, NULL_GUID)
         self._runs: Final = Runs(
             manager, known, self._refusal, admission=admission, order_acking=order_acking, refusals=refusals

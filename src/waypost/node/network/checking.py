@@ -8,7 +8,7 @@ messages: the session closes, and they come again.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,13 +27,13 @@ from waypost.security.ciphers import (
     open_body,
     received_key_sizes,
 )
-from waypost.security.header_rules import clear_authentication, record_authentication
+from waypost.security.header_rules import clear_authentication, record_authentication, signing_provider
 from waypost.security.signatures import ClaimedSignature, SignatureVersion, claimed_signature, signature_digest
 from waypost.security.work import CheckedSignature, CheckSignature
 from waypost.transfer.session import Incoming, Session, SessionState
 from waypost.wire import security_header
-from waypost.wire.algorithms import PrivacyLevel
-from waypost.wire.keys import SimpleBlob
+from waypost.wire.algorithms import HashAlgorithm, PrivacyLevel
+from waypost.wire.keys import SessionKeyAlgorithm, SimpleBlob
 from waypost.wire.message_class import MessageClass
 from waypost.wire.multi_queue import to_format_name
 from waypost.wire.packet_names import destination_format_name
@@ -41,6 +41,22 @@ from waypost.wire.security_header import SENDER_QUEUE_MANAGER, SENDER_SID, Provi
 from waypost.wire.user_message import UserMessage
 
 _SIZES: Final = (5, 16, 24, 32)
+# A key of 40 bits that was made one of 128.
+_ZERO_BITS: Final = bytes(11)
+_SHORT_RC2: Final = BodyEncryption(PrivacyLevel.ENHANCED, SessionKeyAlgorithm.RC2)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalRules:
+    """The demands on signed and encrypted messages that arrive.
+
+    `min_signature` is the oldest signature that counts, and `hashes` are those that signatures may have.
+    `rejects_short_rc2` is RejectEnhancedRC2Using40BitKeys of MS-MQQB 3.1.1.3.
+    """
+
+    min_signature: AuthenticationLevel
+    hashes: Container[int]
+    rejects_short_rc2: bool
 
 
 @dataclass(slots=True)
@@ -82,7 +98,7 @@ def needs_check(packet: UserMessage) -> bool:
 class Checking:
     """Checks the messages of all sessions. `go_on` takes those of a session that are checked."""
 
-    __slots__ = ("_go_on", "_kernel", "_min_level", "_protection", "_sessions", "held", "verdicts")
+    __slots__ = ("_go_on", "_kernel", "_protection", "_rules", "_sessions", "held", "verdicts")
 
     def __init__(
         self,
@@ -90,13 +106,13 @@ class Checking:
         sessions: Sessions,
         protection: Protection,
         go_on: Callable[[Session, Sequence[Incoming], Now], None],
-        min_level: AuthenticationLevel,
+        rules: ArrivalRules,
     ) -> None:
         self._kernel: Final = kernel
         self._sessions: Final = sessions
         self._protection: Final = protection
         self._go_on: Final = go_on
-        self._min_level: Final = min_level
+        self._rules: Final = rules
         # The messages of each session that wait, in pieces; the first piece is being checked.
         self.held: Final[dict[Session, deque[Sequence[Incoming]]]] = {}
         # The results for the messages that are taken now, by the identity of their packets.
@@ -185,7 +201,7 @@ class Checking:
             if check.verdict.refusal is not None:
                 continue
             try:
-                asked = _signature_to_check(check)
+                asked = _signature_to_check(check, self._rules.hashes)
             except AuthenticationFailed as error:
                 check.verdict.refuse(MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE, str(error))
                 continue
@@ -213,7 +229,9 @@ class Checking:
         sizes = received_key_sizes(check.encryption)
         reason = "no exchange key of this queue manager decrypts the key of the message"
         for key in opened[check.key]:
-            if len(key) in sizes:
+            if self._rules.rejects_short_rc2 and check.encryption == _SHORT_RC2 and key.endswith(_ZERO_BITS):
+                reason = "the key of RC2 has only 40 bits, and security.reject_short_rc2 refuses such keys"
+            elif len(key) in sizes:
                 try:
                     open_body(check.packet, key)
                 except DecryptionFailed as error:
@@ -248,7 +266,7 @@ class Checking:
         verdict.refuse(MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE, reason)
 
     def _objection(self, packet: UserMessage, version: SignatureVersion, level: AuthenticationLevel) -> str:
-        if level < self._min_level:
+        if level < self._rules.min_signature:
             return f"the signature has version {version.name}, but security.min_signature requires a later version"
         assert packet.security is not None
         if packet.security.sender_type == SENDER_QUEUE_MANAGER:
@@ -300,7 +318,7 @@ def _invalid(found: CheckedSignature, now: Now) -> str:
     return "the certificate is not valid yet" if now.wall < found.not_before else ""
 
 
-def _signature_to_check(check: _Check) -> CheckSignature | None:
+def _signature_to_check(check: _Check, hashes: Container[int]) -> CheckSignature | None:
     packet = check.packet
     check.claim = claim = claimed_signature(packet)
     if claim is None:
@@ -310,8 +328,13 @@ def _signature_to_check(check: _Check) -> CheckSignature | None:
     assert packet.security is not None
     if not packet.security.sender_cert:
         raise AuthenticationFailed("the message has a signature but no certificate")
+    # MS-MQMQ 2.2.20.6: a provider other than the default one has to be named.
+    signing_provider(packet.security)
     digests = tuple(signature_digest(packet, version) for version in claim.versions)
     algorithm = packet.properties.hash_algorithm
+    if algorithm not in hashes:
+        word = HashAlgorithm(algorithm).name.replace("_", "-")
+        raise AuthenticationFailed(f"the signature uses {word}, and security.hashes does not accept that")
     return CheckSignature(packet.security.sender_cert, claim.signature, algorithm, digests)
 
 

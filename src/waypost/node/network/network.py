@@ -26,6 +26,7 @@ from waypost.node.network.ack_queues import OutgoingAckQueues
 from waypost.node.network.admin_acks import AdminAcks
 from waypost.node.network.admission import Admission
 from waypost.node.network.arrivals import Arrivals
+from waypost.node.network.checking import ArrivalRules
 from waypost.node.network.connecting import Connecting
 from waypost.node.network.departures import Departures
 from waypost.node.network.dials import Dials
@@ -210,7 +211,7 @@ class Network:
             refusals=self.refusals,
             refused_sources=self.refused_sources,
             protection=protection,
-            min_signature=settings.min_signature,
+            rules=ArrivalRules(settings.min_signature, settings.hashes, settings.rejects_short_rc2),
         )
 
     # Calls of the shell.

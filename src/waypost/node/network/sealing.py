@@ -67,6 +67,9 @@ class Sealing:
             encryption = BodyEncryption(PrivacyLevel(properties.privacy_level), algorithm)
         except ValueError as error:
             return str(error)
+        if encryption.privacy_level is PrivacyLevel.BASE:
+            # readings MQQB 7.46: anybody can break 40 bits.
+            return "keys of 40 bits are never used"
         remote, keys = known
         public = keys.get(encryption.provider)
         if public is None or encryption.key_size is None:
