@@ -101,6 +101,10 @@ def register(spark: SparkSession) -> None:
 
 def register_format(spark: SparkSession, source: type[MsmqDataSource] = MsmqDataSource) -> None:
     """Add only the format, without the functions, because adding the functions takes a second or two."""
-    members: dict[str, Any] = {"__doc__": source.__doc__, "token": spark.conf.get(TOKEN_SETTING, None)}
-    # A new class travels by value, with the token.
-    spark.dataSource.register(type(source.__name__, (source,), members))
+    spark.dataSource.register(with_token(spark.conf.get(TOKEN_SETTING, None), source))
+
+
+def with_token(token: str | None, source: type[MsmqDataSource] = MsmqDataSource) -> type[MsmqDataSource]:
+    """The data source with a token for daemons. A new class travels by value, with the token."""
+    members: dict[str, Any] = {"__doc__": source.__doc__, "token": token}
+    return type(source.__name__, (source,), members)
