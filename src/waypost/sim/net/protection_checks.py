@@ -46,7 +46,7 @@ _BAD_ENCRYPTION: Final = MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
 _NORMAL: Final = MessageClass.MQMSG_CLASS_NORMAL
 _CLASSES: Final = {each.name: each for each in (_BAD_SIGNATURE, _BAD_ENCRYPTION)}
 _LATE: Final = 0.01
-_GIVEN_UP: Final = "signed or encrypted messages cannot be checked now"
+_GIVEN_UP: Final = "the queue manager cannot check signed or encrypted messages now"
 _LEVELS: Final = {1: AuthenticationLevel.SIG10, 2: AuthenticationLevel.SIG20, 3: AuthenticationLevel.SIG30}
 
 
@@ -69,7 +69,7 @@ class _Opened:
 
 @dataclass(slots=True)
 class _Life:
-    """What was seen in one life of a host: the decrypted keys, and the effects and writes that were looked at."""
+    """Facts seen in one life of a host: the decrypted keys, and the effects and writes that were looked at."""
 
     number: int
     opened: dict[bytes, _Opened] = field(default_factory=dict)

@@ -31,7 +31,7 @@ SLOWER: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secrecy:
-    """What a seed draws about keys.
+    """Draws of a seed about keys.
 
     `signed`, `encrypted` and `copied` are shares of messages; those that are copied go to several queues. `rotations`
     and `certificates` are rates of changes with each operation, `graces` and `validities` seconds, `lag` the longest
