@@ -1,8 +1,8 @@
 """Encryption of messages that leave: MS-MQQB 3.1.7.1.5.
 
 A message waits in its outgoing queue in the clear, marked (SecurityHeader PRIVATE), and is encrypted for its
-destination, not for the next hop, when a session carries it. It is never sent in the clear. A message that cannot be
-encrypted is given up, but not if only the work with keys has failed: then it is tried again.
+destination, not for the next hop, when a session carries it. It is never sent in the clear. A message without a
+usable key is given up, but not if only the work with keys has failed: then it is tried again.
 """
 
 from collections.abc import Callable
@@ -126,7 +126,7 @@ class Sealing:
     def _try_later(self, key: SendKey, error: WaypostError, now: Now) -> None:
         """The work failed, as when its process ends: nothing was found out about the key, and the messages wait."""
         for link in self._making[key]:
-            link.last_error = f"messages cannot be encrypted now: {error}"
+            link.last_error = f"the queue manager cannot encrypt messages now: {error}"
         self._kernel.notice("encryption delayed", reason=str(error))
 
         def try_again(_now: Now) -> None:
