@@ -636,6 +636,24 @@ def test_the_right_to_send_belongs_to_the_verified_sender_or_its_groups(net: Net
     assert send("everyone:send") == ["nobody", "claim", "alice", "bob"]
 
 
+@pytest.mark.spec("MQQB-3.1.5.8.3-21")
+@pytest.mark.parametrize("identifier", [b"no SID..", ALICE.encode() + bytes(4), ALICE.encode()[:-4], b""])
+def test_a_sender_whose_sid_is_unreadable_may_do_nothing(net: Net, identifier: bytes) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    packets = [peer.message(Q, label, **ADMIN) for label in ("unreadable", "unknown")]
+    packets[0].security = SecurityHeader(SENDER_SID, identifier, sender_cert=bytes(300))
+    packets[1].security = SecurityHeader(SENDER_SID, Sid(5, (21, 9, 9, 9, 9)).encode())
+    peer.send(*packets)
+    # Everyone may send to this queue, and so may a SID that nobody has verified.
+    assert a.bodies("q") == ["unknown"]
+    assert [each for each in a.classes("admin") if each >= 0x8000] == [MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED]
+    a.handlers.start(a._call(), SetAcl(name="q", revoke=["everyone"], grant=["administrators:full"]))
+    packets[1].user.message_id += 100
+    peer.send(packets[1])
+    assert a.bodies("q") == ["unknown"]
+
+
 @pytest.mark.spec("MQMQ-2.2.20.6-03")
 @pytest.mark.parametrize(
     ("flags", "identifier", "is_valid"),

@@ -153,3 +153,12 @@ def test_the_signature_covers_the_body_in_the_clear_and_an_expired_message_is_no
     a.resume(name_at(peer))
     assert [type(each.request) for each in a.key_desk.done] == [SignFor, MakeKeys, SignFor]
     assert len(received(peer)) == 1
+    # A message is counted after it was encrypted. Without a key it has no number on the session.
+    a.pause(name_at(peer))
+    send(a, name_at(peer), b"no key", sign=True, encrypt=True)
+    send(a, name_at(peer), b"behind")
+    trust(a, ())
+    a.resume(name_at(peer))
+    assert [each.properties.message_body for each in received(peer)][1:] == [b"behind"]
+    (session,) = a.network.open_sessions
+    assert session.counts.message_sent_count == 2
