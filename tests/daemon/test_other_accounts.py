@@ -228,7 +228,7 @@ with socket.create_server((arguments[0], arguments[1])) as server:
             assert other.stdout is not None
             assert other.stdout.readline() == '"listens"\n'
             account = account_name(NOBODY)
-            sentence = f"the daemon is not running, and a program of the account {account} uses its port"
+            sentence = f"the daemon is not running, and a program under the account {account} uses its port"
             with pytest.raises(CannotConnect, match=sentence):
                 waypost.connect(daemon.url)
             with socket.create_connection((daemon.address, HTTP_PORT), SECONDS) as peer:
