@@ -127,7 +127,7 @@ tell([
 @pytest.mark.parametrize("way", ["", "half-close"])
 def test_rpc_answers_it_with_no_byte(daemon: Daemon, port: int, way: str) -> None:
     assert as_nobody(TALK, daemon.address, port, bind(), way) == ""
-    assert "a program of the account" in daemon.log or "a program of an unknown account" in daemon.log
+    assert "a program under the account" in daemon.log or "a program under an unknown account" in daemon.log
 
 
 def test_rpc_answers_its_own_account_all_the_while(daemon: Daemon) -> None:

@@ -185,7 +185,9 @@ class ListAudit(Operation[AuditPage], frozen=True, kw_only=True):
     """List the last `limit` entries of the audit trail, or the first `limit` entries after the number `after`."""
 
     limit: Annotated[int, Meta(description="Number of entries, at most 10,000.", ge=1, le=10_000)] = 100
-    after: Annotated[int, Meta(description="Number of the entry to start after, or -1 for the last ones.", ge=-1)] = -1
+    after: Annotated[
+        int, Meta(description="Number of the entry to start after, or -1 for the last entries.", ge=-1)
+    ] = -1
 
 
 # The queue manager handles some of them itself, and a shell prepares the others.

@@ -437,7 +437,7 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             description="Host names and IP addresses that the daemon may log on to as `user`, written as in the names "
             "of queues. Empty: the hosts in `routing.routes`. The list protects the password: any program can "
-            "name a host to read from, and each host that the daemon logs on to learns a proof of the password."
+            "specify a host to read from, and each host that the daemon logs on to learns a proof of the password."
         ),
     ] = ()
     level: Annotated[
