@@ -127,7 +127,7 @@ tell([
 @pytest.mark.parametrize("way", ["", "half-close"])
 def test_rpc_answers_it_with_no_byte(daemon: Daemon, port: int, way: str) -> None:
     assert as_nobody(TALK, daemon.address, port, bind(), way) == ""
-    assert "a program of the account" in daemon.log or "a program of an unknown account" in daemon.log
+    assert "a program under the account" in daemon.log or "a program under an unknown account" in daemon.log
 
 
 def test_rpc_answers_its_own_account_all_the_while(daemon: Daemon) -> None:
@@ -228,7 +228,7 @@ with socket.create_server((arguments[0], arguments[1])) as server:
             assert other.stdout is not None
             assert other.stdout.readline() == '"listens"\n'
             account = account_name(NOBODY)
-            sentence = f"the daemon is not running, and a program of the account {account} uses its port"
+            sentence = f"the daemon is not running, and a program under the account {account} uses its port"
             with pytest.raises(CannotConnect, match=sentence):
                 waypost.connect(daemon.url)
             with socket.create_connection((daemon.address, HTTP_PORT), SECONDS) as peer:

@@ -140,7 +140,7 @@ class PlannedRange(Record, frozen=True, kw_only=True):
 
     sizes[i] is the size of part i in bytes. If no message follows `after`, `bounds` contains only `after`, and `counts`
     is empty. A plan without `up_to` ends before the first message that is locked or not committed. If visible messages
-    follow it, `held_by` is the reason of the lock, and `behind` is the number of these visible messages. `oldest` is
+    follow it, `held_by` is the reason for the lock, and `behind` is the number of these visible messages. `oldest` is
     the arrival time of the first message in seconds since 1970 (0 if no message follows). If `is_gone` is true, the
     queue was deleted, or deleted and created again.
     """
@@ -462,7 +462,7 @@ class StagedMessages(Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
 
 class RejectedRow(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A row that is not a valid message. `queue` is "" if the row does not name a queue."""
+    """A row that is not a valid message. `queue` is "" if the row does not specify a queue."""
 
     reason: str
     queue: str = ""
@@ -481,15 +481,15 @@ class BatchRead(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
 class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A batch of a query, written by one run of the query.
 
-    `destination` is the queue of all messages, or "" if each message names its queue (for Spark, in a column). A batch
-    without a destination is committed once, for all destinations. `run` is the GUID of the run. Without `run`, a
-    request is a repetition only if it names the same stages. If a run writes the batch in several writes, `write` is
-    the name of one of them. The writes are committed one after the other, in the same order in every run. With
-    `is_version`, the batch counts as committed if a batch with the same or a higher number is committed. With
+    `destination` is the queue of all messages, or "" if each message specifies its queue (for Spark, in a column). A
+    batch without a destination is committed once, for all destinations. `run` is the GUID of the run. Without `run`, a
+    request is a repetition only if it contains the same stages. If a run writes the batch in several writes, `write`
+    is the name of one of these writes. The writes are committed one after the other, in the same order in every run.
+    With `is_version`, the batch is treated as committed if a batch with the same or a higher number is committed. With
     `is_anonymous`, the commit is remembered for only a day. The `query` of the batch may differ from the query that
-    reads the messages. For example, it may be the name of an application. Then `within` is the batch that reads the
-    messages. The request is refused if the run of the reading batch has lost a claim. The commit also counts as a
-    commit of the reading batch.
+    reads the messages. For example, `query` may be the name of an application. Then `within` is the batch that reads
+    the messages. The request is refused if the run of the reading batch has lost a claim. The commit is also
+    recorded as a commit of the reading batch.
     """
 
     query: BulkName
@@ -539,7 +539,7 @@ class Committed(Record, frozen=True):
     """The result of a commit. If `is_repeated` is true, the batch was already committed, and new stages are dropped.
 
     `count` is the number of messages. `left` is the number of committed messages that are not in their queues yet.
-    These messages enter their queues in order, when the queues have room.
+    These messages enter their queues in order, when the queues have space.
     """
 
     count: int

@@ -35,7 +35,7 @@ def verify(
     """Verify the store: the pages of the file, the checksum of every record, and the counts.
 
     The queue manager keeps running, and nothing is changed. The exit code is 1 if something is damaged. The report
-    names the table, queue and message of each damaged record.
+    shows the table, queue and message of each damaged record.
 
     \b
     waypost store verify

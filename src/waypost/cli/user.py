@@ -166,7 +166,7 @@ def passwd(
 ) -> None:
     """Change the password of a user. All sessions of the user end.
 
-    Everyone except an administrator must give the current password.
+    Everyone except an administrator must specify the current password.
 
     \b
     waypost user passwd ada
@@ -180,7 +180,7 @@ def passwd(
 
 @app.command()
 def remove(context: typer.Context, name: Name, *, yes: Yes = False, as_json: Json = False) -> None:
-    """Remove a user. Its tokens and sessions end at once. Access lists keep its SID."""
+    """Remove a user. The tokens and sessions of the user end at once. Access lists keep the SID of the user."""
     with session(context) as manager:
         ask(f"Remove the user {name}, with all its tokens?", yes=yes)
         found = manager.users.show(name)

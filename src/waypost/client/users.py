@@ -98,7 +98,7 @@ class Users:
         self._call(SetPassword(name=name, password=password, current=UNSET if current is None else current))
 
     def remove(self, name: str) -> None:
-        """Remove a user. Its tokens and sessions end at once."""
+        """Remove a user. The tokens and sessions of the user end at once."""
         self._call(RemoveUser(name=name))
 
     def token(self, name: str, *, role: RoleName | None = None, expires_days: float | None = None) -> NewToken:

@@ -74,7 +74,7 @@ class RpcGuard(ConnectionGuard):
             return None
         who = "an unknown account" if account is None else f"the account {account_name(account)}"
         return (
-            f"a program of {who} may not read without authentication; add users with `waypost user add NAME --ntlm` "
+            f"a program under {who} may not read without authentication; add users with `waypost user add NAME --ntlm` "
             'and start again, set rpc.kerberos, or allow every program with rpc.min_auth_level = "none"'
         )
 

@@ -58,7 +58,7 @@ def check_access(settings: HttpSettings) -> Check:
         return Check(
             "access", True, "the HTTP API requires the token of the daemon, its Unix socket, or a browser session"
         )
-    sentence = "every program and account of this computer has full control of the queue manager (http.access is open)"
+    sentence = "every program and account on this computer has full control of the queue manager (http.access is open)"
     return Check("access", True, sentence)
 
 
@@ -322,7 +322,7 @@ def check_users_file(path: str) -> Check:
             "users file", True, f"rpc.users_file is no longer needed, and {path} is not accessible: {error.strerror}"
         )
     if mode & OTHERS:
-        sentence = f"every user of this computer can open {path}, which contains passwords (mode {mode:04o})"
+        sentence = f"every user on this computer can open {path}, which contains passwords (mode {mode:04o})"
         return Check("users file", False, sentence, f"chmod o-rwx {path}")
     sentence = f"the users of {path} are imported; the file contains passwords, and is not needed any more"
     return Check("users file", True, sentence)

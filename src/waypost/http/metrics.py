@@ -292,7 +292,7 @@ class _Live(Collector):
         if network is not None:
             refused = CounterMetricFamily(
                 "waypost_messages_refused",
-                "Messages refused on arrival. The label `reason` gives the reason.",
+                "Messages refused on arrival. The label `reason` contains the reason.",
                 labels=("reason",),
             )
             for reason in Reason:

@@ -45,7 +45,7 @@ def decode(
     """Decode millions of packets into columns. Use `waypost decode` to show single packets, field by field.
 
     FILE is a pcap or pcapng capture, raw packets, hexadecimal text, Parquet with a column `packet`, or an archive. If
-    bytes are not a packet, the column packet_error gives the reason. The exit code is 1 if a file is not readable.
+    bytes are not a packet, the column packet_error contains the reason. The exit code is 1 if a file is not readable.
 
     \b
     waypost spark decode traffic.pcapng --out columns

@@ -206,7 +206,7 @@ class KeyDesk:
             case RemoveCertificate():
                 folder.remove_certificate(operation.digest.lower())
                 return None
-        raise InvalidParameter(f"{excerpt(operation)} is not about keys")
+        raise InvalidParameter(f"{excerpt(operation)} is not a key operation")
 
     def _keys(self) -> Keys:
         for kind in _KINDS:
