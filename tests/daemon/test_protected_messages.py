@@ -124,6 +124,8 @@ def test_keys_that_are_not_known_make_dead_letters_and_known_ones_do_not(tmp_pat
             await here.manager.send(info.private_format_name, "unknown", encrypt=True, dead_letter=True)
             dead = await here.manager.queue("system$;deadletter").receive(timeout=60)
             assert (dead.text, dead.class_name) == ("unknown", "MQMSG_CLASS_NACK_BAD_ENCRYPTION")
+            # It never travelled.
+            assert (dead.encrypted, dead.class_meaning) == (None, "the sender could not encrypt the message")
             direct = rf"DIRECT=TCP:{loopback(2)}\private$\orders"
             with pytest.raises(errors.PublicKeyUnknown, match=f"waypost key trust {loopback(2)} FILE"):
                 await here.manager.send(direct, "unknown", encrypt=True)
@@ -136,6 +138,42 @@ def test_keys_that_are_not_known_make_dead_letters_and_known_ones_do_not(tmp_pat
             await clear.receive(timeout=60)
             await here.manager.send(direct, "by address", encrypt=True)
             assert (await queue.receive(timeout=60)).text == "by address"
+
+    asyncio.run(run())
+
+
+def test_explain_says_that_keys_are_not_known_with_the_command_to_type(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path / "there", loopback(2), *BITS) as there:
+            guid = there.manager.guid
+            queue = await there.manager.create_queue("orders", privacy="body")
+            name = (await queue.info()).private_format_name
+            assert name is not None
+            async with running(tmp_path / "here", loopback(1), *BITS, f"routing.routes={guid}={loopback(2)}") as here:
+                command = f"`waypost key trust {guid} FILE` here"
+                outgoing = here.manager.queue(name)
+                await outgoing.send("hello")
+                await outgoing.pause()
+                sent = await outgoing.send("unknown", encrypt=True, dead_letter=True)
+                waiting = await here.manager.explain(sent.id)
+                assert f"can be sent only encrypted, but the exchange keys of {guid} are not known" in str(waiting)
+                await outgoing.resume()
+                dead = await here.manager.queue("system$;deadletter").peek(timeout=60)
+                assert dead.id == sent.id
+                for subject in (dead.id, name):
+                    told = str(await here.manager.explain(subject))
+                    assert f"the exchange keys of {guid} are not known" in told
+                    assert command in told
+                    assert "could not decrypt" not in told
+                    assert "certificate" not in told
+                await here.manager.trust_keys(guid, await there.manager.export_keys())
+                for subject in (dead.id, name):
+                    told = str(await here.manager.explain(subject))
+                    assert "not known" not in told
+                assert "could not encrypt the message" in str(await here.manager.explain(dead.id))
+                await here.manager.queue("system$;deadletter").resend(dead)
+                message = await queue.receive(timeout=60)
+                assert (message.text, message.encrypted) == ("unknown", "aes256")
 
     asyncio.run(run())
 
