@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from cryptography.x509 import load_pem_x509_certificate
 
+from tests.daemon.recording import until
 from tests.daemon.running import Running, loopback, running
 from tests.security import second
 from waypost import errors
@@ -206,6 +207,8 @@ def test_keys_that_are_not_known_make_dead_letters_and_known_ones_do_not(tmp_pat
             await here.manager.send(info.private_format_name, "unknown", encrypt=True, dead_letter=True)
             dead = await here.manager.queue("system$;deadletter").receive(timeout=60)
             assert (dead.text, dead.class_name) == ("unknown", "MQMSG_CLASS_NACK_BAD_ENCRYPTION")
+            # It never travelled.
+            assert (dead.encrypted, dead.class_meaning) == (None, "the sender could not encrypt the message")
             direct = rf"DIRECT=TCP:{loopback(2)}\private$\orders"
             with pytest.raises(errors.PublicKeyUnknown, match=f"waypost key trust {loopback(2)} FILE"):
                 await here.manager.send(direct, "unknown", encrypt=True)
@@ -222,6 +225,65 @@ def test_keys_that_are_not_known_make_dead_letters_and_known_ones_do_not(tmp_pat
     asyncio.run(run())
 
 
+def test_explain_says_that_keys_are_not_known_with_the_command_to_type(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path / "there", loopback(2), *BITS) as there:
+            guid = there.manager.guid
+            queue = await there.manager.create_queue("orders", privacy="body")
+            name = (await queue.info()).private_format_name
+            assert name is not None
+            async with running(tmp_path / "here", loopback(1), *BITS, f"routing.routes={guid}={loopback(2)}") as here:
+                command = f"`waypost key trust {guid} FILE` here"
+                outgoing = here.manager.queue(name)
+                await outgoing.send("hello")
+                await outgoing.pause()
+                sent = await outgoing.send("unknown", encrypt=True, dead_letter=True)
+                waiting = await here.manager.explain(sent.id)
+                assert f"can be sent only encrypted, but the exchange keys of {guid} are not known" in str(waiting)
+                await outgoing.resume()
+                dead = await here.manager.queue("system$;deadletter").peek(timeout=60)
+                assert dead.id == sent.id
+                for subject in (dead.id, name):
+                    told = str(await here.manager.explain(subject))
+                    assert f"the exchange keys of {guid} are not known" in told
+                    assert command in told
+                    assert "could not decrypt" not in told
+                    assert "certificate" not in told
+                await here.manager.trust_keys(guid, await there.manager.export_keys())
+                for subject in (dead.id, name):
+                    told = str(await here.manager.explain(subject))
+                    assert "not known" not in told
+                assert "could not encrypt the message" in str(await here.manager.explain(dead.id))
+                await here.manager.queue("system$;deadletter").resend(dead)
+                message = await queue.receive(timeout=60)
+                assert (message.text, message.encrypted) == ("unknown", "aes256")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_torn", [False, True])
+def test_a_guid_that_was_seen_before_the_first_pin_and_a_restart_counts(tmp_path: Path, *, is_torn: bool) -> None:
+    async def run() -> None:
+        direct = rf"DIRECT=TCP:{loopback(2)}\private$\orders"
+        async with running(tmp_path / "there", loopback(2), *BITS) as there:
+            queue = await there.manager.create_queue("orders")
+            seen = tmp_path / "here" / "keys" / "answered.txt"
+            async with running(tmp_path / "here", loopback(1), *BITS) as here:
+                await here.manager.send(direct, "hello")
+                assert (await queue.receive(timeout=60)).text == "hello"
+                await until(lambda: seen.exists() and seen.read_text())
+            assert seen.read_text() == f"{loopback(2)} {there.manager.guid}\n"
+            if is_torn:
+                seen.write_text(f"{seen.read_text()}{loopback(3)} {there.manager.guid[:9]}")
+            async with running(tmp_path / "here", loopback(1), *BITS) as here:
+                await here.manager.trust_keys(there.manager.guid, await there.manager.export_keys())
+                await here.manager.send(direct, "secret", encrypt=True)
+                message = await queue.receive(timeout=60)
+                assert (message.text, message.encrypted) == ("secret", "aes256")
+
+    asyncio.run(run())
+
+
 def test_messages_for_a_rotated_key_are_decrypted_within_its_grace(tmp_path: Path) -> None:
     async def run() -> None:
         async with pair(tmp_path) as (here, there, name):
@@ -234,6 +296,33 @@ def test_messages_for_a_rotated_key_are_decrypted_within_its_grace(tmp_path: Pat
             await here.manager.trust_keys(loopback(2), await there.manager.export_keys())
             await here.manager.send(name, "new key", encrypt=True)
             assert (await queue.receive(timeout=60)).text == "new key"
+
+    asyncio.run(run())
+
+
+def test_the_certificates_of_a_removed_user_do_not_verify_and_their_keys_are_gone(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with pair(tmp_path) as (here, there, name):
+            (certificate,) = await here.manager.certificates()
+            await there.manager.users.add("shop", sid=certificate.sid)
+            await there.manager.users.add("other")
+            await there.manager.create_certificate("other")
+            await there.manager.create_certificate("shop")
+            queue = await there.manager.create_queue("orders", transactional=True)
+            async with here.manager.transaction() as transaction:
+                await here.manager.send(name, "known", sign=True, transaction=transaction)
+            assert (await queue.receive(timeout=60)).sender_verified
+            assert len(list((tmp_path / "there" / "keys").glob("*.pem"))) == 3
+            await there.manager.users.remove("shop")
+            assert [each.user for each in await there.manager.certificates()] == ["other"]
+            # The exchange key, and the key of the other user.
+            assert len(list((tmp_path / "there" / "keys").glob("*.pem"))) == 2
+            async with here.manager.transaction() as transaction:
+                await here.manager.send(name, "removed", sign=True, dead_letter=True, transaction=transaction)
+            dead = await here.manager.queue("system$;deadxact").receive(timeout=60)
+            assert (dead.text, dead.class_name) == ("removed", "MQMSG_CLASS_NACK_BAD_SIGNATURE")
+            last = (await there.manager.audit())[-1]
+            assert (last.what, last.object, last.result) == ("remove user", "shop", "ok")
 
     asyncio.run(run())
 

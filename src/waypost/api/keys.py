@@ -5,7 +5,7 @@ signs with its private key. Private keys are in the key folder and never in a re
 """
 
 from datetime import datetime
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, UnsetType, field
 
@@ -15,6 +15,7 @@ from waypost.api.records import Record
 from waypost.roles import Role
 
 KeyKind: TypeAlias = Literal["exchange", "signing"]
+KINDS: Final[tuple[KeyKind, ...]] = get_args(KeyKind)
 KeyFormat: TypeAlias = Literal["pem", "mqdspublickeys"]
 
 # Days for which a rotated exchange key still decrypts, and of a new internal certificate.

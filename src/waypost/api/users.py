@@ -155,7 +155,10 @@ class SetPassword(Operation[None], frozen=True, kw_only=True):
 
 @operation("DELETE /api/users/{name}", asks=Role.ADMIN, status=204)
 class RemoveUser(Operation[None], frozen=True, kw_only=True):
-    """Remove a user. The tokens and sessions of the user end at once. Access lists keep the SID of the user."""
+    """Remove a user, with the certificates of the user and their keys.
+
+    The tokens and sessions of the user end at once. Access lists keep the SID of the user.
+    """
 
     name: UserName
 

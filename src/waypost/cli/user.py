@@ -180,9 +180,12 @@ def passwd(
 
 @app.command()
 def remove(context: typer.Context, name: Name, *, yes: Yes = False, as_json: Json = False) -> None:
-    """Remove a user. The tokens and sessions of the user end at once. Access lists keep the SID of the user."""
+    """Remove a user, with the certificates of the user and their keys.
+
+    The tokens and sessions of the user end at once. Access lists keep the SID of the user.
+    """
     with session(context) as manager:
-        ask(f"Remove the user {name}, with all its tokens?", yes=yes)
+        ask(f"Remove the user {name}, with all its tokens and certificates?", yes=yes)
         found = manager.users.show(name)
         manager.users.remove(name)
     _done(found.to_dict(), f"The user {name} is removed.", as_json=as_json)

@@ -110,7 +110,17 @@ class Message(ShownProperties):
     @property
     def class_meaning(self) -> str:
         """The meaning of the class. For a dead-letter message, the reason why delivery failed."""
-        return meaning(self._core.message_class)
+        number = self._core.message_class
+        if number == MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION and self._security_flags() & security_header.UNSENT:
+            return "the sender could not encrypt the message"
+        return meaning(number)
+
+    def _security_flags(self) -> int:
+        packet = self.packet
+        if not int.from_bytes(packet[_USER_FLAGS], "little") & user_header.SH:
+            return 0
+        security = UserMessage.decode(packet).security
+        return 0 if security is None else security.flags
 
     @property
     def priority(self) -> int:
@@ -180,14 +190,12 @@ class Message(ShownProperties):
     def encrypted(self) -> str | None:
         """The algorithm that encrypted the body during transfer: "aes256", "aes192", "aes128", "rc2" or "rc4".
 
-        None for a message that was not encrypted. A message that waits in an outgoing queue is encrypted when it is
-        sent. If this computer only forwards a message, only its destination can decrypt the body.
+        None for a message that was not encrypted, or that was not sent because it could not be encrypted. A message
+        that waits in an outgoing queue is encrypted when it is sent. If this computer only forwards a message, only its
+        destination can decrypt the body.
         """
-        packet = self.packet
-        if not int.from_bytes(packet[_USER_FLAGS], "little") & user_header.SH:
-            return None
-        security = UserMessage.decode(packet).security
-        if security is None or not security.flags & (security_header.EB | security_header.PRIVATE):
+        flags = self._security_flags()
+        if flags & security_header.UNSENT or not flags & (security_header.EB | security_header.PRIVATE):
             return None
         return ALGORITHM_WORDS.get(self._core.encryption_algorithm, "unknown")
 

@@ -325,10 +325,12 @@ class Driver:
         """Bring the engine what has become of the work with keys."""
         if self._keys is None:
             return
+        results = self._keys.take()
+        # Taken later, so that they are at least as new as the results.
         facts = self._keys.take_facts()
         if facts is not None:
             self.node.protection.facts_changed(facts)
-        for job, result in self._keys.take():
+        for job, result in results:
             self.node.kernel.job_done(job, result, _now())
 
     def watch_store(self, tell: Callable[[StoreError | None], None], tell_room: Callable[[Room], None]) -> None:

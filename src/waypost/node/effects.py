@@ -130,6 +130,13 @@ class KeyOperation:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoveCertificates:
+    """Remove all certificates of a user, with their private keys. The result is None."""
+
+    sid: Sid
+
+
+@dataclass(frozen=True, slots=True)
 class SignFor:
     """Sign digests for a caller, with the certificate of this digest or PEM text, or its newest internal one for "".
 
@@ -182,7 +189,7 @@ class NoteAnswer:
     guid: bytes
 
 
-KeyRequest = NoteAnswer | KeyOperation | SignFor | CheckSignatures | MakeKeys | OpenKeys
+KeyRequest = NoteAnswer | KeyOperation | RemoveCertificates | SignFor | CheckSignatures | MakeKeys | OpenKeys
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from waypost.limits import MAX_EXPLAINED_PLACES
 from waypost.node.access import queue_name
 from waypost.node.explain_journey import add_journey, not_known
 from waypost.node.explain_kept_acks import add_kept_acks, add_kept_acks_of_queue
+from waypost.node.explain_keys import is_unsent, queue_sentences, unsent_sentences, waiting_sentences
 from waypost.node.explain_sequences import refused_of, refused_sentence
 from waypost.node.explain_transfer import add_loop, add_transfer
 from waypost.node.explain_words import at, counted, moment, span
@@ -184,6 +185,8 @@ def _add_message(explanation: ExplanationDraft, node: Node, place: _FoundMessage
             f"The message was sent at {at(message.sent_time)}, which is in the future by the clock of this computer: "
             "the clocks of the two computers differ, so the time limits of the message are wrong."
         )
+    if isinstance(queue, OutgoingQueue):
+        explanation.sentences.extend(waiting_sentences(node, message))
     _add_hold(explanation, node, place, now)
     _add_times(explanation, place, now)
     if message.abort_count:
@@ -211,9 +214,15 @@ def _add_end(explanation: ExplanationDraft, node: Node, place: _FoundMessage) ->
         )
     elif _is_dead_letter(node, place):
         say(f"Message {message.identifier} is a dead-letter message in {called(queue)}, for {_destination(message)}.")
-        say(f"The message class is {_class(message.message_class)}: {meaning(message.message_class)}.")
+        if is_unsent(message):
+            say(f"The message class is {_class(message.message_class)}.")
+            told = unsent_sentences(node, message)
+            explanation.sentences.extend(told)
+            explanation.facts["class_meaning"] = told[0]
+        else:
+            say(f"The message class is {_class(message.message_class)}: {meaning(message.message_class)}.")
+            explanation.facts["class_meaning"] = meaning(message.message_class)
         say("When the cause is fixed, `waypost message resend` sends the message again.")
-        explanation.facts["class_meaning"] = meaning(message.message_class)
     else:
         return False
     return True
@@ -332,6 +341,7 @@ def _add_queue(explanation: ExplanationDraft, node: Node, queue: Queue, now: Now
     explanation.sentences.extend(_damaged_sentences(damaged))
     if isinstance(queue, OutgoingQueue):
         add_transfer(explanation.sentences, facts, queue, now)
+        explanation.sentences.extend(queue_sentences(node, queue))
         reset = node.renumberings.find(queue)
         if reset is not None:
             explanation.sentences.append(

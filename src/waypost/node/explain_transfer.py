@@ -45,7 +45,7 @@ _STATUSES: Final = {
     ConnectionStatus.SEND_FAILURE: "the connection broke during a send",
     ConnectionStatus.NOT_READY_FAILURE: "the session did not become ready",
     ConnectionStatus.DNS_FAILURE: "the name of the host is unknown",
-    ConnectionStatus.SERVER_CERTIFICATE_FAILURE: "the certificate of the other side is not valid",
+    ConnectionStatus.SERVER_CERTIFICATE_FAILURE: "a message could not be encrypted",
     ConnectionStatus.CONNECTION_LIMIT_REACHED: "the limit of connections was reached",
     ConnectionStatus.CONNECTION_REFUSED: "the other queue manager refused the session",
     ConnectionStatus.NO_ROUTING_DATA: "no route to the destination is known",

@@ -207,19 +207,28 @@ class Kernel:
         self.emit(KeyWork(self._last_job, request))
 
     def ask_keys_for(self, call: Call, request: KeyRequest, then: Callable[[Call, object], None]) -> None:
-        """As `ask_keys`, for a request of an application: an error of the work, or of `then`, answers it."""
+        """As `ask_keys`, for a request of an application: an error of the work, or of `then`, answers it.
+
+        The entry of the operation for the audit trail waits too: only the answer shows the result.
+        """
+        noted, self.noted = self.noted, None
 
         def go_on(result: object, now: Now) -> None:
-            if isinstance(result, WaypostError):
-                self.fail(call.request, result)
-                return
-            self.caller = call.caller
+            self.caller, self.noted = call.caller, noted
+            problem: WaypostError | None = None
             try:
+                if isinstance(result, WaypostError):
+                    raise result
                 then(replace(call, now=now), result)
             except WaypostError as error:
+                problem = error
                 self.fail(call.request, error)
             finally:
-                self.caller = QUEUE_MANAGER
+                # Another wait has taken over the entry.
+                is_over = self.noted is noted
+                self.caller, self.noted = QUEUE_MANAGER, None
+            if noted is not None and is_over:
+                noted.end(problem, now)
 
         self.ask_keys(request, go_on)
 

@@ -7,11 +7,16 @@ from msgspec.structs import replace
 
 from waypost.api.excerpt import excerpt
 from waypost.api.keys import (
+    KINDS,
+    CertificateInfo,
     CreateCertificate,
     ImportCertificate,
+    ImportKey,
+    Keys,
     ListCertificates,
     RegisterCertificate,
     RemoveCertificate,
+    RotateKeys,
 )
 from waypost.api.operations import Operation
 from waypost.errors import CertificateNotFound, DecodeError, LimitReached, UserNotFound
@@ -20,6 +25,7 @@ from waypost.node.effects import KeyOperation
 from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.security.callers import Caller, Role, check_role
+from waypost.security.protection_facts import Registered
 from waypost.wire.sid import Sid
 
 OfCertificates: TypeAlias = (
@@ -38,13 +44,40 @@ class KeyCalls:
         self._kernel: Final = node.kernel
 
     def perform(self, call: Call, operation: Operation[object]) -> None:
-        def reply(call: Call, result: object) -> None:
-            self._kernel.reply(call.request, result)
-
+        kernel = self._kernel
+        if operation.row.is_audited:
+            # A change of the key folder without its entry in the audit trail would not be known.
+            kernel.check_store()
         user, sid = self._user(call, getattr(operation, "user", ""))
+        if kernel.noted is not None:
+            kernel.noted.object = self._object(operation, user) or kernel.noted.object
         if isinstance(operation, _OWN):
             operation = self._checked(call, operation, sid)
-        self._kernel.ask_keys_for(call, KeyOperation(operation, user, sid, self._names()), reply)
+
+        def reply(call: Call, result: object) -> None:
+            if kernel.noted is not None:
+                kernel.noted.object = _changed(operation, result) or kernel.noted.object
+            kernel.reply(call.request, result)
+
+        kernel.ask_keys_for(call, KeyOperation(operation, user, sid, self._names()), reply)
+
+    def _object(self, operation: Operation[object], user: str) -> str:
+        """The object for the audit trail, as far as it is known before the work; "" is that of the record."""
+        match operation:
+            case RotateKeys(kind=kind) if not isinstance(kind, str):
+                return ", ".join(KINDS)
+            case RegisterCertificate() | CreateCertificate() | ImportCertificate():
+                return user
+            case RemoveCertificate(digest=digest):
+                found = self._registered(digest)
+                if found is not None:
+                    sid = str(Sid.decode(found.sid, 0)[0])
+                    return f"{digest.lower()} of {self._names().get(sid, sid)}"
+        return ""
+
+    def _registered(self, digest: str) -> Registered | None:
+        registered = self._node.protection.facts.registered
+        return next((each for key, each in registered.items() if key.hex() == digest.lower()), None)
 
     def _checked(self, call: Call, operation: OfCertificates, sid: Sid) -> OfCertificates:
         """The operation as this caller may ask for it: everybody about own certificates, others with a role."""
@@ -55,7 +88,7 @@ class KeyCalls:
                     return replace(operation, user=caller.name)
                 self._check_owner(caller, sid, Role.READ, "list the certificates of other users")
             case RemoveCertificate(digest=digest):
-                found = next((each for key, each in registered.items() if key.hex() == digest.lower()), None)
+                found = self._registered(digest)
                 if caller.role < Role.ADMIN and (found is None or found.sid != caller.sid.encode()):
                     # The certificates of others do not exist.
                     raise CertificateNotFound(f"the certificate {excerpt(digest)} is not registered")
@@ -89,3 +122,14 @@ class KeyCalls:
         administrator = self._node.administrator
         names = {user.sid: user.name for user in self._node.users.all()}
         return {str(administrator.sid): administrator.name, **names}
+
+
+def _changed(operation: Operation[object], result: object) -> str:
+    """The object for the audit trail after the work: keys and certificates with their digests."""
+    match operation, result:
+        case ((RegisterCertificate() | CreateCertificate() | ImportCertificate()), CertificateInfo()):
+            return f"{result.digest} of {result.user}"
+        case ((ImportKey() | RotateKeys()), Keys()):
+            kinds = (operation.kind,) if isinstance(operation.kind, str) else KINDS
+            return ", ".join(f"{kind} {getattr(result, kind)[0].digest}" for kind in kinds)
+    return ""

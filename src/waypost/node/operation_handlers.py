@@ -5,6 +5,7 @@ raises its refusals before any change.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Never, TypeVar
 
 from waypost.api.bulk import (
@@ -220,25 +221,20 @@ class Handlers:
         """Start an operation of management: check the role, and note changes and refusals in the audit trail."""
         kernel = self._kernel
         noted = Noted(call.caller, audited_words(operation), audited_object(operation))
+        noted.end = partial(self._end, noted, is_audited=is_audited)
         try:
             if role is not None:
                 check_role(call.caller, role, operation.row.words)
             kernel.caller, kernel.noted = call.caller, noted
             handler(call, operation)  # type: ignore[arg-type]  # the type of its key
+            is_over = kernel.noted is noted
         except WaypostError as error:
-            noted.result = str(error)
-            is_denied = isinstance(error, AccessDenied)
-            self._audit.denied += is_denied
-            if is_denied:
-                kernel.notice("refused", who=call.caller.name, origin=call.caller.origin, reason=error)
-            # A store that cannot write, or is full, has no room for entries about it.
-            can_note = kernel.trouble is None and not isinstance(error, StoreError)
-            if (is_audited or is_denied) and can_note and self._audit.refused(call.now):
+            if self._has_entry(noted, error, call.now, is_audited=is_audited):
                 self._note(noted, call.now)
             raise
         finally:
             kernel.caller, kernel.noted = QUEUE_MANAGER, None
-        if is_audited:
+        if is_over and is_audited:
             self._note(noted, call.now)
 
     def _note(self, noted: Noted, now: Now) -> None:
@@ -246,6 +242,22 @@ class Handlers:
         if self._kernel.failure is None:
             with self._kernel.operation(now):
                 self._audit.note(noted)
+
+    def _end(self, noted: Noted, error: WaypostError | None, now: Now, *, is_audited: bool) -> None:
+        """Note an operation that had to wait, in the frame of its end."""
+        if is_audited if error is None else self._has_entry(noted, error, now, is_audited=is_audited):
+            self._audit.note(noted)
+
+    def _has_entry(self, noted: Noted, error: WaypostError, now: Now, *, is_audited: bool) -> bool:
+        """Whether an operation that failed gets an entry, with the error as its result."""
+        noted.result = str(error)
+        is_denied = isinstance(error, AccessDenied)
+        self._audit.denied += is_denied
+        if is_denied:
+            self._kernel.notice("refused", who=noted.caller.name, origin=noted.caller.origin, reason=error)
+        # A store that cannot write, or is full, has no room for entries about it.
+        can_note = self._kernel.trouble is None and not isinstance(error, StoreError)
+        return (is_audited or is_denied) and can_note and self._audit.refused(now)
 
     def cancel(self, now: Now, request: int, operation: Operation[object]) -> None:
         """Cancel a read that waits for a message; it then fails."""

@@ -95,7 +95,10 @@ class Protection:
     # Keys of destinations.
 
     def answered(self, name: FormatName, guid: bytes) -> bool:
-        """Note which queue manager answers at the host of a direct name. True if that is news."""
+        """Note which queue manager answers at the host of a direct name. True if that is news.
+
+        News are kept over restarts even before the first pin: a GUID that is pinned later counts for the host then.
+        """
         if not isinstance(name, DirectFormatName):
             return False
         host = name.address.lower()
@@ -105,7 +108,7 @@ class Protection:
         self._answered[host] = guid
         if len(self._answered) > MAX_ANSWERED_ADDRESSES:
             del self._answered[next(iter(self._answered))]
-        return any(isinstance(each, bytes) for each in self.facts.pins)
+        return True
 
     def exchange_keys(self, name: FormatName | None, queue_manager: bytes) -> tuple[Remote, ExchangeKeys] | None:
         """The exchange keys of the queue manager of a queue, with the name under which they are known."""

@@ -23,12 +23,14 @@ from waypost.api.users import (
 )
 from waypost.errors import AccessDenied, InvalidParameter, LimitReached
 from waypost.limits import MAX_TOKENS_OF_USER
+from waypost.node.effects import RemoveCertificates
 from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.noted import OK, Noted
 from waypost.node.permission_calls import grant_administrators
 from waypost.security.callers import Role
 from waypost.store.user_records import TokenRecord, UserRecord
+from waypost.wire.sid import Sid
 
 _DAY: Final = 86_400
 _ROLES: Final[tuple[RoleName, ...]] = get_args(RoleName)
@@ -100,10 +102,17 @@ class UserCalls:
             self._kernel.reply(call.request, _info(self._users.get(operation.name)))
 
     def remove(self, call: Call, operation: RemoveUser) -> None:
+        """Remove a user, and before it its certificates: else a crash could leave them with the right to send."""
         self._kernel.check_store()
-        with self._kernel.operation(call.now):
+        sid = Sid.parse(self._users.get(operation.name).sid)
+
+        def removed(call: Call, _: object) -> None:
             self._users.remove(self._users.get(operation.name))
             self._kernel.reply(call.request)
+            # Those that the user made meanwhile.
+            self._kernel.ask_keys(RemoveCertificates(sid), lambda _result, _now: None)
+
+        self._kernel.ask_keys_for(call, RemoveCertificates(sid), removed)
 
     def add_token(self, call: Call, operation: StoreToken) -> None:
         self._kernel.check_store()

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from waypost.api.excerpt import excerpt
 from waypost.api.keys import (
+    KINDS,
     CertificateCreated,
     CertificateInfo,
     Certificates,
@@ -23,7 +24,6 @@ from waypost.api.keys import (
     ImportCertificate,
     ImportKey,
     KeyInfo,
-    KeyKind,
     Keys,
     ListCertificates,
     ListTrustedKeys,
@@ -42,13 +42,22 @@ from waypost.drive.keys.key_records import KeyRecord
 from waypost.drive.keys.settings import KeySettings
 from waypost.drive.keys.workers import Workers
 from waypost.errors import InvalidParameter, ServiceNotAvailable, WaypostError
-from waypost.node.effects import CheckSignatures, KeyOperation, KeyWork, MakeKeys, NoteAnswer, OpenKeys, Signed, SignFor
+from waypost.node.effects import (
+    CheckSignatures,
+    KeyOperation,
+    KeyWork,
+    MakeKeys,
+    NoteAnswer,
+    OpenKeys,
+    RemoveCertificates,
+    Signed,
+    SignFor,
+)
 from waypost.node.node import Node
 from waypost.security.ciphers import CryptoServiceProvider
 from waypost.security.protection_facts import ProtectionFacts
 from waypost.security.work import SignDigests, UnwrapKeys, Work, WrapKeys
 
-_KINDS: Final[tuple[KeyKind, ...]] = ("exchange", "signing")
 # Pieces of work that a worker does at a time: one takes a fraction of a millisecond.
 _PIECE: Final = 16
 
@@ -74,6 +83,8 @@ class KeyDesk:
                 self._ask_clerk(effect.job, lambda: self._perform(asked))
             case NoteAnswer(host, guid):
                 self._ask_clerk(effect.job, lambda: self.folder.note_answer(host, guid))
+            case RemoveCertificates(sid):
+                self._ask_clerk(effect.job, lambda: self.folder.remove_certificates(sid))
             case SignFor() as request:
                 self._ask_clerk(effect.job, lambda: self._sign(effect.job, request))
             case CheckSignatures(checks):
@@ -176,7 +187,7 @@ class KeyDesk:
                 folder.import_key(operation.kind, operation.data, operation.password, operation.grace)
                 return self._keys()
             case RotateKeys():
-                for kind in _KINDS if not isinstance(operation.kind, str) else (operation.kind,):
+                for kind in KINDS if not isinstance(operation.kind, str) else (operation.kind,):
                     folder.current(kind)
                     folder.rotate(kind, operation.grace)
                 return self._keys()
@@ -209,7 +220,7 @@ class KeyDesk:
         raise InvalidParameter(f"{excerpt(operation)} is not a key operation")
 
     def _keys(self) -> Keys:
-        for kind in _KINDS:
+        for kind in KINDS:
             self.folder.current(kind)
         found = self.folder.keys
         return Keys(

@@ -2,7 +2,8 @@
 
 `index.json` has everything that is public; the private keys are files beside it, in PKCS#8, with a passphrase if one is
 set. Nobody but the account of the queue manager may read the folder. A change is a new index: written, flushed and
-renamed, after the files that it names. One lock guards the folder, because several workers use it.
+renamed, after the files that it names. The queue managers that answered at hosts are lines of another file, to which
+each new one is appended. One lock guards the folder, because several workers use it.
 """
 
 import os
@@ -37,6 +38,9 @@ DAY: Final = 86_400
 # A certificate is valid a little earlier, for computers whose clocks are behind.
 _EARLIER: Final = DAY
 _INDEX: Final = "index.json"
+# A line for each answer: the host, a space, and the GUID. The last line for a host counts.
+_ANSWERS: Final = "answered.txt"
+_MAX_LINES: Final = 2 * MAX_ANSWERED_ADDRESSES
 _GUID: Final = re.compile(rf"\{{?({GUID_PATTERN})\}}?")
 _HOST: Final = re.compile(r"[A-Za-z0-9_.:%-]{1,255}")
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
@@ -68,7 +72,6 @@ class _Index(msgspec.Struct):
     keys: list[KeyRecord] = []
     certificates: list[CertificateRecord] = []
     pins: list[PinRecord] = []
-    answered: dict[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,8 @@ class KeyFolder:
         self._lock: Final = Lock()
         self._index = _Index()
         self._private: dict[str, bytes] = {}
+        self._answered: dict[str, str] = {}
+        self._answer_lines = 0
         self.changes = 0
         if self._path.exists():
             self._check_permissions()
@@ -106,7 +111,7 @@ class KeyFolder:
             found = Registered(each.certificate, sid, each.not_before, each.not_after)
             registered[certificate_digest(each.certificate)] = found
         pins = {_pin_key(each.who): formats.exchange_keys(each.keys, each.who) for each in index.pins}
-        answered = {host: parse_guid(guid) for host, guid in index.answered.items()}
+        answered = {host: parse_guid(guid) for host, guid in self._answered.items()}
         return ProtectionFacts(registered, pins, answered)
 
     @property
@@ -214,6 +219,15 @@ class KeyFolder:
             self._write(msgspec.structs.replace(self._index, certificates=left))
             self._forget_private([digest])
 
+    def remove_certificates(self, sid: Sid) -> None:
+        """Remove all certificates of a user, with their keys."""
+        with self._lock:
+            gone = [each.digest for each in self._index.certificates if each.sid == str(sid)]
+            if gone:
+                left = [each for each in self._index.certificates if each.sid != str(sid)]
+                self._write(msgspec.structs.replace(self._index, certificates=left))
+                self._forget_private(gone)
+
     def signer(self, wanted: str, user: str, sid: Sid) -> Signer:
         """The certificate with this digest, or that of a PEM text; "" is the newest internal one, made if needed."""
         if "-----BEGIN " in wanted:
@@ -259,11 +273,24 @@ class KeyFolder:
             self._write(msgspec.structs.replace(self._index, pins=left))
 
     def note_answer(self, host: str, guid: bytes) -> None:
-        """Remember which queue manager answers at a host."""
+        """Remember which queue manager answers at a host. The engine knows it already: its facts do not change."""
+        if not _HOST.fullmatch(host):
+            return
         with self._lock:
-            others = {each: found for each, found in self._index.answered.items() if each != host}
-            kept = dict(list(others.items())[-MAX_ANSWERED_ADDRESSES + 1 :])
-            self._write(msgspec.structs.replace(self._index, answered=kept | {host: guid_text(guid)}))
+            self._know_answer(host, guid_text(guid))
+            if self._answer_lines < _MAX_LINES:
+                self._append(_ANSWERS, f"{host} {guid_text(guid)}\n".encode())
+                self._answer_lines += 1
+            else:
+                lines = [f"{each} {found}\n" for each, found in self._answered.items()]
+                self._write_file(_ANSWERS, "".join(lines).encode())
+                self._answer_lines = len(lines)
+
+    def _know_answer(self, host: str, guid: str) -> None:
+        self._answered.pop(host, None)
+        self._answered[host] = guid
+        if len(self._answered) > MAX_ANSWERED_ADDRESSES:
+            del self._answered[next(iter(self._answered))]
 
     # The folder.
 
@@ -276,7 +303,25 @@ class KeyFolder:
                 mode = "700" if path == self._path else "600"
                 raise KeyFolderError(f"other accounts can read {path}; run: chmod {mode} {path}")
 
+    def _load_answers(self) -> None:
+        """A line that a crash has cut off does not count: that queue manager answers again."""
+        path = self._path / _ANSWERS
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise KeyFolderError(f"cannot read {path}: {error}") from None
+        lines = text.splitlines()
+        # Behind half a line, nothing is appended.
+        self._answer_lines = len(lines) if text.endswith("\n") else _MAX_LINES
+        for line in lines:
+            host, _, guid = line.partition(" ")
+            if _HOST.fullmatch(host) and _GUID.fullmatch(guid):
+                self._know_answer(host, guid)
+
     def _load(self) -> None:
+        self._load_answers()
         path = self._path / _INDEX
         try:
             self._index = msgspec.json.decode(path.read_bytes(), type=_Index)
@@ -320,6 +365,15 @@ class KeyFolder:
         self._write_file(_INDEX, msgspec.json.format(msgspec.json.encode(index)))
         self._index = index
         self.changes += 1
+
+    def _append(self, name: str, data: bytes) -> None:
+        path = self._path / name
+        try:
+            self._path.mkdir(mode=0o700, exist_ok=True)
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb") as file:
+                file.write(data)
+        except OSError as error:
+            raise KeyFolderError(f"cannot write {path}: {error}") from error
 
     def _write_file(self, name: str, data: bytes) -> None:
         try:

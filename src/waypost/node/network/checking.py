@@ -344,7 +344,7 @@ def mark_verified(packet: UserMessage, verdict: Verdict) -> None:
     if security is None:
         return
     clear_authentication(security)
-    security.flags &= ~security_header.PRIVATE
+    security.flags &= ~(security_header.PRIVATE | security_header.UNSENT)
     if verdict.level is not AuthenticationLevel.NONE:
         record_authentication(security, SignatureVersion(int(verdict.level)))
     if verdict.was_encrypted:

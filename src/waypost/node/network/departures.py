@@ -6,6 +6,7 @@ as well. Then it may have to wait for its FinalAck elsewhere.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from struct import Struct
 from typing import Final, Protocol
 
@@ -31,11 +32,12 @@ from waypost.node.sequences import Sequences
 from waypost.transfer.links import Link, ReadyLinks
 from waypost.transfer.sequences import TxOutgoingSequence
 from waypost.transfer.session import Sent, Session
-from waypost.wire import base_header, user_header
+from waypost.wire import base_header, security_header, user_header
 from waypost.wire.base_header import has_expired
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.management import ConnectionStatus
 from waypost.wire.message_class import MessageClass
+from waypost.wire.user_message import UserMessage
 
 # BaseHeader.Flags and TimeToReachQueue; of the UserHeader SourceQueueManager, SentTime and Flags.
 _HEADERS: Final = Struct("<2xH8xI16s20xI4xI")
@@ -321,7 +323,7 @@ class Departures:
         link.last_error = reason
         self._sessions.statistics.messages_not_encrypted += 1
         refusal = MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
-        self._manager.positions.deleted(link.queue, lookup_id, refusal, message)
+        self._manager.positions.deleted(link.queue, lookup_id, refusal, _unsent(message))
 
     def acknowledged(self, entries: list[Sent], now: Now) -> None:
         """MS-MQQB 3.1.5.5.2 to 3.1.5.5.4."""
@@ -432,3 +434,11 @@ class Departures:
 def _way(link: Link, *, is_transactional: bool) -> Way:
     """The destination of the messages of a link."""
     return Way(str(link.queue), link.last_host[0] if link.last_host else "", is_transactional)
+
+
+def _unsent(message: Message) -> Message:
+    """A message that was not sent, with the mark that tells it from one that its destination could not decrypt."""
+    packet = UserMessage.decode(message.packet)
+    assert packet.security is not None, "only a message with a SecurityHeader is encrypted"
+    packet.security.flags |= security_header.UNSENT
+    return replace(message, packet=packet.encode())
