@@ -76,7 +76,7 @@ class RangeStream(MessageStream):
         names = self._current(places)
         found = self._next(places, names, self._limits(limit))
         if not found or (self._ends is None and self._is_too_early(self._available(places, names, found))):
-            return start
+            return self._with_new(start, places)
         for name, parts in found.items():
             place = self._planned_from(name, places[name])
             if self._options.mode == "drain":
@@ -87,6 +87,16 @@ class RangeStream(MessageStream):
         offset = json_of(places)
         self._planned = offset, [part for parts in found.values() for part in parts]
         return self._handed_out(offset)
+
+    def _with_new(self, start: Json, places: Mapping[str, RangePlace]) -> Json:
+        """The offset without new messages. An empty batch records the position in a queue that the options now name.
+
+        A queue that a pattern finds is read from its beginning in any case.
+        """
+        if self._options.pattern is not None or places.keys() == start.keys():
+            return start
+        self._last = start | {name: place.json() for name, place in places.items() if name not in start}
+        return self._last
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802, the name is Spark's
         """The current ends of the queues, the lag, and the messages held back. An error does not fail the query."""
