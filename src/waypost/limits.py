@@ -391,6 +391,8 @@ MAX_NRBF_NAME: Final = 1024
 MAX_FRAME_MESSAGES: Final = 100_000
 MAX_BULK_REMOVED: Final = 5000
 MAX_PLAN_PARTS: Final = 1000
+# The messages that a plan lists because they were moved in the second of the plan.
+MAX_FRESH: Final = 1000
 # The messages that a plan reads for their sizes, after a start: 30 ms.
 MAX_SIZES_READ: Final = 10_000
 

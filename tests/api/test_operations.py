@@ -320,6 +320,8 @@ SAMPLES: list[Operation[object]] = [
     ReadRange(name=FAR, after=3, up_to=9, max_messages=5, max_bytes=1000, locked="skip", epoch=GUID, outgoing=True),
     FindSeq(name=FAR, time=1.5, outgoing=True),
     RemoveRange(name=FAR, after=3, up_to=9, max_messages=5, epoch=GUID, outgoing=True),
+    RemoveRange(name=FAR, up_to=9, as_of=1_700_000_000, fresh=[3, 4]),
+    PlanRange(name=FAR, marks_moves=True),
     Claim(name=FAR, claim="c & d", after=3, max_messages=0, max_bytes=5, lease_s=0.5, max_aborts=0, epoch=GUID),
     ReadClaim(name=FAR, claim="c", number=1, start=0, stop=5, max_bytes=7, epoch=GUID),
     ReturnClaim(name=FAR, claim="c"),

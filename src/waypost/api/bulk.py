@@ -71,6 +71,8 @@ DEFAULT_COMMIT_WAIT_S: Final = 10.0
 Locked: TypeAlias = Literal["wait", "skip"]
 BulkKind: TypeAlias = Literal["", "local", "private", "public", "journal", "subqueue", "system", "outgoing", "all"]
 Seq = Annotated[int, Meta(ge=0, le=SEQUENCE_MASK)]
+# A time in seconds since 1970, as in LastMoveTime (MS-MQRR 2.2.5.3).
+Second = Annotated[int, Meta(ge=0, le=0xFFFF_FFFF)]
 StagePlace = Annotated[int, Meta(ge=0, le=0xFFFF_FFFF)]
 WriteName = Annotated[str, Meta(max_length=MAX_BULK_NAME)]
 CommitWait = Annotated[float, Meta(ge=0, le=MAX_HTTP_WAIT_SECONDS)]
@@ -142,7 +144,9 @@ class PlannedRange(Record, frozen=True, kw_only=True):
     is empty. A plan without `up_to` ends before the first message that is locked or not committed. If visible messages
     follow it, `held_by` is the reason for the lock, and `behind` is the number of these visible messages. `oldest` is
     the arrival time of the first message in seconds since 1970 (0 if no message follows). If `is_gone` is true, the
-    queue was deleted, or deleted and created again.
+    queue was deleted, or deleted and created again. `as_of` and `fresh` identify the planned messages if the request
+    has `marks_moves`: `as_of` is the second of the plan, and `fresh` contains the numbers of the planned messages that
+    were moved to the queue in that same second.
     """
 
     epoch: GuidOrNothing
@@ -156,6 +160,8 @@ class PlannedRange(Record, frozen=True, kw_only=True):
     held_by: str = ""
     behind: int = 0
     is_gone: bool = False
+    as_of: int = 0
+    fresh: list[int] = []
 
 
 class PlanLimits(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -170,6 +176,8 @@ class PlanLimits(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     part_messages: Count | UnsetType = UNSET
     part_bytes: Count | UnsetType = UNSET
     locked: Locked = "wait"
+    # Report `as_of` and `fresh`, for RemoveRange. A plan ends before its 1001st message in `fresh`.
+    marks_moves: bool = False
 
 
 @operation("POST /api/bulk/queues/{name}/plan?outgoing", asks=QueueRight.PEEK, is_repeatable=True)
@@ -251,17 +259,25 @@ class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
 
 
 class Removed(Record, frozen=True):
-    """Number of removed messages, and number of messages left behind because of a lock or `max_messages`."""
+    """Number of removed messages, and number of messages that are left in the range.
+
+    A message is left because of a lock, because of `max_messages`, or because it was moved to the queue after the plan
+    (`as_of`). `first_moved` is the smallest number of such a moved message, or 0. `end` is the number up to which the
+    request has looked: continue after it if it is less than `up_to`.
+    """
 
     count: int
     left: int
+    first_moved: int = 0
+    end: int = 0
 
 
 @operation("POST /api/bulk/queues/{name}/remove?outgoing", asks=QueueRight.RECEIVE, is_repeatable=True)
 class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
     """Receive and discard the messages of a range. The request is safe to repeat.
 
-    One request removes at most `max_messages`.
+    One request removes at most `max_messages`. With `as_of` and `fresh` of a plan (`marks_moves`), messages that were
+    moved to the queue after the plan stay in the queue. Without them, such messages are removed too.
     """
 
     name: QueueName
@@ -269,6 +285,8 @@ class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
     after: Seq = 0
     max_messages: Count = DEFAULT_READ
     epoch: GuidOrNothing = ""
+    as_of: Second | UnsetType = UNSET
+    fresh: list[Seq] = []
     outgoing: Outgoing = False
 
 

@@ -124,6 +124,8 @@ def recover(
     unfinished = _restore_transactions(reader, manager)
     bulk_store.restore(kept, manager)
     manager.positions.sequential_id = stored_end(reader, Counter.SEQUENTIAL_ID)
+    if manager.positions.sequential_id:
+        manager.positions.moves.begin_again(now.wall)
     manager.last_ordinal = stored_end(reader, Counter.MESSAGE_ID_ORDINAL)
     manager.transactions.last_number = stored_end(reader, Counter.TRANSACTION_NUMBER)
     manager.last_number = max(manager.last_number, stored_end(reader, Counter.QUEUE_ID))
