@@ -19,7 +19,15 @@ from pyspark.sql.types import StructType
 from waypost.errors import InvalidParameter
 from waypost.spark.batch import BatchReader, check_for_batch
 from waypost.spark.functions import register_functions
-from waypost.spark.options import Columns, ReadOptions, WriteOptions, read_options, schema_options, write_options
+from waypost.spark.options import (
+    Columns,
+    ReadOptions,
+    WriteOptions,
+    check_stream_write,
+    read_options,
+    schema_options,
+    write_options,
+)
 from waypost.spark.schema import Form, default_schema, shape_of
 from waypost.spark.session import TOKEN_SETTING
 from waypost.spark.sink import BatchWriter, StreamWriter, check_destination
@@ -72,7 +80,9 @@ class MsmqDataSource(DataSource):
         schema: StructType,
         overwrite: bool,  # noqa: FBT001, Spark's
     ) -> DataSourceStreamArrowWriter:
-        return StreamWriter(self._write_options(schema, overwrite=overwrite))
+        options = self._write_options(schema, overwrite=overwrite)
+        check_stream_write(options)
+        return StreamWriter(options)
 
     def _read_options(self) -> ReadOptions:
         return read_options(self.options, self.token)

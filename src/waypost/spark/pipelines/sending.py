@@ -47,7 +47,10 @@ class MsmqSink:
 
     def send(self, messages: DataFrame, delivery: Delivery, transaction: str) -> None:
         writer = _consistent(messages).select(*SENT).write.format("msmq").mode("append").options(**self.options)
-        writer.option("delivery", delivery).option("txnId", transaction).option("runId", self.run).save()
+        writer = writer.option("delivery", delivery)
+        if delivery == "exactly-once":
+            writer = writer.option("txnId", transaction).option("runId", self.run)
+        writer.save()
 
 
 @dataclass(frozen=True, slots=True)
