@@ -71,6 +71,44 @@ def test_a_user_of_the_store_logs_on_with_ntlm_and_has_its_own_rights(tmp_path: 
         assert daemon.stop() == 0
 
 
+def test_the_first_user_makes_rpc_ask_who_you_are_without_a_restart(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "alpha", loopback(69)) as daemon:
+        daemon.start()
+        with daemon.connect() as manager:
+            orders = manager.create_queue("orders")
+            orders.send("one")
+            orders.send("two")
+            checks = {check.check: check.message for check in manager.doctor()}
+            assert "only programs of the daemon's account" in checks["rpc"]
+        with waypost.msmq(daemon.address, epm_port=None) as own:
+            assert own.queue("orders").receive(0).text == "one"
+        with daemon.connect() as manager:
+            manager.users.add("carol", password="three")
+            checks = {check.check: check.message for check in manager.doctor()}
+            assert "no user may log on with NTLM" in checks["rpc"]
+        for _ in range(2):
+            with (
+                waypost.msmq(daemon.address, epm_port=None) as own,
+                pytest.raises((AccessDenied, AuthenticationFailed)),
+            ):
+                own.queue("orders").receive(0)
+            assert daemon.stop() == 0
+            daemon.start()
+        with daemon.connect() as manager:
+            manager.users.add("alice", ntlm=True, password="one")
+            manager.queue("orders").set_acl(grant="alice:receive")
+            checks = {check.check: check.message for check in manager.doctor()}
+            assert "must authenticate, with the protection level privacy" in checks["rpc"]
+        with waypost.msmq(daemon.address, epm_port=None, user="alice", password="one") as host:
+            assert host.queue("orders").receive(0).text == "two"
+        with daemon.connect() as manager:
+            manager.users.remove("alice")
+            manager.users.remove("carol")
+        with waypost.msmq(daemon.address, epm_port=None) as own, pytest.raises((AccessDenied, AuthenticationFailed)):
+            own.queue("orders").receive(0)
+        assert daemon.stop() == 0
+
+
 def test_a_store_with_users_that_others_can_read_stops_the_start(tmp_path: Path) -> None:
     with Daemon(tmp_path, "alpha", loopback(68)) as daemon:
         daemon.start()

@@ -270,14 +270,19 @@ def _rpc(service: Service) -> Iterator[Check]:
 
 
 def _access(access: RpcAccess, level: AuthLevel) -> Check:
-    if access.is_loopback_only:
+    if access.is_default and level is AuthLevel.NONE:
         sentence = (
             "only programs of the daemon's account and of root, on this computer, may read over RPC; to allow others, "
-            "add users with `waypost user add NAME --ntlm` and restart the daemon, or set rpc.kerberos"
+            "add users with `waypost user add NAME --ntlm`, or set rpc.kerberos"
         )
     elif level is AuthLevel.NONE:
         sentence = (
             "every host that can connect to the RPC ports may read without authentication, with the rights of Everyone"
+        )
+    elif access.is_default and not _has_users(access) and not access.has_kerberos_key():
+        sentence = (
+            "nobody may read over RPC: remote readers must authenticate, and no user may log on with NTLM; to allow "
+            "some, add users with `waypost user add NAME --ntlm`, or set rpc.kerberos"
         )
     elif not _has_users(access) and not access.has_kerberos_key():
         sentence = "remote readers must authenticate, but RPC has neither users nor a Kerberos key"
