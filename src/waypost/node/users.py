@@ -29,8 +29,10 @@ from waypost.security.callers import (
 from waypost.store.port import Reader, Table
 from waypost.store.user_records import (
     GROUP_PREFIX,
+    LOST_KEY,
     STATE_KEY,
     GroupRecord,
+    LostUsersRecord,
     TokenRecord,
     UserRecord,
     UsersRecord,
@@ -51,7 +53,18 @@ _NAME: Final = re.compile(r"[^\W][\w.@$\\ -]*")
 class Users:
     """The users and groups. `version` grows with every change, for caches of what they decide."""
 
-    __slots__ = ("_by_sid", "_by_token", "_groups", "_kernel", "_machine", "_state", "_users", "had_any", "version")
+    __slots__ = (
+        "_by_sid",
+        "_by_token",
+        "_groups",
+        "_kernel",
+        "_machine",
+        "_state",
+        "_users",
+        "had_any",
+        "lost",
+        "version",
+    )
 
     def __init__(self, kernel: Kernel, reader: Reader, machine: Sid) -> None:
         """Read the users. Raises StoreDamaged for a record that does not decode: then nobody can log on."""
@@ -64,10 +77,14 @@ class Users:
         self._state = UsersRecord(last_rid=FIRST_RID - 1, imported="")
         # Whether a user exists, or has existed since the start: then nobody is an administrator without a name.
         self.had_any = False
+        # The mark of a salvage that may have lost users.
+        self.lost: LostUsersRecord | None = None
         self.version = 0
         for key, value in scans.whole_table(reader, Table.USERS):
             if key == STATE_KEY:
                 self._state = scans.decoded(Table.USERS, key, value, UsersRecord.decode)
+            elif key == LOST_KEY:
+                self.lost = scans.decoded(Table.USERS, key, value, LostUsersRecord.decode)
             elif key.startswith(GROUP_PREFIX):
                 self._know_group(scans.decoded(Table.USERS, key, value, GroupRecord.decode))
             else:
