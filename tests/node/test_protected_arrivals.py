@@ -3,6 +3,7 @@
 The packets are signed and encrypted by tests.security.second, which shares no code with src.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -18,8 +19,10 @@ from cryptography.x509.oid import NameOID
 
 from tests.node.hosts import Host, Net, Peer
 from tests.security import second
+from waypost.client.doctor_rights import rights_checks
 from waypost.core.message_values import AuthenticationLevel
 from waypost.errors import ServiceNotAvailable, StoreError
+from waypost.node.explain import explain_queue
 from waypost.security.protection_facts import ProtectionFacts, Registered, certificate_digest
 from waypost.transfer.settings import TransferSettings
 from waypost.wire import security_header
@@ -28,6 +31,7 @@ from waypost.wire.message_class import MessageClass
 from waypost.wire.multi_queue import MultiQueueFormatHeader, from_format_name
 from waypost.wire.property_values import QueuePrivacy
 from waypost.wire.security_header import SENDER_QUEUE_MANAGER, SENDER_SID, SecurityHeader
+from waypost.wire.security_descriptor import Acl, SecurityDescriptor
 from waypost.wire.sid import Sid
 from waypost.wire.transactional_acks import FinalAck
 from waypost.wire.user_message import UserMessage
@@ -478,6 +482,55 @@ def test_a_queue_gets_only_what_it_demands(net: Net, demand: Any, protect: Any, 
     peer.send(protect(peer.message(r"DIRECT=OS:a\private$\strict", "m", **ADMIN)))
     assert a.bodies("strict") == (["m"] if reason is None else [])
     assert reason is None or a.classes("admin") == [reason]
+
+
+@pytest.mark.parametrize(
+    ("demand", "protect", "sentence"),
+    [
+        ({"authentication": True}, lambda packet: packet, "the queue requires a signature, .* --sign`"),
+        (
+            {"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_BODY},
+            lambda packet: packet,
+            "the queue requires encryption, .* --encrypt`",
+        ),
+        (
+            {"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_NONE},
+            encrypt,
+            "the queue does not accept encrypted messages; send without --encrypt",
+        ),
+        ({}, lambda packet: sign(packet, signer=2), "the message has no valid signature: "),
+    ],
+)
+def test_explain_and_the_log_say_why_a_message_was_refused(
+    net: Net, demand: Any, protect: Any, sentence: str
+) -> None:  # fmt: skip
+    a = add(net)
+    a.create("strict", **demand)
+    peer = connected(net, a)
+    peer.send(protect(peer.message(r"DIRECT=OS:a\private$\strict", "m")))
+    (notice,) = [notice for notice in a.notices if notice.event == "message rejected"]
+    assert re.search(sentence.rstrip(": "), str(notice.facts["meaning"]))
+    explanation = explain_queue(a.node, FormatName.parse(r"DIRECT=OS:a\private$\strict"), net.now)
+    (told,) = [each for each in explanation.sentences if "was refused" in each]
+    assert re.search(sentence, told)
+    assert f"a message from anonymous at {peer.address}" in told or "not verified" in told
+    # A wrong signature is not a missing right.
+    assert not a.node.access.refused
+
+
+def test_a_sender_without_the_right_is_counted_and_named(net: Net) -> None:
+    a = add(net)
+    a.create("closed", security=SecurityDescriptor(owner=BOB, dacl=Acl()).encode())
+    peer = connected(net, a)
+    peer.send(peer.message(r"DIRECT=OS:a\private$\closed", "m"))
+    peer.send(sign(peer.message(r"DIRECT=OS:a\private$\closed", "m")))
+    assert a.node.access.refused == {"send": 2}
+    explanation = explain_queue(a.node, FormatName.parse(r"DIRECT=OS:a\private$\closed"), net.now)
+    (told,) = [each for each in explanation.sentences if "were refused" in each]
+    assert told.startswith("2 requests were refused")
+    assert f"from {ALICE} at {peer.address}, who does not have the right send" in told
+    (check,) = [each for each in rights_checks(a.node) if each.check == "refusals"]
+    assert f"{ALICE} at {peer.address}, who does not have the right send on closed" in check.message
 
 
 def test_the_queue_has_to_exist_first(net: Net) -> None:

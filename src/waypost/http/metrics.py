@@ -191,7 +191,7 @@ class _Live(Collector):
     def _refusals(self) -> Metric:
         refusals = CounterMetricFamily(
             "waypost_access_denied",
-            "Requests refused because the caller does not have a right, by the label `right`.",
+            "Requests and messages refused because the caller or sender does not have a right, by the label `right`.",
             labels=("right",),
         )
         for right, count in self._service.node.access.refused.items():
