@@ -30,8 +30,8 @@ from waypost.wire.format_names import FormatName
 from waypost.wire.message_class import MessageClass
 from waypost.wire.multi_queue import MultiQueueFormatHeader, from_format_name
 from waypost.wire.property_values import QueuePrivacy
-from waypost.wire.security_header import SENDER_QUEUE_MANAGER, SENDER_SID, SecurityHeader
 from waypost.wire.security_descriptor import Acl, SecurityDescriptor
+from waypost.wire.security_header import SENDER_QUEUE_MANAGER, SENDER_SID, SecurityHeader
 from waypost.wire.sid import Sid
 from waypost.wire.transactional_acks import FinalAck
 from waypost.wire.user_message import UserMessage

@@ -364,8 +364,9 @@ def _unverified(service: Service) -> Check:
     problems = ((name, last) for name, last in service.node.access.last_refusals.items() if last.problem)
     last = next(reversed([f"; the last one, for {name}: {each.problem}" for name, each in problems]), "")
     hint = (
-        "`waypost explain QUEUE` and the log events `message rejected` show the reasons; register the certificates of these senders with "
-        "`waypost cert register`, and give them the exchange key of this queue manager (`waypost key export`)"
+        "`waypost explain QUEUE` and the log events `message rejected` show the reasons; register the certificates of "
+        "these senders with `waypost cert register`, and give them the exchange key of this queue manager "
+        "(`waypost key export`)"
     )
     sentence = f"{count} refused since the start because of the signature or the encryption: {', '.join(shown)}{last}"
     return Check("unverified", False, sentence, hint)

@@ -28,7 +28,7 @@ from waypost.security.permissions import words_of
 from waypost.wire.access_masks import MachineAccess, QueueAccess
 from waypost.wire.format_names import DirectFormatName, FormatName, MultipleElementFormatName, Suffix
 from waypost.wire.path_names import QueueKind
-from waypost.wire.sid import Sid
+from waypost.wire.sid import ADMINISTRATORS, AUTHENTICATED_USERS, EVERYONE, Sid
 
 # Objects whose last refusal is remembered.
 MAX_REFUSALS: Final = 1000
@@ -268,6 +268,14 @@ class Access:
             return self.administrator.name
         known = next((name for name, each in WELL_KNOWN.items() if each == sid), None)
         return known or self._users.name_of(sid) or str(sid)
+
+    def is_account(self, sid: Sid) -> bool:
+        """Whether it is a user or a group of this queue manager, or its administrator."""
+        return sid in (self.administrator.sid, ADMINISTRATORS) or self._users.name_of(sid) is not None
+
+    def is_known(self, sid: Sid) -> bool:
+        """Whether somebody has this SID, as far as this queue manager knows."""
+        return sid in (EVERYONE, AUTHENTICATED_USERS) or self.is_account(sid)
 
     def owner_name(self, queue: Queue) -> str:
         """The name of the owner of a queue; "" for one without a descriptor."""
