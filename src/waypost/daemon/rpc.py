@@ -21,6 +21,7 @@ from waypost.remote.context import RemoteSettings
 from waypost.rpc.authentication import LEVELS, AuthLevel
 from waypost.rpc.endpoint_mapper_interface import ANY_ADDRESS
 from waypost.rpc.settings import RpcSettings
+from waypost.rpc.statistics import RpcStatistics
 
 _ROOT: Final = 0
 
@@ -53,14 +54,21 @@ class RpcGuard(ConnectionGuard):
     may connect without authentication.
     """
 
-    __slots__ = ("_is_default", "_logons")
+    __slots__ = ("_is_default", "_logons", "_statistics")
 
-    def __init__(self, settings: Rpc, logons: Logons) -> None:
+    def __init__(self, settings: Rpc, logons: Logons, statistics: RpcStatistics) -> None:
         super().__init__(settings.max_connections, settings.max_connections_per_peer, settings.refusals_per_minute)
         self._is_default: Final = is_default(settings)
         self._logons: Final = logons
+        self._statistics: Final = statistics
 
     def refuses(self, connection: socket) -> str | None:
+        reason = self._refuses(connection)
+        if reason is not None:
+            self._statistics.connections_refused += 1
+        return reason
+
+    def _refuses(self, connection: socket) -> str | None:
         if not self._is_default or self._logons.had_users:
             return None
         try:

@@ -50,6 +50,7 @@ from waypost.errors import StoreError, WaypostError
 from waypost.guid import guid_text
 from waypost.node.recovery import Settings
 from waypost.remote.context import PORT_STEP
+from waypost.rpc.statistics import RpcStatistics
 from waypost.store.port import LOW, LOW_HINT, Room
 
 if sys.platform != "win32":
@@ -191,7 +192,7 @@ class Daemon:
             shell,
             None,
             TcpSettings(keep_alive_s=_KEEP_ALIVE_SECONDS, keeps_users=True),
-            guard=RpcGuard(config.rpc, self._logons),
+            guard=RpcGuard(config.rpc, self._logons, RpcStatistics() if remote is None else remote.statistics),
             log=log,
             pump=pump,
         )
