@@ -131,7 +131,7 @@ from waypost.http.requests import Request
 from waypost.http.routes import Route
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
-from waypost.http.users import refused_login
+from waypost.http.users import note_stranger, refused_login
 from waypost.node.operation_handlers import Handlers
 from waypost.security.callers import Role
 
@@ -491,7 +491,14 @@ async def test_a_record_may_be_in_the_path_the_query_and_the_body_of_one_request
     service = api.app._service
     askers = Askers(HttpSettings(), service.sessions, service.logins)
     router = _Router([operation_routes._route(Example, perform)], service, lambda error: error)
-    app: Any = RequestGuard(router, HttpSettings(), "HOST", askers, partial(refused_login, service))
+    app: Any = RequestGuard(
+        router,
+        HttpSettings(),
+        "HOST",
+        askers,
+        refuse_login=partial(refused_login, service),
+        note=partial(note_stranger, service),
+    )
     samples = [Example(name="a b", loud=True, size=3, note="x"), Example(name="ä;1", size=0)]
     headers = {"content-type": MESSAGEPACK}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:

@@ -3,6 +3,7 @@
 The packets are signed and encrypted by tests.security.second, which shares no code with src.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -20,8 +21,10 @@ from tests.node.hosts import Host, Net, Peer
 from tests.security import second
 from waypost.api.local import StoreUser
 from waypost.api.operations import SetAcl
+from waypost.client.doctor_rights import rights_checks
 from waypost.core.message_values import AuthenticationLevel, SenderIdentifierType
 from waypost.errors import ServiceNotAvailable, StoreError
+from waypost.node.explain import explain_queue
 from waypost.security.protection_facts import ProtectionFacts, Registered, certificate_digest
 from waypost.transfer.settings import TransferSettings
 from waypost.wire import security_header, user_header
@@ -30,6 +33,7 @@ from waypost.wire.internal_packets import SessionAck
 from waypost.wire.message_class import MessageClass
 from waypost.wire.multi_queue import MultiQueueFormatHeader, from_format_name
 from waypost.wire.property_values import QueuePrivacy
+from waypost.wire.security_descriptor import Acl, SecurityDescriptor
 from waypost.wire.security_header import SENDER_QUEUE_MANAGER, SENDER_SID, SecurityHeader
 from waypost.wire.sid import Sid
 from waypost.wire.transactional_acks import FinalAck
@@ -701,6 +705,55 @@ def test_a_message_without_a_verified_user_is_from_the_anonymous_user(net: Net) 
         (SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER, peer.guid),
         (SenderIdentifierType.SID, ALICE.encode()),
     ]
+
+
+@pytest.mark.parametrize(
+    ("demand", "protect", "sentence"),
+    [
+        ({"authentication": True}, lambda packet: packet, "the queue requires a signature, .* --sign`"),
+        (
+            {"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_BODY},
+            lambda packet: packet,
+            "the queue requires encryption, .* --encrypt`",
+        ),
+        (
+            {"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_NONE},
+            encrypt,
+            "the queue does not accept encrypted messages; send without --encrypt",
+        ),
+        ({}, lambda packet: sign(packet, signer=2), "the message has no valid signature: "),
+    ],
+)
+def test_explain_and_the_log_say_why_a_message_was_refused(
+    net: Net, demand: Any, protect: Any, sentence: str
+) -> None:  # fmt: skip
+    a = add(net)
+    a.create("strict", **demand)
+    peer = connected(net, a)
+    peer.send(protect(peer.message(r"DIRECT=OS:a\private$\strict", "m")))
+    (notice,) = [notice for notice in a.notices if notice.event == "message rejected"]
+    assert re.search(sentence.rstrip(": "), str(notice.facts["meaning"]))
+    explanation = explain_queue(a.node, FormatName.parse(r"DIRECT=OS:a\private$\strict"), net.now)
+    (told,) = [each for each in explanation.sentences if "was refused" in each]
+    assert re.search(sentence, told)
+    assert f"a message from anonymous at {peer.address}" in told or "not verified" in told
+    # A wrong signature is not a missing right.
+    assert not a.node.access.refused
+
+
+def test_a_sender_without_the_right_is_counted_and_named(net: Net) -> None:
+    a = add(net)
+    a.create("closed", security=SecurityDescriptor(owner=BOB, dacl=Acl()).encode())
+    peer = connected(net, a)
+    peer.send(peer.message(r"DIRECT=OS:a\private$\closed", "m"))
+    peer.send(sign(peer.message(r"DIRECT=OS:a\private$\closed", "m")))
+    assert a.node.access.refused == {"send": 2}
+    explanation = explain_queue(a.node, FormatName.parse(r"DIRECT=OS:a\private$\closed"), net.now)
+    (told,) = [each for each in explanation.sentences if "were refused" in each]
+    assert told.startswith("2 requests were refused")
+    assert f"from {ALICE} at {peer.address}, who does not have the right send" in told
+    (check,) = [each for each in rights_checks(a.node) if each.check == "refusals"]
+    assert f"{ALICE} at {peer.address}, who does not have the right send on closed" in check.message
 
 
 def test_the_queue_has_to_exist_first(net: Net) -> None:

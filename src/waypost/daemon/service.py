@@ -38,7 +38,7 @@ from waypost.daemon.resolver import Resolver
 from waypost.daemon.rpc import RpcGuard, RpcListener, RpcSockets, serving, stepped
 from waypost.daemon.rpc_users import Logons, import_users
 from waypost.daemon.sockets import allow_files, datagram_sockets, endpoint, listen, stepping_sockets, stream_sockets
-from waypost.daemon.store_mode import check_store_mode
+from waypost.daemon.store_mode import check_lost_users, check_store_mode
 from waypost.daemon.tcp import TcpConnections, TcpSettings
 from waypost.daemon.udp import Pings
 from waypost.daemon.walking import Walking
@@ -51,6 +51,7 @@ from waypost.errors import StoreError, WaypostError
 from waypost.guid import guid_text
 from waypost.node.recovery import Settings
 from waypost.remote.context import PORT_STEP
+from waypost.rpc.statistics import RpcStatistics
 from waypost.store.port import LOW, LOW_HINT, Room
 
 if sys.platform != "win32":
@@ -129,6 +130,7 @@ class Daemon:
             self._logons.users = shell.driver.node.users
             doors = Doors()
             try:
+                check_lost_users(self._config.folder, shell.driver.node.users)
                 check_store_mode(self._config.folder, shell.driver.node.users)
                 if self._config.rpc.enabled and self._config.rpc.users_file:
                     await import_users(shell, Path(self._config.rpc.users_file), self._log)
@@ -191,7 +193,7 @@ class Daemon:
             shell,
             None,
             TcpSettings(keep_alive_s=_KEEP_ALIVE_SECONDS, keeps_users=True),
-            guard=RpcGuard(config.rpc, self._logons),
+            guard=RpcGuard(config.rpc, self._logons, RpcStatistics() if remote is None else remote.statistics),
             log=log,
             pump=pump,
         )

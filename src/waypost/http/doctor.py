@@ -270,14 +270,19 @@ def _rpc(service: Service) -> Iterator[Check]:
 
 
 def _access(access: RpcAccess, level: AuthLevel) -> Check:
-    if access.is_loopback_only:
+    if access.is_default and level is AuthLevel.NONE:
         sentence = (
             "only programs of the daemon's account and of root, on this computer, may read over RPC; to allow others, "
-            "add users with `waypost user add NAME --ntlm` and restart the daemon, or set rpc.kerberos"
+            "add users with `waypost user add NAME --ntlm`, or set rpc.kerberos"
         )
     elif level is AuthLevel.NONE:
         sentence = (
             "every host that can connect to the RPC ports may read without authentication, with the rights of Everyone"
+        )
+    elif access.is_default and not _has_users(access) and not access.has_kerberos_key():
+        sentence = (
+            "nobody may read over RPC: remote readers must authenticate, and no user may log on with NTLM; to allow "
+            "some, add users with `waypost user add NAME --ntlm`, or set rpc.kerberos"
         )
     elif not _has_users(access) and not access.has_kerberos_key():
         sentence = "remote readers must authenticate, but RPC has neither users nor a Kerberos key"
@@ -356,11 +361,14 @@ def _unverified(service: Service) -> Check:
     if rest:
         shown.append(f"{rest} from other senders")
     count = f"{refused.count} {'message was' if refused.count == 1 else 'messages were'}"
+    problems = ((name, last) for name, last in service.node.access.last_refusals.items() if last.problem)
+    last = next(reversed([f"; the last one, for {name}: {each.problem}" for name, each in problems]), "")
     hint = (
-        "the log events `message rejected` contain the reasons; register the certificates of these senders with "
-        "`waypost cert register`, and give them the exchange key of this queue manager (`waypost key export`)"
+        "`waypost explain QUEUE` and the log events `message rejected` show the reasons; register the certificates of "
+        "these senders with `waypost cert register`, and give them the exchange key of this queue manager "
+        "(`waypost key export`)"
     )
-    sentence = f"{count} refused since the start because of the signature or the encryption: {', '.join(shown)}"
+    sentence = f"{count} refused since the start because of the signature or the encryption: {', '.join(shown)}{last}"
     return Check("unverified", False, sentence, hint)
 
 

@@ -15,6 +15,7 @@ from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.guid import guid_text
 from waypost.limits import MAX_UNFINISHED_BYTES
+from waypost.node.access import Access
 from waypost.node.destinations import Destinations
 from waypost.node.directory import NodeDirectory
 from waypost.node.effects import HoldReading, SendDatagram
@@ -78,7 +79,6 @@ class Network:
         "admin_acks",
         "arrivals",
         "connecting",
-        "delivers_unverified",
         "delivery",
         "departures",
         "dials",
@@ -103,6 +103,7 @@ class Network:
         settings: Settings,
         reader: Reader,
         *,
+        access: Access,
         directory: NodeDirectory,
         sequences: Sequences,
         destinations: Destinations,
@@ -196,6 +197,7 @@ class Network:
             manager,
             sessions,
             self.delivery,
+            access=access,
             directory=directory,
             incoming=sequences.incoming,
             known=KnownMessages(history, relays.guids),
