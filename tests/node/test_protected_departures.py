@@ -22,6 +22,7 @@ from tests.security import second
 from waypost.api.operations import Send
 from waypost.api.properties import MessageProperties
 from waypost.errors import InvalidParameter, PublicKeyUnknown, ServiceNotAvailable, WaypostError
+from waypost.node.effects import KeyWork, MakeKeys
 from waypost.node.protection import CERT_LIFETIME, KEY_LIFETIME, RECEIVE_KEYS, SEND_KEYS, USER_CERTS
 from waypost.security.aging_cache import AgingCache
 from waypost.security.ciphers import PROVIDER_TYPES, PROVIDERS, CryptoServiceProvider
@@ -396,19 +397,26 @@ def test_a_full_cache_discards_the_older_half() -> None:
     assert (len(cache), cache.prune(10_000.0), len(cache)) == (2, None, 0)
 
 
+def key_to_make(host: Host) -> KeyWork:
+    """The next symmetric key that the host asks for."""
+    found = next(each for each in host.key_desk.held if isinstance(each.request, MakeKeys))
+    host.key_desk.held.remove(found)
+    return found
+
+
 def test_a_message_waits_while_work_with_keys_fails(net: Net) -> None:
     a, peer, name = add(net)
     trust(a, peer)
     a.key_desk.is_held = True
     a.send(name, secret(b"a secret body", negative_journaling_requested=True))
     for _ in range(3):
-        a.node.kernel.job_done(a.key_desk.held.pop(0).job, ServiceNotAvailable("the process has ended"), net.now)
+        a.node.kernel.job_done(key_to_make(a).job, ServiceNotAvailable("the process has ended"), net.now)
         net.advance(2)
     assert received(peer) == []
     assert a.messages(";deadletter") == []
     assert [notice.event for notice in a.notices].count("encryption delayed") == 3
     a.key_desk.is_held = False
-    a.key_desk.carry_out(a.key_desk.held.pop(0), a.node.kernel, net.now)
+    a.key_desk.carry_out(key_to_make(a), a.node.kernel, net.now)
     net.settle()
     assert len(received(peer)) == 1
 
@@ -418,7 +426,7 @@ def test_a_public_key_that_cannot_encrypt_ends_the_message(net: Net) -> None:
     trust(a, peer)
     a.key_desk.is_held = True
     a.send(name, secret(b"a secret body", negative_journaling_requested=True))
-    failed = a.key_desk.held.pop(0)
+    failed = key_to_make(a)
     a.node.kernel.job_done(failed.job, InvalidParameter("the public key cannot encrypt"), net.now)
     net.settle()
     (dead,) = a.messages(";deadletter")

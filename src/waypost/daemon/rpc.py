@@ -85,8 +85,8 @@ class RpcGuard(ConnectionGuard):
             return None
         who = "an unknown account" if account is None else f"the account {account_name(account)}"
         return (
-            f"a program under {who} may not read without authentication; add users with `waypost user add NAME --ntlm`, "
-            'set rpc.kerberos, or allow every program with rpc.min_auth_level = "none"'
+            f"a program under {who} may not read without authentication; add users with "
+            '`waypost user add NAME --ntlm`, set rpc.kerberos, or allow every program with rpc.min_auth_level = "none"'
         )
 
 
