@@ -8,6 +8,7 @@ WORKERS ?= 4
 FUZZ_SECONDS ?= 300
 ROUNDS ?= 200
 STATES ?= 2000
+COUNT ?= 1000000
 PYSPARK ?= 4.2.1
 
 VENV := .venv
@@ -27,10 +28,10 @@ JAVA := tools/java.sh $(PYTHON) $(VENV)
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run spark test quick lint java docs ledger vocabulary bench million pyspark crash chaos damage power mutants fuzz clean
+.PHONY: help run spark test quick lint java docs ledger vocabulary bench million pyspark crash chaos backpressure damage power mutants fuzz clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 run: $(MANAGER) ## start a queue manager on build/data, until Ctrl-C; installs nothing else
 	@mkdir -p build
@@ -99,6 +100,9 @@ chaos: ROUNDS := 100
 chaos: java ## kill workers, drivers, daemons and JVMs of Spark pipelines in ROUNDS (100) rounds and look for every message
 	@$(BIN)/python -m tests.crash.chaos.campaign --rounds $(ROUNDS)
 	@$(BIN)/python -m tests.crash.chaos.campaign --long
+
+backpressure: java ## write COUNT (1,000,000) rows from Spark to a queue of 10 MB that is being drained and look for every row
+	@$(BIN)/python -m tests.crash.backpressure_campaign --count $(COUNT)
 
 damage: $(DEV) ## damage data folders in 600 ways and check that nothing is silent and that salvage brings back what is whole
 	@$(BIN)/python -m tests.damage.campaign

@@ -8,12 +8,14 @@ neighbours. A round before them is not timed.
   reading message by message from the same daemon;
 - decode: Parquet with a column of packets to all columns, beside the plain scan of that Parquet;
 - sink: rows from Parquet into a queue, exactly once, beside what the daemon takes of messages that are ready in memory
-  (stages of the same size from two processes, then one commit);
-- archive: the pipeline, from a queue to Parquet, with nothing removed;
-- audit: the join of so many sent messages with twice as many acknowledgments, from Parquet.
+  (stages of the same size from two processes, then one commit), and rows with different labels, priorities, tags and
+  correlations beside rows with the same label;
+- archive: the pipeline, from a queue to Parquet, with nothing removed, beside the plain read;
+- audit: the join of so many sent messages with twice as many acknowledgments, from Parquet;
+- senders: what two processes send one by one while Spark reads the queue, beside the same while Spark reads Parquet.
 
-Peak memory is of the driver's Python, its JVM, the workers and the daemon, in the round that is not timed. The table is
-printed, and build/bench.json has the same figures. The exit code does not depend on them.
+Peak memory is of the driver's Python, its JVM, the workers and the daemon, in the round that is not timed. The table
+and the targets are printed, and build/bench.json has the figures. The exit code does not depend on them.
 """
 
 import argparse
@@ -53,7 +55,7 @@ from waypost.spark.pipelines.audit import audit
 from waypost.spark.session import session
 from waypost.wire.message_class import MessageClass
 
-COUNTS: Final = (100_000, 1_000_000, 5_000_000)
+COUNTS: Final = (300_000, 1_000_000, 5_000_000)
 ROUNDS: Final = 3
 BODY_SIZE: Final = 1024
 FILL: Final = 2000
@@ -63,6 +65,22 @@ SINGLES: Final = 2000
 # The number of reads in a round.
 READS: Final = 3
 TIMEOUT: Final = 300.0
+# Spark reads again until the senders have had so much time.
+SENDING_SECONDS: Final = 5.0
+
+
+# The steps that others are compared with.
+PARQUET: Final = "parquet, all columns"
+READ: Final = 'format("msmq"), all columns'
+SINGLE: Final = "message by message"
+PACKETS: Final = "parquet, packets"
+DECODE: Final = "decode to all columns"
+INGEST: Final = "daemon's ingest limit"
+SINK: Final = 'sink, format("msmq")'
+VARIED: Final = "sink, different properties"
+ARCHIVE: Final = "archive"
+SENDS: Final = "sends beside a read"
+SENDS_BESIDE_PARQUET: Final = "sends beside a Parquet scan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +102,7 @@ class Bench:
         self._place: Final = place
         self._count: Final = count
         self._target = 0
+        self._has_sent = False
 
     def prepare(self) -> None:
         self._messages().write.mode("overwrite").parquet(self._path("rows"))
@@ -91,6 +110,14 @@ class Bench:
         packets.write.mode("overwrite").parquet(self._path("packets"))
         rows = self._spark.read.parquet(self._path("rows"))
         rows.select("body", "label").write.mode("overwrite").parquet(self._path("bodies"))
+        varied = rows.selectExpr(
+            "body",
+            "concat('order ', seq) as label",
+            "cast(seq % 8 as int) as priority",
+            "seq as app_specific",
+            "unhex(sha1(cast(seq as string))) as correlation_id",
+        )
+        varied.write.mode("overwrite").parquet(self._path("varied"))
 
     def prepare_audit(self) -> None:
         ids = self._spark.range(self._count).selectExpr("unhex(sha1(cast(id as string))) as message_id", "id")
@@ -113,18 +140,31 @@ class Bench:
         acknowledgments.write.mode("overwrite").parquet(self._path("acknowledgments"))
 
     def steps(self) -> Iterator[tuple[str, int, Callable[[], object]]]:
-        """Name, rows, and what is to be timed, in the order in which they take turns."""
+        """Name, rows, and what is to be timed, in the order in which they take turns.
+
+        A step that returns a number has had so many rows.
+        """
         parquet = self._spark.read.parquet
+
+        def scan() -> None:
+            to_nowhere(parquet(self._path("rows")))
+
+        def read() -> None:
+            to_nowhere(self._messages())
+
         for _ in range(READS):
-            yield "parquet, all columns", self._count, lambda: to_nowhere(parquet(self._path("rows")))
-            yield 'format("msmq"), all columns', self._count, lambda: to_nowhere(self._messages())
-            yield "message by message", min(self._count, SINGLES), self._singles
-        yield "parquet, packets", self._count, lambda: to_nowhere(parquet(self._path("packets")))
-        yield "decode to all columns", self._count, lambda: to_nowhere(self._decoded(parquet(self._path("packets"))))
-        yield "daemon's ingest limit", self._count, self._ingest
-        yield 'sink, format("msmq")', self._count, self._sink
-        yield "archive", self._count, self._archive
+            yield PARQUET, self._count, scan
+            yield READ, self._count, read
+            yield SINGLE, min(self._count, SINGLES), self._singles
+        yield PACKETS, self._count, lambda: to_nowhere(parquet(self._path("packets")))
+        yield DECODE, self._count, lambda: to_nowhere(self._decoded(parquet(self._path("packets"))))
+        yield INGEST, self._count, self._ingest
+        yield SINK, self._count, lambda: self._sink("bodies")
+        yield VARIED, self._count, lambda: self._sink("varied")
+        yield ARCHIVE, self._count, self._archive
         yield "audit", self._count, self._audit
+        yield SENDS_BESIDE_PARQUET, 0, lambda: self._sends_beside(scan)
+        yield SENDS, 0, lambda: self._sends_beside(read)
 
     def clean(self) -> None:
         """Drop the messages that one round has written before the next."""
@@ -132,6 +172,9 @@ class Bench:
         with self._daemon.connect() as manager:
             for number in range(self._target):
                 manager.delete_queue(f"target{number}")
+            if self._has_sent:
+                manager.delete_queue("sends")
+        self._has_sent = False
         self._target = 0
 
     def _messages(self, columns: Any = None) -> DataFrame:
@@ -160,8 +203,8 @@ class Bench:
             manager.create_queue(name, transactional=True)
         return name
 
-    def _sink(self) -> None:
-        rows = self._spark.read.parquet(self._path("bodies"))
+    def _sink(self, name: str) -> None:
+        rows = self._spark.read.parquet(self._path(name))
         options = {"server": self._daemon.url, "queue": self._new_target()}
         rows.write.format("msmq").options(**options).mode("append").save()
 
@@ -171,6 +214,25 @@ class Bench:
         stages = [stage for found in self._senders.starmap(stage_all, work) for stage in found]
         with BulkClient(self._daemon.url, timeout=TIMEOUT) as client:
             client.commit(query, 0, stages)
+
+    def _sends_beside(self, job: Callable[[], None]) -> int:
+        """The number of messages that two processes send until Spark has done the job, several times if it is short."""
+        if not self._has_sent:
+            with self._daemon.connect() as manager:
+                manager.create_queue("sends")
+            self._has_sent = True
+        end = self._place / "end"
+        work = [(self._daemon.url, "sends", str(end))] * 2
+        sending = self._senders.starmap_async(send_until, work)
+        start = perf_counter()
+        try:
+            while perf_counter() - start < SENDING_SECONDS:
+                job()
+        finally:
+            end.touch()
+            counts = sending.get(TIMEOUT)
+            end.unlink()
+        return sum(counts)
 
     def _archive(self) -> None:
         # Peeked, so that the messages stay for the next round.
@@ -193,6 +255,17 @@ def stage_all(url: str, query: str, target: str, count: int) -> list[str]:
         return [client.stage(query, 0, [group]) for _ in range(count // STAGE)]
 
 
+def send_until(url: str, target: str, end: str) -> int:
+    """Send messages one by one until there is a file `end`. Returns their number."""
+    body, count = random.randbytes(BODY_SIZE), 0
+    with waypost.connect(url) as manager:
+        queue = manager.queue(target)
+        while not Path(end).exists():
+            queue.send(body, label="order")
+            count += 1
+    return count
+
+
 def to_nowhere(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
@@ -212,11 +285,39 @@ def fill(folder: Path, count: int) -> float:
 
 
 RATIOS: Final = (
-    ('format("msmq"), all columns', "parquet, all columns"),
-    ('format("msmq"), all columns', "message by message"),
-    ("decode to all columns", "parquet, packets"),
-    ('sink, format("msmq")', "daemon's ingest limit"),
-    ("archive", 'format("msmq"), all columns'),
+    (READ, PARQUET),
+    (READ, SINGLE),
+    (DECODE, PACKETS),
+    (SINK, INGEST),
+    (VARIED, SINK),
+    (ARCHIVE, READ),
+    (SENDS, SENDS_BESIDE_PARQUET),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The least ratio of a step to another one."""
+
+    what: str
+    beside: str
+    ratio: float
+    words: str
+
+    def verdict(self, figures: Iterable[Figure]) -> str:
+        for figure in figures:
+            if (figure.what, figure.beside) == (self.what, self.beside) and figure.ratio is not None:
+                return f"{'met' if figure.ratio >= self.ratio else 'MISSED'}: {self.words} (ratio {figure.ratio:.2f})"
+        return f"not measured: {self.words}"
+
+
+TARGETS: Final = (
+    Target(READ, PARQUET, 0.6, "a read has at least 0.6 times the rate of Parquet"),
+    Target(DECODE, PACKETS, 0.2, "decoding has at least 0.2 times the rate of a plain scan"),
+    Target(SINK, INGEST, 0.5, "the sink has at least 0.5 times the rate of the daemon's ingest"),
+    Target(VARIED, SINK, 1 / 1.5, "different properties cost at most 1.5 times as much as equal ones"),
+    Target(ARCHIVE, READ, 0.6, "the archive has at least 0.6 times the rate of the plain read"),
+    Target(SENDS, SENDS_BESIDE_PARQUET, 0.9, "senders have at least 0.9 times their rate beside a Parquet scan"),
 )
 
 
@@ -224,10 +325,11 @@ def one_round(bench: Bench, number: int) -> Iterator[tuple[str, int, float]]:
     """Name, rows and rows per second of each step."""
     for name, rows, step in bench.steps():
         start = perf_counter()
-        step()
-        rate = rows / (perf_counter() - start)
+        found = step()
+        count = found if isinstance(found, int) else rows
+        rate = count / (perf_counter() - start)
         print(f"  round {number}: {name}: {rate:,.0f} rows/s", file=sys.stderr, flush=True)
-        yield name, rows, rate
+        yield name, count, rate
     bench.clean()
 
 
@@ -275,6 +377,9 @@ def show(count: int, figures: list[Figure], megabytes: dict[str, float], fill_se
         print(
             f"| {figure.what:30} | {figure.rows:9,} | {figure.rows_per_second:9,.0f} | {ratio:>6} | {figure.beside} |"
         )
+    print()
+    for target in TARGETS:
+        print(target.verdict(figures))
     print("\npeak memory, MB: " + ", ".join(f"{kind} {peak:,.0f}" for kind, peak in sorted(megabytes.items())))
 
 

@@ -181,7 +181,7 @@ MAX_LOGGED_TEXT: Final = 500
 # is forgotten: the same line is written once more for it.
 MAX_LOG_SUBJECTS: Final = 4096
 
-# Bytes that wait for the disk, until nothing more is taken from other hosts: what a program of this computer sends is
+# Bytes that wait for the disk, until nothing more is taken from other hosts: what a program on this computer sends is
 # durable after so much. Hosts that send wait, and lose nothing; their own messages stay with them.
 MAX_UNWRITTEN_BYTES: Final = 0x0040_0000
 
@@ -391,6 +391,8 @@ MAX_NRBF_NAME: Final = 1024
 MAX_FRAME_MESSAGES: Final = 100_000
 MAX_BULK_REMOVED: Final = 5000
 MAX_PLAN_PARTS: Final = 1000
+# The messages that a plan lists because they were moved in the second of the plan.
+MAX_FRESH: Final = 1000
 # The messages that a plan reads for their sizes, after a start: 30 ms.
 MAX_SIZES_READ: Final = 10_000
 

@@ -1,6 +1,6 @@
 """A user without the right is refused, and with it allowed, for every operation of the record table."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,14 +24,18 @@ from tests.client.managers import opened
 from waypost.api.bulk import Claim, ListAllClaims, ListClaims, ReturnClaim
 from waypost.api.local import CancelReads, Follow, StoreUser
 from waypost.api.operations import (
+    Browse,
     CreateQueue,
     CursorPeek,
+    DeleteQueue,
     Explain,
     Operation,
     PurgeQueue,
     Receive,
     Send,
     SetAcl,
+    SetQueue,
+    ShowAcl,
     ShowQueue,
 )
 from waypost.client.transports.embedded import Embedded
@@ -252,6 +256,67 @@ def test_a_new_owner_takes_another_right_than_new_entries(door: Inside) -> None:
     # The owner may change the rights without an entry.
     door.rights("orders", "administrators:full")
     assert door.call("bob", SetAcl(name="orders", grant=["bob:send"])).owner == "bob"
+
+
+_JOURNAL = "DIRECT=OS:.\\private$\\orders;journal"
+# MS-MQMQ 2.2.24: the bits that an operation needs, from the text alone.
+_BITS: dict[str, tuple[int, Callable[[], Operation[Any]]]] = {
+    "receive": (0x1 | 0x2, lambda: PurgeQueue(name="orders")),
+    "peek": (0x2, lambda: Browse(name="orders", form="packet")),
+    "send": (0x4, lambda: Send(name="orders", like=LIKE, bodies=[b"a"], answer="ids")),
+    "receive-journal": (0x8 | 0x2, lambda: PurgeQueue(name=_JOURNAL)),
+    "set-properties": (0x10, lambda: SetQueue(name="orders", label="new")),
+    "get-properties": (0x20, lambda: ShowQueue(name="orders")),
+    "get-permissions": (0x20000, lambda: ShowAcl(name="orders")),
+    "set-permissions": (0x40000, lambda: SetAcl(name="orders", grant=["everyone:get-properties"])),
+    "take-ownership": (0x80000, lambda: SetAcl(name="orders", owner="bob")),
+    "delete": (0x10000, lambda: DeleteQueue(name="orders")),
+}
+
+
+def _may(door: Inside, operation: Operation[Any]) -> bool:
+    try:
+        door.call("bob", operation)
+    except AccessDenied:
+        return False
+    return True
+
+
+@pytest.mark.spec("MQMQ-2.2.24-01", "MQMQ-2.2.24-02")
+@pytest.mark.parametrize(
+    ("entry", "mask"),
+    [
+        *((hex(1 << bit), 1 << bit) for bit in (0, 1, 2, 3, 4, 5, 16, 17, 18, 19)),
+        ("0x3", 0x3),
+        ("0xa", 0xA),
+        ("GR", 0x2002B),
+        ("GW", 0x20024),
+        ("GA", 0xF003F),
+    ],
+)
+def test_a_bit_of_a_descriptor_is_the_right_of_that_bit(door: Inside, entry: str, mask: int) -> None:
+    administrators = "(A;;GA;;;BA)"
+    bob = door.callers["bob"].sid
+    for needed, make in _BITS.values():
+        owner = door.callers["administrator"].sid
+        sddl = f"O:{owner}D:{administrators}(A;;{entry};;;{bob})"
+        acl = door.call("administrator", SetAcl(name="orders", sddl=sddl))
+        assert f"(A;;{mask:#x};;;{bob})" in acl.sddl
+        assert _may(door, make()) is (mask & needed == needed), hex(needed)
+
+
+@pytest.mark.spec("MQDMPR-3.1.1.2-12", "MQMQ-2.2.24-02")
+def test_a_queue_has_only_rights_of_queues(door: Inside) -> None:
+    bob = door.callers["bob"].sid
+    for word, (mask, _) in _BITS.items():
+        acl = door.call("administrator", SetAcl(name="orders", revoke=["bob"], grant=[f"bob:{word}"]))
+        assert f"(A;;{mask:#x};;;{bob})" in acl.sddl
+    acl = door.call("administrator", SetAcl(name="orders", revoke=["bob"], grant=["bob:full"]))
+    assert f"(A;;0xf003f;;;{bob})" in acl.sddl
+    for mask in (0x40, 0x80, 0x100, 0x8000, 0x100000, 0x200000):
+        with pytest.raises(WaypostError, match=f"{mask:#x}|{mask:#010x}"):
+            door.call("administrator", SetAcl(name="orders", sddl=f"D:(A;;GA;;;BA)(A;;{mask:#x};;;{bob})"))
+    assert door.call("administrator", ShowAcl(name="orders")) == acl
 
 
 def test_revoked_rights_end_the_use_of_open_cursors(door: Inside) -> None:

@@ -131,7 +131,7 @@ from waypost.http.requests import Request
 from waypost.http.routes import Route
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
-from waypost.http.users import refused_login
+from waypost.http.users import note_stranger, refused_login
 from waypost.node.operation_handlers import Handlers
 from waypost.security.callers import Role
 
@@ -320,6 +320,8 @@ SAMPLES: list[Operation[object]] = [
     ReadRange(name=FAR, after=3, up_to=9, max_messages=5, max_bytes=1000, locked="skip", epoch=GUID, outgoing=True),
     FindSeq(name=FAR, time=1.5, outgoing=True),
     RemoveRange(name=FAR, after=3, up_to=9, max_messages=5, epoch=GUID, outgoing=True),
+    RemoveRange(name=FAR, up_to=9, as_of=1_700_000_000, fresh=[3, 4]),
+    PlanRange(name=FAR, marks_moves=True),
     Claim(name=FAR, claim="c & d", after=3, max_messages=0, max_bytes=5, lease_s=0.5, max_aborts=0, epoch=GUID),
     ReadClaim(name=FAR, claim="c", number=1, start=0, stop=5, max_bytes=7, epoch=GUID),
     ReturnClaim(name=FAR, claim="c"),
@@ -489,7 +491,14 @@ async def test_a_record_may_be_in_the_path_the_query_and_the_body_of_one_request
     service = api.app._service
     askers = Askers(HttpSettings(), service.sessions, service.logins)
     router = _Router([operation_routes._route(Example, perform)], service, lambda error: error)
-    app: Any = RequestGuard(router, HttpSettings(), "HOST", askers, partial(refused_login, service))
+    app: Any = RequestGuard(
+        router,
+        HttpSettings(),
+        "HOST",
+        askers,
+        refuse_login=partial(refused_login, service),
+        note=partial(note_stranger, service),
+    )
     samples = [Example(name="a b", loud=True, size=3, note="x"), Example(name="ä;1", size=0)]
     headers = {"content-type": MESSAGEPACK}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:

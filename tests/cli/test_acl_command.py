@@ -71,18 +71,42 @@ def test_sddl_replaces_the_entries_and_keeps_the_owner(orders: Desk) -> None:
 
 
 def test_a_change_that_locks_everybody_out_needs_force(orders: Desk) -> None:
-    refused = orders.run("queue", "acl", "orders", "--revoke", "everyone")
+    lock: tuple[str, ...] = ("--revoke", "everyone", "--grant", "S-1-5-21-1-2-3-1104:full")
+    # The owner can always change the rights.
+    assert [each["who"] for each in orders.json("queue", "acl", "orders", *lock)["entries"]] == ["S-1-5-21-1-2-3-1104"]
+    orders.json("queue", "acl", "orders", "--revoke", "S-1-5-21-1-2-3-1104", "--grant", "everyone:full")
+    # Nobody is known to have these SIDs.
+    lock = ("--owner", "S-1-5-21-1-2-3-1105", *lock)
+    refused = orders.run("queue", "acl", "orders", *lock)
     assert refused.exit_code == 1
-    assert refused.stderr.startswith("Nothing was changed: no entry would let anybody change the rights on orders")
+    assert refused.stderr.startswith("Nothing was changed: neither the owner nor an entry would let anybody")
     assert "--force" in refused.stderr
     assert orders.json("queue", "acl", "orders")["entries"][0]["rights"] == FULL
-    assert orders.json("queue", "acl", "orders", "--revoke", "everyone", "--force")["entries"] == []
+    assert len(orders.json("queue", "acl", "orders", *lock, "--force")["entries"]) == 1
+
+
+@pytest.mark.parametrize("who", ["everyone", "anonymous", "S-1-1-0", "S-1-5-11", "S-1-5-7", "S-1-3-4", "S-1-5-32-545"])
+def test_only_an_account_can_own_a_queue(orders: Desk, who: str) -> None:
+    before = orders.json("queue", "acl", "orders")
+    sid = {"everyone": "WD", "anonymous": "AN"}.get(who, who)
+    for words in (("--owner", who), ("--sddl", f"O:{sid}D:(A;;GA;;;WD)"), ("--owner", who, "--force")):
+        result = orders.run("queue", "acl", "orders", *words)
+        assert result.exit_code == 2
+        assert "is not an account, so " in result.stderr
+        assert "hint: the owner must be a user, a group, administrators or the SID of an account" in result.stderr
+    assert orders.json("queue", "acl", "orders") == before
+    for who_may in ("administrators", "administrator", "S-1-5-21-1-2-3-1104"):
+        assert orders.json("queue", "acl", "orders", "--owner", who_may)["owner"] == who_may
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("--grant", "nobody:send"), 2, "'nobody' is not a user, a group or a SID"),
+        (
+            ("--grant", "nobody:send"),
+            2,
+            "'nobody' is not a user, a group or a SID.\nhint: `waypost user list` shows the users",
+        ),
         (("--grant", "everyone:sned"), 2, "'sned' is not a right; use receive, peek, send"),
         (("--grant", "everyone"), 2, "Rights must be given as WHO:RIGHT,RIGHT"),
         (("--grant", "everyone:"), 2, "'' is not a right"),

@@ -327,3 +327,36 @@ def test_an_input_without_an_end_is_refused(desk: Desk) -> None:
         1,
         "/dev/zero has more than 4194304 bytes, the limit of a message.",
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "sent", "sentence", "hint"),
+    [
+        (
+            ("--authenticate",),
+            (),
+            "the queue requires a signature, and the message is not signed",
+            "`waypost send --sign`",
+        ),
+        (
+            ("--privacy", "body"),
+            (),
+            "the queue requires encryption, and the message is not encrypted",
+            "`waypost send --encrypt`",
+        ),
+        (
+            ("--privacy", "none"),
+            ("--encrypt",),
+            "the queue does not accept encrypted messages",
+            "send without --encrypt",
+        ),
+    ],
+)
+def test_a_queue_that_demands_or_excludes_protection_says_so(
+    desk: Desk, options: tuple[str, ...], sent: tuple[str, ...], sentence: str, hint: str
+) -> None:
+    desk.do("queue", "create", "strict", *options)
+    result = desk.run("send", "strict", "--body", "m", *sent)
+    assert result.exit_code != 0
+    assert sentence in result.stderr
+    assert hint in result.stderr.split("hint:")[1]

@@ -253,7 +253,7 @@ def test_xml_in_utf_16_is_text(orders: waypost.Queue, body: bytes, body_type: in
         ({"time_to_reach_queue": float("nan")}, "`time_to_reach_queue` must be a number of seconds"),
         ({"acknowledge": "yes", "admin_queue": "orders"}, "`acknowledge` must be one of none, pos-arrival"),
         ({"acknowledge": "full-receive"}, "`acknowledge` requires an `admin_queue` for the acknowledgments"),
-        ({"admin_queue": "orders"}, "`admin_queue` requires `acknowledge`, which names the acknowledgments to send"),
+        ({"admin_queue": "orders"}, "`admin_queue` requires `acknowledge`, which specifies the acknowledgments"),
         ({"correlation_id": "12"}, "`correlation_id` must be the id of a message"),
         ({"correlation_id": b"12"}, "`correlation_id` must be the id of a message"),
         ({"app_tag": -1}, "`app_tag` must be a number from 0"),

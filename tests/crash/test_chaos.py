@@ -1,5 +1,6 @@
 """The chaos campaign sees what it is there to see, and its plans reach every fail point. `make chaos` runs it."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from tests.crash.chaos.campaign import Report, shares, shortfalls, table
 from tests.crash.chaos.ledger import Ledger, difference
 from tests.crash.chaos.legs import SETUPS
 from tests.crash.chaos.plans import plans
-from tests.crash.chaos.points import VARIABLE, Hit, Plot, Point, Step, Victim
+from tests.crash.chaos.points import VARIABLE, Plot, Point, Step, Victim
 from tests.crash.daemons import ROOT
 
 SENT = [b"one", b"two", b"three"]
@@ -71,6 +72,8 @@ def test_a_hundred_rounds_plan_each_fail_point_ten_times_and_each_victim_in_each
         assert victims >= {Victim.WORKER, Victim.DRIVER, Victim.DAEMON, Victim.JVM}
         assert (victims >= {Victim.EXECUTOR, Victim.NODE}) == any(leg.is_cluster for leg in legs)
     assert all(points[point] >= HITS for point in Point), points
+    # Only one set-up has these, and the campaign needs ten hits even if a round misses its point.
+    assert all(points[point] > HITS + 1 for point in (Point.BETWEEN, Point.PURGE)), points
 
 
 def test_a_fail_point_that_was_hit_nine_times_is_a_shortfall() -> None:
@@ -108,7 +111,7 @@ def test_the_executors_are_those_of_the_plot(tmp_path: Path) -> None:
         each.stdout.readline()
     plot = Plot(tmp_path)
     assert plot.executors() == [started[0].pid]
-    plot.kill(Victim.EXECUTOR)
+    assert plot.strike(1, 0, Step(Point.ANYTIME, Victim.EXECUTOR))
     for each in started[1:]:
         each.communicate()
     assert [started[0].wait(), *(each.returncode for each in started[1:])] == [-signal.SIGKILL, 0, 0]
@@ -126,11 +129,41 @@ def test_the_table_adds_the_set_ups_up() -> None:
     assert ["messages", "lost", "1", "2", "3"] in [line.split() for line in table(lost).splitlines()]
 
 
+def victim_of(plot: Plot, victim: Victim) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
+    plot.name(victim, process.pid)
+    return process
+
+
 def test_a_step_is_taken_once(tmp_path: Path) -> None:
-    plot = Plot(tmp_path)
-    hit = Hit(1, 0, Point.READ, Victim.WORKER, 0.0)
-    assert [plot.claim(hit), plot.claim(hit)] == [True, False]
-    assert plot.hits() == [hit]
+    plot, step = Plot(tmp_path), Step(Point.READ, Victim.DAEMON)
+    for number in (1, 2):
+        process = victim_of(plot, Victim.DAEMON)
+        assert [plot.strike(number, 0, step), plot.strike(number, 0, step)] == [True, False]
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+    assert [(hit.round, hit.step, hit.point, hit.victim) for hit in plot.hits()] == [
+        (number, 0, Point.READ, Victim.DAEMON) for number in (1, 2)
+    ]
+
+
+@pytest.mark.parametrize("victim", [Victim.DAEMON, Victim.DRIVER])
+def test_a_victim_that_is_dead_already_is_not_a_hit_and_the_step_stays(tmp_path: Path, victim: Victim) -> None:
+    plot, step = Plot(tmp_path), Step(Point.ANYTIME, victim)
+    process = victim_of(plot, victim)
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    # Nobody has waited for it, so that a signal reaches it.
+    assert not plot.strike(1, 0, step)
+    process.communicate()
+    assert not plot.strike(1, 0, step)
+    assert plot.hits() == []
+    assert plot.taken(victim) == 0
+    process = victim_of(plot, victim)
+    assert plot.strike(1, 0, step)
+    process.communicate()
+    assert [hit.victim for hit in plot.hits()] == [victim]
+    assert plot.taken(victim) == 1
 
 
 def test_a_point_without_a_plan_or_in_no_step_kills_nobody(tmp_path: Path) -> None:

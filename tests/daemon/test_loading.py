@@ -244,10 +244,13 @@ def test_http_follows_bind_on_loopback_only(bind: str, http: str) -> None:
 
 
 def test_http_beyond_loopback_demands_a_token_and_tls() -> None:
-    outside = "http.bind=0.0.0.0"
-    assert "token" in complaint(outside).sentence
+    outside, is_open = "http.bind=0.0.0.0", "http.access=open"
+    assert "token" in complaint(outside, is_open).sentence
+    assert "token" in complaint(outside, is_open, "http.allow_insecure=true").sentence
+    # Otherwise the daemon makes a token at its first start.
+    assert "TLS" in complaint(outside).sentence
     assert "TLS" in complaint(outside, "http.token=t").sentence
-    assert "token" in complaint(outside, "http.allow_insecure=true").sentence
+    assert loaded(outside, "http.allow_insecure=true").http.access == "token"
     assert "only one of http.tls_cert and http.tls_key" in complaint("http.tls_cert=c").sentence
     assert loaded(outside, "http.token=t", "http.allow_insecure=true").http.bind == "0.0.0.0"
     assert loaded(outside, "http.token=t", "http.tls_cert=c", "http.tls_key=k").http.tls_key == "k"

@@ -36,6 +36,11 @@ tell(came.hex())
 """
 
 
+def metric(daemon: Daemon, name: str) -> float:
+    (line,) = [line for line in daemon.get("/metrics").splitlines() if line.startswith(f"{name} ")]
+    return float(line.rpartition(" ")[2])
+
+
 def bind() -> str:
     """The first bytes of a remote reader."""
     client = ClientConnection([REMOTE_READ])
@@ -76,6 +81,11 @@ tell(answers)
         daemon.address,
         HTTP_PORT,
     )
+    assert metric(daemon, 'waypost_http_unauthorized_total{reason="no_token"}') >= 8
+    assert metric(daemon, 'waypost_http_unauthorized_total{reason="wrong_token"}') >= 8
+    events = [json.loads(line) for line in daemon.log.splitlines()]
+    refused = [line["reason"] for line in events if line["event"] == "request refused"]
+    assert "the request has no token and no valid session" in refused
     for path, status, text in told:
         if path == "/health/live":
             assert status == 200
@@ -126,8 +136,10 @@ tell([
 @pytest.mark.parametrize("port", [RPC_PORT, QM2QM_PORT])
 @pytest.mark.parametrize("way", ["", "half-close"])
 def test_rpc_answers_it_with_no_byte(daemon: Daemon, port: int, way: str) -> None:
+    before = metric(daemon, "waypost_rpc_connections_refused_total")
     assert as_nobody(TALK, daemon.address, port, bind(), way) == ""
-    assert "a program of the account" in daemon.log or "a program of an unknown account" in daemon.log
+    assert metric(daemon, "waypost_rpc_connections_refused_total") == before + 1
+    assert "a program under the account" in daemon.log or "a program under an unknown account" in daemon.log
 
 
 def test_rpc_answers_its_own_account_all_the_while(daemon: Daemon) -> None:
@@ -228,7 +240,7 @@ with socket.create_server((arguments[0], arguments[1])) as server:
             assert other.stdout is not None
             assert other.stdout.readline() == '"listens"\n'
             account = account_name(NOBODY)
-            sentence = f"the daemon is not running, and a program of the account {account} uses its port"
+            sentence = f"the daemon is not running, and a program under the account {account} uses its port"
             with pytest.raises(CannotConnect, match=sentence):
                 waypost.connect(daemon.url)
             with socket.create_connection((daemon.address, HTTP_PORT), SECONDS) as peer:

@@ -4,15 +4,20 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import product
+from math import gcd
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from cryptography.x509 import load_pem_x509_certificate
 
 from tests.daemon.recording import until
 from tests.daemon.running import Running, loopback, running
 from tests.security import second
 from waypost import errors
+from waypost.api.keys import KeyKind
 from waypost.api.properties import Algorithm
 from waypost.client.transports.embedded import AioEmbedded
 from waypost.core.message_values import AuthenticationLevel
@@ -23,6 +28,7 @@ from waypost.wire.sid import Sid
 BITS = ("security.key_bits=1024",)
 ALICE = Sid(5, (21, 1, 2, 3, 1104))
 HASHES = ("sha512", "sha256", "sha1", "md5")
+KINDS: tuple[KeyKind, ...] = ("exchange", "signing")
 ALGORITHMS: tuple[Algorithm, ...] = ("aes256", "aes192", "aes128", "rc2", "rc4")
 
 
@@ -79,6 +85,82 @@ def test_a_message_to_several_queues_has_one_signature_of_version_3(tmp_path: Pa
                 message = await queue.receive(timeout=60)
                 assert (message.text, message.signature, message.encrypted) == ("all", "msmq30", "aes256")
                 assert message.sender_verified
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("MQQB-6-01")
+def test_the_hashes_that_are_accepted_are_configured(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with pair(tmp_path, "security.hashes=sha512,sha256") as (here, there, name):
+            queue = await there.manager.create_queue("orders")
+            for hashed in (*reversed(HASHES), None):
+                properties: Any = {} if hashed is None else {"hash": hashed}
+                await here.manager.send(name, hashed or "default", sign=True, **properties)
+            for expected in ("sha256", "sha512", "default"):
+                assert (await queue.receive(timeout=60)).text == expected
+            lines = there.stream.getvalue()
+            assert "the signature uses MD5, and security.hashes does not accept that" in lines
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("MQDMPR-5.1-01", "MQDMPR-3.1.3-07", "MQQB-3.1.7.1.5-03", "MQMQ-2.2.1-03")
+def test_keys_are_strong_and_stand_for_all_providers(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with (
+            running(tmp_path / "here", loopback(1)) as here,
+            running(tmp_path / "there", loopback(2)) as there,
+        ):
+            moduli: set[int] = set()
+            for kind, daemon in product(KINDS, (here, there)):
+                pem = load_pem_public_key(await daemon.manager.export_keys(kind, "pem"))
+                assert isinstance(pem, RSAPublicKey)
+                numbers = pem.public_numbers()
+                # RFC 8017 3.1: an odd modulus of two primes, and an odd exponent. No two keys share anything.
+                assert (pem.key_size, numbers.e, numbers.n % 2) == (2048, 65537, 1)
+                assert all(gcd(numbers.n, other) == 1 for other in moduli)
+                moduli.add(numbers.n)
+                # The bytes of MS-MQMQ 2.2.2, from the text alone.
+                exported = await daemon.manager.export_keys(kind, "mqdspublickeys")
+                assert exported == second.public_keys_blob(numbers.e, numbers.n)
+            await introduce(here, there)
+            queue = await there.manager.create_queue("orders", authenticate=True, privacy="body")
+            name = rf"DIRECT=TCP:{loopback(2)}\private$\orders"
+            await here.manager.send(name, "strong", sign=True, encrypt=True, hash="sha512", algorithm="aes256")
+            message = await queue.receive(timeout=60)
+            assert (message.text, message.signature, message.encrypted) == ("strong", "msmq20", "aes256")
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("MQMQ-2.2.1-02")
+def test_keys_of_an_undefined_provider_type_are_refused(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path / "here", loopback(1), *BITS) as here:
+            keys = await here.manager.export_keys("exchange", "mqdspublickeys")
+            await here.manager.trust_keys("good", keys)
+            for kind in (0, 2, 25):
+                # ulProviderType of the first key, behind the size, the count and two lengths.
+                with pytest.raises(errors.InvalidParameter, match="MQDSPUBLICKEYS"):
+                    await here.manager.trust_keys("bad", keys[:16] + kind.to_bytes(4, "little") + keys[20:])
+            assert [each.who for each in await here.manager.trusted_keys()] == ["good"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("MQDMPR-3.1.1.19-01")
+def test_an_internal_certificate_belongs_to_one_user(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path / "here", loopback(1), *BITS) as here:
+            for name in ("alice", "bob"):
+                await here.manager.users.add(name)
+            created = await here.manager.create_certificate("alice")
+            found = load_pem_x509_certificate(created.pem.encode())
+            assert found.subject == found.issuer
+            assert [(each.user, each.internal) for each in await here.manager.certificates()] == [("alice", True)]
+            with pytest.raises(errors.WaypostError, match="alice"):
+                await here.manager.register_certificate(created.pem.encode(), "bob")
 
     asyncio.run(run())
 

@@ -1,4 +1,4 @@
-"""Remote readers with accounts of a domain of Samba: its KDC makes the tickets and signs the PACs."""
+"""Remote readers with accounts of a Samba domain: its KDC makes the tickets and signs the PACs."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from waypost.rpc.authentication import Level
 pytestmark = [
     pytest.mark.needs("kerberos"),
     pytest.mark.needs("samba"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root can create a domain of Samba"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can create a Samba domain"),
 ]
 
 USER = f"alice@{REALM}"

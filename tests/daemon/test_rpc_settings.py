@@ -105,7 +105,7 @@ def test_doctor_misses_the_key_for_kerberos(tmp_path: Path, monkeypatch: pytest.
 
     async def work() -> None:
         async with running(tmp_path / "alpha", loopback(62), "rpc.kerberos=true") as found:
-            access = RpcAccess(is_loopback_only=False, kerberos=True, has_kerberos_key=has_kerberos_key)
+            access = RpcAccess(is_default=False, kerberos=True, has_kerberos_key=has_kerberos_key)
             service = Service(found.manager, HttpSettings(rpc=access), anonymous)
             checks.update({each.check: each for each in await examine(service)})
 

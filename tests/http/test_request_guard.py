@@ -24,7 +24,7 @@ def guard(app: Any, settings: HttpSettings) -> RequestGuard:
     def refuse(*_: object) -> Any:
         raise AssertionError("without users no password is checked")
 
-    return RequestGuard(app, settings, "HOST", askers, refuse)
+    return RequestGuard(app, settings, "HOST", askers, refuse_login=refuse, note=lambda *_: None)
 
 
 @served(TOKEN)

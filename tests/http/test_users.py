@@ -6,6 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 import httpx
+import msgspec
 import pytest
 
 import waypost
@@ -15,6 +16,7 @@ from waypost.drive.passwords import is_password
 from waypost.errors import AccessDenied, InvalidParameter, UserExists, UserNotFound
 from waypost.http.settings import HttpSettings
 from waypost.limits import MAX_FAILED_LOGINS
+from waypost.wire.sid import Sid
 
 TOKEN = HttpSettings(token="s3cret")
 ADMIN = {"authorization": "Bearer s3cret"}
@@ -67,6 +69,46 @@ async def test_a_sid_is_never_given_twice(api: Api) -> None:
     first = await add(api, "ada")
     assert (await api.client.delete("/api/users/ada", headers=ADMIN)).status_code == 204
     assert (await add(api, "ada"))["sid"] != first["sid"]
+
+
+@served(TOKEN)
+async def test_a_given_sid_is_never_given_to_a_new_account(api: Api) -> None:
+    machine = api.app._service.node.machine
+    await add(api, "dup", sid=f"{machine}-1003")
+    await add(api, "member", groups=[f"{machine}-1006"])
+    added = [await add(api, f"user{number}", groups=[f"group{number}"]) for number in range(4)]
+    found = [user["sid"] for user in (await api.client.get("/api/users", headers=ADMIN)).json()["users"]]
+    assert len(set(found)) == len(found)
+    assert f"{machine}-1006" not in found
+    assert (await api.client.delete("/api/users/dup", headers=ADMIN)).status_code == 204
+    assert (await add(api, "late"))["sid"] not in (f"{machine}-1003", *found)
+    for user in ("member", "late", *(user["name"] for user in added)):
+        assert (await api.client.delete(f"/api/users/{user}", headers=ADMIN)).status_code == 204
+
+
+@served(TOKEN)
+async def test_two_users_with_one_sid_in_an_old_store_can_be_removed(api: Api) -> None:
+    first = await add(api, "one", sid="S-1-5-21-7-7-7-1103")
+    node = api.app._service.node
+    with node.kernel.operation(node.kernel.now):
+        node.users.put(msgspec.structs.replace(node.users.get("one"), name="two"))
+    assert (await api.client.delete("/api/users/two", headers=ADMIN)).status_code == 204
+    assert node.users.of_sid(Sid.parse(first["sid"])) is node.users.get("one")
+    assert (await api.client.delete("/api/users/one", headers=ADMIN)).status_code == 204
+    assert node.users.of_sid(Sid.parse(first["sid"])) is None
+    assert (await api.client.get("/api/users", headers=ADMIN)).json()["users"] == []
+
+
+@served(TOKEN)
+async def test_nobody_gets_the_sid_of_the_local_administrator(api: Api) -> None:
+    machine = api.app._service.node.machine
+    for fields in ({"sid": f"{machine}-500"}, {"groups": [f"{machine}-500"]}):
+        answer = await api.client.post("/api/users", json={"name": "carl", **fields}, headers=ADMIN)
+        assert answer.status_code == 400
+        assert "is the SID of the local administrator" in answer.text
+    answer = await api.client.post("/api/users", json={"name": "carl", "sid": f"{machine}-4294967295"}, headers=ADMIN)
+    assert answer.status_code == 400
+    assert (await add(api, "carl"))["sid"] == f"{machine}-1001"
 
 
 @served(TOKEN)

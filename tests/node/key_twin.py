@@ -5,16 +5,17 @@ from typing import Any
 from waypost.clock import Now
 from waypost.drive.keys.rsa_work import perform
 from waypost.errors import ServiceNotAvailable
-from waypost.node.effects import CheckSignatures, KeyWork, MakeKeys, OpenKeys, RemoveCertificates
+from waypost.node.effects import CheckSignatures, KeyWork, MakeKeys, OpenKeys, RemoveCertificates, Signed, SignFor
 from waypost.node.kernel import Kernel
-from waypost.security.work import UnwrapKeys, WrapKeys
+from waypost.security.work import SignDigests, UnwrapKeys, WrapKeys
 
 
 class KeyTwin:
-    """`exchange` are private keys in PKCS#8. While it `is_held`, the work waits."""
+    """`exchange` are private keys in PKCS#8; `signer` is one, with its certificate. While it `is_held`, work waits."""
 
     def __init__(self) -> None:
         self.exchange: tuple[bytes, ...] = ()
+        self.signer: tuple[bytes, bytes] = b"", b""
         self.is_held = False
         self.held: list[KeyWork] = []
         self.done: list[KeyWork] = []
@@ -28,6 +29,9 @@ class KeyTwin:
 
     def _result(self, effect: KeyWork) -> Any:
         match effect.request:
+            case SignFor(algorithm=algorithm, digests=digests):
+                signing, certificate = self.signer
+                return Signed(certificate, tuple(perform(SignDigests(signing, algorithm, digests))))
             case CheckSignatures(checks):
                 return [perform(each) for each in checks]
             case OpenKeys(ciphertexts, sizes):

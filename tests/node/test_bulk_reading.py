@@ -23,6 +23,7 @@ from waypost.api.bulk import (
     ShowBulkQueue,
 )
 from waypost.api.frames import Frame
+from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.core.queues import ShareMode
@@ -35,6 +36,7 @@ from waypost.store.port import Batch, Table
 from waypost.store.records import ASKS_FOR_NOTHING, MessageRecord
 from waypost.wire.message_class import MessageClass
 
+PART = "DIRECT=OS:host\\private$\\orders;part"
 JOURNAL = "DIRECT=OS:host\\private$\\orders;JOURNAL"
 ADMIN = "DIRECT=OS:host\\private$\\admin"
 FAR = "DIRECT=OS:far\\private$\\orders"
@@ -462,3 +464,75 @@ def test_thousands_of_messages_come_in_one_frame(on_lmdb: BulkRig) -> None:
     assert bodies == [*(b"%d" % at for at in range(10, 3000)), b"between", *(b"%d" % at for at in range(3000, 5000))]
     assert rows.is_last
     assert len(rows.attributes) == ATTRIBUTES * len(bodies)
+
+
+# --- Messages that are moved to a range
+
+
+def taken_away(rig: BulkRig, count: int = 4) -> list[int]:
+    """Messages of the queue; the second is moved to a subqueue."""
+    sent = [rig.message(rig.send(str(number))).lookup_identifier for number in range(count)]
+    rig.done(rig.move(sent[1], PART))
+    return sent
+
+
+def test_a_message_that_was_moved_to_a_range_after_its_plan_is_not_removed(rig: BulkRig) -> None:
+    sent = taken_away(rig)
+    plan = rig.plan(marks_moves=True)
+    rig.done(rig.move(sent[1], "orders", source=PART))
+    up_to = plan.bounds[-1]
+    assert rig.remove(up_to, as_of=plan.as_of, fresh=plan.fresh) == Removed(3, 1, sent[1] & SEQUENCE_MASK, up_to)
+    assert labels(rig.read()) == ["1"]
+    # Without these fields, as before.
+    assert rig.remove(up_to) == Removed(1, 0)
+
+
+def test_a_message_that_was_moved_in_the_second_of_the_plan_but_earlier_is_removed(rig: BulkRig) -> None:
+    sent = taken_away(rig)
+    rig.done(rig.move(sent[1], "orders", source=PART))
+    plan = rig.plan(marks_moves=True)
+    assert plan.fresh == [sent[1] & SEQUENCE_MASK]
+    assert rig.remove(plan.bounds[-1], as_of=plan.as_of, fresh=plan.fresh).count == 4
+
+
+def test_a_message_that_goes_away_and_comes_back_after_the_plan_is_not_removed(rig: BulkRig) -> None:
+    sent = taken_away(rig)
+    rig.done(rig.move(sent[1], "orders", source=PART))
+    plan = rig.plan(marks_moves=True)
+    rig.done(rig.move(sent[1], PART))
+    rig.done(rig.move(sent[1], "orders", source=PART))
+    assert rig.remove(plan.bounds[-1], as_of=plan.as_of, fresh=plan.fresh).first_moved == sent[1] & SEQUENCE_MASK
+
+
+@pytest.mark.parametrize("back_s", [0.0, 3600.0])
+def test_moves_are_later_than_the_plan_after_a_restart_and_if_the_clock_goes_back(rig: BulkRig, back_s: float) -> None:
+    sent = taken_away(rig)
+    plan = rig.plan(marks_moves=True)
+    if back_s:
+        rig.now = Now(rig.now.monotonic, rig.now.wall - back_s)
+    else:
+        rig.settle()
+        rig.crash()
+    rig.done(rig.move(sent[1], "orders", source=PART))
+    assert rig.remove(plan.bounds[-1], as_of=plan.as_of, fresh=plan.fresh).first_moved == sent[1] & SEQUENCE_MASK
+
+
+def test_removal_goes_on_behind_messages_that_stay(rig: BulkRig) -> None:
+    sent = taken_away(rig)
+    plan = rig.plan(marks_moves=True)
+    rig.done(rig.move(sent[1], "orders", source=PART))
+    marks: dict[str, Any] = {"as_of": plan.as_of, "fresh": plan.fresh}
+    first = rig.remove(plan.bounds[-1], 2, **marks)
+    assert (first.count, first.end) == (1, sent[1] & SEQUENCE_MASK)
+    rest = rig.remove(plan.bounds[-1], 2, after=first.end, **marks)
+    assert (rest.count, rest.left, rest.end) == (2, 0, plan.bounds[-1])
+
+
+def test_a_plan_does_not_list_too_many_fresh_messages(rig: BulkRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waypost.node.bulk.MAX_FRESH", 1)
+    sent = [rig.message(rig.send(str(number))).lookup_identifier for number in range(4)]
+    for lookup_id in sent[1:3]:
+        rig.done(rig.move(lookup_id, PART))
+        rig.done(rig.move(lookup_id, "orders", source=PART))
+    plan = rig.plan(marks_moves=True)
+    assert (plan.counts, plan.fresh) == ([2], [sent[1] & SEQUENCE_MASK])

@@ -3,6 +3,7 @@
 The packets are signed and encrypted by tests.security.second, which shares no code with src.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -18,15 +19,21 @@ from cryptography.x509.oid import NameOID
 
 from tests.node.hosts import Host, Net, Peer
 from tests.security import second
-from waypost.core.message_values import AuthenticationLevel
+from waypost.api.local import StoreUser
+from waypost.api.operations import SetAcl
+from waypost.client.doctor_rights import rights_checks
+from waypost.core.message_values import AuthenticationLevel, SenderIdentifierType
 from waypost.errors import ServiceNotAvailable, StoreError
+from waypost.node.explain import explain_queue
 from waypost.security.protection_facts import ProtectionFacts, Registered, certificate_digest
 from waypost.transfer.settings import TransferSettings
-from waypost.wire import security_header
+from waypost.wire import security_header, user_header
 from waypost.wire.format_names import FormatName
+from waypost.wire.internal_packets import SessionAck
 from waypost.wire.message_class import MessageClass
 from waypost.wire.multi_queue import MultiQueueFormatHeader, from_format_name
 from waypost.wire.property_values import QueuePrivacy
+from waypost.wire.security_descriptor import Acl, SecurityDescriptor
 from waypost.wire.security_header import SENDER_QUEUE_MANAGER, SENDER_SID, SecurityHeader
 from waypost.wire.sid import Sid
 from waypost.wire.transactional_acks import FinalAck
@@ -47,8 +54,12 @@ CIPHERS = [(5, 0x6610, 32), (5, 0x660F, 24), (5, 0x660E, 16), (3, 0x6602, 16), (
 OLD_CIPHERS = [(1, 0x6801, 5), (1, 0x6801, 16), (1, 0x6602, 16)]
 
 
-@cache
 def key(number: int, bits: int = 1024) -> RSAPrivateKey:
+    return _key(number, bits)
+
+
+@cache
+def _key(_number: int, bits: int) -> RSAPrivateKey:
     return generate_private_key(65537, bits)
 
 
@@ -79,7 +90,7 @@ def net() -> Net:
 
 def add(net: Net, *, certificates: dict[bytes, Sid] | None = None, **settings: object) -> Host:
     """A host with the exchange key 9, which knows the certificate of Alice."""
-    host = net.add("a", TransferSettings(send_insecure_nacks=True), **settings)
+    host = net.add("a", **{"transfer": TransferSettings(send_insecure_nacks=True), **settings})
     for name in ("q", "other", "admin"):
         host.create(name)
     host.create("t", transactional=True)
@@ -138,7 +149,7 @@ def encrypt(
     return packet
 
 
-@pytest.mark.spec("MQQB-3.1.5.8.3-02", "MQQB-3.1.5.8.3-03")
+@pytest.mark.spec("MQQB-3.1.5.8.3-02", "MQQB-3.1.5.8.3-03", "MQMQ-2.2.20.6-04", "MQMQ-2.2.19.3-16", "MQQB-6-01")
 @pytest.mark.parametrize("hashed", [0x8003, 0x8004, 0x800C, 0x800E])
 @pytest.mark.parametrize(("version", "level"), [(1, AuthenticationLevel.SIG10), (2, AuthenticationLevel.SIG20)])
 @pytest.mark.parametrize("by_address", [False, True])
@@ -180,7 +191,8 @@ def test_a_signature_for_several_queues_covers_the_lists(net: Net) -> None:
     assert a.network.statistics.messages_unverified == 1
 
 
-@pytest.mark.spec("MQQB-3.1.5.8.3-10", "MQQB-3.1.5.8.3-16")
+@pytest.mark.spec("MQQB-3.1.5.8.3-10", "MQQB-3.1.5.8.3-16", "MQMQ-2.2.19.3-15", "MQMQ-2.2.19.3-18")
+@pytest.mark.spec("MQMQ-2.2.19.3-20", "MQMQ-2.2.20.6-05", "MQDMPR-3.1.1.12-09")
 @pytest.mark.parametrize(("level", "algorithm", "size"), CIPHERS + OLD_CIPHERS)
 def test_a_body_of_another_implementation_is_decrypted(net: Net, level: int, algorithm: int, size: int) -> None:
     a = add(net)
@@ -277,6 +289,23 @@ def unknown_hash(_: Host, packet: UserMessage) -> UserMessage:
     return packet
 
 
+def undefined_hash(_: Host, packet: UserMessage) -> UserMessage:
+    sign(packet).properties.hash_algorithm = 0x8005
+    return packet
+
+
+def of_an_undefined_level(_: Host, packet: UserMessage) -> UserMessage:
+    packet.properties.privacy_level = 77
+    return sign(packet)
+
+
+def without_its_provider(_: Host, packet: UserMessage) -> UserMessage:
+    sign(packet)
+    assert packet.security is not None
+    packet.security.flags &= ~security_header.DE
+    return packet
+
+
 def signed_by_a_queue_manager(_: Host, packet: UserMessage) -> UserMessage:
     sign(packet, sid=None)
     assert packet.security is not None
@@ -307,7 +336,7 @@ SIGNED: list[Change] = [
     removed,
 ]
 SIGNED += [without_certificate, not_a_certificate, unknown_hash, signed_by_a_queue_manager, only_lists]
-SIGNED += [claims_to_be_authenticated]
+SIGNED += [claims_to_be_authenticated, undefined_hash, of_an_undefined_level, without_its_provider]
 
 
 def wrong_key(_: Host, packet: UserMessage) -> UserMessage:
@@ -327,6 +356,10 @@ def unknown_algorithm(_: Host, packet: UserMessage) -> UserMessage:
 def of_another_level(_: Host, packet: UserMessage) -> UserMessage:
     encrypt(packet).properties.privacy_level = 3
     return packet
+
+
+def rc4_of_the_highest_level(_: Host, packet: UserMessage) -> UserMessage:
+    return encrypt(packet, 5, 0x6801, 16)
 
 
 def key_of_another_algorithm(_: Host, packet: UserMessage) -> UserMessage:
@@ -388,13 +421,14 @@ def forged_and_wrong(_: Host, packet: UserMessage) -> UserMessage:
 
 ENCRYPTED: list[Change] = [wrong_key, unknown_level, unknown_algorithm, of_another_level, key_of_another_algorithm]
 ENCRYPTED += [key_of_another_size, rc2_of_40_bits, without_key, cut_off_blob, bad_padding, nothing, half_a_block]
-ENCRYPTED += [rotated_away, forged_and_wrong]
+ENCRYPTED += [rotated_away, forged_and_wrong, rc4_of_the_highest_level]
 
 TABLE: list[tuple[Change, MessageClass]] = [(each, BAD_SIGNATURE) for each in SIGNED]
 TABLE += [(each, BAD_ENCRYPTION) for each in ENCRYPTED]
 
 
 @pytest.mark.spec("MQQB-3.1.5.8.3-05", "MQQB-3.1.5.8.3-09", "MQQB-3.1.5.8.3-11", "MQQB-3.1.5.8.3-17")
+@pytest.mark.spec("MQMQ-2.2.19.3-15", "MQMQ-2.2.19.3-16", "MQMQ-2.2.19.3-18", "MQMQ-2.2.19.3-19", "MQMQ-2.2.20.6-06")
 @pytest.mark.parametrize(("change", "reason"), TABLE, ids=lambda each: getattr(each, "__name__", ""))
 @pytest.mark.parametrize("queue", ["q", "t"])
 @pytest.mark.parametrize("by_address", [False, True])
@@ -440,6 +474,63 @@ def test_a_signature_of_version_1_can_be_excluded(net: Net) -> None:
     assert a.bodies("q") == ["2"]
 
 
+@pytest.mark.spec("MQQB-6-01")
+@pytest.mark.parametrize("accepted", [0x8003, 0x8004, 0x800C, 0x800E])
+def test_hashes_can_be_excluded(net: Net, accepted: int) -> None:
+    a = add(net, hashes=frozenset({accepted}))
+    peer = connected(net, a)
+    for hashed in (0x8003, 0x8004, 0x800C, 0x800E):
+        peer.send(sign(peer.message(Q, f"{hashed:x}"), hashed=hashed))
+    assert a.bodies("q") == [f"{accepted:x}"]
+    assert a.network.statistics.messages_unverified == 3
+    reasons = [str(notice.facts["problem"]) for notice in a.notices if notice.event == "message rejected"]
+    assert reasons
+    assert all("security.hashes does not accept" in each for each in reasons)
+
+
+@pytest.mark.spec("MQMQ-2.2.19.3-15", "MQMQ-2.2.19.3-16", "MQMQ-2.2.19.3-18")
+def test_the_words_of_a_message_that_is_neither_signed_nor_encrypted_are_harmless(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    packet = peer.message(Q, "plain")
+    packet.security = SecurityHeader(SENDER_SID, ALICE.encode())
+    packet.properties.hash_algorithm = packet.properties.encryption_algorithm = 0x1234
+    packet.properties.privacy_level = 77
+    peer.send(packet)
+    assert (a.bodies("q"), a.network.statistics.messages_unverified) == (["plain"], 0)
+
+
+def with_padded_key(packet: UserMessage, level: int = 3) -> UserMessage:
+    """Encrypt with RC2 and a key of 40 bits, made 128 (MS-MQQB 3.1.7.1.5)."""
+    packet.security = SecurityHeader(security_header.AI | security_header.EB)
+    padded = b"short" + bytes(11)
+    packet.security.encryption_key = second.simple_blob(0x6602, padded, key(9).public_key().public_numbers())
+    packet.properties.privacy_level, packet.properties.encryption_algorithm = level, 0x6602
+    packet.properties.message_body = second.encrypt(0x6602, padded, packet.properties.message_body)
+    return packet
+
+
+@pytest.mark.spec("MQQB-3.1.5.8.3-15", "MQQB-3.1.3.1-06")
+@pytest.mark.parametrize("queue", ["q", "t"])
+@pytest.mark.parametrize("settings", [{}, {"rejects_short_rc2": False}, {"rejects_short_rc2": True}])
+def test_a_padded_key_of_40_bits_is_refused_if_that_is_set(net: Net, settings: dict[str, Any], queue: str) -> None:
+    a = add(net, **settings)
+    peer = connected(net, a)
+    name, tx = rf"DIRECT=OS:a\private$\{queue}", TX if queue == "t" else None
+    peer.send(with_padded_key(peer.message(name, "short", tx=tx, **ADMIN)))
+    refused = [BAD_ENCRYPTION] if any(settings.values()) else []
+    assert a.bodies(queue) == ([] if refused else ["short"])
+    assert [each for each in a.classes("admin") if each >= 0x8000] == refused
+    negative = [ack for ack in peer.of(FinalAck) if ack.message_class >= 0x8000]
+    assert [ack.message_class for ack in negative] == (refused if tx else [])
+    # Other keys, and the same key without the request for an acknowledgment.
+    a.purge("admin")
+    peer.send(encrypt(peer.message(Q, "long"), 3, 0x6602, 16), with_padded_key(peer.message(Q, "base"), 1))
+    peer.send(with_padded_key(peer.message(Q, "silent")))
+    assert a.bodies("q")[-3:] == (["long", "base"] if refused else ["long", "base", "silent"])[-3:]
+    assert a.bodies("admin") == []
+
+
 def test_a_replay_under_the_same_id_is_a_duplicate(net: Net) -> None:
     a = add(net)
     peer = connected(net, a)
@@ -457,18 +548,27 @@ def test_a_signed_message_without_a_sender_is_authenticated_and_not_verified(net
     assert (message.authentication_level, message.sender_identifier) == (AuthenticationLevel.SIG20, b"")
 
 
+def clear(packet: UserMessage) -> UserMessage:
+    return packet
+
+
+@pytest.mark.spec("MQDMPR-3.1.1.2-08", "MQDMPR-3.1.1.2-09")
 @pytest.mark.parametrize(
     ("demand", "protect", "reason"),
     [
-        ({"authentication": True}, lambda packet: packet, BAD_SIGNATURE),
+        ({"authentication": True}, clear, BAD_SIGNATURE),
         ({"authentication": True}, encrypt, BAD_SIGNATURE),
-        ({"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_BODY}, lambda packet: packet, BAD_ENCRYPTION),
+        ({"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_BODY}, clear, BAD_ENCRYPTION),
         ({"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_BODY}, sign, BAD_ENCRYPTION),
         ({"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_NONE}, encrypt, BAD_ENCRYPTION),
         ({"authentication": True}, sign, None),
         ({"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_BODY}, encrypt, None),
         ({"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_NONE}, sign, None),
         ({"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL}, encrypt, None),
+        ({"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL}, clear, None),
+        ({"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_NONE}, clear, None),
+        ({"authentication": False}, clear, None),
+        ({"authentication": False}, sign, None),
     ],
 )
 def test_a_queue_gets_only_what_it_demands(net: Net, demand: Any, protect: Any, reason: MessageClass | None) -> None:
@@ -478,6 +578,182 @@ def test_a_queue_gets_only_what_it_demands(net: Net, demand: Any, protect: Any, 
     peer.send(protect(peer.message(r"DIRECT=OS:a\private$\strict", "m", **ADMIN)))
     assert a.bodies("strict") == (["m"] if reason is None else [])
     assert reason is None or a.classes("admin") == [reason]
+
+
+def missing_queue(_: Host, packet: UserMessage) -> UserMessage:
+    packet.user.destination_queue = replace(packet.user.destination_queue, direct_format_name=r"OS:a\private$\none")  # type: ignore[type-var]
+    return packet
+
+
+def to_a_closed_queue(host: Host, packet: UserMessage) -> UserMessage:
+    host.handlers.start(host._call(), SetAcl(name="q", deny=["anonymous:send"]))
+    return packet
+
+
+@pytest.mark.spec("MQQB-3.1.7.15-02")
+@pytest.mark.parametrize("is_allowed", [False, True])
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (missing_queue, NO_QUEUE),
+        (altered, BAD_SIGNATURE),
+        (wrong_key, BAD_ENCRYPTION),
+        (to_a_closed_queue, MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED),
+    ],
+)
+def test_strangers_are_not_told_of_queues_rights_and_keys(
+    net: Net, change: Change, reason: MessageClass, *, is_allowed: bool
+) -> None:
+    a = add(net, transfer=TransferSettings(send_insecure_nacks=is_allowed))
+    peer = connected(net, a)
+    peer.send(change(a, peer.message(Q, "m", **ADMIN)))
+    assert a.classes("admin") == ([reason] if is_allowed else [])
+    peer.send(peer.message(r"DIRECT=OS:a\private$\t", "m", **ADMIN))
+    assert a.classes("admin")[-1] == MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG
+    assert a.bodies("q") == a.bodies("t") == []
+
+
+@pytest.mark.spec("MQQB-3.1.5.8.3-18")
+def test_the_right_to_send_belongs_to_the_verified_sender_or_its_groups(net: Net) -> None:
+    a = add(net, certificates={certificate(1): ALICE, certificate(2): BOB})
+    group = "S-1-5-21-1-2-3-2001"
+    a.handlers.start(a._call(), StoreUser(name="bob", is_new=True, sid=str(BOB), groups=(group,)))
+    net.settle()
+
+    def send(right: str) -> list[str]:
+        """The senders whose messages arrive, with this right alone."""
+        rights = ["administrators:full", right]
+        a.handlers.start(a._call(), SetAcl(name="q", revoke=["everyone", str(ALICE), group], grant=rights))
+        net.settle()
+        peer = connected(net, a)
+        packets = [peer.message(Q, each, **ADMIN) for each in ("nobody", "claim", "alice", "bob")]
+        packets[1].security = SecurityHeader(SENDER_SID, ALICE.encode())
+        peer.send(*packets[:2], sign(packets[2]), sign(packets[3], signer=2, sid=BOB))
+        a.purge("admin")
+        found = a.bodies("q")
+        a.purge("q")
+        return found
+
+    assert send(f"{ALICE}:send") == ["alice"]
+    assert send(f"{group}:send") == ["bob"]
+    assert send(f"{ALICE}:receive") == []
+    assert send("everyone:send") == ["nobody", "claim", "alice", "bob"]
+
+
+@pytest.mark.spec("MQQB-3.1.5.8.3-21")
+@pytest.mark.parametrize("identifier", [b"no SID..", ALICE.encode() + bytes(4), ALICE.encode()[:-4], b""])
+def test_a_sender_whose_sid_is_unreadable_may_do_nothing(net: Net, identifier: bytes) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    packets = [peer.message(Q, label, **ADMIN) for label in ("unreadable", "unknown")]
+    packets[0].security = SecurityHeader(SENDER_SID, identifier, sender_cert=bytes(300))
+    packets[1].security = SecurityHeader(SENDER_SID, Sid(5, (21, 9, 9, 9, 9)).encode())
+    peer.send(*packets)
+    # Everyone may send to this queue, and so may a SID that nobody has verified.
+    assert a.bodies("q") == ["unknown"]
+    assert [each for each in a.classes("admin") if each >= 0x8000] == [MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED]
+    a.handlers.start(a._call(), SetAcl(name="q", revoke=["everyone"], grant=["administrators:full"]))
+    packets[1].user.message_id += 100
+    peer.send(packets[1])
+    assert a.bodies("q") == ["unknown"]
+
+
+@pytest.mark.spec("MQMQ-2.2.20.6-03")
+@pytest.mark.parametrize(
+    ("flags", "identifier", "is_valid"),
+    [
+        (0, b"", True),
+        (SENDER_SID, ALICE.encode(), True),
+        (SENDER_QUEUE_MANAGER, bytes(16), True),
+        (0, ALICE.encode(), False),
+        (SENDER_QUEUE_MANAGER, ALICE.encode(), False),
+        (3, ALICE.encode(), False),
+        (15, bytes(16), False),
+    ],
+    ids=["none", "sid", "guid", "none with sid", "guid with sid", "3", "15"],
+)
+def test_st_says_whose_identifier_a_message_has(net: Net, flags: int, identifier: bytes, *, is_valid: bool) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    packet = peer.message(Q, "m")
+    packet.security = SecurityHeader(flags, identifier, sender_cert=bytes(300))
+    # No peer of a test sends an invalid packet, so its bytes are put on the connection.
+    ((_, connection),) = peer.connections.values()
+    a.arrived(connection, packet.encode())
+    net.settle()
+    assert a.bodies("q") == (["m"] if is_valid else [])
+    assert len(a.network.open_sessions) == (1 if is_valid else 0)
+
+
+@pytest.mark.spec("MQDMPR-3.1.1.12-43")
+def test_a_message_without_a_verified_user_is_from_the_anonymous_user(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    a.handlers.start(a._call(), SetAcl(name="q", deny=["anonymous:send"]))
+    senders: list[tuple[int, bytes]] = [(0, b""), (SENDER_SID, ALICE.encode()), (SENDER_QUEUE_MANAGER, peer.guid)]
+    for queue in ("q", "other"):
+        for flags, identifier in senders:
+            packet = peer.message(rf"DIRECT=OS:a\private$\{queue}", "m")
+            packet.security = SecurityHeader(flags, identifier, sender_cert=bytes(300))
+            peer.send(packet)
+        peer.send(sign(peer.message(rf"DIRECT=OS:a\private$\{queue}", "signed")))
+    assert a.bodies("q") == ["signed"]
+    found = [(each.sender_identifier_type, each.sender_identifier) for each in a.messages("other")]
+    assert found == [
+        (SenderIdentifierType.NONE, b""),
+        (SenderIdentifierType.SID, ALICE.encode()),
+        (SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER, peer.guid),
+        (SenderIdentifierType.SID, ALICE.encode()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("demand", "protect", "sentence"),
+    [
+        ({"authentication": True}, lambda packet: packet, "the queue requires a signature, .* --sign`"),
+        (
+            {"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_BODY},
+            lambda packet: packet,
+            "the queue requires encryption, .* --encrypt`",
+        ),
+        (
+            {"privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_NONE},
+            encrypt,
+            "the queue does not accept encrypted messages; send without --encrypt",
+        ),
+        ({}, lambda packet: sign(packet, signer=2), "the message has no valid signature: "),
+    ],
+)
+def test_explain_and_the_log_say_why_a_message_was_refused(
+    net: Net, demand: Any, protect: Any, sentence: str
+) -> None:  # fmt: skip
+    a = add(net)
+    a.create("strict", **demand)
+    peer = connected(net, a)
+    peer.send(protect(peer.message(r"DIRECT=OS:a\private$\strict", "m")))
+    (notice,) = [notice for notice in a.notices if notice.event == "message rejected"]
+    assert re.search(sentence.rstrip(": "), str(notice.facts["meaning"]))
+    explanation = explain_queue(a.node, FormatName.parse(r"DIRECT=OS:a\private$\strict"), net.now)
+    (told,) = [each for each in explanation.sentences if "was refused" in each]
+    assert re.search(sentence, told)
+    assert f"a message from anonymous at {peer.address}" in told or "not verified" in told
+    # A wrong signature is not a missing right.
+    assert not a.node.access.refused
+
+
+def test_a_sender_without_the_right_is_counted_and_named(net: Net) -> None:
+    a = add(net)
+    a.create("closed", security=SecurityDescriptor(owner=BOB, dacl=Acl()).encode())
+    peer = connected(net, a)
+    peer.send(peer.message(r"DIRECT=OS:a\private$\closed", "m"))
+    peer.send(sign(peer.message(r"DIRECT=OS:a\private$\closed", "m")))
+    assert a.node.access.refused == {"send": 2}
+    explanation = explain_queue(a.node, FormatName.parse(r"DIRECT=OS:a\private$\closed"), net.now)
+    (told,) = [each for each in explanation.sentences if "were refused" in each]
+    assert told.startswith("2 requests were refused")
+    assert f"from {ALICE} at {peer.address}, who does not have the right send" in told
+    (check,) = [each for each in rights_checks(a.node) if each.check == "refusals"]
+    assert f"{ALICE} at {peer.address}, who does not have the right send on closed" in check.message
 
 
 def test_the_queue_has_to_exist_first(net: Net) -> None:
@@ -588,3 +864,86 @@ def test_a_session_that_closes_over_a_checked_message_is_forgotten(net: Net) -> 
     a.key_desk.carry_out(a.key_desk.held.pop(0), a.node.kernel, net.now)
     net.settle()
     assert a.network.sessions == []
+
+
+def express(packet: UserMessage) -> UserMessage:
+    packet.user.flags &= ~user_header.DM
+    return packet
+
+
+def test_express_messages_are_acknowledged_when_they_are_checked_and_not_before(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    peer.window = 2
+    a.key_desk.is_held = True
+    # Half a window is acknowledged at once.
+    peer.send(*(sign(express(peer.message(Q, str(number)))) for number in range(32)))
+    net.advance(1)
+    assert {each.session.ack_sequence_number for each in peer.of(SessionAck)} <= {0}
+    a.key_desk.is_held = False
+    while a.key_desk.held:
+        a.key_desk.carry_out(a.key_desk.held.pop(0), a.node.kernel, net.now)
+    net.settle()
+    assert a.bodies("q") == list(map(str, range(32)))
+    assert peer.of(SessionAck)[-1].session.ack_sequence_number == 32
+
+
+def test_messages_before_one_that_is_checked_are_acknowledged(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    a.key_desk.is_held = True
+    peer.send(*(express(peer.message(Q)) for _ in range(31)), sign(express(peer.message(Q))), peer.message(Q))
+    net.advance(60)
+    assert {each.session.ack_sequence_number for each in peer.of(SessionAck)} == {31}
+
+
+def test_a_cached_key_counts_although_the_facts_change_while_another_is_decrypted(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    known = peer.message(Q, "known")
+    encrypt(known)
+    blob = known.security
+    assert blob is not None
+    peer.send(known)
+    a.key_desk.is_held = True
+    again = encrypt(peer.message(Q, "again"))
+    assert again.security is not None
+    again.security.encryption_key = blob.encryption_key
+    peer.send(encrypt(peer.message(Q, "other"), 5, 0x660E, 16), again)
+    a.node.protection.facts_changed(ProtectionFacts())
+    a.key_desk.is_held = False
+    a.key_desk.carry_out(a.key_desk.held.pop(0), a.node.kernel, net.now)
+    net.settle()
+    assert a.bodies("q") == ["known", "other", "again"]
+
+
+def test_a_key_that_is_decrypted_while_the_keys_change_is_not_cached(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    a.key_desk.is_held = True
+    peer.send(encrypt(peer.message(Q, "in time")))
+    a.node.protection.facts_changed(ProtectionFacts())
+    a.key_desk.is_held = False
+    a.key_desk.carry_out(a.key_desk.held.pop(0), a.node.kernel, net.now)
+    net.settle()
+    assert a.bodies("q") == ["in time"]
+    assert len(a.node.protection.receive_keys) == 0
+
+
+def test_a_message_with_a_cached_key_is_stored_behind_those_before_it(net: Net) -> None:
+    a = add(net)
+    peer = connected(net, a)
+    first = encrypt(peer.message(Q, "first"))
+    assert first.security is not None
+    peer.send(first)
+    third = encrypt(peer.message(Q, "third"))
+    assert third.security is not None
+    third.security.encryption_key = first.security.encryption_key
+    net.advance(60)
+    a.hold_disk()
+    peer.send(peer.message(Q, "second"), third)
+    a.release_disk()
+    assert a.bodies("q") == ["first", "second", "third"]
+    net.advance(60)
+    header = peer.of(SessionAck)[-1].session
+    assert (header.recoverable_msg_ack_seq_number, header.recoverable_msg_ack_flags) == (2, 0b11)

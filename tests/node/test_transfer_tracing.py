@@ -1,8 +1,11 @@
 """Reports on the way of a traced message: MS-MQQB 3.1.5.8.9 and 3.1.7.1.7."""
 
+from typing import Any
+
 import pytest
 
 from tests.node.hosts import Host, Net, Peer, letter
+from tests.node.test_protected_departures import secret
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.queues import Queue
@@ -67,6 +70,16 @@ def test_without_its_report_queue_a_traced_message_arrives_all_the_same(
     peer.send(peer.message(Q, "m", tracing_requested=True, tracing_queue_identifier=queue))
     assert (a.bodies("q"), a.messages(reports)) == (["m"], [])
     assert len(a.network.open_sessions) == 1
+
+
+@pytest.mark.spec("MQQB-3.1.7.1-03")
+def test_a_message_that_cannot_be_encrypted_is_not_reported(net: Net, a: Host, reports: Queue, peer: Peer) -> None:
+    traced: dict[str, Any] = {"tracing_requested": True, "tracing_queue_identifier": reports.identifier}
+    a.send(P, secret(b"m", **traced))
+    a.send(P, letter("behind", **traced))
+    assert peer.bodies == ["behind"]
+    (report,) = a.messages(reports)
+    assert report.label.startswith("0000:00000002:00")
 
 
 @pytest.mark.spec("MQQB-3.1.7.1.7-01", "MQDMPR-3.1.1.12-08")

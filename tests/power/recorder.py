@@ -112,11 +112,14 @@ class Recorder:
 
     def _settle(self) -> None:
         """Look at what the writes of killed threads have done: nothing more comes of them."""
-        for at, (write, path) in self._unfinished.items():
+        for position, (write, path) in self._unfinished.items():
             with open(path, "rb") as file:
                 there = os.pread(file.fileno(), len(write.data), write.offset)
-            write.data = os.path.commonprefix([there, write.data])
-            self.log.entries.append(Finished(at))
+            same = next(
+                (at for at, (is_, was) in enumerate(zip(there, write.data, strict=False)) if is_ != was), len(there)
+            )
+            write.data = write.data[:same]
+            self.log.entries.append(Finished(position))
         self._unfinished.clear()
 
     # Files that were there

@@ -21,6 +21,7 @@ class Twin:
     auth_type = AuthType.NTLM
     is_complete = True
     principal = "PLANT\\alice"
+    account = None
 
     def __init__(self) -> None:
         self._sent = self._received = 0

@@ -114,14 +114,17 @@ def test_generic_rights_mean_those_of_a_queue() -> None:
         ("D:(A;;0x40000;;;WD)", True),
         ("D:NO_ACCESS_CONTROL", True),
         ("D:", False),
-        (f"O:{ALICE}D:(A;;0x7;;;{ALICE})", False),
+        (f"O:{ALICE}D:(A;;0x7;;;{ALICE})", True),
+        (f"O:{BOB}D:(A;;0x7;;;{ALICE})", False),
+        (f"D:(A;;0xf003f;;;{BOB})", False),
+        (f"O:{ALICE}D:(D;;0x40000;;;WD)", True),
         ("D:(A;;0xf003f;;;AN)", False),
         ("D:(D;;0x40000;;;WD)(A;;0xf003f;;;BA)", False),
         ("D:(A;IO;0xf003f;;;BA)", False),
     ],
 )
 def test_a_queue_that_nobody_could_change_is_seen(text: str, *, expected: bool) -> None:
-    assert is_changeable(parse_sddl(text)) is expected
+    assert is_changeable(parse_sddl(text), lambda sid: sid != BOB) is expected
 
 
 def test_the_owner_may_read_and_change_the_rights_and_nothing_else() -> None:

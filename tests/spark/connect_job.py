@@ -7,10 +7,17 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tests.spark.contract.recorder import Record, Recorder
+
+LATE_WORKER: Final = "Python worker failed to connect back"
+TRIES: Final = 5
 
 
 def main(remote: str, url: str, place: str) -> None:
@@ -61,7 +68,18 @@ def copier(url: str, place: str) -> Callable[[DataFrame, int], None]:
 def follow(spark: SparkSession, url: str, place: str, copy: Callable[[DataFrame, int], None]) -> None:
     stream = spark.readStream.format("msmq").options(server=url, queue="connect-invoices").load()
     writer = stream.writeStream.foreachBatch(copy).option("checkpointLocation", f"{place}/copies")
-    writer.trigger(availableNow=True).start().awaitTermination()
+    started(writer.trigger(availableNow=True)).awaitTermination()
+
+
+def started(writer: DataStreamWriter) -> StreamingQuery:
+    """Spark gives the worker of a function ten seconds to start, which a busy computer misses: then it starts again."""
+    for _ in range(TRIES - 1):
+        try:
+            return writer.start()
+        except PySparkException as error:
+            if LATE_WORKER not in str(error):
+                raise
+    return writer.start()
 
 
 def forget_last(commits: Path) -> None:

@@ -22,6 +22,7 @@ from waypost.api.bulk import (
     RangeOfQueue,
     ReadClaim,
     ReadRange,
+    Removed,
     RemoveRange,
     TakeClaim,
     Taken,
@@ -148,12 +149,12 @@ class FakeOrigin:
         numbers = self._queue(wanted.name, wanted.epoch).numbers
         yield from pages(wanted.name, sorted(each for each in numbers if wanted.after < each <= wanted.up_to))
 
-    def remove(self, wanted: RemoveRange) -> int:
+    def remove(self, wanted: RemoveRange) -> Removed:
         queue = self._queue(wanted.name, wanted.epoch)
         going = [number for number in queue.numbers if wanted.after < number <= wanted.up_to]
         self.gone[wanted.name].extend(going)
         queue.numbers = [number for number in queue.numbers if number not in going]
-        return len(going)
+        return Removed(len(going), 0)
 
     def take_claim(self, wish: TakeClaim) -> Taken:
         """As long as the claim is not lost, there is one for each queue; another one gives its messages back."""

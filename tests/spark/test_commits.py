@@ -301,6 +301,63 @@ def test_an_invalid_row_ends_the_job_in_words_or_becomes_a_dead_letter_message(
     assert {message.message_class for message in dead} == {0xC004}
 
 
+def test_rows_that_only_the_daemon_can_refuse_are_set_aside_too(spark: SparkSession, daemon: Daemon) -> None:
+    transactional(daemon, "accepting")
+    with daemon.connect() as manager:
+        manager.create_queue("plain")
+    whole = "cast(cast(id as string) as binary)"
+    rows = spark.range(0, 400, 1, 2).selectExpr(
+        # The headers of the message do not fit beside it.
+        f"if(id = 120, cast(repeat('x', 4194304) as binary), {whole}) body",
+        "if(id = 30, cast(repeat('x', 5000000) as binary), null) extension",
+        "case id % 100 when 7 then 'nowhere' when 8 then 'plain' when 9 then 'accepting,nowhere' else 'accepting' end"
+        " dest_queue",
+    )
+    with pytest.raises(errors.PySparkException) as error:
+        write(rows.where("id % 100 = 7").coalesce(1), daemon)
+    assert "a row of partition 0 is not valid (row 0, counted from 0): the column `dest_queue` has the value" in str(
+        error.value
+    )
+    assert "'nowhere': " in str(error.value)
+    assert "nothing was sent; correct the row" in str(error.value)
+    with daemon.connect() as manager:
+        before = {message.id for message in manager.queue("system$;deadxact").browse()}
+    for _ in range(2):
+        write(rows, daemon, onInvalid="deadletter", txnAppId="set aside", txnVersion="1")
+    bad = {row for row in range(400) if row % 100 in (7, 8, 9)} | {30, 120}
+    assert numbers(daemon, "accepting") == Counter(set(range(400)) - bad)
+    with daemon.connect() as manager:
+        dead = [each for each in manager.queue("system$;deadxact").browse() if each.id not in before]
+        assert not list(manager.queue("plain").browse())
+    assert Counter(int(each.body) if each.body.isdigit() else 120 for each in dead) == Counter(bad)
+    reasons = {int(each.body) if each.body.isdigit() else 120: each.extension.decode() for each in dead}
+    assert "4194304" in reasons[120]
+    assert "the extension has 5000000 bytes" in reasons[30]
+    assert "'nowhere'" in reasons[107]
+    assert "not transactional" in reasons[208]
+    assert "'accepting,nowhere'" in reasons[309]
+
+
+def test_rows_that_a_queue_refuses_are_set_aside_at_least_once_too(spark: SparkSession, daemon: Daemon) -> None:
+    with daemon.connect() as manager:
+        manager.create_queue("willing")
+        before = {message.id for message in manager.queue("system$;deadxact").browse()}
+    rows = spark.range(0, 20, 1, 1).selectExpr(
+        "if(id = 3, repeat('x', 3000000), cast(id as string)) body",
+        "if(id = 5, 'nowhere', null) dest_queue",
+    )
+    write(rows, daemon, queue="willing", delivery="at-least-once", onInvalid="deadletter")
+    with daemon.connect() as manager:
+        assert [int(each.text) for each in manager.queue("willing").browse()] == [
+            row for row in range(20) if row not in (3, 5)
+        ]
+        dead = [each for each in manager.queue("system$;deadxact").browse() if each.id not in before]
+    reasons = sorted(each.extension.decode() for each in dead)
+    assert len(reasons) == 2
+    assert "the body has 6000000 bytes" in reasons[0]
+    assert "'nowhere'" in reasons[1]
+
+
 # Names of what is written.
 
 

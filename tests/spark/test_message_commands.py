@@ -164,7 +164,9 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_decoded(
     sentence = "1 message was decoded; 0 packets are malformed; not read to the end: "
     assert result.exit_code == 1
     assert result.stdout.startswith(f"{sentence}{tmp_path}/gone.pcap.")
-    assert result.stderr.startswith(f"{sentence}{tmp_path}/gone.pcap.\nhint: the report describes")
+    engine, error = result.stderr.split("\n", 1)
+    assert engine == "engine: arrow, because there are 2 files of 0.0 MiB"
+    assert error.startswith(f"{sentence}{tmp_path}/gone.pcap.\nhint: the report describes")
     assert "gone.pcap does not exist" in (tmp_path / "waypost-decode/files.csv").read_text()
     assert list((tmp_path / "out").glob("part-*"))
 

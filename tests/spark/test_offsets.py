@@ -343,6 +343,22 @@ def test_a_packet_that_is_none_fails_is_null_or_tells_why(origin: FakeOrigin) ->
     assert all(row["packet_error"] and row["label"] is None for row in read("quarantine"))
 
 
+def test_a_queue_that_is_added_at_a_restart_keeps_its_position_if_nothing_is_read(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 2)
+    origin.arrive("returns", 2)
+    first = started(queues="orders", startingOffsets="earliest")
+    end = next_of(first, first.initialOffset())
+    given = {"queues": "orders,returns", "startingOffsets": "latest"}
+    second = started(**given)
+    added = next_of(second, end)
+    assert added.keys() != end.keys()
+    assert rows(second, end, added) == []
+    assert next_of(second, added) == added
+    origin.arrive("returns", 2)
+    third = started(**given)
+    assert sorted(rows(third, added, next_of(third, added))) == [5, 6]
+
+
 # --- Drain
 
 

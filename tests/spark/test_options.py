@@ -289,10 +289,10 @@ def test_writes_are_exactly_once_under_a_name_of_their_own_unless_told_otherwise
     assert options.delivery == "exactly-once"
     assert options.transaction == ""
     assert options.anonymous != write_options({"queue": "orders"}).anonymous
-    given = {"queue": "orders", "txnId": "import-7", "runId": RUN, "delivery": "at-least-once", "stageLease": "6h"}
+    given = {"queue": "orders", "txnId": "import-7", "runId": RUN, "delivery": "exactly-once", "stageLease": "6h"}
     named = write_options(given)
     assert (options.lease_s, named.lease_s) == (3600, 6 * 3600)
-    assert (named.transaction, named.delivery) == ("import-7", "at-least-once")
+    assert (named.transaction, named.delivery) == ("import-7", "exactly-once")
     assert (options.run, named.run) == ("", RUN)
     assert (options.on_invalid, options.quota_wait_s, options.version) == ("fail", 600, None)
     given = {"queue": "q", "txnAppId": "etl", "txnVersion": "0", "onInvalid": "deadletter", "quotaWait": "90s"}
@@ -309,6 +309,11 @@ def test_writes_are_exactly_once_under_a_name_of_their_own_unless_told_otherwise
         ({"txnAppId": "a"}, "the options `txnAppId` and `txnVersion` must be set together; set both, or neither"),
         ({"txnVersion": "1"}, "the options `txnAppId` and `txnVersion` must be set together; set both, or neither"),
         ({"txnId": "a", "txnAppId": "a", "txnVersion": "1"}, "`txnId` and `txnAppId` are mutually exclusive"),
+        ({"txnId": "a", "delivery": "at-least-once"}, "the option `txnId` names a write that happens once, but with"),
+        (
+            {"txnAppId": "a", "txnVersion": "1", "delivery": "at-least-once"},
+            "the option `txnAppId` names a write that happens once, but with `delivery` at-least-once a repeated write",
+        ),
         ({"onInvalid": "ignore"}, "onInvalid"),
         ({"queue": "a", "delivery": "maybe"}, "exactly-once, at-least-once"),
         ({"queue": "a", "runId": "nightly"}, "the option `runId` must be a GUID, .* not .nightly."),

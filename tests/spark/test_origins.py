@@ -90,8 +90,8 @@ def test_a_host_gives_up_what_is_drained(daemon: Daemon, host: HostOrigin) -> No
         name = daemon.direct("drained")
         (plan,) = host.plan(PlanRanges(ranges=[RangeOfQueue(name=name)], max_messages=3))
         end = plan.bounds[-1]
-        assert host.remove(RemoveRange(name=name, up_to=end)) == 3
-        assert host.remove(RemoveRange(name=name, up_to=end)) == 0
+        assert host.remove(RemoveRange(name=name, up_to=end)).count == 3
+        assert host.remove(RemoveRange(name=name, up_to=end)).count == 0
         assert [message.body for message in queue.browse()] == [b"last"]
 
 

@@ -14,7 +14,8 @@ from msgspec import UNSET
 
 from tests.late import late
 from waypost.api.bodies import BYTES, VT_BSTR
-from waypost.errors import InvalidParameter
+from waypost.errors import InvalidParameter, QueueNotFound
+from waypost.limits import MAX_PACKET_SIZE
 from waypost.spark.options import WriteOptions, write_options
 
 if TYPE_CHECKING:
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from tests.crash.daemons import Daemon
-    from waypost.spark import sink, sink_columns
+    from waypost.spark import sink, sink_columns, source
 else:
     errors = late("pyspark.errors")
     sink = late("waypost.spark.sink")
     sink_columns = late("waypost.spark.sink_columns")
+    source = late("waypost.spark.source")
     types = late("pyspark.sql.types")
 
 
@@ -148,6 +150,52 @@ def test_invalid_rows_are_found_with_their_first_reason() -> None:
     rejected = sink_columns.rejected(rows, invalid, None, 4)
     assert [(each.queue, each.body) for each in rejected[:2]] == [("a", b""), ("a", b"2")]
     assert rejected[0].reason == "partition 4: the body is null"
+
+
+def test_a_row_is_measured_as_its_message_has_it() -> None:
+    half = "x" * (MAX_PACKET_SIZE // 2)
+    rows = batch(body=[half, half + "x", "é" * len(half), "\U0001f600" * (len(half) // 2), half + "x"])
+    assert [each.row for each in sink_columns.invalid_rows(rows, "q")] == [1, 4]
+    assert sink_columns.invalid_rows(rows, "q")[0].reason.startswith(f"the body has {MAX_PACKET_SIZE + 2} bytes; ")
+    # Text of type 0 is UTF-8.
+    types = pa.array([None, 0, None, None, 8], pa.int32())
+    assert [each.row for each in sink_columns.invalid_rows(rows.append_column("body_type", types), "q")] == [4]
+    rows = batch(body=[b"x" * 3_000_000, b"", b"x"], extension=[b"x" * 2_000_000, b"x" * 5_000_000, b"x"])
+    assert [each.reason.partition(";")[0] for each in sink_columns.invalid_rows(rows, "q")] == [
+        "the body and the extension have 5000000 bytes",
+        "the extension has 5000000 bytes",
+    ]
+
+
+def test_rows_that_are_refused_are_found_in_few_requests() -> None:
+    queues = ["good", "bad", None, "other"] * 250
+    rows = batch(body=[b"large" if row in (400, 403) else b"" for row in range(1000)], dest_queue=queues)
+    asked = []
+
+    def probe(some: Any) -> None:
+        asked.append(some.num_rows)
+        if "bad" in some.column("dest_queue").to_pylist():
+            raise QueueNotFound("the queue bad does not exist")
+        if b"large" in some.column("body").to_pylist():
+            raise InvalidParameter("too large")
+
+    refused = sink_columns.refused_rows(rows, "good", probe)
+    assert [each.row for each in refused] == sorted({*range(1, 1000, 4), 400, 403})
+    assert {each.reason for each in refused if not each.queue} == {"too large"}
+    assert {each.queue for each in refused} == {"", "bad"}
+    assert {each.reason for each in refused if each.queue} == {
+        "the column `dest_queue` has the value 'bad': the queue bad does not exist"
+    }
+    assert len(asked) < 50
+
+
+def test_a_queue_of_the_option_that_is_refused_is_no_fault_of_a_row() -> None:
+    def probe(_: Any) -> None:
+        raise QueueNotFound("the queue q does not exist")
+
+    for rows in (batch(body=[b"", b""]), batch(body=[b""], dest_queue=pa.array([None], pa.string()))):
+        with pytest.raises(QueueNotFound):
+            sink_columns.refused_rows(rows, "q", probe)
 
 
 def test_acknowledgments_and_admin_queues_are_checked_together() -> None:
@@ -308,6 +356,16 @@ def test_what_cannot_be_written_is_said_before_the_job_and_leaves_nothing(spark:
     write(frame, daemon, queue="sink-strict", delivery="at-least-once")
     expected = sorted(text.encode("utf-16-le") for text in "012")
     assert sorted(bodies(daemon, "sink-plain")) == sorted(bodies(daemon, "sink-strict")) == expected
+
+
+@pytest.mark.parametrize("named", [{"txnId": "a"}, {"txnAppId": "a", "txnVersion": "1"}])
+def test_a_stream_refuses_the_name_of_a_batch_write(daemon: Daemon, named: dict[str, str]) -> None:
+    columns = schema_of({"body": "string", "dest_queue": "string"})
+    given = {"server": daemon.url, **named}
+    source.MsmqDataSource(given).writer(columns, overwrite=False)
+    words = f"the option `{next(iter(named))}` is only for batch writes: the checkpoint of a stream names its query"
+    with pytest.raises(InvalidParameter, match=words):
+        source.MsmqDataSource(given).streamWriter(columns, overwrite=False)
 
 
 @pytest.mark.parametrize(("mode", "left"), [("peek", 100), ("claim", 0)])

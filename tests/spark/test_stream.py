@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import urllib.request
 from collections import Counter
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -13,6 +14,7 @@ import waypost.spark
 from tests.late import late
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark import errors
@@ -106,6 +108,22 @@ def test_a_queue_that_was_created_again_stops_a_strict_query(
     assert rows(spark, tmp_path) == expected(5)
 
 
+def test_a_queue_that_is_added_by_a_run_without_messages_is_read_from_there_by_the_next_run(
+    spark: SparkSession, daemon: Daemon, tmp_path: Path
+) -> None:
+    with daemon.connect() as manager:
+        for name in ("stream-old", "stream-new"):
+            manager.create_queue(name)
+    send(daemon, "stream-old", 0, 2)
+    send(daemon, "stream-new", 90, 92)
+    finish(start(spark, daemon, tmp_path, queue="stream-old"))
+    both = {"queues": "stream-old,stream-new", "startingOffsets": '{"stream-old": -2, "stream-new": -1}'}
+    finish(start(spark, daemon, tmp_path, **both))
+    send(daemon, "stream-new", 2, 4)
+    finish(start(spark, daemon, tmp_path, **both))
+    assert rows(spark, tmp_path) == expected(4)
+
+
 def test_the_lag_of_a_query_is_in_its_progress_and_in_metrics(
     spark: SparkSession, daemon: Daemon, tmp_path: Path
 ) -> None:
@@ -133,3 +151,65 @@ def test_the_lag_of_a_query_is_in_its_progress_and_in_metrics(
     assert f'waypost_spark_lag_messages{{query="{query.id}",queue="{queue}"}} 5\n' in text
     listener.onQueryTerminated(events.QueryTerminatedEvent(UUID(query.id), UUID(query.runId), None, None))
     assert listener.lags() == []
+
+
+@pytest.fixture
+def told(spark: SparkSession) -> Iterator[tuple[waypost.spark.LagListener, SimpleQueue[None]]]:
+    """A listener, and an item for each report of Spark."""
+    reports: SimpleQueue[None] = SimpleQueue()
+
+    class Listener(lag.LagListener):  # type: ignore[misc, name-defined, unused-ignore]
+        def onQueryIdle(self, event: events.QueryIdleEvent) -> None:  # noqa: N802, the name is Spark's
+            super().onQueryIdle(event)
+            reports.put(None)
+
+    listener = Listener()
+    spark.streams.addListener(listener)
+    yield listener, reports
+    spark.streams.removeListener(listener)
+
+
+def watched(spark: SparkSession, daemon: Daemon, place: Path, **options: str) -> StreamingQuery:
+    source = spark.readStream.format("msmq").options(server=daemon.url, startingOffsets="earliest", **options).load()
+    return source.writeStream.format("noop").option("checkpointLocation", str(place)).start()
+
+
+def test_the_lag_of_a_query_that_waits_for_more_messages_is_a_metric_before_its_first_batch(
+    spark: SparkSession,
+    daemon: Daemon,
+    tmp_path: Path,
+    told: tuple[waypost.spark.LagListener, SimpleQueue[None]],
+) -> None:
+    listener, reports = told
+    with daemon.connect() as manager:
+        manager.create_queue("stream-few")
+    send(daemon, "stream-few", 0, 50)
+    query = watched(spark, daemon, tmp_path, queue="stream-few", minMessagesPerTrigger="100")
+    try:
+        reports.get(timeout=300)
+        assert [(each.messages, each.behind) for each in listener.lags()] == [(50, 0)]
+    finally:
+        query.stop()
+
+
+def test_messages_that_a_locked_one_holds_back_are_a_metric(
+    spark: SparkSession,
+    daemon: Daemon,
+    tmp_path: Path,
+    told: tuple[waypost.spark.LagListener, SimpleQueue[None]],
+) -> None:
+    listener, reports = told
+    with daemon.connect() as manager:
+        queue = manager.create_queue("stream-behind", transactional=True)
+        with manager.transaction() as transaction:
+            queue.send_many([b"%d" % number for number in range(36)], transaction=transaction)
+        with manager.transaction() as transaction:
+            queue.receive(0, transaction=transaction)
+            query = watched(spark, daemon, tmp_path, queue="stream-behind")
+            try:
+                reports.get(timeout=300)
+                assert [(each.messages, each.behind) for each in listener.lags()] == [(0, 36)]
+                assert "waypost_spark_lag_behind{" in listener.text()
+            finally:
+                query.stop()
+            transaction.abort()

@@ -133,7 +133,7 @@ def test_a_count_without_its_elements_takes_no_memory() -> None:
     data = bytearray(DATA)
     array = DATA.index(struct.pack("<III", 2, 513, 7))
     data[128:132] = data[array : array + 4] = struct.pack("<I", 0xFFFF_FFFF)
-    with pytest.raises(DecodeError, match="the data ends before 4294967295 elements"):
+    with pytest.raises(DecodeError, match="the data is too short for 4294967295 elements"):
         KerbValidationInfo.decode(bytes(data))
 
 

@@ -71,6 +71,8 @@ DEFAULT_COMMIT_WAIT_S: Final = 10.0
 Locked: TypeAlias = Literal["wait", "skip"]
 BulkKind: TypeAlias = Literal["", "local", "private", "public", "journal", "subqueue", "system", "outgoing", "all"]
 Seq = Annotated[int, Meta(ge=0, le=SEQUENCE_MASK)]
+# A time in seconds since 1970, as in LastMoveTime (MS-MQRR 2.2.5.3).
+Second = Annotated[int, Meta(ge=0, le=0xFFFF_FFFF)]
 StagePlace = Annotated[int, Meta(ge=0, le=0xFFFF_FFFF)]
 WriteName = Annotated[str, Meta(max_length=MAX_BULK_NAME)]
 CommitWait = Annotated[float, Meta(ge=0, le=MAX_HTTP_WAIT_SECONDS)]
@@ -140,9 +142,11 @@ class PlannedRange(Record, frozen=True, kw_only=True):
 
     sizes[i] is the size of part i in bytes. If no message follows `after`, `bounds` contains only `after`, and `counts`
     is empty. A plan without `up_to` ends before the first message that is locked or not committed. If visible messages
-    follow it, `held_by` is the reason of the lock, and `behind` is the number of these visible messages. `oldest` is
+    follow it, `held_by` is the reason for the lock, and `behind` is the number of these visible messages. `oldest` is
     the arrival time of the first message in seconds since 1970 (0 if no message follows). If `is_gone` is true, the
-    queue was deleted, or deleted and created again.
+    queue was deleted, or deleted and created again. `as_of` and `fresh` identify the planned messages if the request
+    has `marks_moves`: `as_of` is the second of the plan, and `fresh` contains the numbers of the planned messages that
+    were moved to the queue in that same second.
     """
 
     epoch: GuidOrNothing
@@ -156,6 +160,8 @@ class PlannedRange(Record, frozen=True, kw_only=True):
     held_by: str = ""
     behind: int = 0
     is_gone: bool = False
+    as_of: int = 0
+    fresh: list[int] = []
 
 
 class PlanLimits(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -170,6 +176,8 @@ class PlanLimits(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     part_messages: Count | UnsetType = UNSET
     part_bytes: Count | UnsetType = UNSET
     locked: Locked = "wait"
+    # Report `as_of` and `fresh`, for RemoveRange. A plan ends before its 1001st message in `fresh`.
+    marks_moves: bool = False
 
 
 @operation("POST /api/bulk/queues/{name}/plan?outgoing", asks=QueueRight.PEEK, is_repeatable=True)
@@ -251,17 +259,25 @@ class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
 
 
 class Removed(Record, frozen=True):
-    """Number of removed messages, and number of messages left behind because of a lock or `max_messages`."""
+    """Number of removed messages, and number of messages that are left in the range.
+
+    A message is left because of a lock, because of `max_messages`, or because it was moved to the queue after the plan
+    (`as_of`). `first_moved` is the smallest number of such a moved message, or 0. `end` is the number up to which the
+    request has looked: continue after it if it is less than `up_to`.
+    """
 
     count: int
     left: int
+    first_moved: int = 0
+    end: int = 0
 
 
 @operation("POST /api/bulk/queues/{name}/remove?outgoing", asks=QueueRight.RECEIVE, is_repeatable=True)
 class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
     """Receive and discard the messages of a range. The request is safe to repeat.
 
-    One request removes at most `max_messages`.
+    One request removes at most `max_messages`. With `as_of` and `fresh` of a plan (`marks_moves`), messages that were
+    moved to the queue after the plan stay in the queue. Without them, such messages are removed too.
     """
 
     name: QueueName
@@ -269,6 +285,8 @@ class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
     after: Seq = 0
     max_messages: Count = DEFAULT_READ
     epoch: GuidOrNothing = ""
+    as_of: Second | UnsetType = UNSET
+    fresh: list[Seq] = []
     outgoing: Outgoing = False
 
 
@@ -462,7 +480,7 @@ class StagedMessages(Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
 
 class RejectedRow(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A row that is not a valid message. `queue` is "" if the row does not name a queue."""
+    """A row that is not a valid message. `queue` is "" if the row does not specify a queue."""
 
     reason: str
     queue: str = ""
@@ -481,15 +499,15 @@ class BatchRead(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
 class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A batch of a query, written by one run of the query.
 
-    `destination` is the queue of all messages, or "" if each message names its queue (for Spark, in a column). A batch
-    without a destination is committed once, for all destinations. `run` is the GUID of the run. Without `run`, a
-    request is a repetition only if it names the same stages. If a run writes the batch in several writes, `write` is
-    the name of one of them. The writes are committed one after the other, in the same order in every run. With
-    `is_version`, the batch counts as committed if a batch with the same or a higher number is committed. With
+    `destination` is the queue of all messages, or "" if each message specifies its queue (for Spark, in a column). A
+    batch without a destination is committed once, for all destinations. `run` is the GUID of the run. Without `run`, a
+    request is a repetition only if it contains the same stages. If a run writes the batch in several writes, `write`
+    is the name of one of these writes. The writes are committed one after the other, in the same order in every run.
+    With `is_version`, the batch is treated as committed if a batch with the same or a higher number is committed. With
     `is_anonymous`, the commit is remembered for only a day. The `query` of the batch may differ from the query that
-    reads the messages. For example, it may be the name of an application. Then `within` is the batch that reads the
-    messages. The request is refused if the run of the reading batch has lost a claim. The commit also counts as a
-    commit of the reading batch.
+    reads the messages. For example, `query` may be the name of an application. Then `within` is the batch that reads
+    the messages. The request is refused if the run of the reading batch has lost a claim. The commit is also
+    recorded as a commit of the reading batch.
     """
 
     query: BulkName
@@ -539,7 +557,7 @@ class Committed(Record, frozen=True):
     """The result of a commit. If `is_repeated` is true, the batch was already committed, and new stages are dropped.
 
     `count` is the number of messages. `left` is the number of committed messages that are not in their queues yet.
-    These messages enter their queues in order, when the queues have room.
+    These messages enter their queues in order, when the queues have space.
     """
 
     count: int

@@ -180,7 +180,7 @@ class UntrustKeys(Operation[None], frozen=True, kw_only=True):
 class ListCertificates(Operation[Certificates], frozen=True, kw_only=True):
     """List the registered certificates of one user, or of all users.
 
-    Every user sees the user's own certificates. To see those of other users, the role read is required.
+    Users can see their own certificates. To see the certificates of other users, the role read is required.
     """
 
     user: Annotated[str, Meta(description="Name of a user, or empty for all users.")] = ""
@@ -188,9 +188,9 @@ class ListCertificates(Operation[Certificates], frozen=True, kw_only=True):
 
 @operation("POST /api/certificates", asks=Owned.BY_CALLER, status=201, is_audited=True)
 class RegisterCertificate(Operation[CertificateInfo], frozen=True, kw_only=True):
-    """Register a certificate (PEM or DER) for a user. Messages signed with its key count as sent by this user.
+    """Register a certificate (PEM or DER) for the user who signs messages with this certificate.
 
-    Every user can do this for the user's own certificates. For other users, the role admin is required.
+    Users can do this for their own certificates. For other users, the role admin is required.
     """
 
     certificate: Data
@@ -201,7 +201,7 @@ class RegisterCertificate(Operation[CertificateInfo], frozen=True, kw_only=True)
 class CreateCertificate(Operation[CertificateCreated], frozen=True, kw_only=True):
     """Create an internal certificate for a user, store its key in the key folder, and register the certificate.
 
-    Every user can do this for the user's own certificates. For other users, the role admin is required.
+    Users can do this for their own certificates. For other users, the role admin is required.
     """
 
     user: UserName = ""
@@ -212,7 +212,7 @@ class CreateCertificate(Operation[CertificateCreated], frozen=True, kw_only=True
 class ImportCertificate(Operation[CertificateInfo], frozen=True, kw_only=True):
     """Import a certificate with its private key (PEM or PKCS#12) into the key folder, and register it for a user.
 
-    Every user can do this for the user's own certificates. For other users, the role admin is required.
+    Users can do this for their own certificates. For other users, the role admin is required.
     """
 
     data: Data
@@ -224,7 +224,7 @@ class ImportCertificate(Operation[CertificateInfo], frozen=True, kw_only=True):
 class RemoveCertificate(Operation[None], frozen=True, kw_only=True):
     """Remove a certificate and its key. Messages signed with this certificate are refused from now on.
 
-    Every user can do this for the user's own certificates. For other users, the role admin is required.
+    Users can do this for their own certificates. For other users, the role admin is required.
     """
 
     digest: Digest

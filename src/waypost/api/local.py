@@ -110,6 +110,14 @@ class Note(Operation[None], frozen=True, kw_only=True):
     result: str = "ok"
 
 
+@operation("", asks=Owned.BY_CALLER, status=204)
+class NoteStranger(Operation[None], frozen=True, kw_only=True):
+    """Note in the log that a shell refused a request for this path, because its caller is unknown."""
+
+    path: str
+    reason: str
+
+
 LOCAL_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
     CancelReads,
     Follow,
@@ -118,5 +126,6 @@ LOCAL_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
     StorePassword,
     StoreToken,
     ImportUsers,
+    NoteStranger,
     Note,
 )

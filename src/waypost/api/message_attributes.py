@@ -112,7 +112,7 @@ def _check_acknowledge(attributes: Mapping[str, object]) -> None:
     if asks and "administration_queue_format_name" not in attributes:
         raise InvalidParameter("`acknowledge` requires an `admin_queue` for the acknowledgments")
     if "administration_queue_format_name" in attributes and not asks:
-        raise InvalidParameter("`admin_queue` requires `acknowledge`, which names the acknowledgments to send")
+        raise InvalidParameter("`admin_queue` requires `acknowledge`, which specifies the acknowledgments to send")
 
 
 def _name_text(name: Name) -> str:

@@ -482,7 +482,7 @@ class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
 
 @operation("POST /api/sequences/reset", asks=Role.OPERATE, wait_s=LONG_SECONDS)
 class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
-    """Restart transactional sequences. Messages may arrive twice: `warning` names these messages.
+    """Restart transactional sequences. Messages may arrive twice: `warning` describes these messages.
 
     The request resets the sequences that match all given fields. The name of an outgoing queue selects the outgoing
     sequence of the queue. The answer about an outgoing sequence is sent when all waiting messages have new numbers.

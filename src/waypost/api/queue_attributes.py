@@ -61,7 +61,7 @@ def ignored(name: FormatName, properties: QueueProperties) -> str:
 def _text(row: PropertyRow, value: object) -> str:
     high = row.constraints["max_length"]
     if not isinstance(value, str) or not is_encodable(value) or utf16_units(value) > high:
-        raise InvalidParameter(f"the {row.name} of a queue must be text of at most {high} characters")
+        raise InvalidParameter(f"the {row.name} of a queue must be a string of at most {high} characters")
     return value
 
 

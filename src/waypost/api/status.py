@@ -77,7 +77,7 @@ class IdentityInfo(Record, frozen=True, kw_only=True):
 
 
 class Check(Record, frozen=True):
-    """The result of one check. `hint` names the solution, or is "" if nothing is wrong."""
+    """The result of one check. `hint` describes the solution, or is "" if nothing is wrong."""
 
     check: str
     ok: bool
@@ -151,7 +151,7 @@ class Status(Operation[StatusInfo], frozen=True, kw_only=True):
 
 @operation("GET /api/identity", asks=Owned.BY_CALLER)
 class ShowIdentity(Operation[IdentityInfo], frozen=True, kw_only=True):
-    """Show the identity of the queue manager and of the caller. Every user may send this request, whatever its role."""
+    """Show the identity of the queue manager and of the caller. Users with any role may send this request."""
 
 
 @operation("GET /api/doctor", asks=Role.READ)

@@ -155,9 +155,9 @@ class SetPassword(Operation[None], frozen=True, kw_only=True):
 
 @operation("DELETE /api/users/{name}", asks=Role.ADMIN, status=204)
 class RemoveUser(Operation[None], frozen=True, kw_only=True):
-    """Remove a user, with its certificates and their keys. Its tokens and sessions end at once.
+    """Remove a user, with the certificates of the user and their keys.
 
-    Access lists keep its SID.
+    The tokens and sessions of the user end at once. Access lists keep the SID of the user.
     """
 
     name: UserName
@@ -188,7 +188,9 @@ class ListAudit(Operation[AuditPage], frozen=True, kw_only=True):
     """List the last `limit` entries of the audit trail, or the first `limit` entries after the number `after`."""
 
     limit: Annotated[int, Meta(description="Number of entries, at most 10,000.", ge=1, le=10_000)] = 100
-    after: Annotated[int, Meta(description="Number of the entry to start after, or -1 for the last ones.", ge=-1)] = -1
+    after: Annotated[
+        int, Meta(description="Number of the entry to start after, or -1 for the last entries.", ge=-1)
+    ] = -1
 
 
 # The queue manager handles some of them itself, and a shell prepares the others.

@@ -57,7 +57,7 @@ def register(
     user: User = "",
     as_json: Json = False,
 ) -> None:
-    """Register a certificate for a user. Messages signed with its key count as sent by this user.
+    """Register a certificate for the user who signs messages with this certificate.
 
     \b
     waypost cert register --user alice alice.pem

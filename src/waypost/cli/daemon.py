@@ -210,9 +210,9 @@ def failures(*hints: Hint) -> Iterator[None]:
 def failure(error: WaypostError, hints: Hints = _HINTS) -> Failure:
     """The Failure for an error of the queue manager."""
     hint = next(hint for kind, hint in hints if isinstance(error, kind))
-    if isinstance(error, AccessDenied) and (own := " ".join(getattr(error, "__notes__", ()))):
-        # The queue manager knows what the caller lacks.
-        hint = f"{own}."
+    if isinstance(error, AccessDenied | InvalidParameter) and (own := " ".join(getattr(error, "__notes__", ()))):
+        # The queue manager knows what the caller lacks. Notes of other errors are hints in the words of HTTP.
+        hint = f"{own.rstrip('.')}."
     if isinstance(error, ServiceNotAvailable):
         return Unreachable(sentence_of(error), hint)
     if isinstance(error, _USAGE):

@@ -157,7 +157,7 @@ class _Site:
         if not line:
             raise Failure(
                 f"The queue manager {self.name} did not start on {self.address}.",
-                f"`waypost serve --bind {self.address} --data /tmp/waypost-try` says why.",
+                f"`waypost serve --bind {self.address} --data /tmp/waypost-try` shows the reason.",
             )
         return str(json.loads(line)["http"])
 

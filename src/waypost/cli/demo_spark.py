@@ -113,10 +113,11 @@ def _await(queue: "Queue", count: int) -> None:
 def _audited(context: typer.Context, stage: Stage) -> "Report":
     server = stage.here.url
     settings = ("spark.sql.shuffle.partitions=2",)
-    with working(context, "demo", master="local[2]", conf=settings, quiet=False) as work:
+    with working(context, "demo", master="local[2]", conf=settings, quiet=False) as (spark, _):
+        read = import_module("waypost.spark.pipelines.reading").read_messages
         # Delivered messages are in the journal, the others are dead-letter messages.
-        sent = work.read(("system$;journal", "system$;deadletter"), _ABOUT, server=server)
-        words = work.read(("acks",), _WORDS, server=server)
+        sent = read(spark, ("system$;journal", "system$;deadletter"), _ABOUT, {"server": server})
+        words = read(spark, ("acks",), _WORDS, {"server": server})
         rules = import_module("waypost.spark.pipelines.audit").Rules(lost_after=_LOST_AFTER)
         origin = f"the journal, the dead-letter messages and the acknowledgments of {stage.here.name}"
         report: Report = import_module("waypost.spark.pipelines.audit_report").report(sent, words, rules, origin)

@@ -26,9 +26,8 @@ from waypost.daemon.config_page import FLAGS
 from waypost.daemon.configured_hosts import logon_hosts
 from waypost.daemon.loading import ConfigError, load
 from waypost.daemon.logs import Log, standard_log
-from waypost.daemon.rpc import is_loopback_only
+from waypost.daemon.rpc import is_default
 from waypost.daemon.rpc_acceptors import has_kerberos_key
-from waypost.daemon.rpc_users import Logons
 from waypost.daemon.service import Endpoints, run
 from waypost.daemon.sockets import CannotListen
 from waypost.drive.local_daemons import account_name, own_account
@@ -132,7 +131,7 @@ def _app(config: Config, manager: Manager, endpoints: Endpoints, token: str) -> 
 
 def _rpc_access(rpc: Rpc, users: Users) -> RpcAccess:
     return RpcAccess(
-        is_loopback_only(rpc, Logons(users)),
+        is_default(rpc),
         rpc.users_file,
         rpc.kerberos,
         count_users=lambda: sum(bool(user.nt_hash) for user in users.all()),

@@ -1,4 +1,4 @@
-"""`waypost store verify` and `waypost store salvage`."""
+"""`waypost store verify`, `waypost store salvage` and `waypost store forget-users`."""
 
 from importlib import import_module
 from pathlib import Path
@@ -35,7 +35,7 @@ def verify(
     """Verify the store: the pages of the file, the checksum of every record, and the counts.
 
     The queue manager keeps running, and nothing is changed. The exit code is 1 if something is damaged. The report
-    names the table, queue and message of each damaged record.
+    shows the table, queue and message of each damaged record.
 
     \b
     waypost store verify
@@ -115,13 +115,48 @@ def salvage(
     else:
         _show_salvage(out, report)
     out.flush()
-    typer.echo(
-        printable(
-            f"hint: start the new folder with `waypost serve --data {new}`, and keep {data} until you have checked "
-            "the result."
-        ),
-        err=True,
+    if report.has_keys:
+        _say(
+            f"note: {data / 'keys'} is not copied: without its keys, the new folder cannot decrypt messages for the "
+            f"old ones. Copy it with `cp -a {data / 'keys'} {new}`."
+        )
+    if report.has_lost_users:
+        _say(
+            "note: users may be lost, so the daemon does not start in the new folder before `waypost store "
+            f"forget-users {new}`."
+        )
+    _say(
+        f"hint: start the new folder with `waypost serve --data {new}`, and keep {data} until you have checked the "
+        "result."
     )
+
+
+def forget_users(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Salvaged data folder.", show_default=False)],
+    *,
+    as_json: Json = False,
+) -> None:
+    """Allow the daemon to start in a salvaged data folder without the users that were lost.
+
+    If a salvage may have lost users, the daemon does not start in the new folder. Without any user left, the queue
+    manager starts in single-user mode. Add the lost users again after the start.
+
+    \b
+    waypost store forget-users /var/lib/waypost-new
+    """
+    out = Output()
+    with failures((StoreInUse, _HINTS[0][1]), (NotAStore, NAME_A_FOLDER), (InvalidParameter, "start the daemon.")):
+        names = import_module("waypost.client.storage.salvaging").forget_lost_users(data.absolute())
+    if as_json:
+        write_json(out, {"forgotten": names})
+    else:
+        known = f": {printable(', '.join(names))}" if names else ""
+        out.write(f"The daemon can start without the lost users{known}.\n")
+    out.flush()
+
+
+def _say(line: str) -> None:
+    typer.echo(printable(line), err=True)
 
 
 def _show_salvage(out: Output, report: "SalvageReport") -> None:

@@ -166,7 +166,7 @@ def passwd(
 ) -> None:
     """Change the password of a user. All sessions of the user end.
 
-    Everyone except an administrator must give the current password.
+    Everyone except an administrator must specify the current password.
 
     \b
     waypost user passwd ada
@@ -180,9 +180,9 @@ def passwd(
 
 @app.command()
 def remove(context: typer.Context, name: Name, *, yes: Yes = False, as_json: Json = False) -> None:
-    """Remove a user, with its certificates and their keys. Its tokens and sessions end at once.
+    """Remove a user, with the certificates of the user and their keys.
 
-    Access lists keep its SID.
+    The tokens and sessions of the user end at once. Access lists keep the SID of the user.
     """
     with session(context) as manager:
         ask(f"Remove the user {name}, with all its tokens and certificates?", yes=yes)

@@ -65,7 +65,7 @@ class Host(ManagerSender):
 
     `send_many` sends in order, and may send only a part of the messages. `timeout` applies to all messages together. If
     they fail, `send` and `send_many` raise a HostError: HostUnreachable, SessionRefused, SessionLost or
-    NotAcknowledged. The error names the acknowledged messages. `is_outcome_unknown` of the error is true if
+    NotAcknowledged. The error lists the acknowledged messages. `is_outcome_unknown` of the error is true if
     unacknowledged messages may also have arrived.
 
     Reads use MS-MQRR, or MS-MQQP with older hosts. Reads raise a HostError if the host is unreachable or does not serve

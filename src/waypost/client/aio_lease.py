@@ -69,7 +69,7 @@ class Lease:
 
     @property
     def is_open(self) -> bool:
-        """True before `acknowledge` or `release`. The lease may still have expired at the queue manager."""
+        """True before `acknowledge` or `release`. The lease may already have expired at the queue manager."""
         return self._transaction.is_open
 
     async def acknowledge(self) -> None:

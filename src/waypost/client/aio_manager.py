@@ -202,8 +202,8 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         """List the messages that readers of `queue`, or of all queues, have claimed.
 
         Other readers do not get these messages. Each entry is one part of a claim. `lease_left_s` is the time until the
-        lease of the part expires, in seconds. `held_by` says why the part stays claimed although its lease has expired.
-        With `idle`, the list also contains claims without messages. The `count` of such a claim is 0.
+        lease of the part expires, in seconds. `held_by` is the reason why the part stays claimed after its lease has
+        expired. With `idle`, the list also contains claims without messages. The `count` of such a claim is 0.
         """
         if queue is None:
             return (await self._transport.call(ListAllClaims(idle=idle))).claims
@@ -258,7 +258,7 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return await self._transport.call(Status(turns_s=turns_s))
 
     async def doctor(self) -> list[Check]:
-        """Check for problems, like `waypost doctor`. If a check is not `ok`, its `hint` names the solution.
+        """Check for problems, like `waypost doctor`. If a check is not `ok`, its `hint` describes the solution.
 
         A daemon also checks its network and its ports.
         """
@@ -334,7 +334,7 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         older_than: float | None = None,
         trial: bool = False,
     ) -> SequenceReset:
-        """Restart transactional sequences. Messages may arrive twice: the `warning` of the result names these messages.
+        """Restart transactional sequences. Messages may arrive twice: `warning` in the result describes these messages.
 
         If `queue` is an outgoing queue, its unacknowledged messages get new numbers in a new sequence. Otherwise, the
         queue manager deletes its records of the incoming sequences that match all arguments. `queue` is the

@@ -98,7 +98,10 @@ class Users:
         await self._call(SetPassword(name=name, password=password, current=UNSET if current is None else current))
 
     async def remove(self, name: str) -> None:
-        """Remove a user, with its certificates and their keys. Its tokens and sessions end at once."""
+        """Remove a user, with the certificates of the user and their keys.
+
+        The tokens and sessions of the user end at once.
+        """
         await self._call(RemoveUser(name=name))
 
     async def token(self, name: str, *, role: RoleName | None = None, expires_days: float | None = None) -> NewToken:

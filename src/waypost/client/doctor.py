@@ -67,7 +67,7 @@ def _keys(not_encrypted: int) -> Check:
     if not not_encrypted:
         return Check("keys", True, "no message was held back because the keys of its destination are unknown")
     sentence = f"since the start, {not_encrypted} messages could not be encrypted and were not sent"
-    hint = "the log names the destinations; pin the keys of these hosts with `waypost key trust HOST FILE`"
+    hint = "the log shows the destinations; pin the keys of these hosts with `waypost key trust HOST FILE`"
     return Check("keys", False, sentence, hint)
 
 
@@ -131,7 +131,7 @@ def _permissions(path: Path) -> Check:
     mode = stat.S_IMODE(os.stat(path).st_mode)
     if mode & OTHERS:
         return Check(
-            "permissions", False, f"all users of this computer can open {path} (mode {mode:04o})", f"chmod o-rwx {path}"
+            "permissions", False, f"all users on this computer can open {path} (mode {mode:04o})", f"chmod o-rwx {path}"
         )
     return Check("permissions", True, f"only the owner and group can open {path}")
 

@@ -58,11 +58,12 @@ def _refusals(node: Node) -> Check:
     count = node.access.refused.total()
     if not count:
         return Check("refusals", True, "since the start, no request was refused because of a missing right")
-    name, last = next(reversed(node.access.last_refusals.items()))
-    sentence = (
-        f"since the start, {count} requests were refused because of a missing right; the last request was from "
-        f"{last.who}, who does not have the right {last.right} on {name}"
-    )
+    were = "1 request was" if count == 1 else f"{count} requests were"
+    sentence = f"since the start, {were} refused because of a missing right"
+    for name, last in reversed(node.access.last_refusals.items()):
+        if not last.problem:
+            sentence += f"; the last request was from {last.who}, who does not have the right {last.right} on {name}"
+            break
     return Check("refusals", True, sentence)
 
 

@@ -410,3 +410,8 @@ _FORMS: Final[dict[str, Callable[[Any], Any]]] = {
 
 def _span(seconds: int) -> int | None:
     return None if seconds == INFINITE else seconds
+
+
+def last_move_second(message: Message) -> int:
+    """LastMoveTime (MS-MQRR 2.2.5.3) of a message that was read from an MSMQ host; 0 if it was not moved."""
+    return message._core.last_move_time if message.move_count else 0  # noqa: SLF001, the module is the same

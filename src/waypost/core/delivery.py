@@ -94,6 +94,24 @@ def protection_refusal(queue: Queue, *, is_signed: bool, is_encrypted: bool) -> 
     return None
 
 
+def protection_sentence(reason: MessageClass, *, is_encrypted: bool) -> str:
+    """A refusal of `protection_refusal` in words."""
+    if reason is MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE:
+        return "the queue requires a signature, and the message is not signed"
+    if is_encrypted:
+        return "the queue does not accept encrypted messages"
+    return "the queue requires encryption, and the message is not encrypted"
+
+
+def protection_hint(reason: MessageClass, *, is_encrypted: bool) -> str:
+    """The help for such a refusal."""
+    if reason is MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE:
+        return "sign the message: `waypost send --sign`, in Python `sign=True`"
+    if is_encrypted:
+        return "send without --encrypt, or change the queue with `waypost queue set NAME --privacy optional`"
+    return "encrypt the message: `waypost send --encrypt`, in Python `encrypt=True`"
+
+
 class Delivery:
     """The services of one queue manager for senders, as the source and as the destination of messages."""
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from waypost.core.expiries import Expiries
 from waypost.core.message import Message
+from waypost.core.moves import Moves
 from waypost.core.ports import (
     Event,
     MessageArrived,
@@ -56,6 +57,7 @@ class PositionEvents:
         "expiries",
         "inexact",
         "messages",
+        "moves",
         "offer",
         "quota",
         "sequential_id",
@@ -82,6 +84,7 @@ class PositionEvents:
         # The queues that may count too many bytes, because the size of a damaged message is unknown.
         self.inexact: Final[set[int]] = set()
         self.expiries: Final = Expiries(self)
+        self.moves: Final = Moves()
         self._queues: dict[int, Queue] = {}
         # Queue and LookupIdentifier of messages that expired while they were locked.
         self._expired: set[tuple[int, int]] = set()

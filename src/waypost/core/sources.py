@@ -1,6 +1,6 @@
 """Bytes of the messages of each peer in the queues here, so that one peer cannot use up the quota of the machine.
 
-A peer is an address from which messages come over the network (waypost.peers), not a program of this computer. The
+A peer is an address from which messages come over the network (waypost.peers), not a program on this computer. The
 messages of a peer come one behind the other, so their owner is kept for runs of SequentialIDs and not for each message.
 Nothing of this is stored: messages from before a start count for the machine, and for no peer.
 """

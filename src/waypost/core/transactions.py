@@ -18,7 +18,7 @@ from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.ports import PurgePendingChanged, TransactionEnded, TransactionPrepared
 from waypost.core.position_events import PositionEvents
-from waypost.core.positions import PositionState
+from waypost.core.positions import SEQUENCE_MASK, PositionState
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import copied, mark_in_transaction
 from waypost.core.transaction_records import OperationType, Run, Transaction, TransactionalOperation, spans_of
@@ -380,7 +380,7 @@ def move(positions: PositionEvents, source: Queue, lookup_id: int, target: Queue
         return False
     message = copied(removed)
     message.move_count += 1
-    message.last_move_time = int(wall)
+    message.last_move_time = positions.moves.moved(target.number, lookup_id & SEQUENCE_MASK, wall)
     message.abort_count = 0
     if not positions.place_for_all(target, message, wall):
         return True

@@ -301,7 +301,7 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             description="GUIDs or IP addresses of queue managers that may relay acknowledgments, in addition to the "
             "next hop of a route. A GUID is accepted from addresses that the daemon has connected to, that the route "
-            "or the directory names, or that an operator admitted. A relay carries messages of many senders, so the "
+            "or the directory contains, or that an operator admitted. A relay carries messages of many senders, so the "
             "daemon remembers more messages of a relay to detect duplicates."
         ),
     ] = ()
@@ -437,7 +437,7 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             description="Host names and IP addresses that the daemon may log on to as `user`, written as in the names "
             "of queues. Empty: the hosts in `routing.routes`. The list protects the password: any program can "
-            "name a host to read from, and each host that the daemon logs on to learns a proof of the password."
+            "specify a host to read from, and each host that the daemon logs on to learns a proof of the password."
         ),
     ] = ()
     level: Annotated[

@@ -27,7 +27,7 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             description="Access over TCP if neither `token` nor `token_file` is set. `token`: clients must send the "
             "token in the file `token` of the data folder. The daemon creates this file at its first start. "
-            "Programs of the account that runs the daemon find the token by themselves, or use the Unix socket "
+            "Programs that run under the account of the daemon look up the token, or use the Unix socket "
             "`http.sock` of the data folder. `open`: every program that reaches the port has full control, if the "
             "queue manager has no users."
         ),

@@ -75,7 +75,9 @@ def _words(plain: Any) -> str:
         return names[plain]
     parts = get_args(plain)
     if get_origin(plain) is tuple:
-        return "list of text" if Ellipsis in parts else f"list of {len(parts)} numbers"
+        if Ellipsis not in parts:
+            return f"list of {len(parts)} numbers"
+        return "list of text" if parts[0] is str else f"list of {_words(parts[0])}"
     if str in parts:
         return "text or list of text"
     if all(isinstance(part, str) for part in parts):
@@ -96,7 +98,8 @@ def _default(key: Key) -> str:
     if isinstance(key.default, bool):
         return f"`{str(key.default).lower()}`"
     if isinstance(key.default, tuple):
-        return f"`[{', '.join(f'{part:g}' for part in key.default)}]`"
+        parts = (f'"{part}"' if isinstance(part, str) else f"{part:g}" for part in key.default)
+        return f"`[{', '.join(parts)}]`"
     if isinstance(key.default, float):
         return f"`{key.default:g}`"
     return f'`"{key.default}"`' if isinstance(key.default, str) else f"`{key.default}`"

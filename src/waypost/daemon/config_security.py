@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from waypost.api.properties import Hash
 from waypost.drive.keys.settings import DEFAULT_BITS
 
 
@@ -29,8 +30,9 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
     hardened: Annotated[
         bool,
         Meta(
-            description="Hardened mode of MSMQ: answer no RPC request, and send messages only over HTTP (MS-MQDMPR "
-            "3.1.1.1, HardenedSecurity)."
+            description="Hardened mode of MSMQ: open no RPC port, and transfer messages only over HTTP (MS-MQDMPR "
+            "3.1.1.1, HardenedSecurity). Waypost does not transfer messages over HTTP, so messages for other computers "
+            "wait."
         ),
     ] = False
     key_bits: Annotated[
@@ -52,6 +54,21 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
             "destination, so an attacker can send the signed message to another queue."
         ),
     ] = "msmq10"
+    hashes: Annotated[
+        tuple[Hash, ...],
+        Meta(
+            min_length=1,
+            description="Hash algorithms that signatures of received messages may use. Attackers can make two messages "
+            "with the same MD5 or SHA-1 hash, so accept these two only from old senders.",
+        ),
+    ] = ("sha512", "sha256", "sha1", "md5")
+    reject_short_rc2: Annotated[
+        bool,
+        Meta(
+            description="Refuse messages that are encrypted with a 128-bit RC2 key of which only 40 bits are random "
+            "(MS-MQQB 3.1.1.3, RejectEnhancedRC2Using40BitKeys). Old versions of Windows send such messages."
+        ),
+    ] = False
     trust_unsigned_sender: Annotated[
         bool,
         Meta(

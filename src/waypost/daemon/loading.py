@@ -168,6 +168,8 @@ def _is_list(annotated: Any) -> bool:
 def _choices(key: Key) -> str:
     """The choices of a key, in words, if it has choices."""
     plain = get_args(key.type)[0]
+    if get_origin(plain) is tuple:
+        plain = get_args(plain)[0]
     if get_origin(plain) is not Literal:
         return ""
     return f"use one of {', '.join(each for each in get_args(plain) if each)}; "

@@ -46,6 +46,7 @@ KINDS: Final = {
     "connection refused": Kind("stranger", ("address",)),
     "connection closed": Kind("idle", ("address",)),
     "access denied": Kind("access", ("who", "object", "right"), ()),
+    "request refused": Kind("request", ("origin",)),
     "remote reader refused": Kind("reader", ("address",), ()),
     "remote reader cut off": Kind("reader", ("address",)),
     "identifier conflict": Kind("conflict", ("peer",), ()),

@@ -21,6 +21,7 @@ from waypost.remote.context import RemoteSettings
 from waypost.rpc.authentication import LEVELS, AuthLevel
 from waypost.rpc.endpoint_mapper_interface import ANY_ADDRESS
 from waypost.rpc.settings import RpcSettings
+from waypost.rpc.statistics import RpcStatistics
 
 _ROOT: Final = 0
 
@@ -38,9 +39,12 @@ class RpcSockets:
         return [(_port([each]), each) for each in (*self.remote_read, *self.qm2qm, *self.mapper)]
 
 
-def is_loopback_only(settings: Rpc, logons: Logons) -> bool:
-    """Whether only the account of the daemon may connect, over loopback: no users, Kerberos or level is configured."""
-    return not settings.min_auth_level and not _knows_users(settings) and not logons.has_any
+def is_default(settings: Rpc) -> bool:
+    """Whether users alone decide about access: no level, Kerberos or users file is configured.
+
+    Then only the account of the daemon may connect, over loopback, until the first user is added.
+    """
+    return not settings.min_auth_level and not _knows_users(settings)
 
 
 class RpcGuard(ConnectionGuard):
@@ -50,15 +54,22 @@ class RpcGuard(ConnectionGuard):
     may connect without authentication.
     """
 
-    __slots__ = ("_is_loopback_only",)
+    __slots__ = ("_is_default", "_logons", "_statistics")
 
-    def __init__(self, settings: Rpc, logons: Logons) -> None:
-        """If no users exist at the start, calls need no authentication until the next start."""
+    def __init__(self, settings: Rpc, logons: Logons, statistics: RpcStatistics) -> None:
         super().__init__(settings.max_connections, settings.max_connections_per_peer, settings.refusals_per_minute)
-        self._is_loopback_only: Final = is_loopback_only(settings, logons)
+        self._is_default: Final = is_default(settings)
+        self._logons: Final = logons
+        self._statistics: Final = statistics
 
     def refuses(self, connection: socket) -> str | None:
-        if not self._is_loopback_only:
+        reason = self._refuses(connection)
+        if reason is not None:
+            self._statistics.connections_refused += 1
+        return reason
+
+    def _refuses(self, connection: socket) -> str | None:
+        if not self._is_default or self._logons.had_users:
             return None
         try:
             address = ip_address(connection.getpeername()[0].partition("%")[0])
@@ -66,16 +77,16 @@ class RpcGuard(ConnectionGuard):
             return "the peer closed the connection"
         if not address.is_loopback:
             return (
-                "to allow remote readers, add users with `waypost user add NAME --ntlm` and restart the daemon, or "
-                "set rpc.kerberos or rpc.min_auth_level; see docs/security.md"
+                "to allow remote readers, add users with `waypost user add NAME --ntlm`, or set rpc.kerberos or "
+                "rpc.min_auth_level; see docs/security.md"
             )
         account = account_of_peer(connection)
         if account in (own_account(), _ROOT) and account is not None:
             return None
         who = "an unknown account" if account is None else f"the account {account_name(account)}"
         return (
-            f"a program of {who} may not read without authentication; add users with `waypost user add NAME --ntlm` "
-            'and start again, set rpc.kerberos, or allow every program with rpc.min_auth_level = "none"'
+            f"a program under {who} may not read without authentication; add users with "
+            '`waypost user add NAME --ntlm`, set rpc.kerberos, or allow every program with rpc.min_auth_level = "none"'
         )
 
 
@@ -122,7 +133,7 @@ def serving(settings: Rpc, sockets: RpcSockets, bind: str, logons: Logons) -> Re
         ),
         RpcSettings(min_auth_level=level),
         acceptors(logons),
-        is_own_account=not settings.min_auth_level and not _knows_users(settings),
+        is_own_account=is_default(settings),
         level_with_users=None if settings.min_auth_level else AuthLevel.PRIVACY,
         remote_read_port=_port(sockets.remote_read),
         qm2qm_port=_port(sockets.qm2qm),

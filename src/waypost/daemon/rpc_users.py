@@ -26,6 +26,11 @@ class Logons:
     users: Users | None = None
 
     @property
+    def had_users(self) -> bool:
+        """Whether users exist, also without NTLM, or have existed since the start."""
+        return self.users is not None and self.users.had_any
+
+    @property
     def has_any(self) -> bool:
         return self.users is not None and self.users.has_logons
 

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
+from waypost.api.protection import HASHES
 from waypost.core.message_values import AuthenticationLevel
 from waypost.core.system import Identity
 from waypost.daemon import systemd
@@ -37,7 +38,7 @@ from waypost.daemon.resolver import Resolver
 from waypost.daemon.rpc import RpcGuard, RpcListener, RpcSockets, serving, stepped
 from waypost.daemon.rpc_users import Logons, import_users
 from waypost.daemon.sockets import allow_files, datagram_sockets, endpoint, listen, stepping_sockets, stream_sockets
-from waypost.daemon.store_mode import check_store_mode
+from waypost.daemon.store_mode import check_lost_users, check_store_mode
 from waypost.daemon.tcp import TcpConnections, TcpSettings
 from waypost.daemon.udp import Pings
 from waypost.daemon.walking import Walking
@@ -50,6 +51,7 @@ from waypost.errors import StoreError, WaypostError
 from waypost.guid import guid_text
 from waypost.node.recovery import Settings
 from waypost.remote.context import PORT_STEP
+from waypost.rpc.statistics import RpcStatistics
 from waypost.store.port import LOW, LOW_HINT, Room
 
 if sys.platform != "win32":
@@ -128,6 +130,7 @@ class Daemon:
             self._logons.users = shell.driver.node.users
             doors = Doors()
             try:
+                check_lost_users(self._config.folder, shell.driver.node.users)
                 check_store_mode(self._config.folder, shell.driver.node.users)
                 if self._config.rpc.enabled and self._config.rpc.users_file:
                     await import_users(shell, Path(self._config.rpc.users_file), self._log)
@@ -190,7 +193,7 @@ class Daemon:
             shell,
             None,
             TcpSettings(keep_alive_s=_KEEP_ALIVE_SECONDS, keeps_users=True),
-            guard=RpcGuard(config.rpc, self._logons),
+            guard=RpcGuard(config.rpc, self._logons, RpcStatistics() if remote is None else remote.statistics),
             log=log,
             pump=pump,
         )
@@ -369,7 +372,9 @@ class _Sockets:
                 _kept(undo, datagram_sockets(transfer.bind, transfer.ping_port)) if transfer.ping else []
             )  # fmt: skip
             self.asking: Final = _kept(undo, datagram_sockets(transfer.bind, 0)) if transfer.ping else []
-            self.rpc: Final = _rpc_sockets(undo, config) if config.rpc.enabled else RpcSockets()
+            # MS-MQDMPR 3.1.1.1: in hardened mode no RPC request is answered.
+            has_rpc = config.rpc.enabled and not config.security.hardened
+            self.rpc: Final = _rpc_sockets(undo, config) if has_rpc else RpcSockets()
             self._undo: Final = undo.pop_all()
         self.endpoints: Final[Endpoints] = {
             name: endpoint(sockets[0])
@@ -423,6 +428,8 @@ def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets, logons
         relays=parse_relays(config.routing.relays),
         min_signature=_MIN_SIGNATURES[config.security.min_signature],
         trusts_unsigned_sender=config.security.trust_unsigned_sender,
+        hashes=frozenset(HASHES[each] for each in config.security.hashes),
+        rejects_short_rc2=config.security.reject_short_rc2,
         hardened_security=config.security.hardened,
         closes_new_queues=config.security.new_queues == "closed",
         machine_security=machine_security(config.security.machine),

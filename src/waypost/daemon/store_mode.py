@@ -1,4 +1,4 @@
-"""The mode of the store: with users in it, it has hashes of passwords, and must be closed to other accounts."""
+"""The users of the store at the start: other accounts cannot read their secrets, and none of them was lost."""
 
 import stat
 import sys
@@ -10,6 +10,23 @@ from waypost.node.users import Users
 from waypost.store.folder import DATA
 
 _OTHERS: Final = 0o077
+# Lost users that a sentence names.
+_NAMED: Final = 5
+
+
+def check_lost_users(folder: Path, users: Users) -> None:
+    """Raise ConfigError if a salvage may have lost users: without them, the daemon would let in others."""
+    if users.lost is None:
+        return
+    names = users.lost.names
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    known = f" ({', '.join(names[:_NAMED])}{more})" if names else ""
+    raise ConfigError(
+        f"{folder / DATA} is the result of a salvage that may have lost users{known}. The daemon does not start "
+        "without users that it had.",
+        f"to go on without them, run `waypost store forget-users {folder}`, start the daemon, and add the lost users "
+        "again with `waypost user add`; `waypost store restore` of a backup brings them back too.",
+    )
 
 
 def check_store_mode(folder: Path, users: Users) -> None:

@@ -49,6 +49,7 @@ from waypost.node.operation_handlers import Handlers
 from waypost.node.recovery import Settings
 from waypost.node.restoring import Restored, begin_again
 from waypost.security.callers import QUEUE_MANAGER, Caller
+from waypost.store.folder import DATA
 from waypost.store.lmdb import LmdbStore
 from waypost.store.port import Room
 from waypost.store.progress import Progress, unheard
@@ -528,7 +529,8 @@ def _started(store: LmdbStore, settings: Settings, path: str | Path) -> tuple[No
         return Node(store, settings, new_guid, _now()), restored
     except StoreDamaged as error:
         raise StoreDamaged(
-            f"cannot open {path}: {error}; `waypost store salvage` copies all intact records to a new folder"
+            f"cannot open {Path(path) / DATA}: {error}; `waypost store salvage` copies all intact records to a new "
+            "folder"
         ) from error
 
 

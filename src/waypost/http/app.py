@@ -97,7 +97,14 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = anon
 
     app = _Router((*ROUTES, metrics.route(metrics.Metrics(service)), *openapi.schema_routes(document)), service, refine)
     askers = Askers(settings, service.sessions, service.logins)
-    guard = RequestGuard(app, settings, manager.name, askers, partial(users.refused_login, service))
+    guard = RequestGuard(
+        app,
+        settings,
+        manager.name,
+        askers,
+        refuse_login=partial(users.refused_login, service),
+        note=partial(users.note_stranger, service),
+    )
     return Application(guard, Quick(settings, refine), service)
 
 

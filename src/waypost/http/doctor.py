@@ -58,7 +58,7 @@ def check_access(settings: HttpSettings) -> Check:
         return Check(
             "access", True, "the HTTP API requires the token of the daemon, its Unix socket, or a browser session"
         )
-    sentence = "every program and account of this computer has full control of the queue manager (http.access is open)"
+    sentence = "every program and account on this computer has full control of the queue manager (http.access is open)"
     return Check("access", True, sentence)
 
 
@@ -270,14 +270,19 @@ def _rpc(service: Service) -> Iterator[Check]:
 
 
 def _access(access: RpcAccess, level: AuthLevel) -> Check:
-    if access.is_loopback_only:
+    if access.is_default and level is AuthLevel.NONE:
         sentence = (
             "only programs of the daemon's account and of root, on this computer, may read over RPC; to allow others, "
-            "add users with `waypost user add NAME --ntlm` and restart the daemon, or set rpc.kerberos"
+            "add users with `waypost user add NAME --ntlm`, or set rpc.kerberos"
         )
     elif level is AuthLevel.NONE:
         sentence = (
             "every host that can connect to the RPC ports may read without authentication, with the rights of Everyone"
+        )
+    elif access.is_default and not _has_users(access) and not access.has_kerberos_key():
+        sentence = (
+            "nobody may read over RPC: remote readers must authenticate, and no user may log on with NTLM; to allow "
+            "some, add users with `waypost user add NAME --ntlm`, or set rpc.kerberos"
         )
     elif not _has_users(access) and not access.has_kerberos_key():
         sentence = "remote readers must authenticate, but RPC has neither users nor a Kerberos key"
@@ -322,7 +327,7 @@ def check_users_file(path: str) -> Check:
             "users file", True, f"rpc.users_file is no longer needed, and {path} is not accessible: {error.strerror}"
         )
     if mode & OTHERS:
-        sentence = f"every user of this computer can open {path}, which contains passwords (mode {mode:04o})"
+        sentence = f"every user on this computer can open {path}, which contains passwords (mode {mode:04o})"
         return Check("users file", False, sentence, f"chmod o-rwx {path}")
     sentence = f"the users of {path} are imported; the file contains passwords, and is not needed any more"
     return Check("users file", True, sentence)
@@ -356,11 +361,14 @@ def _unverified(service: Service) -> Check:
     if rest:
         shown.append(f"{rest} from other senders")
     count = f"{refused.count} {'message was' if refused.count == 1 else 'messages were'}"
+    problems = ((name, last) for name, last in service.node.access.last_refusals.items() if last.problem)
+    last = next(reversed([f"; the last one, for {name}: {each.problem}" for name, each in problems]), "")
     hint = (
-        "the log events `message rejected` contain the reasons; register the certificates of these senders with "
-        "`waypost cert register`, and give them the exchange key of this queue manager (`waypost key export`)"
+        "`waypost explain QUEUE` and the log events `message rejected` show the reasons; register the certificates of "
+        "these senders with `waypost cert register`, and give them the exchange key of this queue manager "
+        "(`waypost key export`)"
     )
-    sentence = f"{count} refused since the start because of the signature or the encryption: {', '.join(shown)}"
+    sentence = f"{count} refused since the start because of the signature or the encryption: {', '.join(shown)}{last}"
     return Check("unverified", False, sentence, hint)
 
 

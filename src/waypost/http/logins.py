@@ -9,6 +9,7 @@ import secrets
 import time
 from base64 import b64decode
 from binascii import Error as Base64Error
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -69,6 +70,7 @@ class Logins:
         "failed",
         "limited",
         "succeeded",
+        "unknown",
     )
 
     def __init__(
@@ -95,6 +97,8 @@ class Logins:
         self.succeeded = 0
         self.failed = 0
         self.limited = 0
+        # Number of requests of unknown callers since the start, by reason.
+        self.unknown: Final[Counter[str]] = Counter()
 
     @property
     def has_users(self) -> bool:

@@ -31,6 +31,7 @@ from waypost.core.position_events import KILOBYTE
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.drive.loop_watch import BOUNDS
 from waypost.http.queue_metrics import queue_text
+from waypost.http.request_guard import NO_TOKEN, WRONG_TOKEN
 from waypost.http.requests import Request, Response
 from waypost.http.routes import Nothing, Route, of
 from waypost.http.service import Service
@@ -102,6 +103,7 @@ _TRANSFER: Final = {
 # Numbers of RPC without labels.
 _RPC_COUNTERS: Final = {
     "connections_accepted": "Connections accepted from remote readers.",
+    "connections_refused": "Connections refused because of the account or the address of the program.",
     "binds_refused": "Connections refused at their first packet.",
     "authentication_failures": "Failed authentications of remote readers: wrong passwords, tickets or signatures.",
     "messages_given_out": "Messages locked for remote readers.",
@@ -191,7 +193,7 @@ class _Live(Collector):
     def _refusals(self) -> Metric:
         refusals = CounterMetricFamily(
             "waypost_access_denied",
-            "Requests refused because the caller does not have a right, by the label `right`.",
+            "Requests and messages refused because the caller or sender does not have a right, by the label `right`.",
             labels=("right",),
         )
         for right, count in self._service.node.access.refused.items():
@@ -292,7 +294,7 @@ class _Live(Collector):
         if network is not None:
             refused = CounterMetricFamily(
                 "waypost_messages_refused",
-                "Messages refused on arrival. The label `reason` gives the reason.",
+                "Messages refused on arrival. The label `reason` contains the reason.",
                 labels=("reason",),
             )
             for reason in Reason:
@@ -354,6 +356,14 @@ def _logins(service: Service) -> Iterator[Metric]:
     for result, count in (("ok", logins.succeeded), ("failed", logins.failed), ("limited", logins.limited)):
         found.add_metric([result], count)
     yield found
+    strangers = CounterMetricFamily(
+        "waypost_http_unauthorized",
+        "HTTP requests refused because the caller is unknown, by the label `reason`: `no_token` or `wrong_token`.",
+        labels=["reason"],
+    )
+    for reason in (NO_TOKEN, WRONG_TOKEN):
+        strangers.add_metric([reason], logins.unknown[reason])
+    yield strangers
     yield _counter(
         "waypost_requests_denied",
         "Requests refused because the caller does not have the required role, and failed logins.",

@@ -37,7 +37,7 @@ _STATUSES: Final = {
     409: "The operation conflicts with the current state.",
     413: "The request is too large.",
     415: "The body is neither JSON nor MessagePack.",
-    421: "The Host header does not name this server.",
+    421: "The host name in the Host header does not belong to this server.",
     429: "Too many logins have failed. Retry later.",
     500: "The disk failed during a write, or the server has a bug.",
     502: "The computer that hosts the queue is unreachable, or the connection to it was lost.",

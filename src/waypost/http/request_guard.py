@@ -34,20 +34,26 @@ LOGIN_PATH: Final = "/api/login"
 _WITHOUT_LOGIN: Final = frozenset({LOGIN_PATH})
 # The answer to a login that failed: from this origin, under this name.
 RefuseLogin: TypeAlias = Callable[[str, str, WaypostError, Request], App]
+# Notes the request of an unknown caller: from this origin, for this path, and the reason to refuse it.
+Note: TypeAlias = Callable[[str, str, str], None]
+# Labels of the metric.
+NO_TOKEN: Final = "no_token"
+WRONG_TOKEN: Final = "wrong_token"
 _ELSEWHERE: Final = frozenset({b"cross-site", b"same-site"})
 
 
 class RequestGuard:
     """An ASGI application in front of another. It leaves the path percent-encoded, because a NAME may contain a /."""
 
-    __slots__ = ("_app", "_hosts", "_last_host", "_refuse_login", "_settings", "askers")
+    __slots__ = ("_app", "_hosts", "_last_host", "_note", "_refuse_login", "_settings", "askers")
 
     def __init__(
-        self, app: App, settings: HttpSettings, computer: str, askers: Askers, refuse_login: RefuseLogin
+        self, app: App, settings: HttpSettings, computer: str, askers: Askers, *, refuse_login: RefuseLogin, note: Note
     ) -> None:
         self._app: Final = app
         self._settings: Final = settings
         self._refuse_login: Final = refuse_login
+        self._note: Final = note
         self.askers: Final = askers
         self._hosts: Final = {"localhost", computer.lower(), *(host.lower() for host in settings.hosts)}
         # The address in the last Host header, because most requests have the same.
@@ -70,6 +76,8 @@ class RequestGuard:
             scope[CALLER] = admitted
             app = self._app
         else:
+            if admitted[0] is HTTPStatus.UNAUTHORIZED:
+                self._note_stranger(scope["headers"], path, peer)
             app = _refused(scope, receive, *admitted)
         try:
             await app(scope, receive, answering(method, send))
@@ -138,6 +146,13 @@ class RequestGuard:
             "into WAYPOST_TOKEN"
         )
         return refused
+
+    def _note_stranger(self, fields: Headers, path: str, peer: Peer) -> None:
+        """Count a request of an unknown caller, and note it in the log."""
+        has_token = any(name == b"authorization" for name, _ in fields)
+        self.askers.logins.unknown[WRONG_TOKEN if has_token else NO_TOKEN] += 1
+        reason = "the token is unknown or has expired" if has_token else "the request has no token and no valid session"
+        self._note(peer.origin, path, reason)
 
     def _is_ours(self, host: str) -> bool:
         """Whether a Host is ours. Any address is: nobody else can make an address lead here, but a name."""

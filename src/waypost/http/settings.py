@@ -32,10 +32,11 @@ class Listener:
 class RpcAccess:
     """Access of remote readers, for `doctor`. `users_file` is the file that was imported, or "".
 
+    `is_default`: only the account of the daemon may connect until the first user is added; then calls need a logon.
     `count_users` counts the users that may log on with NTLM.
     """
 
-    is_loopback_only: bool
+    is_default: bool
     users_file: str = ""
     kerberos: bool = False
     count_users: Callable[[], int] = lambda: 0
@@ -69,5 +70,5 @@ class HttpSettings:
     # File with the certificate that clients see, "" without TLS.
     tls_cert: str = ""
     listeners: tuple[Listener, ...] = ()
-    rpc: RpcAccess = RpcAccess(is_loopback_only=True)
+    rpc: RpcAccess = RpcAccess(is_default=True)
     backup: BackupLimits = field(default_factory=BackupLimits)

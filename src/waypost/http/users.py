@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import UNSET, Struct
 
-from waypost.api.local import Note
+from waypost.api.local import Note, NoteStranger
 from waypost.api.operations import Operation
 from waypost.api.users import SetPassword
 from waypost.drive.passwords import prepared
@@ -70,6 +70,11 @@ def refused_login(service: Service, origin: str, name: str, error: WaypostError,
     service.of(anonymous(origin)).start(Note(what="log in", object=name, result=str(error)))
     status = HTTPStatus.TOO_MANY_REQUESTS if isinstance(error, TooManyLogins) else HTTPStatus.UNAUTHORIZED
     return encoded(request, problem(error), status)
+
+
+def note_stranger(service: Service, origin: str, path: str, reason: str) -> None:
+    """Note the request of an unknown caller."""
+    service.of(anonymous(origin)).start(NoteStranger(path=path, reason=reason))
 
 
 LOGIN: Final = Route(

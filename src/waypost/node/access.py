@@ -28,7 +28,7 @@ from waypost.security.permissions import words_of
 from waypost.wire.access_masks import MachineAccess, QueueAccess
 from waypost.wire.format_names import DirectFormatName, FormatName, MultipleElementFormatName, Suffix
 from waypost.wire.path_names import QueueKind
-from waypost.wire.sid import Sid
+from waypost.wire.sid import ADMINISTRATORS, AUTHENTICATED_USERS, EVERYONE, Sid
 
 # Objects whose last refusal is remembered.
 MAX_REFUSALS: Final = 1000
@@ -81,12 +81,16 @@ _VERBS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The last refusal of a queue: the number of all, the name of the caller, the missing right, and the time."""
+    """The last refusal of a queue: the number of all, the name of the caller, the missing right, and the time.
+
+    `problem` is a sentence about a message from another computer whose signature or encryption was the reason.
+    """
 
     count: int
     who: str
     right: str
     wall: float
+    problem: str = ""
 
 
 class Access:
@@ -265,6 +269,14 @@ class Access:
         known = next((name for name, each in WELL_KNOWN.items() if each == sid), None)
         return known or self._users.name_of(sid) or str(sid)
 
+    def is_account(self, sid: Sid) -> bool:
+        """Whether it is a user or a group of this queue manager, or its administrator."""
+        return sid in (self.administrator.sid, ADMINISTRATORS) or self._users.name_of(sid) is not None
+
+    def is_known(self, sid: Sid) -> bool:
+        """Whether somebody has this SID, as far as this queue manager knows."""
+        return sid in (EVERYONE, AUTHENTICATED_USERS) or self.is_account(sid)
+
     def owner_name(self, queue: Queue) -> str:
         """The name of the owner of a queue; "" for one without a descriptor."""
         guard = queue.parent or queue
@@ -289,16 +301,28 @@ class Access:
         error.add_note(f"the owner of the queue or an administrator can grant the right: {grant}")
         return error
 
+    def refused_arrival(self, queue: Queue, who: str, problem: str) -> None:
+        """Note a refused message from another computer, which has its line in the log.
+
+        `problem` is about its signature or encryption; without one, its sender lacks the right to send.
+        """
+        if not problem:
+            self.refused["send"] += 1
+        self._remember(queue_name(queue), who, "send", problem)
+
     def _note(self, caller: Caller, name: str, word: str) -> None:
         self.refused[word] += 1
-        before = self.last_refusals.pop(name, None)
-        count = 1 if before is None else before.count + 1
-        self.last_refusals[name] = Refusal(count, caller.name, word, self._kernel.now.wall)
-        if len(self.last_refusals) > MAX_REFUSALS:
-            del self.last_refusals[next(iter(self.last_refusals))]
+        self._remember(name, caller.name, word)
         self._kernel.notice(
             "access denied", who=caller.name, sid=str(caller.sid), origin=caller.origin, object=name, right=word
         )
+
+    def _remember(self, name: str, who: str, word: str, problem: str = "") -> None:
+        before = self.last_refusals.pop(name, None)
+        count = 1 if before is None else before.count + 1
+        self.last_refusals[name] = Refusal(count, who, word, self._kernel.now.wall, problem)
+        if len(self.last_refusals) > MAX_REFUSALS:
+            del self.last_refusals[next(iter(self.last_refusals))]
 
 
 def owns(caller: Caller, owner: Sid) -> bool:

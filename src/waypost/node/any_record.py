@@ -33,9 +33,11 @@ from waypost.store.restored import RestoredRecord
 from waypost.store.sequence_records import AddressRecord, IncomingRecord, RenumberingRecord
 from waypost.store.user_records import (
     GROUP_PREFIX,
+    LOST_KEY,
     STATE_KEY,
     AuditRecord,
     GroupRecord,
+    LostUsersRecord,
     UserRecord,
     UsersRecord,
     audit_number_of,
@@ -141,6 +143,8 @@ def _damaged(key: bytes, value: bytes) -> object:
 def _user(key: bytes, value: bytes) -> object:
     if key == STATE_KEY:
         return UsersRecord.decode(value)
+    if key == LOST_KEY:
+        return LostUsersRecord.decode(value)
     if key.startswith(GROUP_PREFIX):
         group = GroupRecord.decode(value)
         _demand(group_key(group.name) == key)

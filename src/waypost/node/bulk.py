@@ -36,6 +36,7 @@ from waypost.api.frames import Frame
 from waypost.api.local import ShowBulkQueues
 from waypost.api.names import format_name, short_name
 from waypost.clock import Now
+from waypost.core.message import Message
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue, Queue
@@ -51,7 +52,7 @@ from waypost.errors import (
     StoreError,
 )
 from waypost.guid import NULL_GUID, guid_text, parse_guid
-from waypost.limits import MAX_BULK_REMOVED, MAX_FRAME_MESSAGES, MAX_HTTP_ANSWER, MAX_SIZES_READ
+from waypost.limits import MAX_BULK_REMOVED, MAX_FRAME_MESSAGES, MAX_FRESH, MAX_HTTP_ANSWER, MAX_SIZES_READ
 from waypost.node.epochs import epoch_of
 from waypost.node.kernel import Call
 from waypost.node.node import Node
@@ -110,7 +111,7 @@ class BulkReadingCalls:
         with node.kernel.operation(call.now):
             queue = find_target(node, operation.name, operation.epoch, outgoing=operation.outgoing)
             node.access.check(call.caller, queue, QueueAccess.MQSEC_PEEK_MESSAGE)
-            plan = self._planned(self._planning(queue, operation, operation), operation, call.now)
+            plan = self._planned(self._planning(queue, operation, operation, call.now), operation, call.now)
             node.kernel.await_everything()
             node.kernel.reply(call.request, plan)
 
@@ -134,16 +135,25 @@ class BulkReadingCalls:
         except (QueueDeleted, QueueNotFound):
             return None
         self._node.access.check(call.caller, queue, QueueAccess.MQSEC_PEEK_MESSAGE)
-        return self._planning(queue, wanted, limits)
+        return self._planning(queue, wanted, limits, call.now)
 
-    def _planning(self, queue: Queue, wanted: PlanRange | RangeOfQueue, limits: PlanLimits) -> Planning:
+    def _planning(self, queue: Queue, wanted: PlanRange | RangeOfQueue, limits: PlanLimits, now: Now) -> Planning:
         uncommitted = self._uncommitted(queue)
         skips_locked = limits.locked == "skip"
         up_to = self._up_to(queue, wanted.up_to, uncommitted, skips_locked=skips_locked)
         arrivals = _seen(queue, uncommitted, skips_locked=skips_locked)
         if not self._node.index.is_complete:
             find_sizes(self._node.messages, queue, arrivals.take(wanted.after, up_to, MAX_SIZES_READ))
+        if limits.marks_moves:
+            self._node.manager.positions.moves.planned(now.wall)
+            fresh = self._fresh(queue, arrivals, wanted.after, up_to)
+            up_to = up_to if len(fresh) <= MAX_FRESH else fresh[MAX_FRESH] - 1
         return Planning(queue, arrivals, wanted.after, up_to, has_end=wanted.up_to is not UNSET)
+
+    def _fresh(self, queue: Queue, arrivals: Arrivals, after: int, up_to: int) -> list[int]:
+        """The messages of the range that were moved to the queue in the current second."""
+        numbers = self._node.manager.positions.moves.fresh(queue.number)
+        return [number for number in numbers if after < number <= up_to and arrivals.count(number - 1, number)]
 
     def _planned(self, planning: Planning, limits: PlanLimits, now: Now) -> PlannedRange:
         queue, arrivals, after = planning.queue, planning.arrivals, planning.after
@@ -152,6 +162,7 @@ class BulkReadingCalls:
         counts = [arrivals.count(start, stop) for start, stop in pairwise(bounds)]
         is_whole = not planning.has_end and end == planning.last
         held_by, behind = self._held_back(queue, planning.up_to, arrivals, now) if is_whole else ("", 0)
+        as_of = self._node.manager.positions.moves.planned(now.wall) if limits.marks_moves else 0
         return PlannedRange(
             epoch=guid_text(epoch_of(queue)),
             bounds=bounds,
@@ -162,6 +173,8 @@ class BulkReadingCalls:
             held_s=self._held_for(queue, queue.positions.first_held, now),
             held_by=held_by,
             behind=behind,
+            as_of=as_of,
+            fresh=self._fresh(queue, arrivals, after, end) if as_of else [],
         )
 
     def _arrival_time(self, queue: Queue, arrivals: Arrivals, after: int, up_to: int) -> int:
@@ -213,7 +226,7 @@ class BulkReadingCalls:
             node.kernel.reply(call.request, SeqAt(arrivals.nth(0, SEQUENCE_MASK, earlier)))
 
     def remove(self, call: Call, operation: RemoveRange) -> None:
-        """Receive the Available messages of the range."""
+        """Receive the Available messages of the range, without those that were moved there after the plan."""
         node, after, up_to = self._node, operation.after, operation.up_to
         node.kernel.check_store()
         with node.kernel.operation(call.now):
@@ -224,12 +237,14 @@ class BulkReadingCalls:
             uncommitted = self._uncommitted(queue)
             free = _seen(queue, uncommitted, skips_locked=True)
             lookup_ids = free.take(after, up_to, min(operation.max_messages, MAX_BULK_REMOVED))
-            messages = node.manager.positions.find_all(queue, lookup_ids)
+            is_all = free.count(after, up_to) == len(lookup_ids)
+            end = 0 if operation.as_of is UNSET else up_to if is_all else lookup_ids[-1] & SEQUENCE_MASK
+            messages, first_moved = _planned_before(operation, node.manager.positions.find_all(queue, lookup_ids))
             if messages:
                 node.manager.positions.received_all(queue, messages)
             left = _seen(queue, uncommitted, skips_locked=False).count(after, up_to)
             node.kernel.await_everything()
-            node.kernel.reply(call.request, Removed(len(messages), left))
+            node.kernel.reply(call.request, Removed(len(messages), left, first_moved, end))
 
     def _shown(self, name: FormatName, queue: Queue, now: Now) -> BulkQueue:
         arrivals = Arrivals(queue.positions)
@@ -415,6 +430,22 @@ def rows_of(node: Node, queue: Queue, lookup_ids: Sequence[int], max_bytes: int)
 
 def _seen(queue: Queue, uncommitted: Sequence[range], *, skips_locked: bool) -> Arrivals:
     return Arrivals(queue.positions, spans_of(sorted(queue.positions.held)) if skips_locked else uncommitted)
+
+
+def _planned_before(operation: RemoveRange, messages: list[Message]) -> tuple[list[Message], int]:
+    """The messages without those that were moved to the queue after the plan; and the first number of these, or 0."""
+    as_of = operation.as_of
+    if as_of is UNSET or all(message.last_move_time < as_of for message in messages):
+        return messages, 0
+    fresh = frozenset(operation.fresh)
+    going, staying = [], []
+    for message in messages:
+        number, moved = message.lookup_identifier & SEQUENCE_MASK, message.last_move_time
+        if moved < as_of or (moved == as_of and number in fresh):
+            going.append(message)
+        else:
+            staying.append(number)
+    return going, min(staying, default=0)
 
 
 def _first(spans: Sequence[range]) -> int:

@@ -125,11 +125,18 @@ def _add_refusal(explanation: ExplanationDraft, node: Node, queue: Queue) -> Non
     if last is None:
         return
     explanation.facts["access_denied"] = last.count
-    times = counted(last.count, "request")
+    explanation.facts["last_refused"] = last.who
+    times = f"{counted(last.count, 'request')} {'was' if last.count == 1 else 'were'} refused"
+    if last.problem:
+        explanation.sentences.append(
+            f"{times} because of a missing right, the signature or the encryption. The last one, at {at(last.wall)}, "
+            f"was a message from {last.who}: {last.problem}."
+        )
+        return
     explanation.sentences.append(
-        f"{times} {'was' if last.count == 1 else 'were'} refused because the caller does not have the right. The last "
-        f"request, at {at(last.wall)}, was from {last.who}, who does not have the right {last.right}. "
-        f"`waypost queue acl {name}` shows and changes the rights."
+        f"{times} because of a missing right, the signature or the encryption. The last one, at {at(last.wall)}, was "
+        f"from {last.who}, who does not have the right {last.right}. `waypost queue acl {name}` shows and changes the "
+        "rights."
     )
 
 

@@ -4,10 +4,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from waypost import errors
+from waypost.core.delivery import protection_hint, protection_sentence
+from waypost.core.message import Message
 from waypost.core.queues import OpenQueueDescriptor
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import WaypostError
 from waypost.hresult import HResult
+from waypost.wire.algorithms import PrivacyLevel
 from waypost.wire.message_class import MessageClass, meaning
 
 # Sentences for cases that the docstring of the class does not cover.
@@ -34,17 +37,29 @@ _REFUSALS: Final = {
 }
 
 
+_PROTECTION: Final = (
+    MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE,
+    MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION,
+)
+
+
 def failure(status: HResult) -> WaypostError:
     """The error with this status, as the most general of its classes."""
     return _CLASSES[status](_SENTENCES[status])
 
 
-def refused(descriptor: OpenQueueDescriptor, reason: MessageClass) -> WaypostError:
+def refused(descriptor: OpenQueueDescriptor, reason: MessageClass, message: Message) -> WaypostError:
     """The error when a queue of this computer does not accept a message."""
     sentence = _REFUSALS.get(reason)
     if sentence is not None:
         return errors.TransactionUsage(f"{descriptor.format_name} {sentence}")
-    return errors.AccessDenied(f"{descriptor.format_name} refuses the message: {meaning(reason)}")
+    if reason not in _PROTECTION:
+        return errors.AccessDenied(f"{descriptor.format_name} refuses the message: {meaning(reason)}")
+    is_encrypted = message.privacy_level != PrivacyLevel.NONE
+    words = protection_sentence(reason, is_encrypted=is_encrypted)
+    error = errors.AccessDenied(f"{descriptor.format_name} refuses the message: {words}")
+    error.add_note(protection_hint(reason, is_encrypted=is_encrypted))
+    return error
 
 
 def not_moved(source: OpenQueueDescriptor, target: OpenQueueDescriptor, status: HResult) -> WaypostError:

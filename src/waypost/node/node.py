@@ -164,6 +164,7 @@ class Node:
                 self.manager,
                 settings,
                 reader,
+                access=self.access,
                 directory=self.directory,
                 sequences=self.sequences,
                 destinations=self.destinations,

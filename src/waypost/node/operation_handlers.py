@@ -34,6 +34,7 @@ from waypost.api.local import (
     Follow,
     ImportUsers,
     Note,
+    NoteStranger,
     ShowBulkQueues,
     StorePassword,
     StoreToken,
@@ -192,6 +193,7 @@ class Handlers:
         self._on(RemoveUser, users.remove)
         self._on(RemoveToken, users.remove_token)
         self._on(Note, users.note)
+        self._on(NoteStranger, users.note_stranger)
         self._on(ListAudit, users.list_audit)
         keys = KeyCalls(node)
         for kind in KEY_OPERATIONS:

@@ -31,6 +31,7 @@ from waypost.security.permissions import (
     entries,
     is_changeable,
     mask_of,
+    may_own,
     with_queue_rights,
     words_of,
 )
@@ -67,10 +68,13 @@ class PermissionCalls:
         queue = self._queue(operation.name)
         before = self._descriptor(queue)
         after = self._after(before, operation)
+        if after.owner is not None and after.owner != before.owner:
+            self._check_owner(after.owner)
         self._check(call, queue, before, after)
-        if not operation.force and not is_changeable(after):
+        if not operation.force and not is_changeable(after, self._access.is_known):
             error = AccessDenied(
-                f"nothing was changed: no entry would let anybody change the rights on {queue_name(queue)} afterwards"
+                "nothing was changed: neither the owner nor an entry would let anybody who is known change the rights "
+                f"on {queue_name(queue)} afterwards"
             )
             error.add_note(
                 "also grant full or set-permissions to somebody, such as administrators:full, or use --force"
@@ -90,6 +94,14 @@ class PermissionCalls:
             self._access.check(call.caller, queue, QueueAccess.MQSEC_TAKE_QUEUE_OWNERSHIP)
         if after.dacl != before.dacl or after.owner == before.owner:
             self._access.check(call.caller, queue, QueueAccess.MQSEC_CHANGE_QUEUE_PERMISSIONS)
+
+    def _check_owner(self, owner: Sid) -> None:
+        """Raise InvalidParameter for an owner that is not an account: everybody would be the owner."""
+        if not may_own(owner) and not self._access.is_account(owner):
+            who = self._access.name_of(owner)
+            error = InvalidParameter(f"{who} is not an account, so {who} cannot own a queue")
+            error.add_note("the owner must be a user, a group, administrators or the SID of an account")
+            raise error
 
     def _after(self, before: SecurityDescriptor, operation: SetAcl) -> SecurityDescriptor:
         """The descriptor after a change. Raises IllegalSddl, IllegalSecurityDescriptor and InvalidParameter."""

@@ -37,6 +37,7 @@ from waypost.store.queue_records import QueueManagerRecord, QueueRecord
 from waypost.store.records import EXPIRES, PURGE_PENDING, PositionRecord, TotalsRecord, TransactionRecord
 from waypost.timers import Timers
 from waypost.transfer.settings import TransferSettings
+from waypost.wire.algorithms import HashAlgorithm
 from waypost.wire.message_class import MessageClass
 
 
@@ -48,8 +49,10 @@ class Settings:
     one peer may take. `long_live_time` is LongLiveTime of MS-MQDMPR 3.1.1.12, in seconds; None leaves it to the
     directory. `domain` is the GUID of the domain, NULL_GUID outside of one. Without `transfer` the queue manager has no
     network, and messages for others wait; without `remote` it serves no remote readers.
-    `min_signature` is the oldest signature that counts; NONE lets all count. With `trusts_unsigned_sender`, a SID that
-    a sender merely wrote counts in access checks. With `closes_new_queues`, new queues are closed once users are known.
+    `min_signature` is the oldest signature that counts; NONE lets all count. `hashes` are those that signatures of
+    others may have. `rejects_short_rc2` refuses RC2 keys of 40 bits that were made 128 (MS-MQQB 3.1.1.3,
+    RejectEnhancedRC2Using40BitKeys). With `trusts_unsigned_sender`, a SID that a sender merely wrote counts in access
+    checks. With `closes_new_queues`, new queues are closed once users are known.
     `machine_security` is the security descriptor of the computer, empty for the default.
     """
 
@@ -68,6 +71,8 @@ class Settings:
     relays: Relays = field(default_factory=Relays)
     min_signature: AuthenticationLevel = AuthenticationLevel.NONE
     trusts_unsigned_sender: bool = False
+    hashes: frozenset[int] = frozenset(HashAlgorithm)
+    rejects_short_rc2: bool = False
     closes_new_queues: bool = True
     machine_security: bytes = b""
     remote: RemoteServing | None = None
@@ -121,6 +126,8 @@ def recover(
     unfinished = _restore_transactions(reader, manager)
     bulk_store.restore(kept, manager)
     manager.positions.sequential_id = stored_end(reader, Counter.SEQUENTIAL_ID)
+    if manager.positions.sequential_id:
+        manager.positions.moves.begin_again(now.wall)
     manager.last_ordinal = stored_end(reader, Counter.MESSAGE_ID_ORDINAL)
     manager.transactions.last_number = stored_end(reader, Counter.TRANSACTION_NUMBER)
     manager.last_number = max(manager.last_number, stored_end(reader, Counter.QUEUE_ID))

@@ -66,7 +66,8 @@ class RemoteServing:
     network, or anonymous. `is_own_account`: the shell lets only its own account connect without a name, which is the
     local administrator until the first user is added.
 
-    `level_with_users` is the least protection of calls if users that may log on exist at the start, or None.
+    `level_with_users` is the least protection of calls from the first user on, until the next start; None if users
+    do not change it.
 
     `has_coordinator`: a coordinator gets the transactions of remote readers (ToCoordinator) and decides their outcome.
     Without one they are refused.
@@ -99,6 +100,8 @@ class RemoteReading:
         "_queues",
         "_remote_read",
         "_rpc",
+        "_settings",
+        "_settings_with_users",
         "_users",
         "_waits",
         "connections",
@@ -108,7 +111,6 @@ class RemoteReading:
         "new_guid",
         "qm2qm_port",
         "remote_read_port",
-        "settings",
         "waiting",
     )
 
@@ -131,11 +133,12 @@ class RemoteReading:
         self._is_own_account: Final = serving.is_own_account
         self._users: Final = users
         self._purges: Final = purges
-        settings, rpc = serving.settings, serving.rpc
-        if serving.level_with_users is not None and users.has_logons:
-            settings = replace(settings, min_auth_level=serving.level_with_users)
-            rpc = replace(rpc, min_auth_level=serving.level_with_users)
-        self.settings: Final = settings
+        level = serving.level_with_users
+        self._settings: Final = serving.settings
+        self._settings_with_users: Final = (
+            serving.settings if level is None else replace(serving.settings, min_auth_level=level)
+        )
+        rpc = serving.rpc if level is None else replace(serving.rpc, level_now=lambda: self.settings.min_auth_level)
         self.new_guid: Final = new_guid
         self.remote_read_port: Final = serving.remote_read_port
         self.qm2qm_port: Final = serving.qm2qm_port
@@ -304,6 +307,11 @@ class RemoteReading:
     # RemoteHost.
 
     @property
+    def settings(self) -> RemoteSettings:
+        """The settings of now: with the first user, calls need more protection."""
+        return self._settings_with_users if self._users.had_any else self._settings
+
+    @property
     def statistics(self) -> RpcStatistics:
         return self._rpc.statistics
 
@@ -327,7 +335,7 @@ class RemoteReading:
             if account is not None:
                 return account
         if caller.name is None:
-            return self._access.administrator if self._is_own_account and not self._users else None
+            return self._access.administrator if self._is_own_account and not self._users.had_any else None
         known = self._users.remote_caller(caller.name, _origin(caller))
         return None if self._users.of_sid(known.sid) is None else known
 

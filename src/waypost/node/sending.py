@@ -111,7 +111,7 @@ class Sending:
         for each in descriptor.multiple or (descriptor,):
             refusal = self._delivery.refusal(queue_of(each), message)
             if refusal is not None:
-                raise refused(each, refusal)
+                raise refused(each, refusal, message)
 
     def enqueue(
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: bytes | None, now: Now

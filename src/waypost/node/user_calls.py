@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from waypost.api.excerpt import excerpt
-from waypost.api.local import ImportUsers, Note, StorePassword, StoreToken, StoreUser
+from waypost.api.local import ImportUsers, Note, NoteStranger, StorePassword, StoreToken, StoreUser
 from waypost.api.users import (
     AuditPage,
     ListAudit,
@@ -22,7 +22,7 @@ from waypost.api.users import (
     UserList,
 )
 from waypost.errors import AccessDenied, InvalidParameter, LimitReached
-from waypost.limits import MAX_TOKENS_OF_USER
+from waypost.limits import MAX_LOGGED_TEXT, MAX_TOKENS_OF_USER
 from waypost.node.effects import RemoveCertificates
 from waypost.node.kernel import Call
 from waypost.node.node import Node
@@ -176,6 +176,12 @@ class UserCalls:
                 noted = Noted(call.caller, operation.what, operation.object)
                 noted.count, noted.result = operation.count, operation.result
                 self._audit.note(noted)
+            self._kernel.reply(call.request)
+
+    def note_stranger(self, call: Call, operation: NoteStranger) -> None:
+        with self._kernel.operation(call.now):
+            path = operation.path[:MAX_LOGGED_TEXT]
+            self._kernel.notice("request refused", origin=call.caller.origin, reason=operation.reason, path=path)
             self._kernel.reply(call.request)
 
     def list_audit(self, call: Call, operation: ListAudit) -> None:

@@ -16,12 +16,23 @@ from waypost.limits import MAX_GROUPS_OF_USER, MAX_USER_NAME, MAX_USERS
 from waypost.node import scans
 from waypost.node.kernel import Kernel
 from waypost.rpc.authentication import DomainAccount
-from waypost.security.callers import FIRST_RID, Caller, Role, account_sid, anonymous, may_enter, verified
+from waypost.security.callers import (
+    ADMINISTRATOR_RID,
+    FIRST_RID,
+    Caller,
+    Role,
+    account_sid,
+    anonymous,
+    may_enter,
+    verified,
+)
 from waypost.store.port import Reader, Table
 from waypost.store.user_records import (
     GROUP_PREFIX,
+    LOST_KEY,
     STATE_KEY,
     GroupRecord,
+    LostUsersRecord,
     TokenRecord,
     UserRecord,
     UsersRecord,
@@ -33,6 +44,8 @@ from waypost.wire.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVE
 # Names that are not users; administrators may be a group of a user.
 WELL_KNOWN: Final[dict[str, Sid]] = {"everyone": EVERYONE, "anonymous": ANONYMOUS, "administrators": ADMINISTRATORS}
 _RESERVED: Final = frozenset({*WELL_KNOWN, "administrator", "queue manager"})
+# The last number that a given SID of this queue manager may have. Larger ones remain for new accounts.
+_LAST_GIVEN_RID: Final = 0x7FFF_FFFF
 # DOMAIN\user is possible; characters that separate names in options, paths and Basic are not.
 _NAME: Final = re.compile(r"[^\W][\w.@$\\ -]*")
 
@@ -40,7 +53,18 @@ _NAME: Final = re.compile(r"[^\W][\w.@$\\ -]*")
 class Users:
     """The users and groups. `version` grows with every change, for caches of what they decide."""
 
-    __slots__ = ("_by_sid", "_by_token", "_groups", "_kernel", "_machine", "_state", "_users", "version")
+    __slots__ = (
+        "_by_sid",
+        "_by_token",
+        "_groups",
+        "_kernel",
+        "_machine",
+        "_state",
+        "_users",
+        "had_any",
+        "lost",
+        "version",
+    )
 
     def __init__(self, kernel: Kernel, reader: Reader, machine: Sid) -> None:
         """Read the users. Raises StoreDamaged for a record that does not decode: then nobody can log on."""
@@ -51,10 +75,16 @@ class Users:
         self._by_sid: Final[dict[Sid, str]] = {}
         self._by_token: Final[dict[str, tuple[UserRecord, TokenRecord]]] = {}
         self._state = UsersRecord(last_rid=FIRST_RID - 1, imported="")
+        # Whether a user exists, or has existed since the start: then nobody is an administrator without a name.
+        self.had_any = False
+        # The mark of a salvage that may have lost users.
+        self.lost: LostUsersRecord | None = None
         self.version = 0
         for key, value in scans.whole_table(reader, Table.USERS):
             if key == STATE_KEY:
                 self._state = scans.decoded(Table.USERS, key, value, UsersRecord.decode)
+            elif key == LOST_KEY:
+                self.lost = scans.decoded(Table.USERS, key, value, LostUsersRecord.decode)
             elif key.startswith(GROUP_PREFIX):
                 self._know_group(scans.decoded(Table.USERS, key, value, GroupRecord.decode))
             else:
@@ -162,7 +192,11 @@ class Users:
         given = None if sid is None else _parsed(sid)
         if given is not None and given in self._by_sid:
             raise UserExists(f"the SID {given} belongs to {self._by_sid[given]}")
+        if given is not None:
+            self._check_own(given)
         names = self.checked_groups(name, groups)
+        if given is not None:
+            self._reserve(given)
         user = UserRecord(
             name=name,
             sid=str(self._new_sid() if given is None else given),
@@ -184,13 +218,17 @@ class Users:
         for group in wanted:
             if group.lower() in self._users or group.lower() == name.lower():
                 raise InvalidParameter(f"{excerpt(group)} is a user, not a group")
-            is_known = group.lower() in self._groups or group.lower() == "administrators" or _sid(group) is not None
-            if not is_known:
+            if (sid := _sid(group)) is not None:
+                self._check_own(sid)
+            elif group.lower() not in self._groups and group.lower() != "administrators":
                 _check_name(group, "group")
         names = []
         for group in wanted:
-            if group.lower() == "administrators" or (_sid(group) is not None and group.lower() not in self._groups):
-                names.append(group.lower() if group.lower() == "administrators" else str(_sid(group)))
+            if group.lower() == "administrators":
+                names.append("administrators")
+            elif (sid := _sid(group)) is not None:
+                self._reserve(sid)
+                names.append(str(sid))
             else:
                 names.append(self._group(group).name)
         return names
@@ -206,6 +244,10 @@ class Users:
 
     def remove(self, user: UserRecord) -> None:
         self._forget(user)
+        # Stores of the past can have two accounts with one SID: the other one keeps it.
+        for other in self._users.values():
+            if other.sid == user.sid:
+                self._by_sid[Sid.parse(other.sid)] = other.name
         self._kernel.messages.batch.delete(Table.USERS, user_key(user.name))
         self.version += 1
 
@@ -221,8 +263,32 @@ class Users:
         return found
 
     def _new_sid(self) -> Sid:
-        self._write_state(replace(self._state, last_rid=self._state.last_rid + 1))
-        return account_sid(self._machine, self._state.last_rid)
+        rid = self._state.last_rid + 1
+        while account_sid(self._machine, rid) in self._by_sid:
+            rid += 1
+        self._write_state(replace(self._state, last_rid=rid))
+        return account_sid(self._machine, rid)
+
+    def _check_own(self, sid: Sid) -> None:
+        """Raise InvalidParameter for a SID of this queue manager that nobody may be given."""
+        rid = self._own_rid(sid)
+        if rid == ADMINISTRATOR_RID:
+            raise InvalidParameter(f"{sid} is the SID of the local administrator; choose another SID")
+        if rid is not None and not 0 < rid <= _LAST_GIVEN_RID:
+            raise InvalidParameter(
+                f"the last number of {sid}, a SID of this queue manager, must be 1 to {_LAST_GIVEN_RID}, not {rid}"
+            )
+
+    def _reserve(self, sid: Sid) -> None:
+        """Never give a SID of this queue manager to a new account: somebody has it already."""
+        rid = self._own_rid(sid)
+        if rid is not None and rid > self._state.last_rid:
+            self._write_state(replace(self._state, last_rid=rid))
+
+    def _own_rid(self, sid: Sid) -> int | None:
+        """The number of an account of this queue manager; None for another SID."""
+        rid = sid.sub_authority[-1] if sid.sub_authority else 0
+        return rid if sid == account_sid(self._machine, rid) else None
 
     def _write_state(self, state: UsersRecord) -> None:
         self._state = state
@@ -236,6 +302,7 @@ class Users:
             raise UserExists(f"{name} is a group; choose another name for the user")
 
     def _know(self, user: UserRecord) -> None:
+        self.had_any = True
         self._users[user.name.lower()] = user
         self._by_sid[Sid.parse(user.sid)] = user.name
         for token in user.tokens:
@@ -247,7 +314,9 @@ class Users:
 
     def _forget(self, user: UserRecord) -> None:
         del self._users[user.name.lower()]
-        del self._by_sid[Sid.parse(user.sid)]
+        sid = Sid.parse(user.sid)
+        if self._by_sid.get(sid) == user.name:
+            del self._by_sid[sid]
         for token in user.tokens:
             del self._by_token[token.hash]
 

@@ -222,7 +222,7 @@ class EndpointEntry:
 
     def write(self, writer: NdrWriter) -> None:
         if len(self.annotation) >= MAX_ANNOTATION or b"\0" in self.annotation:
-            raise EncodeError(ENTRIES, "annotation", f"{self.annotation!r} is not a text of up to 63 bytes")
+            raise EncodeError(ENTRIES, "annotation", f"{self.annotation!r} must be a string of at most 63 bytes")
         with writer.structure(writer.syntax):
             writer.guid(self.object, "object")
             writer.pointer(partial(self.tower.write, writer))

@@ -46,7 +46,7 @@ class RpcServer:
         }
         self._connections: dict[int, ServerConnection] = {}
         self._output: list[tuple[int, bytes | None]] = []
-        self._asks_who: Final = settings.min_auth_level > AuthLevel.NONE
+        self._settings: Final = settings
         self._holds: list[tuple[int, bool]] = []
         self._held: set[int] = set()
         # Those that `go_on` has to look at.
@@ -91,7 +91,11 @@ class RpcServer:
     def is_known(self, connection: int) -> bool:
         """Whether the client has got through a bind, and has shown who it is if that is asked for."""
         served = self._connections.get(connection)
-        return served is not None and served.is_bound and (served.is_authenticated or not self._asks_who)
+        return (
+            served is not None
+            and served.is_bound
+            and (served.is_authenticated or self._settings.level is AuthLevel.NONE)
+        )
 
     def pause(self, connection: int) -> None:
         """The client takes no more bytes for now."""

@@ -75,7 +75,7 @@ class Endpoint:
     statistics: RpcStatistics
 
     def min_level(self, service: Service, method: Method) -> AuthLevel:
-        return self.settings.min_auth_level if service.min_level is None else service.min_level(method)
+        return self.settings.level if service.min_level is None else service.min_level(method)
 
 
 class ServerBinding:

@@ -1,5 +1,6 @@
 """Settings of an RPC server. The bounds against abuse are in limits.py."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,11 +16,19 @@ MAPPER_PORT: Final = 135
 class RpcSettings:
     """`min_auth_level`: less than this ends a call with a fault, unless its method asks for another level.
 
+    `level_now` gives a level that can change, instead of it.
+
     `max_fragment`: bytes of the fragments that are sent and asked for; a client can agree on less.
     """
 
     min_auth_level: AuthLevel = AuthLevel.PRIVACY
+    level_now: Callable[[], AuthLevel] | None = None
     max_fragment: int = 5840
 
     def __post_init__(self) -> None:
         assert MUST_RECV_FRAG_SIZE <= self.max_fragment <= 0xFFFF
+
+    @property
+    def level(self) -> AuthLevel:
+        """The least level of calls at this moment."""
+        return self.min_auth_level if self.level_now is None else self.level_now()

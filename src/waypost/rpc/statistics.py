@@ -35,6 +35,7 @@ class RpcStatistics:
     connections: int = 0
     open_calls: int = 0
     connections_accepted: int = 0
+    connections_refused: int = 0
     binds_refused: int = 0
     authentication_failures: int = 0
     messages_given_out: int = 0

@@ -6,7 +6,7 @@ hexadecimal number. Changes are made in the order revoke, owner, deny, grant; de
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -25,7 +25,13 @@ from waypost.wire.security_descriptor import (
     OpaqueAce,
     SecurityDescriptor,
 )
-from waypost.wire.sid import ANONYMOUS, EVERYONE, Sid
+from waypost.wire.sid import ADMINISTRATORS, ANONYMOUS, EVERYONE, Sid
+
+# MS-DTYP 2.4.2.4, below S-1-5: the accounts of services, the first number of other accounts, and groups among these.
+_NT_AUTHORITY: Final = 5
+_SERVICES: Final = (18, 19, 20)
+_FIRST_ACCOUNTS: Final = 21
+_GROUPS: Final = (32, 33, 64, 65, 113, 114, 1000)
 
 _Generic: TypeAlias = tuple[tuple[int, QueueAccess | MachineAccess], ...]
 
@@ -172,14 +178,29 @@ def _map_ace(ace: Ace, meanings: _Generic) -> Ace:
     return replace(ace, mask=mask)
 
 
-def is_changeable(descriptor: SecurityDescriptor) -> bool:
-    """Whether an entry lets somebody besides the anonymous user change the rights on the queue.
+def is_changeable(descriptor: SecurityDescriptor, is_known: Callable[[Sid], bool]) -> bool:
+    """Whether somebody who is known, besides the anonymous user, can change the rights on the queue.
 
-    The owner may always (MS-DTYP 2.5.3.2), and does not count: its account may be gone.
+    The owner may always (MS-DTYP 2.5.3.2). An account that is not known may be gone.
     """
-    data = replace(descriptor, owner=None).encode()
+    data = descriptor.encode()
     right = QueueAccess.MQSEC_CHANGE_QUEUE_PERMISSIONS
+    sids = {entry.sid for entry in entries(descriptor) if entry.allow}
+    if descriptor.owner is not None:
+        sids.add(descriptor.owner)
     return any(
-        entry.allow and entry.sid != ANONYMOUS and allows(data, Sender(frozenset({entry.sid, EVERYONE})), right)
-        for entry in entries(descriptor)
+        sid != ANONYMOUS and is_known(sid) and allows(data, Sender(frozenset({sid, EVERYONE})), right) for sid in sids
     )
+
+
+def may_own(sid: Sid) -> bool:
+    """Whether a SID can be that of an owner: an account, a group of accounts, or the administrators.
+
+    Callers without a name belong to groups such as Everyone, so a queue of such a group belongs to them too.
+    """
+    numbers = sid.sub_authority
+    if sid == ADMINISTRATORS:
+        return True
+    if sid.identifier_authority != _NT_AUTHORITY or not numbers:
+        return False
+    return numbers[0] in _SERVICES or (numbers[0] >= _FIRST_ACCOUNTS and numbers[0] not in _GROUPS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import fields
 
-from waypost.api.messages import Received, Sent
+from waypost.api.messages import Copies, Received, Sent
 from waypost.api.opened import Handle
 from waypost.core.message import Message
 from waypost.hresult import HResult
@@ -59,7 +59,8 @@ class Result:
         """The messages that were sent or read."""
         if not isinstance(self.value, Sent | Received):
             return []
-        return [each for each in self.value.messages if isinstance(each, Message)]
+        # All copies of a message to several queues have the same identifier.
+        return [each.messages[0] if isinstance(each, Copies) else each for each in self.value.messages]
 
 
 Script = Generator[Ask | Pause, Result, None]

@@ -302,9 +302,8 @@ class Host(ABC, Generic[S_co]):
                 self._tell_coordinator(effect)
             case Connect() | Write() | Close() | HoldReading() | Resolve() | SendDatagram() | Notice():
                 self._carry(effect)
-            case KeyWork(job):
-                error = ServiceNotAvailable("the simulation has no keys")
-                self.node.kernel.job_done(job, error, self.now)
+            case KeyWork():
+                self._work_with_keys(effect)
             case SendChangeNotification() | FindDirectoryServers():
                 raise Violation(f"{self.name} requests {effect!r}, but the simulation has no directory")
             case _:
@@ -376,6 +375,10 @@ class Host(ABC, Generic[S_co]):
         return request
 
     def _tell_coordinator(self, effect: ToCoordinator) -> None: ...
+
+    def _work_with_keys(self, effect: KeyWork) -> None:
+        error = ServiceNotAvailable("the simulation has no keys")
+        self.node.kernel.job_done(effect.job, error, self.now)
 
     def _starting(self) -> None: ...
 

@@ -168,6 +168,16 @@ _SEVERAL_HOSTS: Final = (
     "a queue that was paused",
     "an express message lost in a restart",
     "a receive lost in a crash",
+    # Keys and certificates.
+    "a message that waited for a key",
+    "a message without a key",
+    "a message decrypted with a retired key",
+    "a message refused after the grace of its key",
+    "a session closed by a failed key desk",
+    "a message verified after a late registration",
+    "an unsigned message refused by a queue",
+    "an expired certificate refused",
+    "a removed certificate refused",
 )
 
 # Marks of strangers, and of changes of honest hosts.

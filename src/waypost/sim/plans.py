@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import UNSET
 
@@ -18,6 +18,8 @@ from waypost.wire.property_values import UNLIMITED
 
 # The mark in the body of a message, which no other message has.
 MARK: Final = re.compile(rb"<uid (\d{6})>")
+# The mark in the label of a message whose body is encrypted on its way, in UTF-16.
+_LABEL: Final = re.compile(rb"\(\0u\0i\0d\0 \0((?:\d\0){6})\)\0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class Plan:
     """Attributes of a queue of a host. Quotas are in kilobytes.
 
     A doomed queue is purged, deleted and created again; one without `is_made` does not exist, and is only sent to.
+    `privacy` is empty for a queue that takes clear and encrypted messages.
     """
 
     key: str
@@ -35,6 +38,8 @@ class Plan:
     host: str = ""
     is_made: bool = True
     is_doomed: bool = False
+    authenticates: bool = False
+    privacy: Literal["", "none", "body"] = ""
 
     @property
     def is_sure(self) -> bool:
@@ -69,6 +74,8 @@ class Plan:
             transactional=self.transactional,
             quota_kb=kilobytes(self.quota),
             journal_quota_kb=kilobytes(self.journal_quota),
+            authenticate=True if self.authenticates else UNSET,
+            privacy=self.privacy or UNSET,
         )
 
     def __str__(self) -> str:
@@ -133,6 +140,20 @@ class PlannedMessage:
     @property
     def negative_journaling(self) -> bool:
         return bool(self.properties.dead_letter)
+
+
+def uid_of(packet: bytes) -> int | None:
+    """The message in a packet, by its body, or by its label if the body is encrypted."""
+    found = MARK.search(packet)
+    if found is not None:
+        return int(found[1])
+    found = _LABEL.search(packet)
+    return None if found is None else int(found[1].replace(b"\0", b""))
+
+
+def label_of(uid: int) -> str:
+    """The label by which an encrypted message is recognized."""
+    return f"(uid {uid:06d})"
 
 
 def uids_of(bodies: Iterable[bytes]) -> list[int]:

@@ -155,7 +155,8 @@ class Wires(Generic[E]):
             self._fail(near, "the connection was refused", self._delay())
             return
         number = target.accept(endpoint.address)
-        far = End(target, 0, is_closed=True) if number is None else self._end(target, number)
+        # The process of the target may have ended right then.
+        far = End(target, 0, is_closed=True) if number is None or not target.is_up else self._end(target, number)
         far.peer, near.peer = near, far
         far.is_connected = True
         self._later(endpoint, lambda: self._connected(near))

@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any, Final
 
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -21,13 +22,17 @@ _METRICS: Final = {
     "messages": "Messages in the queue that the query has not read yet.",
     "bytes": "Bytes of the messages that the query has not read yet.",
     "seconds": "Age of the oldest message that the query has not read yet.",
+    "behind": "Messages that a locked or uncommitted message holds back, beyond those in waypost_spark_lag_messages.",
 }
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """The lag of a query in a queue; `rows` is the number of messages that the query has read since it began."""
+    """The lag of a query in a queue; `rows` is the number of messages that the query has read since it began.
+
+    `behind` is the number of messages that a locked or uncommitted message holds back, and are not part of the lag.
+    """
 
     query: str
     queue: str
@@ -35,6 +40,7 @@ class Lag:
     bytes: int
     seconds: float
     rows: int
+    behind: int = 0
 
 
 def lags(progress: StreamingQueryProgress) -> Iterator[Lag]:
@@ -51,6 +57,7 @@ def lags(progress: StreamingQueryProgress) -> Iterator[Lag]:
                     bytes=place["lag_bytes"],
                     seconds=place["lag_s"],
                     rows=read["rows"] if isinstance(read, dict) else 0,
+                    behind=place.get("behind", 0),
                 )
 
 
@@ -61,10 +68,13 @@ class LagListener(StreamingQueryListener):
         spark.streams.addListener(listener)
         listener.serve("127.0.0.1", 9185)
 
-    The metrics name a query by its `queryName`, or by its id. They omit queries that have ended.
+    The metrics name a query by its `queryName`, or by its id. They omit queries that have ended. The session is the
+    active one, unless `spark` is another.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, spark: SparkSession | None = None) -> None:
+        # Spark passes the session only to listeners of Spark Connect.
+        self._session: Final = spark or SparkSession.getActiveSession()
         self._lock: Final = Lock()
         self._found: dict[str, list[Lag]] = {}
         self._server: ThreadingHTTPServer | None = None
@@ -114,15 +124,26 @@ class LagListener(StreamingQueryListener):
     # --- Events of Spark
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802, the name is Spark's
-        """Do nothing: the first progress report has the lag."""
+        """Do nothing: a batch, or a trigger without one, has the lag."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802, the name is Spark's
-        found = list(lags(event.progress))
-        with self._lock:
-            self._found[str(event.progress.runId)] = found
+        self._note(event.progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802, the name is Spark's
-        """Do nothing: nothing has changed."""
+        """Look at the query: messages may wait although a trigger has found no batch. The event does not contain them.
+
+        Messages wait for `minMessagesPerTrigger`, or behind a locked message.
+        """
+        session = self.spark or self._session
+        query = None if session is None else session.streams.get(str(event.id))
+        progress = None if query is None else query.lastProgress
+        if progress is not None and str(progress.runId) == str(event.runId):
+            self._note(progress)
+
+    def _note(self, progress: StreamingQueryProgress) -> None:
+        found = list(lags(progress))
+        with self._lock:
+            self._found[str(progress.runId)] = found
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802, the name is Spark's
         with self._lock:

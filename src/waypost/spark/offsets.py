@@ -2,7 +2,8 @@
 
 A position also says where its batch began (`from`). Spark does not keep the start of the first batch, and replays that
 batch from there, even if the queue has changed. `kept` is the last number that drain has removed: drain removes the
-messages that were read after it, and no message that was moved to an older number.
+messages that were read after it, and no message that was moved to an older number. `as_of` and `fresh` are those of the
+plan of drain (waypost.api.bulk): a message that was moved to the range later is not part of the batch.
 """
 
 import time
@@ -30,9 +31,16 @@ class RangePlace:
     rows: int = 0
     first: int = 0
     kept: int = 0
+    as_of: int = 0
+    fresh: tuple[int, ...] = ()
 
     def json(self) -> Json:
-        return {"seq": self.seq, "epoch": self.epoch, "rows": self.rows, "from": self.first, "kept": self.kept}
+        found = {"seq": self.seq, "epoch": self.epoch, "rows": self.rows, "from": self.first, "kept": self.kept}
+        if self.as_of:
+            found["as_of"] = self.as_of
+        if self.fresh:
+            found["fresh"] = list(self.fresh)
+        return found
 
     def advanced(self, seq: int, count: int) -> "RangePlace":
         rows = UNKNOWN if UNKNOWN in (self.rows, count) else self.rows + count
@@ -61,6 +69,9 @@ class Stretch(InputPartition):
     after: int
     up_to: int
     count: int
+    # In the mode drain: the messages that were moved to the queue after the plan are not in the batch.
+    as_of: int = 0
+    fresh: tuple[int, ...] = ()
 
 
 def range_places(offset: Json) -> dict[str, RangePlace]:
@@ -97,11 +108,16 @@ def stretches(start: Mapping[str, RangePlace], end: Mapping[str, RangePlace]) ->
     found = []
     for queue, place in end.items():
         before = start.get(queue)
+        if before == place:
+            continue
         rows = 0 if before is None else before.rows
-        after = place.first if before is None or not before.rows or before.epoch != place.epoch else before.seq
+        after = place.first
+        if before is not None and before.rows and before.epoch == place.epoch:
+            # Drain goes back for messages that were moved to numbers that it has passed.
+            after = min(before.seq, place.first)
         if place.seq > after:
             count = UNKNOWN if UNKNOWN in (rows, place.rows) else place.rows - rows
-            found.append(Stretch(queue, place.epoch, after, place.seq, count))
+            found.append(Stretch(queue, place.epoch, after, place.seq, count, place.as_of, place.fresh))
     return found
 
 
@@ -126,8 +142,13 @@ def shares(available: Mapping[str, int], limit: int) -> dict[str, int]:
     return found
 
 
-def _counts(queue: str, place: Any) -> tuple[int, int, int]:
-    return _int(queue, place, "rows"), _int(queue, place, "from"), _int(queue, place, "kept")
+def _counts(queue: str, place: Any) -> tuple[int, int, int, int, tuple[int, ...]]:
+    numbers = _int(queue, place, "rows"), _int(queue, place, "from"), _int(queue, place, "kept")
+    as_of = _int(queue, place, "as_of") if "as_of" in place else 0
+    fresh = place.get("fresh", [])
+    if not isinstance(fresh, list) or not all(isinstance(each, int) for each in fresh):
+        raise _foreign(queue, place)
+    return *numbers, as_of, tuple(fresh)
 
 
 def _int(queue: str, place: Any, key: str) -> int:

@@ -260,11 +260,17 @@ def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOp
                 f"the option `{name}` is only for reads; to write, set the option `queue` or add a column `dest_queue`"
             )
     words = ("exactly-once", "at-least-once")
+    delivery = cast("Delivery", options.word("delivery", words, "exactly-once"))
     transaction, version = _transaction(options)
+    if transaction and delivery == "at-least-once":
+        raise InvalidParameter(
+            f"the option `{_named_by(version)}` names a write that happens once, but with `delivery` at-least-once a "
+            "repeated write sends its messages again; remove one of the two options"
+        )
     return WriteOptions(
         endpoint=endpoint,
         queue=options.text("queue"),
-        delivery=cast("Delivery", options.word("delivery", words, "exactly-once")),
+        delivery=delivery,
         transaction=transaction,
         version=version,
         anonymous=str(uuid4()),
@@ -274,6 +280,20 @@ def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOp
         run=options.read("runId", values.guid, ""),
         protection=_protection(options),
     )
+
+
+def check_stream_write(options: WriteOptions) -> None:
+    """Raises InvalidParameter for options that a stream would ignore."""
+    if options.transaction:
+        raise InvalidParameter(
+            f"the option `{_named_by(options.version)}` is only for batch writes: the checkpoint of a stream names its "
+            "query and batches, so that each batch is written once; remove the option, or use it in foreachBatch"
+        )
+
+
+def _named_by(version: int | None) -> str:
+    """The option that names a write with this version."""
+    return "txnId" if version is None else "txnAppId"
 
 
 def _protection(options: Given) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from waypost.api.bulk import (
     PlanRanges,
     ReadClaim,
     ReadRange,
+    Removed,
     RemoveRange,
     TakeClaim,
     Taken,
@@ -40,8 +41,8 @@ class Origin(Protocol):
     def read(self, wanted: ReadRange) -> Iterator[Packets]:
         """All messages of the range, page by page."""
 
-    def remove(self, wanted: RemoveRange) -> int:
-        """Remove all messages of the range from the queue, in several steps if it is long, and return their number."""
+    def remove(self, wanted: RemoveRange) -> Removed:
+        """Remove all messages of the range from the queue, in several steps if it is long."""
 
     def claim(self, wish: Claim) -> Claimed: ...
 

@@ -22,4 +22,4 @@ def purge(queue: str, upto: int, *, epoch: str = "", **options: str) -> int:
     if not isinstance(upto, int) or upto < 0:
         raise InvalidParameter(f"`upto` must be the arrival number (seq) of the last message to remove, not {upto!r}")
     with closing(open_origin(read_options({"queue": queue, **options}).endpoint)) as origin:
-        return origin.remove(RemoveRange(name=queue, up_to=upto, epoch=epoch))
+        return origin.remove(RemoveRange(name=queue, up_to=upto, epoch=epoch)).count

@@ -9,6 +9,7 @@ from itertools import pairwise
 from math import ceil
 from typing import Final
 
+import numpy as np
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
@@ -16,6 +17,7 @@ from waypost.api.bulk import WORTH_A_PART, BulkQueue, PlannedRange, PlanRanges, 
 from waypost.api.excerpt import excerpt
 from waypost.api.names import short_name
 from waypost.arrow.packets import Packets
+from waypost.core.positions import SEQUENCE_MASK
 from waypost.errors import InvalidParameter, MessageNotFound, QueueDeleted, QueueNotFound
 from waypost.spark.offsets import Stretch
 from waypost.spark.option_values import MAX_NUMBER, Place
@@ -98,7 +100,11 @@ def planned(origin: Origin, stretches: Sequence[Stretch], wanted: PlanRanges) ->
 def parts_of(stretch: Stretch, plan: PlannedRange) -> list[Stretch]:
     """The parts of a plan, with the current number of messages in each."""
     edges = zip(plan.bounds[:-1], plan.bounds[1:], plan.counts, strict=True)
-    return [Stretch(stretch.queue, plan.epoch, after, up_to, count) for after, up_to, count in edges]
+    as_of, fresh = (stretch.as_of, stretch.fresh) if stretch.as_of else (plan.as_of, plan.fresh)
+    return [
+        Stretch(stretch.queue, plan.epoch, after, up_to, count, as_of, tuple(n for n in fresh if after < n <= up_to))
+        for after, up_to, count in edges
+    ]
 
 
 def limits_of(split: Split, max_messages: int | UnsetType = UNSET, max_bytes: int | UnsetType = UNSET) -> PlanRanges:
@@ -142,10 +148,24 @@ def packets(options: ReadOptions, stretch: Stretch) -> Iterator[Packets]:
     count = 0
     with closing(open_origin(options.endpoint)) as origin:
         for page in origin.read(wanted):
-            count += len(page)
-            yield page
+            batch = _without_moved(page, stretch)
+            count += len(batch)
+            yield batch
     if options.fail_on_data_loss and count < stretch.count:
         raise gone(stretch, count)
+
+
+def _without_moved(page: Packets, stretch: Stretch) -> Packets:
+    """The messages without those that were moved to the queue after the plan of drain: a later batch reads these."""
+    if not stretch.as_of or page.attributes is None or page.lookup_ids is None:
+        return page
+    moved = page.attributes["last_move_time"]
+    late = moved >= stretch.as_of
+    if not late.any():
+        return page
+    numbers = page.lookup_ids & np.uint64(SEQUENCE_MASK)
+    late &= (moved > stretch.as_of) | ~np.isin(numbers, np.array(stretch.fresh, np.uint64))
+    return page.chosen(~late)
 
 
 def gone(stretch: Stretch, count: int) -> MessageNotFound:

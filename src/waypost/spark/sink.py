@@ -39,7 +39,20 @@ from waypost.errors import (
 )
 from waypost.spark.options import Endpoint, WriteOptions
 from waypost.spark.shipping import Shipped
-from waypost.spark.sink_columns import Group, frames, groups, invalid_rows, rejected, without, writable
+from waypost.spark.sink_columns import (
+    REFUSED_QUEUE,
+    REFUSED_ROW,
+    Group,
+    Invalid,
+    frames,
+    groups,
+    invalid_rows,
+    refused_queue,
+    refused_rows,
+    rejected,
+    without,
+    writable,
+)
 from waypost.spark.tasks import QueryTask, query_task, run_of, task_of
 from waypost.wire.format_names import DirectFormatName
 
@@ -203,30 +216,17 @@ def _protected(options: WriteOptions, found: Iterable[Group]) -> Iterator[Group]
 
 def _write(options: WriteOptions, batches: Iterator[Any], name: Name) -> Written:
     context = TaskContext.get()
-    partition = context.partitionId() if context else 0
+    task = _Task(options, name, context.partitionId() if context else 0)
     if options.delivery == "at-least-once":
         with _manager(options.endpoint) as manager:
             for frame in _frames(batches):
-                valid, rejected_rows = _sorted_out(options, frame, partition)
-                for group in _protected(options, groups(valid, options.queue)):
-                    _send_all(options, manager, group)
-                if rejected_rows:
-                    _send_rejected(options, rejected_rows)
+                task.send(manager, frame)
         return Written(name)
     found: list[Staged] = []
     with BulkClient(*_address(options.endpoint)) as client:
         try:
             for serial, frame in enumerate(_frames(batches)):
-                valid, rejected_rows = _sorted_out(options, frame, partition)
-                wish = Stage(
-                    **name.of(options),
-                    groups=staged(_protected(options, groups(valid, options.queue, varies=True))),
-                    rejected=rejected_rows,
-                    lease_s=options.lease_s,
-                    partition=partition,
-                    serial=serial,
-                )
-                found.append(_patiently(options, partial(client.call, wish)))
+                found.append(task.stage(client, frame, serial))
                 if not found[-1].is_committed and found[-1].count < frame.num_rows:
                     raise _missing(found[-1].count, frame.num_rows, "staged")
         except BaseException:
@@ -236,17 +236,86 @@ def _write(options: WriteOptions, batches: Iterator[Any], name: Name) -> Written
     return Written(name, stages, sum(each.count for each in found), any(each.is_committed for each in found))
 
 
-def _sorted_out(options: WriteOptions, frame: Any, partition: int) -> tuple[Any, list[RejectedRow]]:
-    """The valid rows, and the others. Raises InvalidParameter for the first of these if they end the job."""
-    invalid = invalid_rows(frame, options.queue)
-    if not invalid:
-        return frame, []
-    if options.on_invalid == "fail":
-        raise InvalidParameter(
-            f"a row of partition {partition} is not valid: {invalid[0].reason}; {_SENT[options.delivery]}; correct the "
-            "row, or set the option `onInvalid` to deadletter"
+class _Task:
+    """The rows of a partition: valid ones become messages, and the others end the job or are set aside.
+
+    The columns show most faults. The daemon decides on destinations and on messages that almost have the largest size:
+    if it refuses rows, they are found one by one. A destination that was refused once is refused for the whole task.
+    """
+
+    def __init__(self, options: WriteOptions, name: Name, partition: int) -> None:
+        self._options: Final = options
+        self._name: Final = name
+        self._partition: Final = partition
+        self._refused: Final[dict[str, str]] = {}
+        # The number of rows in the frames before the present one.
+        self._before = 0
+
+    def stage(self, client: BulkClient, frame: Any, serial: int) -> Staged:
+        valid, rejected_rows = self._sorted_out(frame)
+        while True:
+            try:
+                staged = self._staged(client, valid, rejected_rows, serial)
+            except (*REFUSED_QUEUE, *REFUSED_ROW):
+                refused = self._refused_rows(client, valid, serial)
+                if not refused:
+                    raise
+                rejected_rows = rejected_rows + self._set_aside(valid, refused)
+                valid = without(valid, refused)
+            else:
+                self._before += frame.num_rows
+                return staged
+
+    def send(self, manager: Manager, frame: Any) -> None:
+        valid, rejected_rows = self._sorted_out(frame)
+        for group in _protected(self._options, groups(valid, self._options.queue)):
+            refused = _send_all(self._options, manager, group)
+            if refused:
+                self._refused.update({each.queue: each.reason for each in refused if each.queue})
+                rejected_rows = rejected_rows + self._set_aside(valid, refused)
+        if rejected_rows:
+            _send_rejected(self._options, rejected_rows)
+        self._before += frame.num_rows
+
+    def _sorted_out(self, frame: Any) -> tuple[Any, list[RejectedRow]]:
+        """The valid rows, and the others."""
+        invalid = invalid_rows(frame, self._options.queue, self._refused)
+        return (without(frame, invalid), self._set_aside(frame, invalid)) if invalid else (frame, [])
+
+    def _set_aside(self, frame: Any, invalid: Sequence[Invalid]) -> list[RejectedRow]:
+        """Invalid rows in the form for the daemon. Raises InvalidParameter for the first of them if it ends the job."""
+        if self._options.on_invalid == "fail":
+            raise InvalidParameter(
+                f"a row of partition {self._partition} is not valid (row {self._before + invalid[0].row}, counted from "
+                f"0): {invalid[0].reason}; {_SENT[self._options.delivery]}; correct the row, or set the option "
+                "`onInvalid` to deadletter"
+            )
+        return rejected(frame, invalid, self._options.queue, self._partition)
+
+    def _staged(self, client: BulkClient, valid: Any, rejected_rows: list[RejectedRow], serial: int) -> Staged:
+        options = self._options
+        wish = Stage(
+            **self._name.of(options),
+            groups=staged(_protected(options, groups(valid, options.queue, varies=True))),
+            rejected=rejected_rows,
+            lease_s=options.lease_s,
+            partition=self._partition,
+            serial=serial,
         )
-    return without(frame, invalid), rejected(frame, invalid, options.queue, partition)
+        return _patiently(options, partial(client.call, wish))
+
+    def _refused_rows(self, client: BulkClient, valid: Any, serial: int) -> list[Invalid]:
+        """The rows that the daemon refuses. Raises its error if it refuses the write whatever the rows are."""
+
+        def probe(rows: Any) -> None:
+            found = self._staged(client, rows, [], serial)
+            if found.stage:
+                client.drop([found.stage])
+
+        probe(valid.slice(0, 0))
+        refused = refused_rows(valid, self._options.queue, probe)
+        self._refused.update({each.queue: each.reason for each in refused if each.queue})
+        return refused
 
 
 def _patiently(options: WriteOptions, write: Callable[[], R]) -> R:
@@ -325,21 +394,31 @@ def _stages(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
     return [stage for message in messages if isinstance(message, Written) for stage in message.stages]
 
 
-def _send_all(options: WriteOptions, manager: Manager, group: Group) -> None:
-    """Send messages in their order, as many together as the queue has room for."""
+def _send_all(options: WriteOptions, manager: Manager, group: Group) -> list[Invalid]:
+    """Send messages in their order, as many together as the queue has room for. Returns the refused rows."""
     at, count = 0, len(group.bodies)
+    refused: list[Invalid] = []
     while at < len(group.bodies):
         some = Group(group.queue, group.properties, group.bodies[at : at + count])
-        if count == 1:
-            _patiently(options, partial(_send, manager, some))
-        else:
-            try:
+        try:
+            if count == 1:
+                _patiently(options, partial(_send, manager, some))
+            else:
                 _send(manager, some)
-            except InsufficientResources:
+        except (InsufficientResources, *REFUSED_ROW) as error:
+            if count > 1:
                 count //= 2
                 continue
+            if isinstance(error, InsufficientResources):
+                raise
+            refused.append(Invalid(group.rows[at], str(error)))
+        except REFUSED_QUEUE as error:
+            if not group.is_by_column:
+                raise
+            return [*refused, *refused_queue(group.rows[at:], group.queue, error)]
         at += count
         count *= 2
+    return refused
 
 
 def _send(manager: Manager, group: Group) -> None:

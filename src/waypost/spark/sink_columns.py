@@ -4,7 +4,7 @@ Rows are not handled one by one. Each column is reduced to its distinct values, 
 rows that follow each other with the same properties become one group. Rows for one queue keep their order.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import pairwise
@@ -28,7 +28,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from waypost.api.bodies import BYTES, VT_BSTR
+from waypost.api.bodies import BYTES, VT_BSTR, WIDE
 from waypost.api.bulk import RejectedRow
 from waypost.api.excerpt import excerpt
 from waypost.api.message_attributes import VARIED_ROWS, acknowledge_text, message_like
@@ -37,7 +37,20 @@ from waypost.api.new_bodies import encode_body
 from waypost.api.properties import MESSAGE_ROWS, MessageProperties
 from waypost.api.rows import Kind
 from waypost.arrow.schema import ALL
-from waypost.errors import InvalidParameter, WaypostError
+from waypost.errors import (
+    AccessDenied,
+    DirectoryObjectNotFound,
+    EncodeError,
+    IllegalFormatName,
+    InvalidParameter,
+    PublicKeyUnknown,
+    QueueDeleted,
+    QueueNotFound,
+    TransactionUsage,
+    UnsupportedAccessMode,
+    UnsupportedFormatName,
+    WaypostError,
+)
 from waypost.limits import MAX_LABEL_LENGTH, MAX_PACKET_SIZE
 from waypost.spark.options import WriteOptions
 
@@ -77,19 +90,35 @@ _MAX_REJECTED: Final = MAX_PACKET_SIZE - 0x1_0000
 # Names of queues are checked as names of some computer: the daemon knows its own.
 _SOME_COMPUTER: Final = "."
 _IDENTIFIER_SIZE: Final = 20
+# Errors of the daemon that refuse all messages for a queue, and those that refuse a message.
+REFUSED_QUEUE: Final = (
+    QueueNotFound,
+    QueueDeleted,
+    TransactionUsage,
+    AccessDenied,
+    UnsupportedAccessMode,
+    UnsupportedFormatName,
+    IllegalFormatName,
+    DirectoryObjectNotFound,
+    PublicKeyUnknown,
+)
+REFUSED_ROW: Final = (InvalidParameter, EncodeError)
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """Messages for one queue that differ only in their bodies; the properties have the names of `Queue.send`.
 
-    `varied` contains the properties that are different for each body, as in StagedMessages.
+    `varied` contains the properties that are different for each body, as in StagedMessages. `rows` are the numbers of
+    the rows in their batch. `is_by_column` is true if the rows name the queue.
     """
 
     queue: str
     properties: dict[str, Any]
     bodies: list[bytes]
     varied: dict[str, list[Any]] = field(default_factory=dict)
+    rows: Sequence[int] = field(default=(), compare=False)
+    is_by_column: bool = field(default=False, compare=False)
 
 
 def check_columns(schema: StructType, options: WriteOptions) -> None:
@@ -138,7 +167,7 @@ def frames(batch: Any) -> Iterator[Any]:
     lengths = np.zeros(batch.num_rows, np.int64)
     for name in ("body", "extension"):
         if name in batch.schema.names:
-            lengths += pc.fill_null(pc.binary_length(batch.column(name)), 0).to_numpy(zero_copy_only=False)
+            lengths += _lengths(batch.column(name))
     ends = np.cumsum(lengths)
     start = 0
     while start < len(ends):
@@ -151,28 +180,112 @@ def frames(batch: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """A row that cannot become a message: its number in the batch, and the reason."""
+    """A row that cannot become a message: its number in the batch, the reason, and its queue if that is the reason."""
 
     row: int
     reason: str
+    queue: str = ""
 
 
-def invalid_rows(batch: Any, queue: str | None) -> list[Invalid]:
-    """The rows of a RecordBatch that cannot become messages, ascending, each with its first reason."""
+def invalid_rows(batch: Any, queue: str | None, refused: Mapping[str, str] | None = None) -> list[Invalid]:
+    """The rows of a RecordBatch that cannot become messages, ascending, each with its first reason.
+
+    `refused` maps destinations that the daemon has refused to the reasons.
+    """
     found: dict[int, str] = {}
     body = batch.column("body")
     for row in np.flatnonzero(body.is_null().to_numpy(zero_copy_only=False)).tolist():
         found[row] = "the body is null"
-    lengths = pc.fill_null(pc.binary_length(body), 0).to_numpy(zero_copy_only=False)
-    for row in np.flatnonzero(lengths > MAX_PACKET_SIZE).tolist():
-        found[row] = f"the body has {lengths[row]} bytes; a message has at most {MAX_PACKET_SIZE} (4 MiB)"
+    found.update(_too_large(batch))
     for name in batch.schema.names:
         if name != "body":
-            for row, reason in _invalid_values(batch.column(name), name, queue):
+            for row, reason in _invalid_values(batch.column(name), name, queue, refused or {}):
                 found.setdefault(row, reason)
     for row, reason in _invalid_pairs(batch):
         found.setdefault(row, reason)
     return [Invalid(row, found[row]) for row in sorted(found)]
+
+
+def _too_large(batch: Any) -> Iterator[tuple[int, str]]:
+    """Rows whose body and extension do not fit into a message, even without its headers."""
+    bodies, extensions = _body_lengths(batch), np.zeros(batch.num_rows, np.int64)
+    if "extension" in batch.schema.names:
+        extensions = _lengths(batch.column("extension"))
+    for row in np.flatnonzero(bodies + extensions > MAX_PACKET_SIZE).tolist():
+        if bodies[row] > MAX_PACKET_SIZE:
+            what = f"the body has {bodies[row]} bytes"
+        elif extensions[row] > MAX_PACKET_SIZE:
+            what = f"the extension has {extensions[row]} bytes"
+        else:
+            what = f"the body and the extension have {bodies[row] + extensions[row]} bytes"
+        yield row, f"{what}; a message has at most {MAX_PACKET_SIZE} (4 MiB)"
+
+
+def _body_lengths(batch: Any) -> Codes:
+    """The numbers of bytes of the bodies in their messages."""
+    body = batch.column("body")
+    lengths = _lengths(body)
+    if not _is_text(batch):
+        return lengths
+    types = next((batch.column(name) for name in batch.schema.names if _is_body_type(name)), None)
+    # UTF-16 takes at most twice as many bytes as UTF-8, so that only large texts have to be measured.
+    for row in np.flatnonzero(2 * lengths > MAX_PACKET_SIZE).tolist():
+        number = None if types is None else types[row].as_py()
+        if number is None or number in WIDE:
+            lengths[row] = len(body[row].as_py().encode("utf-16-le"))
+    return lengths
+
+
+def _is_body_type(column: str) -> bool:
+    return column in _PROPERTIES and _PROPERTIES[column].name == "body_type"
+
+
+def _lengths(array: Any) -> Codes:
+    lengths = pc.fill_null(pc.binary_length(array), 0).to_numpy(zero_copy_only=False)
+    return cast("Codes", lengths.astype(np.int64))
+
+
+def refused_rows(batch: Any, queue: str | None, probe: Callable[[Any], None]) -> list[Invalid]:
+    """The rows that the daemon refuses, ascending. `probe` raises the daemon's error if it refuses one of some rows.
+
+    Rows for one queue are tried together, and halved until the reason is that of a queue or of a row. Raises the error
+    if the daemon refuses the queue of the option, because then no row is at fault.
+    """
+    queues, codes = _destinations(batch, queue)
+    values = batch.column(DESTINATION) if DESTINATION in batch.schema.names else None
+    found: list[Invalid] = []
+
+    def search(rows: Codes) -> None:
+        is_one_queue = codes[rows[0]] == codes[rows[-1]]
+        try:
+            probe(batch.take(pa.array(np.sort(rows))))
+            return
+        except REFUSED_QUEUE as error:
+            if is_one_queue:
+                if values is None or not values[rows[0].item()].is_valid:
+                    raise
+                found.extend(refused_queue(rows.tolist(), queues[codes[rows[0]]], error))
+                return
+        except REFUSED_ROW as error:
+            if len(rows) == 1:
+                found.append(Invalid(int(rows[0]), str(error)))
+                return
+        middle = len(rows) // 2
+        if not is_one_queue:
+            theirs = codes[rows]
+            middle = int(np.searchsorted(theirs, theirs[middle])) or int(np.searchsorted(theirs, theirs[0], "right"))
+        search(rows[:middle])
+        search(rows[middle:])
+
+    if batch.num_rows:
+        search(np.argsort(codes, kind="stable"))
+    return sorted(found, key=lambda each: each.row)
+
+
+def refused_queue(rows: Iterable[int], queue: str, error: WaypostError) -> list[Invalid]:
+    """Rows whose destination is refused."""
+    reason = f"the column `dest_queue` has the value {excerpt(queue)}: {error}"
+    return [Invalid(row, reason, queue) for row in rows]
 
 
 def rejected(batch: Any, invalid: Sequence[Invalid], queue: str | None, partition: int) -> list[RejectedRow]:
@@ -196,11 +309,13 @@ def without(batch: Any, invalid: Sequence[Invalid]) -> Any:
     return batch.filter(pa.array(is_valid))
 
 
-def _invalid_values(array: Any, column: str, queue: str | None) -> Iterator[tuple[int, str]]:
+def _invalid_values(
+    array: Any, column: str, queue: str | None, refused: Mapping[str, str]
+) -> Iterator[tuple[int, str]]:
     values, codes = _distinct(array)
     for code, value in enumerate(values):
         if column == DESTINATION:
-            reason = _invalid_destination(value, queue)
+            reason = refused.get(value, "") or _invalid_destination(value, queue)
         elif _is_quickly_valid(column, value):
             continue
         else:
@@ -282,8 +397,12 @@ def groups(batch: Any, queue: str | None, *, varies: bool = False) -> list[Group
     edges = [0, *(np.flatnonzero(changes) + 1).tolist(), rows] if rows else []
     converted = {name: [_converted(name, value) for value in values] for name, (values, _) in columns.items()}
     bodies = batch.column("body").take(pa.array(order)).to_pylist()
-    kind = batch.schema.field("body").type
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    is_text = _is_text(batch)
+    has_destination = (
+        batch.column(DESTINATION).is_valid().to_numpy(zero_copy_only=False)
+        if DESTINATION in batch.schema.names
+        else np.zeros(rows, bool)
+    )
     found = []
     for start, stop in pairwise(edges):
         row = order[start]
@@ -293,8 +412,17 @@ def groups(batch: Any, queue: str | None, *, varies: bool = False) -> list[Group
         encoded = _encoded(bodies[start:stop], properties["body_type"], is_text=is_text)
         some = order[start:stop]
         lists = {_PROPERTIES[name].name: _listed(*own[name], some) for name in varied}
-        found.append(Group(queues[codes[row]], properties, encoded, lists))
+        found.append(
+            Group(
+                queues[codes[row]], properties, encoded, lists, some.tolist(), is_by_column=bool(has_destination[row])
+            )
+        )
     return found
+
+
+def _is_text(batch: Any) -> bool:
+    kind = batch.schema.field("body").type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _may_vary(column: str) -> bool:

@@ -19,7 +19,15 @@ from pyspark.sql.types import StructType
 from waypost.errors import InvalidParameter
 from waypost.spark.batch import BatchReader, check_for_batch
 from waypost.spark.functions import register_functions
-from waypost.spark.options import Columns, ReadOptions, WriteOptions, read_options, schema_options, write_options
+from waypost.spark.options import (
+    Columns,
+    ReadOptions,
+    WriteOptions,
+    check_stream_write,
+    read_options,
+    schema_options,
+    write_options,
+)
 from waypost.spark.schema import Form, default_schema, shape_of
 from waypost.spark.session import TOKEN_SETTING
 from waypost.spark.sink import BatchWriter, StreamWriter, check_destination
@@ -72,7 +80,9 @@ class MsmqDataSource(DataSource):
         schema: StructType,
         overwrite: bool,  # noqa: FBT001, Spark's
     ) -> DataSourceStreamArrowWriter:
-        return StreamWriter(self._write_options(schema, overwrite=overwrite))
+        options = self._write_options(schema, overwrite=overwrite)
+        check_stream_write(options)
+        return StreamWriter(options)
 
     def _read_options(self) -> ReadOptions:
         return read_options(self.options, self.token)
@@ -101,6 +111,10 @@ def register(spark: SparkSession) -> None:
 
 def register_format(spark: SparkSession, source: type[MsmqDataSource] = MsmqDataSource) -> None:
     """Add only the format, without the functions, because adding the functions takes a second or two."""
-    members: dict[str, Any] = {"__doc__": source.__doc__, "token": spark.conf.get(TOKEN_SETTING, None)}
-    # A new class travels by value, with the token.
-    spark.dataSource.register(type(source.__name__, (source,), members))
+    spark.dataSource.register(with_token(spark.conf.get(TOKEN_SETTING, None), source))
+
+
+def with_token(token: str | None, source: type[MsmqDataSource] = MsmqDataSource) -> type[MsmqDataSource]:
+    """The data source with a token for daemons. A new class travels by value, with the token."""
+    members: dict[str, Any] = {"__doc__": source.__doc__, "token": token}
+    return type(source.__name__, (source,), members)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace as changed
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
@@ -45,8 +46,9 @@ class RangeStream(MessageStream):
         self._held: dict[str, str] = {}
         # The last offset that was planned, and the parts of its batch.
         self._planned: tuple[Json, list[Stretch]] = {}, []
-        # Positions up to which drain has removed all messages.
-        self._removed: dict[str, RangePlace] = {}
+        # Positions up to which drain has removed the messages that it has read, and the first message that was moved to
+        # the queue meanwhile, below the position; 0 without one.
+        self._removed: dict[str, tuple[RangePlace, int]] = {}
 
     # --- Offsets
 
@@ -67,22 +69,36 @@ class RangeStream(MessageStream):
                 _log.warning("%s", ends_short(queue.format_name, queue.stable, queue))
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802, the name is Spark's
-        self._begin()
+        if self._ends is None:
+            # With the trigger availableNow, Spark refuses the option that the warning is about.
+            self._begin()
         self._settle(start)
         self._last = self._last or start
         places = range_places(start)
         names = self._current(places)
         found = self._next(places, names, self._limits(limit))
         if not found or (self._ends is None and self._is_too_early(self._available(places, names, found))):
-            return start
+            return self._with_new(start, places)
         for name, parts in found.items():
-            place = places[name]
+            place = self._planned_from(name, places[name])
             if self._options.mode == "drain":
                 place = replace(place, kept=place.seq)
-            places[name] = place.advanced(parts[-1].up_to, _count(parts))
-        end = json_of(places)
-        self._planned = end, [part for parts in found.values() for part in parts]
-        return self._handed_out(end)
+            end = place.advanced(parts[-1].up_to, _count(parts))
+            fresh = tuple(number for part in parts for number in part.fresh)
+            places[name] = replace(end, as_of=parts[0].as_of, fresh=fresh)
+        offset = json_of(places)
+        self._planned = offset, [part for parts in found.values() for part in parts]
+        return self._handed_out(offset)
+
+    def _with_new(self, start: Json, places: Mapping[str, RangePlace]) -> Json:
+        """The offset without new messages. An empty batch records the position in a queue that the options now name.
+
+        A queue that a pattern finds is read from its beginning in any case.
+        """
+        if self._options.pattern is not None or places.keys() == start.keys():
+            return start
+        self._last = start | {name: place.json() for name, place in places.items() if name not in start}
+        return self._last
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802, the name is Spark's
         """The current ends of the queues, the lag, and the messages held back. An error does not fail the query."""
@@ -125,6 +141,9 @@ class RangeStream(MessageStream):
                 # The batch may be committed, and its entry in the log of Spark lost.
                 return [GoneBatch(str(error))]
             self._lost(error)
+        if whole.as_of and count > whole.count:
+            # Messages were moved to the range: only the count of the whole range says whether others are gone.
+            return [whole]
         return found
 
     # --- Queues and their messages
@@ -150,6 +169,8 @@ class RangeStream(MessageStream):
     def _next(self, places: dict[str, RangePlace], names: list[str], limits: Limits) -> dict[str, list[Stretch]]:
         """The parts of each queue with messages after its position. A queue that was created again begins again."""
         wanted = limits_of(self._options.split, limits.max_messages, limits.max_bytes)
+        if self._options.mode == "drain":
+            wanted = changed(wanted, marks_moves=True)
         found = {}
         for stretch, plan in planned(self._origin, list(self._waiting(places, names)), wanted):
             name = stretch.queue
@@ -165,10 +186,15 @@ class RangeStream(MessageStream):
     def _waiting(self, places: Mapping[str, RangePlace], names: Iterable[str]) -> Iterator[Stretch]:
         """The messages after the positions, up to the ends of the query or of the queues."""
         for name in names:
-            place = places[name]
+            place = self._planned_from(name, places[name])
             end = MAX_NUMBER if self._ends is None else self._ends.get(name, 0)
             if end > place.seq:
                 yield Stretch(name, place.epoch, place.seq, end, UNKNOWN)
+
+    def _planned_from(self, name: str, place: RangePlace) -> RangePlace:
+        """The position after which the next batch begins. Drain goes back to read messages that were moved below it."""
+        removed, first_moved = self._removed.get(name, (None, 0))
+        return replace(place, seq=first_moved - 1) if first_moved and removed == place else place
 
     def _again(self, places: dict[str, RangePlace], name: str, wanted: PlanRanges) -> list[Stretch]:
         """The first messages of a queue that was created again."""
@@ -195,7 +221,8 @@ class RangeStream(MessageStream):
                 _log.warning("%s", ends_short(name, plan.bounds[-1], plan))
 
     def _latest(self, places: Mapping[str, RangePlace]) -> Iterator[tuple[str, Json]]:
-        wanted = [Stretch(name, place.epoch, place.seq, MAX_NUMBER, UNKNOWN) for name, place in places.items()]
+        begins = {name: self._planned_from(name, place) for name, place in places.items()}
+        wanted = [Stretch(name, place.epoch, place.seq, MAX_NUMBER, UNKNOWN) for name, place in begins.items()]
         for stretch, plan in planned(self._origin, wanted, limits_of(Split())):
             place = places[stretch.queue]
             count = sum(plan.counts)
@@ -206,15 +233,21 @@ class RangeStream(MessageStream):
     # --- Removal and loss
 
     def _settle(self, offset: Json) -> None:
-        """In the mode `drain`, remove the messages that Spark will not ask for again. A repetition does no harm."""
+        """In the mode `drain`, remove the messages that Spark will not ask for again. A repetition does no harm.
+
+        A message that was moved to the range after the plan was not read: it stays, and a later batch reads it.
+        """
         if self._options.mode != "drain":
             return
         for name, place in range_places(offset).items():
-            if not place.rows or self._removed.get(name) == place:
+            if not place.rows or self._removed.get(name, (None, 0))[0] == place:
                 continue
+            wanted = RemoveRange(name=name, after=place.kept, up_to=place.seq, epoch=place.epoch)
+            if place.as_of:
+                wanted = changed(wanted, as_of=place.as_of, fresh=list(place.fresh))
             try:
-                self._origin.remove(RemoveRange(name=name, after=place.kept, up_to=place.seq, epoch=place.epoch))
-                self._removed[name] = place
+                removed = self._origin.remove(wanted)
+                self._removed[name] = place, removed.first_moved
             except (QueueDeleted, QueueNotFound):
                 # The rest of the call raises an error if failOnDataLoss is set.
                 _log.warning("the queue %s was deleted before the query removed the messages that it had read", name)

@@ -8,7 +8,7 @@ from waypost.errors import StoreDamaged
 from waypost.guid import guid_text
 from waypost.store import keys
 from waypost.store.port import Table
-from waypost.store.user_records import STATE_KEY, audit_number_of
+from waypost.store.user_records import LOST_KEY, STATE_KEY, audit_number_of
 
 _GUID_SIZE: Final = 16
 
@@ -82,6 +82,8 @@ def _bulk(key: bytes) -> str:
 def _user(key: bytes) -> str:
     if key == STATE_KEY:
         return "the record of the users"
+    if key == LOST_KEY:
+        return "the record of lost users"
     kind, _, name = key.partition(b":")
     _demand(kind in (b"user", b"group"))
     return f"the {kind.decode('ascii')} {name.decode('utf-8')}"

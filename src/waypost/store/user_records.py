@@ -5,6 +5,7 @@
 | USERS | "user:", name in lower case        | UserRecord                                    |
 |       | "group:", name in lower case       | GroupRecord                                   |
 |       | "state"                            | UsersRecord                                   |
+|       | "lost"                             | LostUsersRecord, after a salvage              |
 | AUDIT | number u64, consecutive            | AuditRecord                                   |
 
 A value is the version, and JSON. No secret is in it: a password is a scrypt hash, and an NT hash only for users that
@@ -23,6 +24,7 @@ _NUMBER: Final = Layout(">Q")
 USER_PREFIX: Final = b"user:"
 GROUP_PREFIX: Final = b"group:"
 STATE_KEY: Final = b"state"
+LOST_KEY: Final = b"lost"
 
 
 class _Json(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -93,6 +95,17 @@ class UsersRecord(_Json, frozen=True, kw_only=True):
 
     last_rid: int
     imported: str
+
+
+class LostUsersRecord(_Json, frozen=True, kw_only=True):
+    """The mark of a salvaged store whose users may be incomplete, with the known names of lost users and groups.
+
+    A daemon does not start on it: without its users, a queue manager would let in callers that it never knew.
+    """
+
+    what: ClassVar[str] = "lost users"
+
+    names: list[str]
 
 
 class AuditRecord(_Json, frozen=True, kw_only=True):

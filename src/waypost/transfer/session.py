@@ -21,7 +21,7 @@ from waypost.guid import NULL_GUID
 from waypost.timers import Timers
 from waypost.transfer import handshake
 from waypost.transfer.handshake import Initiator, PingUse
-from waypost.transfer.session_acks import ACK_FLAGS, InFlight, Sent, SessionCounts, with_session_header
+from waypost.transfer.session_acks import ACK_FLAGS, ON_THE_WIRE, InFlight, Sent, SessionCounts, with_session_header
 from waypost.transfer.session_states import TABLES, Role, SessionState
 from waypost.transfer.session_timers import Expired, SessionTimer, SessionTimers
 from waypost.transfer.settings import TransferSettings
@@ -33,9 +33,10 @@ from waypost.wire.internal_packets import (
     EstablishConnection,
     SessionAck,
     encode_session_ack,
+    is_session_ack,
 )
 from waypost.wire.packets import Packet, Splitter, decode_packet
-from waypost.wire.session_header import SessionHeader
+from waypost.wire.session_header import SIZE, SessionHeader
 from waypost.wire.transaction_header import IllegalSequenceNumber
 from waypost.wire.transactional_acks import FinalAck, OrderAck
 from waypost.wire.user_message import UserMessage
@@ -384,6 +385,26 @@ class Session:
         window = min(self.window_size, self.received_window_size)
         if self.counts.is_much_owed(window, LAST_NUMBER) and self.counts.is_all_stored:
             self._send_ack(self.window_size)
+
+    def set_untaken(self, count: int) -> None:
+        """Note that the last `count` received messages are not taken yet: no acknowledgment says that they are.
+
+        They may still be dropped with the session. An acknowledgment that is not written yet is changed.
+        """
+        counts = self.counts
+        counts.untaken = count
+        counts.unacked_received_msg_count = max(counts.unacked_received_msg_count, count)
+        for place, packet in enumerate(self.output):
+            if is_session_ack(packet):
+                header, _ = SessionHeader.decode(packet, len(packet) - SIZE)
+                header.ack_sequence_number = counts.taken_count & ON_THE_WIRE
+                self.output[place] = encode_session_ack(header)
+
+    def all_taken(self, now: Now) -> None:
+        """Note that all received messages are taken, as if they had come now."""
+        self.counts.untaken = 0
+        if self.state is _OPEN:
+            self._messages_received(now)
 
     def stored(self, numbers: Sequence[int], now: Now) -> None:
         """MS-MQQB 3.1.5.8.7: the recoverable messages with these numbers are on disk, or need not be there.

@@ -25,7 +25,8 @@ class SessionCounts:
     `recoverable_msg_ack_flags` has a bit for each recoverable message that is on disk and not yet acknowledged, from
     the number `first_pending` on. The messages reach the disk in the order of their numbers, but later than they come:
     `last_acked_recoverable_msg_seq_number` is the last number in a header, which is behind
-    `recoverable_message_received_count` while some are on their way to the disk.
+    `recoverable_message_received_count` while some are on their way to the disk. The last `untaken` of the received
+    messages are not acknowledged yet, because the queue manager has not taken them.
     """
 
     message_sent_count: int = 0
@@ -36,6 +37,12 @@ class SessionCounts:
     recoverable_msg_ack_flags: int = 0
     last_acked_recoverable_msg_seq_number: int = 0
     first_pending: int = 0
+    untaken: int = 0
+
+    @property
+    def taken_count(self) -> int:
+        """The number of received messages that may be acknowledged."""
+        return self.message_received_count - self.untaken
 
     @property
     def is_ack_owed(self) -> bool:
@@ -76,15 +83,15 @@ class SessionCounts:
         self.recoverable_msg_ack_flags |= 1 << number - self.first_pending
 
     def take_header(self, window_size: int) -> SessionHeader:
-        """MS-MQQB 3.1.5.8.7, 3.1.6.4 and 3.1.7.1.3: the header that leaves, after which nothing is pending."""
+        """MS-MQQB 3.1.5.8.7, 3.1.6.4 and 3.1.7.1.3: the header that leaves, after which nothing taken is pending."""
         header = SessionHeader(
-            ack_sequence_number=self.message_received_count & ON_THE_WIRE,
+            ack_sequence_number=self.taken_count & ON_THE_WIRE,
             recoverable_msg_ack_flags=self.recoverable_msg_ack_flags,
             user_msg_sequence_number=self.message_sent_count & ON_THE_WIRE,
             recoverable_msg_seq_number=self.recoverable_message_sent_count & ON_THE_WIRE,
             window_size=window_size,
         )
-        self.unacked_received_msg_count = 0
+        self.unacked_received_msg_count = self.untaken
         if self.recoverable_msg_ack_flags:
             header.recoverable_msg_ack_seq_number = self.first_pending & ON_THE_WIRE
             last = self.first_pending + self.recoverable_msg_ack_flags.bit_length() - 1

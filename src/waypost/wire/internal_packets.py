@@ -193,6 +193,11 @@ def encode_session_ack(header: SessionHeader) -> bytes:
     return _ACK_HEADERS + header.encode()
 
 
+def is_session_ack(data: bytes) -> bool:
+    """Whether these are bytes of `encode_session_ack`."""
+    return data.startswith(_ACK_HEADERS)
+
+
 InternalPacket = EstablishConnection | ConnectionParameters | SessionAck
 
 _KINDS: Final[dict[int, type[InternalPacket]]] = {

@@ -73,7 +73,7 @@ class UnicodeString:
             raise DecodeError(UNICODE_STRING, field, at, f"the lengths {length} and {maximum} do not match")
         record = cls(None, maximum)
         if not reader.pointer(field, partial(record._read_buffer, reader, length // 2, field)) and length:
-            raise DecodeError(UNICODE_STRING, field, at, f"must not be NULL for {length} bytes")
+            raise DecodeError(UNICODE_STRING, field, at, f"must not be NULL if the length is {length} bytes")
         return record
 
     def write(self, writer: NdrWriter, field: str) -> None:
@@ -320,7 +320,7 @@ def _fault_of(record: KerbValidationInfo) -> tuple[str, str] | None:
         ("ResourceGroupDomainSid", record.resource_group_domain_sid, record.resource_group_ids),
     ):
         if is_needed and domain is None:
-            return name, "must not be NULL for accounts of this domain"
+            return name, "must not be NULL if the record contains accounts of this domain"
         if is_needed and domain is not None and len(domain.sub_authority) >= MAX_SUB_AUTHORITIES:
             return name, f"must have fewer than {MAX_SUB_AUTHORITIES} numbers to be the SID of a domain"
     return None
@@ -361,7 +361,7 @@ def _read_groups(reader: NdrReader, field: str) -> list[GroupMembership]:
     groups: list[GroupMembership] = []
     count = reader.u32(field)
     if not reader.pointer(field, partial(_read_group_array, reader, count, groups, field)) and count:
-        raise DecodeError(SECTION, field, reader.offset - POINTER_SIZE, f"must not be NULL for {count} groups")
+        raise DecodeError(SECTION, field, reader.offset - POINTER_SIZE, f"must not be NULL if the count is {count}")
     return groups
 
 
@@ -385,7 +385,9 @@ def _read_extra_sids(reader: NdrReader, sids: list[Sid], attributes: list[int]) 
     """A count and a pointer to as many groups, whose parts are in the two lists after the reader's flush."""
     count = reader.u32("SidCount")
     if not reader.pointer("ExtraSids", partial(_read_extra_array, reader, count, sids, attributes)) and count:
-        raise DecodeError(SECTION, "ExtraSids", reader.offset - POINTER_SIZE, f"must not be NULL for {count} SIDs")
+        raise DecodeError(
+            SECTION, "ExtraSids", reader.offset - POINTER_SIZE, f"must not be NULL if the count is {count}"
+        )
     return ()
 
 

@@ -57,8 +57,10 @@ _MEANINGS: Final = {
     MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA: "the destination queue is full",
     MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED: "the sender does not have the right to send to the queue",
     MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED: "the message went through too many queue managers",
-    MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE: "the signature of the message is not valid",
-    MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION: "the destination could not decrypt the message",
+    MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE: "the message has no valid signature",
+    MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION: (
+        "the destination could not decrypt the message, or its queue requires or excludes encryption"
+    ),
     MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q: "a transactional message arrived at a nontransactional queue",
     MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG: "a nontransactional message arrived at a transactional queue",
     MessageClass.MQMSG_CLASS_NACK_UNSUPPORTED_CRYPTO_PROVIDER: "the destination lacks the cryptographic provider",

@@ -106,7 +106,7 @@ def read_sections(reader: NdrReader) -> list[SectionBuffer]:
     sections: list[SectionBuffer] = []
     at = reader.offset
     if not reader.pointer("ppPacketSections", partial(_read_array, reader, count, sections)) and count:
-        raise DecodeError(SECTION, "ppPacketSections", at, f"must not be NULL for {count} sections")
+        raise DecodeError(SECTION, "ppPacketSections", at, f"must not be NULL if the count is {count}")
     reader.flush()
     if sections and (fault := _fault_of(sections)):
         raise DecodeError(SECTION, "ppPacketSections", at, fault)

@@ -24,7 +24,7 @@ X: Final = 0xF000
 # A bit of X, which is unused on the wire: this queue manager sets it in the packet of a message that is in a queue, if
 # the body was encrypted on its way here, or is to be encrypted on its way to another computer.
 PRIVATE: Final = 0x1000
-# Another one, in the packet of a dead-letter message: this queue manager could not encrypt the body, and never sent it.
+# Another one, in the packet of a dead-letter message: this queue manager did not send it, because it has no key.
 UNSENT: Final = 0x2000
 
 AS_SHIFT: Final = 8

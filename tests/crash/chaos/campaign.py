@@ -20,8 +20,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -45,7 +46,7 @@ ANYTIME_SECONDS: Final = (0.0, 2.0)
 # Beyond the lease.
 LATE_SECONDS: Final = 2.0
 FORGETS: Final = 0.5
-# Between the claim of a step and the death of its victim.
+# Between the moment a step is taken and the death of its victim.
 AFTER_SECONDS: Final = 0.3
 REST_SECONDS: Final = 60.0
 SOME_LOG: Final = 4000
@@ -261,22 +262,15 @@ class Course:
             if step.point is not Point.ANYTIME:
                 continue
             self._sleep(ANYTIME_SECONDS)
-            # Another step may have killed the victim.
-            self._revive(number)
-            if step.victim is Victim.EXECUTOR:
-                self._await(lambda: bool(self._plot.executors()), "the cluster has no executor")
-            if not self._plot.claim(Hit(number, index, step.point, step.victim, time.time())):
-                continue
-            if step.victim is Victim.DAEMON:
-                with suppress(ProcessLookupError):
-                    os.kill(self._daemon.process, signal.SIGKILL)
-            elif step.victim is Victim.DRIVER:
-                self._driver.kill()
-            else:
-                self._plot.kill(step.victim)
+            self._await(partial(self._strike, number, index, step), f"the {step.victim} is missing")
+
+    def _strike(self, number: int, index: int, step: Step) -> bool:
+        # Another step may have killed the victim.
+        self._revive(number)
+        return self._plot.strike(number, index, step)
 
     def _revive_all(self, number: int) -> None:
-        """A step that was claimed before `disarm` may still kill."""
+        """A step that was taken before `disarm` may still kill."""
         time.sleep(AFTER_SECONDS)
         self._revive(number)
 
@@ -289,8 +283,7 @@ class Course:
             self._plot.name(Victim.NODE, self._cluster.nodes.processes[0])
         if self._driver.is_up:
             return
-        killed = sum(hit.victim in (Victim.DRIVER, Victim.JVM) for hit in self._plot.hits())
-        if self._driver.starts > killed:
+        if self._driver.starts > self._plot.taken(Victim.DRIVER, Victim.JVM):
             self._fail("the driver has ended by itself", self._driver.log[-SOME_LOG:])
             return
         self._driver.kill()

@@ -1,7 +1,8 @@
 """Fail points of the chaos campaign, and the plan of a round: which process dies where.
 
 The campaign writes the plan into a folder. The processes of Spark look there at every fail point (`Plot.reach`): one
-process claims a step of the plan, writes down that the point was hit, and kills the victim.
+process takes a step of the plan, kills the victim, and writes down the hit. A step whose victim is dead already is not
+a hit, and can be taken again.
 """
 
 import json
@@ -71,7 +72,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A step that was taken, at a `time` in seconds since 1970."""
+    """A step whose victim was killed, at a `time` in seconds since 1970."""
 
     round: int
     step: int
@@ -118,41 +119,66 @@ class Plot:
             plan = json.loads(self._plan.read_bytes())
         except FileNotFoundError:
             return None
-        for number, step in enumerate(plan["steps"]):
-            victim = Victim(step["victim"])
-            if step["point"] != point or (victim is Victim.EXECUTOR and not self.executors()):
+        for number, each in enumerate(plan["steps"]):
+            step = Step(Point(each["point"]), Victim(each["victim"]))
+            if step.point is not point:
                 continue
-            if self.claim(Hit(plan["round"], number, point, victim, time.time())):
-                self.kill(victim)
-                return victim
+            # A worker does not outlive its executor, and goes no step further than its driver.
+            is_doomed = step.victim in (Victim.DRIVER, Victim.JVM) or (
+                step.victim is Victim.EXECUTOR and _jvm_of(os.getpid()) in self.executors()
+            )
+            if self.strike(plan["round"], number, step):
+                if is_doomed:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return step.victim
         return None
 
-    def claim(self, hit: Hit) -> bool:
-        """Write down that a step is taken. False if another process has taken it."""
+    def strike(self, number: int, index: int, step: Step) -> bool:
+        """Kill the victim of a step of a round. False if the step is taken, or if the process is missing now."""
+        taken = self.place / f"taken-{number}-{index}-{step.victim}"
         try:
-            taken = self.place / f"taken-{hit.round}-{hit.step}"
             os.close(os.open(taken, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             return False
-        with self._hits.open("ab", buffering=0) as file:
-            file.write(json.dumps(asdict(hit)).encode() + b"\n")
+        process = self._target(step.victim)
+        if process is None or not _is_alive(process):
+            taken.unlink()
+            return False
+        hit = Hit(number, index, step.point, step.victim, time.time())
+        if process == os.getpid():
+            # It certainly dies, and writes nothing afterwards.
+            self._write(hit)
+            if step.victim is Victim.DRIVER:
+                os.killpg(process, signal.SIGKILL)
+            os.kill(process, signal.SIGKILL)
+        try:
+            os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            taken.unlink()
+            return False
+        self._write(hit)
+        if step.victim is Victim.DRIVER:
+            # Its group has its JVM too, and perhaps this process.
+            with suppress(ProcessLookupError):
+                os.killpg(process, signal.SIGKILL)
         return True
 
-    def kill(self, victim: Victim) -> None:
-        """Kill it. This process dies with its driver or JVM, so that it goes no step further."""
-        is_doomed = victim in (Victim.WORKER, Victim.DRIVER, Victim.JVM)
-        # Another step may have killed the victim.
-        with suppress(ProcessLookupError):
-            if victim is Victim.DRIVER:
-                os.killpg(self._process(Victim.DRIVER), signal.SIGKILL)
-            elif victim is Victim.EXECUTOR:
-                executors, own = self.executors(), _jvm_of(os.getpid())
-                is_doomed = own in executors
-                os.kill(own if own is not None and is_doomed else executors[0], signal.SIGKILL)
-            elif victim is not Victim.WORKER:
-                os.kill(self._process(victim), signal.SIGKILL)
-        if is_doomed:
-            os.kill(os.getpid(), signal.SIGKILL)
+    def taken(self, *victims: Victim) -> int:
+        """The number of steps with such a victim that were taken. The hit of the last one may not be written yet."""
+        return sum(1 for victim in victims for _ in self.place.glob(f"taken-*-{victim}"))
+
+    def _write(self, hit: Hit) -> None:
+        with self._hits.open("ab", buffering=0) as file:
+            file.write(json.dumps(asdict(hit)).encode() + b"\n")
+
+    def _target(self, victim: Victim) -> int | None:
+        """The process that is the victim."""
+        if victim is Victim.WORKER:
+            return os.getpid()
+        if victim is not Victim.EXECUTOR:
+            return int((self.place / f"{victim}.pid").read_text(encoding="ascii"))
+        executors, own = self.executors(), _jvm_of(os.getpid())
+        return own if own in executors else next(iter(executors), None)
 
     def executors(self) -> list[int]:
         """The executors of the cluster that takes part in this plot."""
@@ -168,9 +194,6 @@ class Plot:
             # It has ended, or belongs to another user.
             return False
 
-    def _process(self, victim: Victim) -> int:
-        return int((self.place / f"{victim}.pid").read_text(encoding="ascii"))
-
     @property
     def _plan(self) -> Path:
         return self.place / "plan.json"
@@ -184,6 +207,15 @@ def plot_here() -> Plot | None:
     """The plot that this process takes part in."""
     place = os.environ.get(VARIABLE)
     return None if place is None else Plot(Path(place))
+
+
+def _is_alive(process: int) -> bool:
+    """False for a process that has ended, even if its parent has not waited for it: signals still reach that one."""
+    try:
+        status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
 def _jvm_of(process: int) -> int | None:

@@ -1,18 +1,23 @@
 """`waypost spark archive`: messages of queues into files, and then out of their queues."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
 from waypost.cli.program import Failure
-from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, Work, tell, working
+from waypost.cli.program_options import Target, target_of
+from waypost.cli.spark.common import Conf, Engine, Json, Master, Means, Quiet, ReportFolder, choosing, tell
+from waypost.errors import QueueNotFound
 
 if TYPE_CHECKING:
+    from waypost.spark.pipelines.reading import Size
     from waypost.spark.pipelines.report import Report
 
 Folder = Annotated[
@@ -49,13 +54,14 @@ def archive(
         typer.Option(metavar="N", min=1, help=f"Maximum number of messages in one batch (default: {BATCH:,})."),
     ] = None,
     checkpoint: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Folder for the Spark checkpoint (default: a folder in the archive).")
+        str, typer.Option(metavar="FOLDER", help="Folder for the checkpoint (default: a folder in the archive).")
     ] = "",
     verify: Annotated[
         bool,
         typer.Option("--verify", help="Compare all archived files with the manifests, without archiving anything."),
     ] = False,
     report: ReportFolder = None,
+    engine: Engine = "auto",
     master: Master = None,
     conf: Conf = None,
     quiet: Quiet = False,
@@ -85,15 +91,15 @@ def archive(
             }
         )
     path = place(folder)
-    options = _selection(queues, pattern, queue_type)
-    with working(context, "archive", master=master, conf=conf, quiet=quiet) as work:
-        if verify:
-            found, is_sound = _verified(work, path)
-        else:
-            name = sha256(repr((work.target.url, sorted(options.items()))).encode()).hexdigest()[:12]
-            options |= {"mode": "peek" if keep else "drain", "maxMessagesPerTrigger": str(batch or BATCH)}
-            noted = checkpoint or f"{path}/_checkpoints/{name}"
-            found, is_sound = _archived(work, path, options, kind or "parquet", noted), True
+    means = Means(engine, master, conf, quiet)
+    if verify:
+        found, is_sound = _verified(context, path, means)
+    else:
+        options = _selection(queues, pattern, queue_type)
+        name = sha256(repr((target_of(context).url, sorted(options.items()))).encode()).hexdigest()[:12]
+        options |= {"mode": "peek" if keep else "drain", "maxMessagesPerTrigger": str(batch or BATCH)}
+        wish = _Wish(path, options, kind or "parquet", checkpoint or f"{path}/_checkpoints/{name}")
+        found, is_sound = _archived(context, wish, means), True
     tell(found, report, "archive", as_json=as_json)
     if not is_sound:
         raise Failure(found.summary, "the report lists the damaged files. Restore them from a copy.")
@@ -123,20 +129,72 @@ def _selection(queues: list[str] | None, pattern: str, queue_type: str | None) -
     return options
 
 
-def _archived(work: Work, path: str, options: dict[str, str], kind: str, checkpoint: str) -> "Report":
-    pipeline = import_module("waypost.spark.pipelines.archive")
-    began = datetime.now(UTC)
-    wanted = {"server": work.target.url, **options}
-    pipeline.archive_queues(work.spark, wanted, path, kind=kind, checkpoint=checkpoint).awaitTermination()
-    outcome = pipeline.Outcome.since(work.spark, path, began)
-    origin = ", ".join(f"{name} {value}" for name, value in options.items() if name.startswith("queue"))
-    found: Report = import_module("waypost.spark.pipelines.archive_report").report(outcome, origin=origin)
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """The archive of a command: its path, format and checkpoint, and the options of format("msmq")."""
+
+    path: str
+    options: dict[str, str]
+    kind: str
+    checkpoint: str
+
+
+def _archived(context: typer.Context, wish: _Wish, means: Means) -> "Report":
+    def measured(target: Target) -> "Size | None":
+        import_module("waypost.spark.pipelines.archive_on_disk").check_is_on_disk(wish.path, wish.checkpoint)
+        try:
+            found: Size = import_module("waypost.spark.pipelines.reading").size_of_queues(
+                {"server": target.url, **wish.options}, target.token
+            )
+        except QueueNotFound:
+            # The run says more about a queue that is gone.
+            return None
+        return found
+
+    with choosing(context, "archive", means, measured) as work, _held(wish):
+        options = {"server": work.target.url, **wish.options}
+        if work.spark is None:
+            outcome = import_module("waypost.spark.pipelines.archive_on_disk").archive_on_disk(
+                options, wish.path, kind=wish.kind, checkpoint=wish.checkpoint, token=work.target.token
+            )
+        else:
+            pipeline = import_module("waypost.spark.pipelines.archive")
+            began = datetime.now(UTC)
+            query = pipeline.archive_queues(work.spark, options, wish.path, kind=wish.kind, checkpoint=wish.checkpoint)
+            query.awaitTermination()
+            outcome = pipeline.Outcome.since(work.spark, wish.path, began)
+        origin = ", ".join(f"{name} {value}" for name, value in wish.options.items() if name.startswith("queue"))
+        found: Report = import_module("waypost.spark.pipelines.archive_report").report(outcome, origin=origin)
     return found
 
 
-def _verified(work: Work, path: str) -> tuple["Report", bool]:
+def _held(wish: _Wish) -> AbstractContextManager[None]:
+    """Keep other runs of the same command away: both would write the files of the same batch."""
+    storage = import_module("waypost.spark.pipelines.storage")
+    storage.check_path(wish.path)
+    if not storage.is_on_disk(wish.checkpoint):
+        return nullcontext()
+    checkpoints = import_module("waypost.spark.pipelines.checkpoints")
+    held: AbstractContextManager[None] = checkpoints.Checkpoint(storage.local_path(wish.checkpoint)).held()
+    return held
+
+
+def _verified(context: typer.Context, path: str, means: Means) -> tuple["Report", bool]:
     reading = import_module("waypost.spark.pipelines.archived")
-    problems = reading.verify(work.spark, path).collect()
-    files = reading.entries(work.spark, path).select("path").distinct().count()
-    found = import_module("waypost.spark.pipelines.archive_report").verification(path, files, problems)
+    entries: list[dict[str, Any]] = []
+
+    def measured(_: Target) -> "Size":
+        import_module("waypost.spark.pipelines.storage").require_disk(path)
+        entries.extend(reading.entries_on_disk(path))
+        found: Size = import_module("waypost.spark.pipelines.reading").size_of_entries(entries)
+        return found
+
+    with choosing(context, "archive", means, measured) as work:
+        if work.spark is None:
+            problems = reading.verify_on_disk(path, entries)
+            files = len({entry["path"] for entry in entries})
+        else:
+            problems = [row.asDict() for row in reading.verify(work.spark, path).collect()]
+            files = reading.entries(work.spark, path).select("path").distinct().count()
+        found = import_module("waypost.spark.pipelines.archive_report").verification(path, files, problems)
     return found, not problems

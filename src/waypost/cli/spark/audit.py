@@ -33,10 +33,8 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    late: Annotated[float, seconds("Delivery time after which a message counts as late, in seconds.")] = 60,
-    lost: Annotated[
-        float, seconds("Time without an acknowledgment after which a message counts as lost, in seconds.")
-    ] = 600,
+    late: Annotated[float, seconds("Delivery time after which a message is late, in seconds.")] = 60,
+    lost: Annotated[float, seconds("Time without an acknowledgment after which a message is lost, in seconds.")] = 600,
     report: ReportFolder = None,
     engine: Engine = "auto",
     master: Master = None,

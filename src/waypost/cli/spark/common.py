@@ -1,4 +1,4 @@
-"""Common parts of all verbs of `waypost spark`: their options, the session, and the output of their reports.
+"""Common parts of all verbs of `waypost spark`: their options, the engine, and the output of their reports.
 
 Nothing of Spark is imported here: the help works without it.
 """
@@ -6,7 +6,7 @@ Nothing of Spark is imported here: the help works without it.
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -23,8 +23,9 @@ from waypost.cli.tables import write_json, write_table
 from waypost.errors import InvalidParameter, WaypostError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
+    from waypost.spark.pipelines.reading import Size
     from waypost.spark.pipelines.report import Report
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "ReportFolder",
     "Sources",
     "Work",
+    "choosing",
     "reading",
     "require",
     "seconds",
@@ -88,7 +90,7 @@ SMALL_BYTES: Final = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """The options of a verb that can work without Spark."""
+    """The options of a verb for its engine."""
 
     engine: str
     master: str | None
@@ -111,40 +113,80 @@ def reading(context: typer.Context, name: str, means: Means, *wanted: Mapping[st
 
     `wanted` are the fields of waypost.spark.pipelines.reading.Wanted; the server is added to their options.
     """
+
+    def asked() -> list[Any]:
+        server = target_of(context).url
+        kind = import_module("waypost.spark.pipelines.reading").Wanted
+        return [kind(each["sources"], each["columns"], {"server": server, **each["options"]}) for each in wanted]
+
+    def measured(target: Target) -> "Size":
+        module = import_module("waypost.spark.pipelines.reading")
+        found: Size = sum((module.size_of(each, target.token) for each in asked()), module.Size(0, 0))
+        return found
+
+    with choosing(context, name, means, measured) as work:
+        module = import_module("waypost.spark.pipelines.reading")
+        if work.spark is None:
+            found = [module.read_table(each, work.target.token) for each in asked()]
+        else:
+            found = [each.data_frame(work.spark) for each in asked()]
+        yield Found(found, work.target, is_in_memory=work.spark is None)
+
+
+@contextmanager
+def choosing(
+    context: typer.Context, name: str, means: Means, measured: Callable[[Target], "Size | None"]
+) -> Iterator["Work"]:
+    """The means for the verb `name`: a session of Spark, or none if the options or the size choose Arrow.
+
+    `measured` returns the size of the messages, or None if it is unknown, and raises OnlyWithSpark if the work needs
+    Spark. Errors become a Failure.
+    """
     if means.engine == "arrow":
         for option, value in (("--master", means.master), ("--conf", means.conf)):
             if value:
                 raise typer.BadParameter("mutually exclusive with --engine arrow", param_hint=option)
     require()
-    target = target_of(context)
-    module = import_module("waypost.spark.pipelines.reading")
-    asked = [
-        module.Wanted(each["sources"], each["columns"], {"server": target.url, **each["options"]}) for each in wanted
-    ]
     if means.engine == "arrow" or (means.engine == "auto" and not means.master and not means.conf):
+        target = target_of(context)
         _use_certificate(target)
-        try:
-            reason = _reason_for_spark(module, asked, target, means)
+        with _failures_in_words():
+            reason = _reason_for_spark(measured, target, means)
             if reason is None:
-                yield Found([module.read_table(each, target.token) for each in asked], target, is_in_memory=True)
+                yield Work(None, target)
                 return
-        except WaypostError as error:
-            raise failure_of(error, None) from None
         _say(means, f"engine: spark, because {reason}")
-    with working(context, name, master=means.master, conf=means.conf, quiet=means.quiet) as work:
-        yield Found([each.data_frame(work.spark) for each in asked], target, is_in_memory=False)
+    with working(context, name, master=means.master, conf=means.conf, quiet=means.quiet) as (spark, target):
+        yield Work(spark, target)
 
 
-def _reason_for_spark(module: Any, asked: Sequence[Any], target: Target, means: Means) -> str | None:
+@contextmanager
+def _failures_in_words() -> Iterator[None]:
+    """For work in this process: errors become a Failure."""
+    try:
+        yield
+    except WaypostError as error:
+        raise failure_of(error, None) from None
+    except OSError as error:
+        place = "" if error.filename is None else f" {error.filename}"
+        raise Failure(
+            f"Cannot read or write{place}: {error.strerror or error}.", "check the permissions and the free space."
+        ) from None
+
+
+def _reason_for_spark(measured: Callable[[Target], "Size | None"], target: Target, means: Means) -> str | None:
     """The reason why the messages are not read into memory; None if they are."""
-    sizes = [module.size_of(each, target.token) for each in asked]
-    if None in sizes:
+    only_with_spark = import_module("waypost.spark.pipelines.storage").OnlyWithSpark
+    try:
+        size = measured(target)
+    except only_with_spark as error:
         if means.engine == "arrow":
-            raise InvalidParameter("--engine arrow reads only local files; use --engine spark")
-        return "the files are on other storage"
-    messages, size = sum(each.messages for each in sizes), sum(each.bytes for each in sizes)
-    told = f"there are {messages:,} messages of {size / (1 << 20):,.1f} MiB"
-    if means.engine == "auto" and (messages > SMALL_MESSAGES or size > SMALL_BYTES):
+            raise InvalidParameter(f"--engine arrow is not possible, because {error}; use --engine spark") from None
+        return str(error)
+    if size is None:
+        return None
+    told = str(size)
+    if means.engine == "auto" and (size.messages > SMALL_MESSAGES or size.bytes > SMALL_BYTES):
         return f"{told}; --engine arrow reads them into memory"
     _say(means, f"engine: arrow, because {told}" if means.engine == "auto" else f"engine: arrow; {told}")
     return None
@@ -157,25 +199,17 @@ def _say(means: Means, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A session at work, and the daemon that the command was given."""
+    """The means of a verb: a session of Spark, None for work in this process, and the daemon of the command."""
 
-    spark: "SparkSession"
+    spark: "SparkSession | None"
     target: Target
-
-    def read(self, sources: Sequence[str], columns: Sequence[str], **options: str) -> "DataFrame":
-        """Messages of the daemon's queues, of archives or of Parquet files. `options` are those of format("msmq")."""
-        given = {"server": self.target.url, **options}
-        found: DataFrame = import_module("waypost.spark.pipelines.reading").read_messages(
-            self.spark, sources, columns, given
-        )
-        return found
 
 
 @contextmanager
 def working(
     context: typer.Context, name: str, *, master: str | None, conf: Sequence[str] | None, quiet: bool
-) -> Iterator[Work]:
-    """A session of Spark for the verb `name`, with a bar while it works. Errors become a Failure."""
+) -> Iterator[tuple["SparkSession", Target]]:
+    """A session of Spark for the verb `name`, with a bar while it works, and the daemon. Errors become a Failure."""
     target = target_of(context)
     settings = _settings(conf or ())
     if target.token is not None:
@@ -185,7 +219,7 @@ def working(
     with _log_file() as log, _watching(name, quiet=quiet) as watch:
         try:
             with _session(name, master, settings, log) as spark, watch.following(spark):
-                yield Work(spark, target)
+                yield spark, target
         except _errors() as error:
             raise failure_of(error, log.keep()) from None
 

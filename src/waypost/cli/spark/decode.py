@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from waypost.cli.program import Failure
+from waypost.cli.program_options import Target
 from waypost.cli.spark.archive import place
-from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, Work, tell, working
+from waypost.cli.spark.common import Conf, Engine, Json, Master, Means, Quiet, ReportFolder, choosing, tell
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+    from waypost.spark.pipelines.reading import Size
 
 
 def decode(
@@ -33,6 +36,7 @@ def decode(
         str, typer.Option(metavar="NAMES", help="Columns to write, joined with commas (default: all).")
     ] = "",
     report: ReportFolder = None,
+    engine: Engine = "auto",
     master: Master = None,
     conf: Conf = None,
     quiet: Quiet = False,
@@ -41,7 +45,7 @@ def decode(
     """Decode millions of packets into columns. Use `waypost decode` to show single packets, field by field.
 
     FILE is a pcap or pcapng capture, raw packets, hexadecimal text, Parquet with a column `packet`, or an archive. If
-    bytes are not a packet, the column packet_error gives the reason. The exit code is 1 if a file is not readable.
+    bytes are not a packet, the column packet_error contains the reason. The exit code is 1 if a file is not readable.
 
     \b
     waypost spark decode traffic.pcapng --out columns
@@ -52,12 +56,26 @@ def decode(
             raise typer.BadParameter("only valid with --out", param_hint=option)
     if out:
         _check_apart(files, out)
-    with working(context, "decode", master=master, conf=conf, quiet=quiet) as work:
-        pipeline = import_module("waypost.spark.pipelines.decode")
-        found = pipeline.decoded(_packets(work, [place(name) for name in files], kind))
+    places, target = [place(name) for name in files], place(out) if out else ""
+    # All files are of one kind.
+    known = kind or ("parquet" if places[0].endswith(".parquet") else "")
+
+    def measured(_: Target) -> "Size":
+        import_module("waypost.spark.pipelines.storage").require_disk(target)
+        found: Size = import_module("waypost.spark.pipelines.decode_in_memory").size_of(places, known)
+        return found
+
+    with choosing(context, "decode", Means(engine, master, conf, quiet), measured) as work:
+        names = [name.strip() for name in columns.split(",") if name.strip()]
+        if work.spark is None:
+            pipeline = import_module("waypost.spark.pipelines.decode_in_memory")
+            found = pipeline.decoded_table(pipeline.read_packets(places, known))
+            write = pipeline.write_table
+        else:
+            pipeline = import_module("waypost.spark.pipelines.decode")
+            found, write = pipeline.decoded(_packets(work.spark, places, known)), pipeline.write
         if out:
-            names = [name.strip() for name in columns.split(",") if name.strip()]
-            pipeline.write(found, place(out), form or "parquet", names)
+            write(found, target, form or "parquet", names)
         told, is_whole = import_module("waypost.spark.pipelines.decode_report").report(found, origin=", ".join(files))
     tell(told, report, "decode", as_json=as_json)
     if not is_whole:
@@ -84,17 +102,14 @@ def _matches(part: str, pattern: str) -> bool:
     return part == pattern or "{" in pattern or fnmatchcase(part, pattern)
 
 
-def _packets(work: Work, files: list[str], kind: str | None) -> "DataFrame":
-    """All files are of one kind."""
-    if kind is None and files[0].endswith(".parquet"):
-        kind = "parquet"
+def _packets(spark: "SparkSession", files: list[str], kind: str) -> "DataFrame":
     found: DataFrame
     match kind:
         case "parquet":
-            found = work.spark.read.parquet(*files)
+            found = spark.read.parquet(*files)
         case "archive":
             read = import_module("waypost.spark.pipelines.archived").read_archive
-            found = reduce(lambda some, more: some.unionByName(more), [read(work.spark, name) for name in files])
+            found = reduce(lambda some, more: some.unionByName(more), [read(spark, name) for name in files])
         case _:
-            found = import_module("waypost.spark.pipelines.decode").read_packets(work.spark, files, kind or "")
+            found = import_module("waypost.spark.pipelines.decode").read_packets(spark, files, kind)
     return found

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from waypost.cli.program import Failure
+from waypost.cli.program_options import Target
 from waypost.cli.spark.archive import Folder, place
-from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, Work, tell, working
+from waypost.cli.spark.common import Conf, Engine, Json, Master, Means, Quiet, ReportFolder, Work, choosing, tell
 from waypost.client.bulk.client import BulkClient
 from waypost.errors import QueueNotFound
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from waypost.spark.pipelines.reading import Size
 
 # A name, which may be a format name with an equals sign, then the equals sign between the names.
 _PAIR: Final = re.compile(r"((?:(?:DIRECT|PUBLIC|PRIVATE|MACHINE|CONNECTOR|DL|MULTICAST)=)?[^=]+)=(.+)", re.IGNORECASE)
@@ -70,6 +71,7 @@ def replay(
     ] = False,
     do: Annotated[bool, typer.Option("--do", help="Send the messages (default: dry run).")] = False,
     report: ReportFolder = None,
+    engine: Engine = "auto",
     master: Master = None,
     conf: Conf = None,
     quiet: Quiet = False,
@@ -97,31 +99,63 @@ def replay(
             f"{name!r} is invalid: only letters, digits, dots and hyphens are allowed", param_hint="--id"
         )
     path = place(folder)
-    with working(context, "replay", master=master, conf=conf, quiet=quiet) as work:
+    with choosing(context, "replay", Means(engine, master, conf, quiet), lambda _: _measured(path)) as work:
         pipeline = import_module("waypost.spark.pipelines.replay")
-        chosen = pipeline.Wanted(**wanted)
-        known = name or pipeline.replay_id(path, chosen, work.target.url)
-        plan = pipeline.make_plan(
-            work.spark, path, chosen, name=known, target=work.target.url, size=pipeline.chunk_size(rate)
-        )
+        chosen, server = pipeline.Wanted(**wanted), work.target.url
+        known = name or pipeline.replay_id(path, chosen, server)
+        size = pipeline.chunk_size(rate)
+        plan = pipeline.plan_of(_library(work, path), chosen, name=known, target=server, size=size)
         sent = 0
         if do:
-            sink = import_module("waypost.spark.pipelines.sending").MsmqSink({"server": work.target.url})
-            for chunk in pipeline.replay(plan, sink, rate=rate, delivery=delivery):
+            for chunk in pipeline.replay(plan, _sink(work), rate=rate, delivery=delivery):
                 sent += chunk.messages
-        there = pipeline.found_there(plan, lambda dest: _read(work, dest)).collect() if check and plan.sent else None
+        there = _found_there(work, plan) if check and plan.sent else None
         told = import_module("waypost.spark.pipelines.replay_report").report(plan, sent_now=sent, there=there)
     tell(told, report, "replay", as_json=as_json)
 
 
-def _read(work: Work, name: str) -> "DataFrame | None":
-    """None for a queue of another computer; what waits here to be sent to it is not there yet."""
-    with BulkClient(work.target.url, work.target.token) as client:
+def _measured(path: str) -> "Size":
+    import_module("waypost.spark.pipelines.storage").require_disk(path)
+    entries = import_module("waypost.spark.pipelines.archived").entries_on_disk(path)
+    found: Size = import_module("waypost.spark.pipelines.reading").size_of_entries(entries)
+    return found
+
+
+def _library(work: Work, path: str) -> Any:
+    if work.spark is None:
+        return import_module("waypost.spark.pipelines.replay_in_memory").TableLibrary(path)
+    return import_module("waypost.spark.pipelines.replay").SparkLibrary(work.spark, path)
+
+
+def _sink(work: Work) -> Any:
+    module, options = import_module("waypost.spark.pipelines.sending"), {"server": work.target.url}
+    return module.TableSink(options, work.target.token) if work.spark is None else module.MsmqSink(options)
+
+
+def _found_there(work: Work, plan: Any) -> list[dict[str, Any]]:
+    reading = import_module("waypost.spark.pipelines.reading")
+
+    def read(name: str) -> Any:
+        """The messages of a queue; None for a queue of another computer."""
+        if not _is_here(work.target, name):
+            return None
+        wanted = reading.Wanted([name], ("label", "body"), {"server": work.target.url, "onMalformed": "null"})
+        return reading.read_table(wanted, work.target.token) if work.spark is None else wanted.data_frame(work.spark)
+
+    if work.spark is None:
+        found: list[dict[str, Any]] = import_module("waypost.spark.pipelines.replay_in_memory").found_there(plan, read)
+        return found
+    rows = import_module("waypost.spark.pipelines.replay").found_there(plan, read).collect()
+    return [row.asDict() for row in rows]
+
+
+def _is_here(target: Target, name: str) -> bool:
+    """False for a queue of another computer; messages that wait here to be sent to it are not there yet."""
+    with BulkClient(target.url, target.token) as client:
         try:
-            is_here = client.queue(name).kind != "outgoing"
+            return client.queue(name).kind != "outgoing"
         except QueueNotFound:
-            is_here = False
-    return work.read([name], ("label", "body"), onMalformed="null") if is_here else None
+            return False
 
 
 def _time(text: str, option: str) -> datetime | None:

@@ -11,21 +11,40 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from waypost.client.storage.salvage_records import Found, Losses
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.drive.new_guid import new_guid
-from waypost.errors import StoreError, WaypostError
+from waypost.errors import StoreDamaged, StoreError, WaypostError
+from waypost.node import any_record
 from waypost.node.message_records import message_of
 from waypost.node.reserves import BLOCK
+from waypost.security.callers import FIRST_RID
 from waypost.store import keys
 from waypost.store.keys import Counter
 from waypost.store.port import Table
 from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord
 from waypost.store.records import EXPIRES, CounterRecord, PositionRecord, TotalsRecord, decode_message
+from waypost.store.user_records import (
+    GROUP_PREFIX,
+    LOST_KEY,
+    STATE_KEY,
+    USER_PREFIX,
+    GroupRecord,
+    LostUsersRecord,
+    UserRecord,
+    UsersRecord,
+)
 from waypost.wire.codec import INFINITE
 
 # Distance from the last known number at which a counter with a lost record continues.
 _FAR: Final = 16 * BLOCK
+# The same for the numbers of accounts, below the largest that a user can be given.
+_FAR_RID: Final = 1 << 20
+_LARGEST_RID: Final = 1 << 30
+# Names of lost users that the new store keeps.
+_NAMED: Final = 100
 
 Put = Callable[[Table, bytes, bytes], None]
 Get = Callable[[Table, bytes], bytes | None]
@@ -51,6 +70,8 @@ class Recovered:
         self.counted: Final[dict[int, int]] = {}
         # Queues with lost records.
         self.made: Final[set[int]] = set()
+        # True if users or groups may be lost.
+        self.has_lost_users = False
 
     def take(self, found: Found) -> None:
         """Take a record that the trees lead to."""
@@ -92,6 +113,7 @@ class Recovered:
     def mend(self, losses: Losses) -> None:
         """Make the other tables agree with the messages."""
         self._mend_queues()
+        self._mend_users(losses)
         self._mend_counters(is_damaged=Table.COUNTERS in losses.tables)
         self._mend_positions(is_damaged=Table.POSITIONS in losses.tables)
         queues = self.queues
@@ -117,6 +139,27 @@ class Recovered:
             records[key] = value
             parent = QueueRecord.decode(value).parent
             wanted += [parent] if parent else []
+
+    def _mend_users(self, losses: Losses) -> None:
+        """Mark a store that may lack users, and keep the SIDs of lost ones from new users."""
+        users = self.tables[Table.USERS]
+        lost = [key for table, key, _ in losses.records if table is Table.USERS]
+        for key in sorted(users):
+            try:
+                any_record.decode(Table.USERS, key, users[key])
+            except StoreDamaged:
+                del users[key]
+                lost.append(key)
+        if losses.users is not None and len(users) >= losses.users:
+            return
+        self.has_lost_users = True
+        names = {key.partition(b":")[2].decode("utf-8", "replace") for key in lost if b":" in key}
+        if LOST_KEY in users:
+            names.update(LostUsersRecord.decode(users[LOST_KEY]).names)
+        users[LOST_KEY] = LostUsersRecord(names=sorted(names)[:_NAMED]).encode()
+        known = UsersRecord.decode(users[STATE_KEY]) if STATE_KEY in users else UsersRecord(last_rid=0, imported="")
+        last = max(known.last_rid, FIRST_RID, *map(_last_rid, users.items()))
+        users[STATE_KEY] = replace(known, last_rid=last + _FAR_RID).encode()
 
     def _made_queue(self, queue: int) -> QueueRecord:
         return QueueRecord(
@@ -196,6 +239,19 @@ def _age(table: Table, key: bytes, value: bytes) -> int:
         return CounterRecord.decode(value).value if table is Table.COUNTERS else 0
     except StoreError:
         return 0
+
+
+def _last_rid(item: tuple[bytes, bytes]) -> int:
+    """The last number of the SID of a user or a group, 0 for other records and for large numbers of other domains."""
+    key, value = item
+    if key.startswith(USER_PREFIX):
+        sid = UserRecord.decode(value).sid
+    elif key.startswith(GROUP_PREFIX):
+        sid = GroupRecord.decode(value).sid
+    else:
+        return 0
+    last = int(sid.rpartition("-")[2])
+    return last if last <= _LARGEST_RID else 0
 
 
 def _last_number(key: bytes) -> int:

@@ -43,6 +43,8 @@ class Losses:
     pages: list[Damage] = field(default_factory=list)
     records: list[tuple[Table, bytes, int]] = field(default_factory=list)
     holes: dict[Table, list[Hole]] = field(default_factory=dict)
+    # Number of users and groups that the store had; None if it is unknown.
+    users: int | None = 0
     # True if the list of the free pages is known: otherwise deleted records may come back.
     knows_free: bool = True
 
@@ -93,6 +95,11 @@ class Search:
             meta is not None or bool(self._moment.free)
         )
         has_lost_tables = meta is None or MAIN in walked.holes
+        database = walked.tables.get(Table.USERS.name.lower())
+        if database is not None:
+            losses.users = database.entries
+        elif has_lost_tables and self._version > 1:
+            losses.users = None
         for name, table in TABLES.items():
             if name in walked.holes:
                 losses.holes[table] = walked.holes[name]

@@ -44,6 +44,10 @@ class SalvageReport:
     lost_count: int = 0
     # True if the list of free pages was found: otherwise messages that were received already may be back.
     knows_free_pages: bool = True
+    # True if users or groups may be lost: then a daemon does not start in the new folder before `forget_lost_users`.
+    has_lost_users: bool = False
+    # True if the old folder has a key folder, which is not copied.
+    has_keys: bool = False
 
     @property
     def brought_back(self) -> int:

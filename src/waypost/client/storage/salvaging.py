@@ -14,7 +14,9 @@ from waypost.client.storage.salvage_moment import last_moment, leaves
 from waypost.client.storage.salvage_records import Losses, Search
 from waypost.client.storage.salvage_report import SalvagedQueue, SalvageReport
 from waypost.client.storage.verifying import format_of, queue_name, verify
+from waypost.drive.keys.settings import KEY_FOLDER
 from waypost.errors import InvalidParameter, NotAStore, StoreDamaged
+from waypost.node import scans
 from waypost.store import keys
 from waypost.store.descriptions import describe
 from waypost.store.folder import DATA, hold_folder, release, require_store
@@ -26,6 +28,7 @@ from waypost.store.port import Batch, Table
 from waypost.store.progress import Progress, unheard
 from waypost.store.restored import mark_restored
 from waypost.store.sealed_tables import is_whole
+from waypost.store.user_records import LOST_KEY, LostUsersRecord
 
 _MOST: Final = 1000
 _BATCH_BYTES: Final = 1 << 23
@@ -40,7 +43,8 @@ def salvage(
 
     The damaged folder does not change. The new folder contains the same queue manager: from then on, use only one of
     the two folders. The outgoing sequences start again, as after a restore. `progress` is called with the number of
-    pages searched and the total number of pages.
+    pages searched and the total number of pages. The key folder `keys` is not copied. If users may be lost, no daemon
+    starts in the new folder before `waypost store forget-users`.
 
     Raises StoreInUse if another process uses the damaged folder, StoreFull if the disk is full, NotAStore if the
     damaged folder contains no intact record, and InvalidParameter if the new folder is not empty.
@@ -52,6 +56,24 @@ def salvage(
                 return _salvage(file, new, place, progress)
         except OSError as error:
             raise store_error(error, new) from error
+
+
+def forget_lost_users(folder: str | Path) -> list[str]:
+    """Let a daemon start in a salvaged folder that may lack users. Returns the known names of lost users and groups.
+
+    Raises NotAStore, StoreInUse, and InvalidParameter if the folder does not miss users.
+    """
+    path = Path(folder)
+    require_store(path)
+    with LmdbStore(path) as store:
+        value = store.get(Table.USERS, LOST_KEY)
+        if value is None:
+            raise InvalidParameter(f"{path / DATA} does not miss users: no salvage has lost any")
+        names = scans.decoded(Table.USERS, LOST_KEY, value, LostUsersRecord.decode).names
+        batch = Batch()
+        batch.delete(Table.USERS, LOST_KEY)
+        store.commit(batch, 1)
+        return names
 
 
 @contextmanager
@@ -175,6 +197,8 @@ def _report(
         tuple(lost[:_MOST]),
         len(lost),
         losses.knows_free,
+        recovered.has_lost_users,
+        (old / KEY_FOLDER).is_dir(),
     )
 
 

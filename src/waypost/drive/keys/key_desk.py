@@ -37,12 +37,8 @@ from waypost.api.keys import (
     UntrustKeys,
 )
 from waypost.drive.keys import formats
-from waypost.drive.keys.key_folder import (
-    CertificateRecord,
-    KeyFolder,
-    KeyRecord,
-    PinRecord,
-)
+from waypost.drive.keys.key_folder import CertificateRecord, KeyFolder, PinRecord
+from waypost.drive.keys.key_records import KeyRecord
 from waypost.drive.keys.settings import KeySettings
 from waypost.drive.keys.workers import Workers
 from waypost.errors import InvalidParameter, ServiceNotAvailable, WaypostError
@@ -221,7 +217,7 @@ class KeyDesk:
             case RemoveCertificate():
                 folder.remove_certificate(operation.digest.lower())
                 return None
-        raise InvalidParameter(f"{excerpt(operation)} is not about keys")
+        raise InvalidParameter(f"{excerpt(operation)} is not a key operation")
 
     def _keys(self) -> Keys:
         for kind in KINDS:

@@ -25,6 +25,7 @@ from cryptography.x509 import Certificate
 from waypost.api.excerpt import excerpt
 from waypost.api.keys import KINDS, KeyKind
 from waypost.drive.keys import formats
+from waypost.drive.keys.key_records import KeyRecord, current_first, decrypting, rotated
 from waypost.drive.keys.settings import KEY_FOLDER, KeySettings
 from waypost.drive.keys.workers import Workers
 from waypost.errors import CertificateNotFound, InvalidParameter, KeyFolderError, PinNotFound
@@ -45,17 +46,6 @@ _MAX_LINES: Final = 2 * MAX_ANSWERED_ADDRESSES
 _GUID: Final = re.compile(rf"\{{?({GUID_PATTERN})\}}?")
 _HOST: Final = re.compile(r"[A-Za-z0-9_.:%-]{1,255}")
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
-
-
-class KeyRecord(msgspec.Struct, kw_only=True):
-    """A key of the queue manager. Its file has the name of its digest."""
-
-    kind: KeyKind
-    digest: str
-    bits: int
-    created: int
-    retired: int | None = None
-    ends: int | None = None
 
 
 class CertificateRecord(msgspec.Struct, kw_only=True):
@@ -141,7 +131,7 @@ class KeyFolder:
     @property
     def keys(self) -> list[KeyRecord]:
         """All keys, the current ones first."""
-        return sorted(self._index.keys, key=lambda each: each.retired is not None)
+        return current_first(self._index.keys)
 
     @property
     def certificates(self) -> list[CertificateRecord]:
@@ -154,11 +144,7 @@ class KeyFolder:
     def decrypting_keys(self, wall: float) -> tuple[bytes, ...]:
         """The exchange keys that decrypt now, in PKCS#8, the current one first."""
         with self._lock:
-            return tuple(
-                self._private[each.digest]
-                for each in self.keys
-                if each.kind == "exchange" and (each.ends is None or wall < each.ends)
-            )
+            return tuple(self._private[each.digest] for each in decrypting(self._index.keys, wall))
 
     # Keys of the queue manager.
 
@@ -191,14 +177,7 @@ class KeyFolder:
         key, now = _loaded(data), int(time.time())
         digest = formats.public_key_digest(key.public_key())
         record = KeyRecord(kind=kind, digest=digest, bits=key.key_size, created=now)
-        keys, gone = [record], []
-        for each in self._index.keys:
-            if each.kind == kind and each.retired is None:
-                each = msgspec.structs.replace(each, retired=now, ends=now + grace_days * DAY)  # noqa: PLW2901, the new one
-            if each.ends is not None and each.ends <= now:
-                gone.append(each.digest)
-            else:
-                keys.append(each)
+        keys, gone = rotated(self._index.keys, record, grace_days * DAY)
         self._save_private(digest, data)
         self._write(msgspec.structs.replace(self._index, keys=keys))
         self._forget_private(gone)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from waypost.clock import Now
-from waypost.core.delivery import STATUS_CLASSES, Delivery, protection_refusal
+from waypost.core.delivery import STATUS_CLASSES, Delivery, protection_hint, protection_refusal, protection_sentence
 from waypost.core.final_acks import wants_final_ack
 from waypost.core.message import Message
 from waypost.core.message_values import AuthenticationLevel
@@ -23,13 +23,14 @@ from waypost.core.stored_message import stored_message
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import DecodeError, WaypostError
 from waypost.guid import NULL_GUID
+from waypost.node.access import Access
 from waypost.node.directory import NodeDirectory
 from waypost.node.incoming_store import IncomingStore
 from waypost.node.kernel import Kernel
 from waypost.node.network.ack_judging import AckJudging
 from waypost.node.network.ack_queues import OutgoingAckQueues
 from waypost.node.network.admission import Admission
-from waypost.node.network.checking import Checking, Verdict, mark_verified, needs_check
+from waypost.node.network.checking import ArrivalRules, Checking, Verdict, mark_verified, needs_check
 from waypost.node.network.forwarding import Forwarding
 from waypost.node.network.handed_over import Handed, Outcome
 from waypost.node.network.order_acking import OrderAcking
@@ -51,6 +52,7 @@ from waypost.wire import user_header
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import MessageClass, is_negative_ack, is_positive_ack, meaning
 from waypost.wire.security_header import SecurityHeader
+from waypost.wire.sid import Sid
 from waypost.wire.unknown_names import UnknownFormatName
 from waypost.wire.user_message import UserMessage
 
@@ -77,6 +79,7 @@ class Arrivals:
     """Accepts messages that other queue managers send to this one."""
 
     __slots__ = (
+        "_access",
         "_ack_judging",
         "_ack_queues",
         "_checking",
@@ -109,6 +112,7 @@ class Arrivals:
         sessions: Sessions,
         delivery: Delivery,
         *,
+        access: Access,
         directory: NodeDirectory,
         incoming: IncomingStore,
         known: KnownMessages,
@@ -124,10 +128,11 @@ class Arrivals:
         refusals: Refusals,
         refused_sources: RefusedSources,
         protection: Protection,
-        min_signature: AuthenticationLevel,
+        rules: ArrivalRules,
     ) -> None:
         self._kernel: Final = kernel
         self._manager: Final = manager
+        self._access: Final = access
         self._sessions: Final = sessions
         self._statistics: Final = sessions.statistics
         self._delivery: Final = delivery
@@ -146,7 +151,7 @@ class Arrivals:
         self._refusals: Final = refusals
         self._refused_sources: Final = refused_sources
         self._protection: Final = protection
-        self._checking: Final = Checking(kernel, sessions, protection, self._take_checked, min_signature)
+        self._checking: Final = Checking(kernel, sessions, protection, self._take_checked, rules)
         self._local: Final = (manager.identity.identifier, NULL_GUID)
         self._runs: Final = Runs(
             manager, known, self._refusal, admission=admission, order_acking=order_acking, refusals=refusals
@@ -156,7 +161,7 @@ class Arrivals:
         """Process all messages that came together."""
         if session in self._checking.held:
             # They come behind messages that are being checked.
-            self._checking.held[session].append(messages)
+            self._checking.wait(session, messages)
             return
         if self._kernel.trouble is not None:
             # MS-MQQB 3.1.5.8.2: a message that cannot go to the store is not accepted. It comes again.
@@ -184,6 +189,7 @@ class Arrivals:
         numbers = []
         run: Run | None = None
         count = len(messages)
+        unchecked: Sequence[Incoming] = ()
         for place, incoming in enumerate(messages):
             if incoming.recoverable_number:
                 numbers.append(incoming.recoverable_number)
@@ -201,10 +207,9 @@ class Arrivals:
                     continue
                 if self._has_to_be_checked(packet):
                     # It and those behind it come again, checked.
-                    count = place
+                    count, unchecked = place, messages[place:]
                     if incoming.recoverable_number:
                         numbers.pop()
-                    self._checking.hold(session, messages[place:])
                     break
             else:
                 if run is not None:
@@ -223,6 +228,9 @@ class Arrivals:
         self._statistics.messages_received += count
         if numbers:
             self._kernel.when_durable(partial(self._stored, session, numbers))
+        if unchecked:
+            # At last: if all keys are known, they are taken at once, behind those before them.
+            self._checking.hold(session, unchecked)
 
     def _take_checked(self, session: Session, messages: Sequence[Incoming], now: Now) -> None:
         self.take(session, messages, now)
@@ -350,6 +358,8 @@ class Arrivals:
         refusal = _Class.MQMSG_CLASS_NACK_BAD_DST_Q if queue is None else self._refusal(queue, packet, data)
         if queue is None or refusal is not None:
             self._reject(session, packet, message, refusal or _Class.MQMSG_CLASS_NACK_BAD_DST_Q, now)
+            if queue is not None and refusal is not None:
+                self._note_sender(session, packet, queue, refusal)
             return True
         if packet.transaction is not None:
             return self._put_transactional(session, packet, message, queue, now)
@@ -474,14 +484,16 @@ class Arrivals:
         self._statistics.messages_rejected += 1
         reason = reason_of(message_class)
         verdict = self._checking.verdicts.get(id(packet))
+        if reason is Reason.NO_QUEUE and not self._is_for_us(packet):
+            reason = Reason.NO_WAY
+        sentence = _SENTENCES.get(reason) or meaning(message_class)
         if reason in (Reason.SIGNATURE, Reason.ENCRYPTION):
             self._statistics.messages_unverified += 1
             self._refused_sources.add(source, session.remote_qm_address, message_class)
             if verdict is not None and verdict.refusal is not None:
                 facts["problem"] = verdict.sentence
-        if reason is Reason.NO_QUEUE and not self._is_for_us(packet):
-            reason = Reason.NO_WAY
-        sentence = _SENTENCES.get(reason) or meaning(message_class)
+            else:
+                sentence = self._problem(packet, message_class)
         facts |= {"reason": message_class.name, "meaning": sentence}
         self._refusals.tell("message rejected", Arrival(session, packet, now), reason, sentence, **facts)
         self._delivery.rejected(message, message_class, now)
@@ -490,6 +502,31 @@ class Arrivals:
             send = acks.send_final_ack if is_owed else acks.try_final_ack
             origin = origin_of(session.remote_qm_guid, session.remote_qm_address)
             self._statistics.final_acks_sent += send(packet, origin, message_class, now)
+
+    def _problem(self, packet: UserMessage, message_class: MessageClass) -> str:
+        """The sentence for a message that is refused because of its signature or encryption."""
+        verdict = self._checking.verdicts.get(id(packet))
+        if verdict is not None and verdict.refusal is not None:
+            return f"{meaning(message_class)}: {verdict.sentence}" if verdict.sentence else meaning(message_class)
+        if verdict is None and needs_check(packet):
+            return "the message has a signature, but no certificate"
+        is_encrypted = verdict is not None and verdict.was_encrypted
+        sentence = protection_sentence(message_class, is_encrypted=is_encrypted)
+        return f"{sentence}; {protection_hint(message_class, is_encrypted=is_encrypted)}"
+
+    def _note_sender(self, session: Session, packet: UserMessage, queue: Queue, refusal: MessageClass) -> None:
+        """Note a sender that a queue refuses, for `explain` and `doctor`."""
+        reason = reason_of(refusal)
+        if reason not in (Reason.ACCESS, Reason.SIGNATURE, Reason.ENCRYPTION):
+            return
+        verdict = self._checking.verdicts.get(id(packet), _UNPROTECTED)
+        sender = UNNAMED if packet.security is None else self._sender(packet.security, verdict)
+        if verdict.sid:
+            who = self._access.name_of(Sid.decode(verdict.sid, 0)[0])
+        else:
+            who = next((f"{self._access.name_of(sid)} (not verified)" for sid in sender.claimed), "anonymous")
+        problem = "" if reason is Reason.ACCESS else self._problem(packet, refusal)
+        self._access.refused_arrival(queue, f"{who} at {session.remote_qm_address}", problem)
 
     def _discard(self, arrival: Arrival, reason: Reason, sentence: str) -> None:
         """Drop a message, and notify only the operator."""

@@ -8,7 +8,7 @@ messages: the session closes, and they come again.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,13 +27,13 @@ from waypost.security.ciphers import (
     open_body,
     received_key_sizes,
 )
-from waypost.security.header_rules import clear_authentication, record_authentication
+from waypost.security.header_rules import clear_authentication, record_authentication, signing_provider
 from waypost.security.signatures import ClaimedSignature, SignatureVersion, claimed_signature, signature_digest
 from waypost.security.work import CheckedSignature, CheckSignature
 from waypost.transfer.session import Incoming, Session, SessionState
 from waypost.wire import security_header
-from waypost.wire.algorithms import PrivacyLevel
-from waypost.wire.keys import SimpleBlob
+from waypost.wire.algorithms import HashAlgorithm, PrivacyLevel
+from waypost.wire.keys import SessionKeyAlgorithm, SimpleBlob
 from waypost.wire.message_class import MessageClass
 from waypost.wire.multi_queue import to_format_name
 from waypost.wire.packet_names import destination_format_name
@@ -41,6 +41,22 @@ from waypost.wire.security_header import SENDER_QUEUE_MANAGER, SENDER_SID, Provi
 from waypost.wire.user_message import UserMessage
 
 _SIZES: Final = (5, 16, 24, 32)
+# A key of 40 bits that was made one of 128.
+_ZERO_BITS: Final = bytes(11)
+_SHORT_RC2: Final = BodyEncryption(PrivacyLevel.ENHANCED, SessionKeyAlgorithm.RC2)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalRules:
+    """The demands on signed and encrypted messages that arrive.
+
+    `min_signature` is the oldest signature that counts, and `hashes` are those that signatures may have.
+    `rejects_short_rc2` is RejectEnhancedRC2Using40BitKeys of MS-MQQB 3.1.1.3.
+    """
+
+    min_signature: AuthenticationLevel
+    hashes: Container[int]
+    rejects_short_rc2: bool
 
 
 @dataclass(slots=True)
@@ -82,7 +98,7 @@ def needs_check(packet: UserMessage) -> bool:
 class Checking:
     """Checks the messages of all sessions. `go_on` takes those of a session that are checked."""
 
-    __slots__ = ("_go_on", "_kernel", "_min_level", "_protection", "_sessions", "held", "verdicts")
+    __slots__ = ("_go_on", "_kernel", "_protection", "_rules", "_sessions", "held", "verdicts")
 
     def __init__(
         self,
@@ -90,13 +106,13 @@ class Checking:
         sessions: Sessions,
         protection: Protection,
         go_on: Callable[[Session, Sequence[Incoming], Now], None],
-        min_level: AuthenticationLevel,
+        rules: ArrivalRules,
     ) -> None:
         self._kernel: Final = kernel
         self._sessions: Final = sessions
         self._protection: Final = protection
         self._go_on: Final = go_on
-        self._min_level: Final = min_level
+        self._rules: Final = rules
         # The messages of each session that wait, in pieces; the first piece is being checked.
         self.held: Final[dict[Session, deque[Sequence[Incoming]]]] = {}
         # The results for the messages that are taken now, by the identity of their packets.
@@ -107,6 +123,7 @@ class Checking:
         session.inlet.hold(self._kernel.now)
         waiting = self.held.setdefault(session, deque())
         waiting.appendleft(messages)
+        self._count_untaken(session)
         checks = [
             _Check(each.packet)
             for each in messages
@@ -114,12 +131,22 @@ class Checking:
         ]
         self._open_keys(session, checks)
 
+    def wait(self, session: Session, messages: Sequence[Incoming]) -> None:
+        """Keep messages that come behind messages of a session that are being checked."""
+        self.held[session].append(messages)
+        self._count_untaken(session)
+
+    def _count_untaken(self, session: Session) -> None:
+        session.set_untaken(sum(map(len, self.held[session])))
+
     def forget(self, session: Session) -> None:
         """Forget a closed session. Its messages are not acknowledged, and come again."""
         self.held.pop(session, None)
 
     def _open_keys(self, session: Session, checks: list[_Check]) -> None:
         missing: dict[ReceiveKey, bytes] = {}
+        # With those of the cache, which may be cleared before the others are there.
+        found: dict[ReceiveKey, tuple[bytes, ...]] = {}
         now = self._kernel.now
         for check in checks:
             security = check.packet.security
@@ -138,21 +165,26 @@ class Checking:
                 continue
             source = check.packet.user.source_queue_manager
             check.key = source, encryption.provider, encryption.algorithm, security.encryption_key
-            if self._protection.receive_keys.get(check.key, now.monotonic) is None:
+            cached = self._protection.receive_keys.get(check.key, now.monotonic)
+            if cached is None:
                 missing[check.key] = blob.ciphertext
+            else:
+                found[check.key] = cached
         if not missing:
-            self._check_signatures(session, checks, {})
+            self._check_signatures(session, checks, found)
             return
+
+        asked_for = self._protection.facts
 
         def opened(result: object, now: Now) -> None:
             if isinstance(result, WaypostError):
                 self._give_up(session, result, now)
                 return
             assert isinstance(result, list)
-            found: dict[ReceiveKey, tuple[bytes, ...]] = {}
             for key, candidates in zip(missing, result, strict=True):
                 found[key] = tuple(candidates)
-                if candidates:
+                # The keys of this queue manager may be others now.
+                if candidates and asked_for is self._protection.facts:
                     self._protection.remember(self._protection.receive_keys, key, tuple(candidates), now)
             self._check_signatures(session, checks, found)
 
@@ -169,7 +201,7 @@ class Checking:
             if check.verdict.refusal is not None:
                 continue
             try:
-                asked = _signature_to_check(check)
+                asked = _signature_to_check(check, self._rules.hashes)
             except AuthenticationFailed as error:
                 check.verdict.refuse(MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE, str(error))
                 continue
@@ -194,13 +226,12 @@ class Checking:
     def _decrypt(self, check: _Check, opened: dict[ReceiveKey, tuple[bytes, ...]]) -> None:
         assert check.key is not None
         assert check.encryption is not None
-        candidates = opened.get(check.key)
-        if candidates is None:
-            candidates = self._protection.receive_keys.get(check.key, self._kernel.now.monotonic) or ()
         sizes = received_key_sizes(check.encryption)
         reason = "no exchange key of this queue manager decrypts the key of the message"
-        for key in candidates:
-            if len(key) in sizes:
+        for key in opened[check.key]:
+            if self._rules.rejects_short_rc2 and check.encryption == _SHORT_RC2 and key.endswith(_ZERO_BITS):
+                reason = "the key of RC2 has only 40 bits, and security.reject_short_rc2 refuses such keys"
+            elif len(key) in sizes:
                 try:
                     open_body(check.packet, key)
                 except DecryptionFailed as error:
@@ -235,7 +266,7 @@ class Checking:
         verdict.refuse(MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE, reason)
 
     def _objection(self, packet: UserMessage, version: SignatureVersion, level: AuthenticationLevel) -> str:
-        if level < self._min_level:
+        if level < self._rules.min_signature:
             return f"the signature has version {version.name}, but security.min_signature requires a later version"
         assert packet.security is not None
         cert, source = packet.security.sender_cert, packet.security.security_id
@@ -261,16 +292,21 @@ class Checking:
             return
         self.verdicts = {id(check.packet): check.verdict for check in checks}
         try:
-            self._go_on(session, waiting.popleft(), now)
+            self._take_first(session, waiting, now)
         finally:
             self.verdicts = {}
-        while waiting:
-            if _is_closed(session):
-                return
-            self._go_on(session, waiting.popleft(), now)
-            if session in self.held:
-                self.held[session].extend(waiting)
-                return
+        while waiting and not _is_closed(session) and session not in self.held:
+            self._take_first(session, waiting, now)
+        if session in self.held:
+            self.held[session].extend(waiting)
+            self._count_untaken(session)
+        elif not _is_closed(session):
+            session.all_taken(now)
+
+    def _take_first(self, session: Session, waiting: deque[Sequence[Incoming]], now: Now) -> None:
+        piece = waiting.popleft()
+        session.set_untaken(sum(map(len, waiting)))
+        self._go_on(session, piece, now)
 
 
 def _is_closed(session: Session) -> bool:
@@ -283,7 +319,7 @@ def _invalid(found: CheckedSignature, now: Now) -> str:
     return "the certificate is not valid yet" if now.wall < found.not_before else ""
 
 
-def _signature_to_check(check: _Check) -> CheckSignature | None:
+def _signature_to_check(check: _Check, hashes: Container[int]) -> CheckSignature | None:
     packet = check.packet
     check.claim = claim = claimed_signature(packet)
     if claim is None:
@@ -293,8 +329,13 @@ def _signature_to_check(check: _Check) -> CheckSignature | None:
     assert packet.security is not None
     if not packet.security.sender_cert:
         raise AuthenticationFailed("the message has a signature but no certificate")
+    # MS-MQMQ 2.2.20.6: a provider other than the default one has to be named.
+    signing_provider(packet.security)
     digests = tuple(signature_digest(packet, version) for version in claim.versions)
     algorithm = packet.properties.hash_algorithm
+    if algorithm not in hashes:
+        word = HashAlgorithm(algorithm).name.replace("_", "-")
+        raise AuthenticationFailed(f"the signature uses {word}, and security.hashes does not accept that")
     return CheckSignature(packet.security.sender_cert, claim.signature, algorithm, digests)
 
 

@@ -1,7 +1,7 @@
 """Causes of sessions: others can have one opened to any address, where anybody answers with any GUID.
 
 Acknowledgments and reports go where the sender of a message wants them. Only a session that was opened for a message of
-a program of this computer, or along a route of ours, shows where a queue manager is (ADR 22).
+a program on this computer, or along a route of ours, shows where a queue manager is (ADR 22).
 """
 
 from typing import Final
@@ -27,7 +27,7 @@ class Dials:
         self._kernel: Final = kernel
         self._manager: Final = manager
         self._sessions: Final = sessions
-        # The sessions that were opened for messages of programs of this computer, or along routes. True for a
+        # The sessions that were opened for messages of programs on this computer, or along routes. True for a
         # route: then a route or the directory says which queue manager answers.
         self._own: dict[Session, bool] = {}
 
@@ -64,7 +64,7 @@ class Dials:
         return not link.is_for_acks and hop is not None and hop.qm_guid != NULL_GUID
 
     def _is_own(self, link: Link) -> bool:
-        """Whether a program of this computer has sent the first message of the queue."""
+        """Whether a program on this computer has sent the first message of the queue."""
         first = link.queue.positions.next_any(START)
         if link.is_for_acks or first == END:
             return False

@@ -51,7 +51,7 @@ class Forwarding:
         if hops > MAX_HOP_COUNT:
             return MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED
         queue = manager.collection.outgoing.get(name)
-        # A queue that programs of this computer use, or that is for acknowledgments, is not a route for others.
+        # A queue that programs on this computer use, or that is for acknowledgments, is not a route for others.
         if (queue is None or isinstance(name, DirectFormatName)) and not self._forwards(name):
             return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
         if queue is None:

@@ -15,6 +15,7 @@ from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.guid import guid_text
 from waypost.limits import MAX_UNFINISHED_BYTES
+from waypost.node.access import Access
 from waypost.node.destinations import Destinations
 from waypost.node.directory import NodeDirectory
 from waypost.node.effects import HoldReading, SendDatagram
@@ -26,6 +27,7 @@ from waypost.node.network.ack_queues import OutgoingAckQueues
 from waypost.node.network.admin_acks import AdminAcks
 from waypost.node.network.admission import Admission
 from waypost.node.network.arrivals import Arrivals
+from waypost.node.network.checking import ArrivalRules
 from waypost.node.network.connecting import Connecting
 from waypost.node.network.departures import Departures
 from waypost.node.network.dials import Dials
@@ -77,7 +79,6 @@ class Network:
         "admin_acks",
         "arrivals",
         "connecting",
-        "delivers_unverified",
         "delivery",
         "departures",
         "dials",
@@ -102,6 +103,7 @@ class Network:
         settings: Settings,
         reader: Reader,
         *,
+        access: Access,
         directory: NodeDirectory,
         sequences: Sequences,
         destinations: Destinations,
@@ -195,6 +197,7 @@ class Network:
             manager,
             sessions,
             self.delivery,
+            access=access,
             directory=directory,
             incoming=sequences.incoming,
             known=KnownMessages(history, relays.guids),
@@ -210,7 +213,7 @@ class Network:
             refusals=self.refusals,
             refused_sources=self.refused_sources,
             protection=protection,
-            min_signature=settings.min_signature,
+            rules=ArrivalRules(settings.min_signature, settings.hashes, settings.rejects_short_rc2),
         )
 
     # Calls of the shell.

@@ -1,7 +1,8 @@
 """Encryption of messages that leave: MS-MQQB 3.1.7.1.5.
 
 A message waits in its outgoing queue in the clear, marked (SecurityHeader PRIVATE), and is encrypted for its
-destination, not for the next hop, when a session carries it. It is never sent in the clear.
+destination, not for the next hop, when a session carries it. It is never sent in the clear. A message without a
+usable key is given up, but not if only the work with keys has failed: then it is tried again.
 """
 
 from collections.abc import Callable
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # RC4 has a key for each message: two messages under one key would be encrypted with the same stream.
 _FRESH: Final = 16
+# Seconds until work that failed is tried again.
+_RETRY_S: Final = 1.0
 
 
 class Wait(Enum):
@@ -64,6 +67,9 @@ class Sealing:
             encryption = BodyEncryption(PrivacyLevel(properties.privacy_level), algorithm)
         except ValueError as error:
             return str(error)
+        if encryption.privacy_level is PrivacyLevel.BASE:
+            # readings MQQB 7.46: anybody can break 40 bits.
+            return "keys of 40 bits are never used"
         remote, keys = known
         public = keys.get(encryption.provider)
         if public is None or encryption.key_size is None:
@@ -97,8 +103,11 @@ class Sealing:
             asked_for = self._protection.facts
 
             def made(result: object, now: Now) -> None:
+                if isinstance(result, WaypostError) and not isinstance(result, InvalidParameter):
+                    self._try_later(key, result, now)
+                    return
                 links = self._making.pop(key)
-                if isinstance(result, WaypostError):
+                if isinstance(result, InvalidParameter):
                     self._failed[key] = str(result)
                 elif asked_for is self._protection.facts:
                     # Else the keys of the destination may be others now.
@@ -113,3 +122,15 @@ class Sealing:
             self._kernel.ask_keys(MakeKeys(public, size, _FRESH if is_fresh else 1), made)
         waiting[link] = None
         return Wait.FOR_KEY
+
+    def _try_later(self, key: SendKey, error: WaypostError, now: Now) -> None:
+        """The work failed, as when its process ends: nothing was found out about the key, and the messages wait."""
+        for link in self._making[key]:
+            link.last_error = f"the queue manager cannot encrypt messages now: {error}"
+        self._kernel.notice("encryption delayed", reason=str(error))
+
+        def try_again(_now: Now) -> None:
+            for link in self._making.pop(key):
+                self._want(link)
+
+        self._kernel.timers.start((Sealing, key), now.monotonic + _RETRY_S, try_again)

@@ -98,6 +98,7 @@ def streamer(client: Client[LocalHost]) -> Script:
             part_bytes=rng.choice((UNSET, UNSET, *_SIZES)),
             locked="skip" if skips else "wait",
             epoch=note.epoch,
+            marks_moves=note.is_draining,
         )
         planned = yield _ask(wanted)
         if not isinstance(planned.value, PlannedRange):
@@ -111,7 +112,11 @@ def streamer(client: Client[LocalHost]) -> Script:
         note.after = planned.value.bounds[-1]
         if note.is_draining:
             limit = rng.choice((1, 3, 20))
-            yield _ask(RemoveRange(name=note.key, up_to=note.after, max_messages=limit, epoch=note.epoch))
+            removal = RemoveRange(name=note.key, up_to=note.after, max_messages=limit, epoch=note.epoch)
+            if note.after % 2:
+                plan = planned.value
+                removal = changed(removal, after=plan.bounds[0], as_of=plan.as_of, fresh=plan.fresh)
+            yield _ask(removal)
         if rng.random() < 0.2:
             # A query that starts again from its beginning, or from any number.
             note.after = rng.randint(0, note.after)

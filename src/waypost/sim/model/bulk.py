@@ -7,7 +7,7 @@ waypost.sim.model.stages.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -64,6 +64,9 @@ if TYPE_CHECKING:
     from waypost.sim.operations import Asked
 
 
+PlanKey: TypeAlias = tuple[int, int, tuple[int, ...], int]
+
+
 @dataclass(frozen=True, slots=True)
 class Openings:
     """The functions of the model that bulk operations use: find a queue to open, check that the disk can write, and
@@ -86,6 +89,8 @@ class Known:
     limits: BulkLimits
     last_guid: bytes = b""
     epochs: dict[str, int] = field(default_factory=dict)
+    # By queue, `as_of`, `fresh` and `after` of a plan: the messages of the queue then, and how often they were moved.
+    planned: dict[PlanKey, frozenset[tuple[int, int]]] = field(default_factory=dict)
 
     def check_epoch(self, queue: int, epoch: str) -> None:
         if self.epochs.setdefault(epoch, queue) != queue or list(self.epochs.values()).count(queue) > 1:
@@ -186,9 +191,11 @@ class Bulk:
             ends = accumulate(sizes[number] for number in numbers)
             limits.append(max(sum(end <= wanted.max_bytes for end in ends), 1))
         planned = numbers[: min(limits)]
+        there = frozenset((each.lookup_id, each.move_count) for each in queue.present())
 
         def check(plan: PlannedRange) -> None:
             self._known.check_epoch(queue.number, plan.epoch)
+            self._known.planned[queue.number, plan.as_of, tuple(plan.fresh), wanted.after] = there
             _check_plan(plan, wanted, [(number, sizes[number]) for number in planned])
 
         self._answer(call, check, planned[-1] if planned else 0)
@@ -232,10 +239,18 @@ class Bulk:
         if any(handle.share is ShareMode.DENY_RECEIVE for handle in queue.handles.values()):
             raise Refused(HResult.MQ_ERROR_SHARING_VIOLATION)
         limit = min(wanted.max_messages, self._known.limits.removed)
-        free = _seen(queue, wanted.after, wanted.up_to, "skip")[:limit]
+        free = _seen(queue, wanted.after, wanted.up_to, "skip")
+        end = wanted.up_to if len(free) <= limit else free[limit - 1].lookup_id & SEQUENCE
+        free, moved = free[:limit], []
+        if wanted.as_of is not UNSET:
+            there = self._known.planned[queue.number, wanted.as_of, tuple(wanted.fresh), wanted.after]
+            moved = [each for each in free if (each.lookup_id, each.move_count) not in there]
+        free = [message for message in free if message not in moved]
         for message in free:
             self._state.received(message)
-        due = Removed(len(free), len(_seen(queue, wanted.after, wanted.up_to, "wait")))
+        left = len(_seen(queue, wanted.after, wanted.up_to, "wait"))
+        first_moved = min(_numbers(moved), default=0)
+        due = Removed(len(free), left, first_moved, 0 if wanted.as_of is UNSET else end)
         if free:
             self._state.marks.sometimes("messages removed up to a number")
         self._expect(call, due)

@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from waypost.api.operations import Send
 from waypost.guid import guid_text
+from waypost.sim.net import secrecy
 from waypost.sim.plans import Plan, PlannedMessage
 from waypost.wire.format_names import FormatName
 
@@ -30,7 +31,8 @@ class Kind(Enum):
 class SentMessage(PlannedMessage):
     """A message of an application, with its history.
 
-    It goes from the first host of `path` to the last, under the format name `name`.
+    It goes from the first host of `path` to the last, under the format name `name`. A copy may go to another host,
+    which no promise counts.
     """
 
     path: tuple[str, ...]
@@ -38,6 +40,7 @@ class SentMessage(PlannedMessage):
     name: str
     kind: Kind
     lives: tuple[int, ...]
+    copy_host: str = ""
 
     # The number of ends of its source before; its place in the order of commits; the outcome of its send.
     ends: int = 0
@@ -59,6 +62,9 @@ class SentMessage(PlannedMessage):
     dead: int = 0
     on_wire: int = 0
     acks: dict[object, int] = field(default_factory=dict)
+    # The hosts that refused it for its signature or encryption, by class; and the class of its dead-letter message.
+    refusals: dict[int, str] = field(default_factory=dict)
+    dead_class: int = 0
 
     @property
     def source(self) -> str:
@@ -78,14 +84,25 @@ class SentMessage(PlannedMessage):
         return properties.time_to_be_received is not None or properties.time_to_reach_queue is not None
 
     @property
+    def is_fit_to_arrive(self) -> bool:
+        """Whether the queue accepts messages with this protection."""
+        return secrecy.fits(self, self.plan)
+
+    @property
     def fits(self) -> bool:
-        return self.plan.transactional == self.is_transactional
+        return self.plan.transactional == self.is_transactional and self.is_fit_to_arrive
 
     @property
     def is_sure(self) -> bool:
         """Whether only a crash can keep the message from its queue, and from its receiver."""
-        is_kept = not self.may_expire and not self.is_lied_about and not self.is_damaged
+        is_kept = not self.may_expire and not self.is_lied_about and not self.is_damaged and not self.refusals
         return self.plan.is_sure and self.fits and is_kept
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether nothing but the refusals of its protection kept it from its queue."""
+        is_kept = not self.may_expire and not self.is_lied_about and not self.is_damaged
+        return self.plan.is_sure and self.fits and is_kept and bool(self.refusals)
 
     @property
     def wants_final_ack(self) -> bool:

@@ -1,6 +1,6 @@
 """Checks of one node among several, after a start and now and then."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from waypost.core.queues import OutgoingQueue
 from waypost.core.serialization import size_in_bytes
@@ -9,11 +9,14 @@ from waypost.node.damaged import size_of
 from waypost.node.node import Node
 from waypost.node.transactional_acks import peer_of
 from waypost.sim.marks import Marks
+from waypost.sim.net.facts import DEAD, JOURNAL, facts_of, role_of
 from waypost.sim.violation import Violation
 
 if TYPE_CHECKING:
     from waypost.sim.net.host import NetworkHost
     from waypost.sim.net.ledger import Ledger
+
+_AWAITING: Final = "awaiting_final_ack$"
 
 
 def holds_acks(node: Node) -> bool:
@@ -25,6 +28,11 @@ def holds_acks(node: Node) -> bool:
 def check_start(node: Node, host: str, ledger: "Ledger") -> None:
     """Check that every durable message is there again, and nothing else. Expired messages may go at once."""
     due = ledger.places_of(host)
+    # A FinalAck that waited may count with the settings of this start: it ends the wait of its message.
+    begun = facts_of(node.messages.batch, node, (0, 0))
+    ended = [first for first, _ in begun.gone if role_of(node.manager, first[0]) == _AWAITING]
+    due = {place: sent for place, sent in due.items() if place not in ended}
+    due |= {put.place: None for put in begun.puts if put.role in (JOURNAL, *DEAD)} if ended else {}
     found = {(number, each) for number, queue in node.manager.collection.by_number.items() for each in queue.positions}
     extra = sorted(found - due.keys())
     if extra:
@@ -69,6 +77,11 @@ def check_sessions(node: Node, host: str, eager: int = 0) -> None:
         count, window = session.unacked_message_count, max(network.settings.window_size, eager)
         if count > window:
             raise Violation(f"{host}: expected at most {window} messages in flight in a session, but found {count}")
+        is_held = session.inlet.is_held and not network.arrivals.is_checking(session)
+        if is_held and session.counts.unacked_received_msg_count <= session.window_size:
+            raise Violation(
+                f"{host} reads nothing from a session, but neither checks its messages nor owes so many acks"
+            )
     sessions = {id(session) for session in network.sessions}
     for queue in node.manager.collection.outgoing.values():
         link = queue.link

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from waypost.core.message import Message
-from waypost.core.queues import OutgoingQueue, Queue
+from waypost.core.queue_manager import QueueManager
+from waypost.core.queues import OutgoingQueue
 from waypost.node.message_records import message_of
 from waypost.node.node import Node
 from waypost.store import keys
@@ -46,16 +47,14 @@ def facts_of(batch: Batch, node: Node, counts: tuple[int, int]) -> Facts:
     """Facts in a batch. `counts`: the numbers of messages that came over the network before it, and with it."""
     facts = Facts()
     manager = node.manager
-    system = {queue.number: _SYSTEM[suffix] for suffix, queue in manager.system_queues.items()}
     for action, table, key, value in batch.operations:
         if table is Table.MESSAGES:
             if action is Action.PUT:
-                place = _place(key)
-                role = system.get(place[0]) or _role_of(manager.collection.by_number.get(place[0]))
-                facts.puts.append(Put(place, role, message_of(value, place[1]), counts))
+                place = place_of(key)
+                facts.puts.append(Put(place, role_of(manager, place[0]), message_of(value, place[1]), counts))
             else:
-                end = (place := _place(key))[0], place[1] + 1
-                facts.gone.append((place, end if action is Action.DELETE else _place(value)))
+                end = (place := place_of(key))[0], place[1] + 1
+                facts.gone.append((place, end if action is Action.DELETE else place_of(value)))
         elif table is Table.SEQUENCES:
             if action is Action.PUT:
                 facts.sequences += _sequence_facts(key, value)
@@ -64,12 +63,16 @@ def facts_of(batch: Batch, node: Node, counts: tuple[int, int]) -> Facts:
     return facts
 
 
-def _place(key: bytes) -> Place:
+def place_of(key: bytes) -> Place:
     return keys.queue_id_of(key), int.from_bytes(key[8:16].ljust(8, b"\0"), "big")
 
 
-def _role_of(queue: Queue | None) -> str:
-    """The key of the queue of an application, or the role of another queue."""
+def role_of(manager: QueueManager, number: int) -> str:
+    """The key of the queue of an application with this number, or the role of another queue."""
+    for suffix, system in manager.system_queues.items():
+        if system.number == number:
+            return _SYSTEM[suffix]
+    queue = manager.collection.by_number.get(number)
     if queue is None:
         return ""
     if isinstance(queue, OutgoingQueue):

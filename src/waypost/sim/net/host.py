@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
-from waypost.node.effects import Close, Connect, HoldReading, Notice, Resolve, SendDatagram, Write
+from waypost.node.effects import Close, Connect, Effect, HoldReading, KeyWork, Notice, Resolve, SendDatagram, Write
 from waypost.node.network.network import Network
 from waypost.node.recovery import Settings
 from waypost.node.turns import Work
@@ -15,6 +15,7 @@ from waypost.sim.host import Host
 from waypost.sim.marks import ENDS
 from waypost.sim.net import checks
 from waypost.sim.net.inbox import Inbox
+from waypost.sim.net.key_desk import KeyDesk
 from waypost.store.port import Batch
 from waypost.wire.ping import PING_PORT
 
@@ -44,6 +45,9 @@ class NetworkHost(Host["NetworkSimulation"]):
         # Messages of strangers in this life, which no promise counts.
         self._strange = 0
         self._is_new = True
+        self.desk: Final = KeyDesk(
+            self, simulation.secrecy, simulation.key_chance, simulation.protection_checks, simulation.key_changes.made
+        )
 
     @property
     def network(self) -> Network:
@@ -74,6 +78,8 @@ class NetworkHost(Host["NetworkSimulation"]):
         self._strange = 0
         self.received_at_commit = self.received_before
         checks.check_start(self.node, self.name, self.simulation.ledger)
+        if self.simulation.secrecy.is_on:
+            self.desk.started()
 
     def _new_guid(self) -> bytes:
         """A new GUID. The first is that of the queue manager, which others know from the start."""
@@ -175,6 +181,16 @@ class NetworkHost(Host["NetworkSimulation"]):
 
     def _look(self) -> None:
         self.simulation.look_at(self)
+
+    def _taking(self, effects: Sequence[Effect]) -> None:
+        if self.simulation.secrecy.is_on:
+            self.simulation.protection_checks.taking(self, effects)
+
+    def _work_with_keys(self, effect: KeyWork) -> None:
+        if self.simulation.secrecy.is_on:
+            self.desk.start(effect)
+        else:
+            super()._work_with_keys(effect)
 
     def _carry(self, effect: Connect | Write | Close | HoldReading | Resolve | SendDatagram | Notice) -> None:
         simulation = self.simulation

@@ -24,17 +24,22 @@ from waypost.sim.client import Ask, Result
 from waypost.sim.marks import Marks
 from waypost.sim.net.arguments import ADMIN, SentMessage
 from waypost.sim.net.facts import DEAD, JOURNAL, OUTGOING, Facts, Place, Put, facts_of
-from waypost.sim.plans import MARK, uids_of
+from waypost.sim.plans import MARK, uid_of, uids_of
 from waypost.sim.violation import Violation
 from waypost.store import keys
 from waypost.store.port import Batch
 from waypost.wire.message_class import MessageClass, is_negative_ack
 
 if TYPE_CHECKING:
+    from waypost.sim.net.protection_checks import ProtectionChecks
     from waypost.wire.identifiers import MessageIdentifier
 
 _NORMAL: Final = MessageClass.MQMSG_CLASS_NORMAL
 _RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE
+_UNPROTECTED: Final = (
+    MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE,
+    MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION,
+)
 
 
 @dataclass(slots=True)
@@ -64,6 +69,8 @@ class Ledger:
         self._marks: Final = marks
         self._history: Final = history
         self._by_identifier: Final[dict[MessageIdentifier, SentMessage]] = {}
+        # The checks of signed and encrypted messages, in simulations with keys.
+        self.checks: ProtectionChecks | None = None
         self._commits = 0
         # Messages sent in transactions; the last one of each sequence that was put into its queue; the numbers given.
         self._sends: Final[dict[str, list[SentMessage]]] = {}
@@ -96,6 +103,11 @@ class Ledger:
         match ask.operation:
             case CommitTransaction(identifier=identifier) if not result.is_ok:
                 self._aborted(identifier)
+            case Send(transaction=transaction, bodies=bodies) if not result.is_ok and transaction is not UNSET:
+                # It could not be signed. Its transaction goes on without it.
+                failed = uids_of(bodies)
+                if transaction in self._sends:
+                    self._sends[transaction] = [each for each in self._sends[transaction] if each.uid not in failed]
             case _ if not result.is_ok:
                 pass
             case Send(transaction=transaction) as send if transaction is UNSET:
@@ -103,6 +115,8 @@ class Ledger:
                     self._accepted(host, self.messages[uid])
                 for uid, message in zip(uids_of(send.bodies), result.messages, strict=True):
                     self._by_identifier[message.identifier] = self.messages[uid]
+                    if self.checks is not None:
+                        self.checks.identified(message.identifier, self.messages[uid])
             case CommitTransaction(identifier=identifier):
                 for sent in self._sends.pop(identifier, ()):
                     self._accepted(host, sent)
@@ -127,7 +141,7 @@ class Ledger:
                 case Receive(count=count, transaction=transaction) if transaction is UNSET:
                     records.lost_receives += count
         records.receives.clear()
-        for identifier in [each for each, sends in self._sends.items() if sends[0].source == host]:
+        for identifier in [each for each, sends in self._sends.items() if sends and sends[0].source == host]:
             self._aborted(identifier)
 
     def _aborted(self, identifier: str) -> None:
@@ -145,8 +159,12 @@ class Ledger:
             self._acknowledged(message)
         elif found is not None:
             sent = self.messages[int(found[1])]
-            if sent.plan.host != host or message.body != sent.body:
+            if host not in (sent.plan.host, sent.copy_host) or message.body != sent.body:
                 raise Violation(f"{sent} was received on {host}, but that is the wrong host or the body differs")
+            if self.checks is not None:
+                self.checks.check_shown(host, sent, message)
+            if host == sent.copy_host:
+                return
             if transaction is None:
                 self._received(host, sent.uid)
             else:
@@ -186,8 +204,8 @@ class Ledger:
         if put.place in records.places:
             # The message has changed, but not moved.
             return
-        found = MARK.search(message.packet)
-        sent = self.messages.get(int(found[1])) if found is not None else None
+        uid = uid_of(message.packet)
+        sent = self.messages.get(uid) if uid is not None else None
         if message.message_class != _NORMAL and put.role not in DEAD:
             sent = None
             if put.role == ADMIN:
@@ -209,6 +227,7 @@ class Ledger:
             sent.reached += 1
             self._arrived(host, records, sent, put.counts)
         elif put.role in DEAD:
+            sent.dead_class = message.message_class
             self._dead(host, sent)
 
     def _check_number(self, host: str, sent: SentMessage, message: Message) -> None:
@@ -259,6 +278,8 @@ class Ledger:
         sent.dead += 1
         if sent.is_sure:
             raise Violation(f"{sent} is a dead-letter message on {host}, but its delivery did not fail")
+        if sent.dead_class in _UNPROTECTED and sent.dead_class not in sent.refusals and sent.plan.is_sure:
+            raise Violation(f"{sent} is a dead-letter message of class {sent.dead_class:#x}, but was not refused so")
         if sent.is_transactional:
             self._marks.sometimes("a dead-letter message of a transaction")
             if sent.dead > 1 or host != sent.source:
@@ -284,7 +305,7 @@ class Ledger:
         """Check a message that has left a host: it has to be at its destination or on its way."""
         if sent.may_expire and not sent.reached and sent.on_wire:
             self._marks.sometimes("a message that expired on its way")
-        if sent.reached or not sent.is_sure:
+        if sent.reached or not sent.is_sure or sent.copy_host:
             return
         if sent.is_transactional:
             # A relay may drop it, as its source has it.
@@ -329,12 +350,14 @@ class Ledger:
         is_known = sent.is_transactional and not sent.plan.is_doomed
         is_single = is_known or (sent.reached == 1 and sent.plan.is_sure)
         # The message is rejected at each arrival, and may expire on its way and at its destination.
-        is_repeated = is_negative_ack(ack) and (sent.may_expire or not sent.plan.is_sure or not sent.fits)
+        is_repeated = is_negative_ack(ack) and (
+            sent.may_expire or not sent.plan.is_sure or not sent.fits or bool(sent.refusals)
+        )
         if is_single and ack in sent.acks.values() and not is_repeated:
             raise Violation(f"{ack.name} arrived twice for {sent}")
         sent.acks[message.identifier] = ack
         is_negative = any(is_negative_ack(MessageClass(each)) for each in sent.acks.values())
         if is_negative and sent.is_sure:
             raise Violation(f"{ack.name} arrived for {sent}, but was not expected")
-        if is_single and is_negative and _RECEIVED in sent.acks.values() and not sent.may_expire:
+        if is_single and is_negative and _RECEIVED in sent.acks.values() and not sent.may_expire and not sent.refusals:
             raise Violation(f"one acknowledgment reports that {sent} was received, but another reports a failure")

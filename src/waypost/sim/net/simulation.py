@@ -7,14 +7,16 @@ from waypost.guid import NULL_GUID, guid_text
 from waypost.routing.routes import Relays, Route
 from waypost.sim.fabric import Fabric
 from waypost.sim.marks import Marks
-from waypost.sim.net import checks, hostility
+from waypost.sim.net import checks, hostility, secrecy
 from waypost.sim.net.arguments import ADMIN
 from waypost.sim.net.changes import Changes, Damage
 from waypost.sim.net.crowd import Crowd
 from waypost.sim.net.eager import eager_windows
 from waypost.sim.net.host import NetworkHost
 from waypost.sim.net.hostility import Fault
+from waypost.sim.net.key_changes import KeyChanges
 from waypost.sim.net.ledger import Ledger
+from waypost.sim.net.protection_checks import ProtectionChecks
 from waypost.sim.net.stranger import Stranger
 from waypost.sim.net.verdict import Verdict
 from waypost.sim.net.watch import Watch
@@ -47,7 +49,10 @@ class NetworkSimulation(Simulation[NetworkHost]):
         # Strangers have their own random numbers: a simulation without them is the same as before strangers existed.
         chance = Random(f"strangers of {seed}")
         self.hostility: Final = hostility.draw(chance, drawn)
-        self.swarm = self.hostility.adapted(drawn)
+        # So have keys.
+        self.key_chance: Final = Random(f"keys of {seed}")
+        self.secrecy: Final = secrecy.draw(self.key_chance)
+        self.swarm = self.secrecy.adapted(self.hostility.adapted(drawn), self.key_chance)
         self.admins: Final = tuple(Plan(ADMIN, host=host) for host in self.swarm.hosts)
         self.ledger: Final = Ledger(
             self.swarm.hosts,
@@ -55,10 +60,14 @@ class NetworkSimulation(Simulation[NetworkHost]):
             history=self.swarm.sessions.transfer.duplicate_history_size,
             is_quota_limited=self.swarm.limits.quota != UNLIMITED,
         )
+        self.protection_checks: Final = ProtectionChecks(self.ledger, marks, self)
+        self.key_changes: Final = KeyChanges(self, self.secrecy, self.key_chance)
+        if self.secrecy.is_on:
+            self.ledger.checks = self.protection_checks
         self.fabric: Final[Fabric[Endpoint]] = Fabric(self, self.swarm.network)
         self.changes: Final[Changes] = Changes(self, chance)
         self.hosts.extend(NetworkHost(number, self) for number in range(nodes))
-        self.watch: Final = Watch({host.name: host.guid for host in self.hosts}, self.ledger, marks)
+        self.watch: Final = Watch({host.name: host.guid for host in self.hosts}, self.ledger, marks, self.ledger.checks)
         self.crowd: Final = Crowd(self, chance)
         self._fixed_names: Final[dict[tuple[str, Plan], str]] = {}
         self._damage: Final = Damage(self, seed)
@@ -142,6 +151,9 @@ class NetworkSimulation(Simulation[NetworkHost]):
             self.fabric.add(host, host.name, f"{host.name}.example.org", addresses=host.addresses)
         for stranger in self.crowd.strangers:
             self.fabric.lodge(stranger)
+        if self.secrecy.is_on:
+            self.trace.note(0.0, 0, self.secrecy)
+            self.key_changes.set_up()
         self._create_queues()
 
     def _create_queues(self) -> None:
@@ -159,6 +171,8 @@ class NetworkSimulation(Simulation[NetworkHost]):
 
     def look_at(self, host: NetworkHost) -> None:
         """Check a host after its turns, and thoroughly now and then."""
+        if self.secrecy.is_on:
+            self.protection_checks.look_at(host)
         self._looks += 1
         if self._looks % _OFTEN == 0:
             checks.check_sessions(host.node, host.name, self.swarm.sessions.eager)
@@ -171,9 +185,11 @@ class NetworkSimulation(Simulation[NetworkHost]):
         self.crowd.strike()
         self.changes.strike()
         self._damage.strike()
+        self.key_changes.strike()
 
     def _heal(self) -> None:
         self.crowd.leave()
+        self.key_changes.heal()
         super()._heal()
 
     def _stuck(self) -> str:

@@ -11,7 +11,7 @@ from waypost.sim.net.arguments import SentMessage
 from waypost.sim.net.host import NetworkHost
 from waypost.sim.net.hostility import Fault
 from waypost.sim.net.ledger import Ledger
-from waypost.sim.plans import MARK
+from waypost.sim.plans import uid_of
 from waypost.sim.violation import Violation
 from waypost.wire.message_class import MessageClass
 from waypost.wire.property_values import UNLIMITED
@@ -54,9 +54,9 @@ class Verdict:
                 if message.message_class == MessageClass.MQMSG_CLASS_ORDER_ACK:
                     # An undeliverable OrderAck is sent without end, and acknowledged.
                     continue
-                found = MARK.search(message.packet)
-                sent = self._ledger.messages.get(int(found[1])) if found is not None else None
-                if sent is None or sent.is_sure:
+                uid = uid_of(message.packet)
+                sent = self._ledger.messages.get(uid) if uid is not None else None
+                if sent is None or sent.is_sure or sent.is_refused:
                     return f"{sent or 'an acknowledgment'} is in {queue} of {host.name}"
         return ""
 
@@ -87,12 +87,14 @@ class Verdict:
             sent.uid
             for sent in self._ledger.messages.values()
             if sent.is_damaged and sent.is_accepted and sent.plan.is_sure and sent.fits
-            if not (sent.reached or sent.dead or sent.may_expire or id(sent) in there)
+            if not (sent.reached or sent.dead or sent.may_expire or sent.refusals or id(sent) in there)
         ]
         if len(lost) > told:
             raise Violation(f"the damaged messages {lost} are missing, but only {told} were set aside")
 
     def _check_sent(self, sent: SentMessage) -> None:
+        if sent.is_refused and sent.is_recoverable and sent.is_accepted and not sent.reached:
+            self._check_refused(sent)
         if not sent.is_sure or sent.is_aborted:
             return
         if not sent.is_recoverable:
@@ -102,6 +104,17 @@ class Verdict:
         elif sent.reached:
             self._check_journal(sent)
             self._check_acks(sent)
+
+    def _check_refused(self, sent: SentMessage) -> None:
+        """Check that a message whose signature or encryption was refused is a dead-letter message, if it asks.
+
+        Its source keeps it if it refused the message itself, or if the message is transactional.
+        """
+        is_known = sent.is_transactional or sent.source in sent.refusals.values()
+        if not sent.negative_journaling or not is_known or self._hosts[0].swarm.limits.quota != UNLIMITED:
+            return
+        if not sent.dead or sent.dead_class not in sent.refusals:
+            raise Violation(f"{sent} was refused, but is not a dead-letter message for this reason")
 
     def _check_express(self, sent: SentMessage) -> None:
         if not sent.is_accepted:

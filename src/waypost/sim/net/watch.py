@@ -5,7 +5,8 @@ from typing import Final
 
 from waypost.sim.marks import Marks
 from waypost.sim.net.ledger import Ledger
-from waypost.sim.plans import MARK
+from waypost.sim.net.protection_checks import ProtectionChecks
+from waypost.sim.plans import uid_of
 from waypost.sim.violation import Violation
 from waypost.wire.message_class import MessageClass
 from waypost.wire.packets import Splitter, decode_packet
@@ -18,10 +19,14 @@ _USER: Final = MessageClass.MQMSG_CLASS_NORMAL
 class Watch:
     """Reader of the bytes that hosts write to their connections."""
 
-    def __init__(self, guids: Mapping[str, bytes], ledger: Ledger, marks: Marks) -> None:
+    def __init__(
+        self, guids: Mapping[str, bytes], ledger: Ledger, marks: Marks, checks: ProtectionChecks | None = None
+    ) -> None:  # fmt: skip
         self._guids: Final = guids
         self._ledger: Final = ledger
         self._marks: Final = marks
+        # Checks each packet with a message that a host sends.
+        self.checks: Final = checks
         self._splitters: Final[dict[tuple[str, int, int], Splitter]] = {}
 
     def written(self, connection: tuple[str, int, int], host: str, data: bytes) -> None:
@@ -29,6 +34,8 @@ class Watch:
         for each in splitter.feed(data):
             packet = decode_packet(each)
             if isinstance(packet, UserMessage):
+                if self.checks is not None:
+                    self.checks.on_wire(host, packet, each)
                 self._message(host, packet, each)
             elif isinstance(packet, OrderAck) and packet.message.user.source_queue_manager == self._guids[host]:
                 body = packet.body
@@ -42,10 +49,10 @@ class Watch:
     def _message(self, host: str, packet: UserMessage, data: bytes) -> None:
         if packet.session is not None:
             self._marks.sometimes("an acknowledgment that rode on a message")
-        found = MARK.search(data)
-        if found is None or packet.properties.message_class != _USER:
+        uid = uid_of(data)
+        if uid is None or packet.properties.message_class != _USER:
             return
-        sent = self._ledger.messages[int(found[1])]
+        sent = self._ledger.messages[uid]
         if sent.is_aborted:
             raise Violation(f"{host} sends {sent}, but its transaction was aborted")
         if sent.is_recoverable and host not in sent.seen_at:

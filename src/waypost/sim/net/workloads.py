@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from waypost.api.local import CancelReads
 from waypost.api.message_attributes import acknowledge_text
 from waypost.api.operations import (
@@ -22,9 +24,11 @@ from waypost.hresult import HResult
 from waypost.sim.client import Ask, Client, Pause, Script
 from waypost.sim.net.arguments import ADMIN, Kind, SentMessage
 from waypost.sim.net.host import NetworkHost
-from waypost.sim.plans import Plan, begin, end_of
+from waypost.sim.net.secrecy import COPIES, protection
+from waypost.sim.plans import Plan, begin, end_of, label_of
 
 _ACKS: Final = (0x0F, 0x0E, 0x05, 0x02)
+_ASIDE: Final = (ADMIN, COPIES)
 _SYSTEM: Final = ("system$;journal", "system$;deadletter", "system$;deadxact")
 
 
@@ -44,7 +48,8 @@ def sender(client: Client[NetworkHost]) -> Script:
     name = host.simulation.any_name(host.name, plan)
     for _ in range(rng.randint(2, 20)):
         kind = Kind.EXPRESS if rng.random() < host.swarm.messages.express else Kind.RECOVERABLE
-        sent = yield Ask(_message(client, plan, name, kind).sending())
+        message = _message(client, plan, name, kind)
+        sent = yield Ask(_copied(client, message).sending())
         if sent.status is HResult.MQ_ERROR_QUEUE_NOT_FOUND:
             yield Pause(0.1)
             return
@@ -176,7 +181,7 @@ def _close(name: str) -> Ask:
 def _target(client: Client[NetworkHost], *, is_transactional: bool) -> Plan:
     """Mostly a queue of another host, and mostly a reliable one."""
     host, rng = client.host, client.host.rng
-    plans = [plan for plan in host.swarm.plans if plan.transactional == is_transactional and plan.key != ADMIN]
+    plans = [plan for plan in host.swarm.plans if plan.transactional == is_transactional and plan.key not in _ASIDE]
     return rng.choice([plan for plan in plans if plan.host != host.name] if rng.random() < 0.9 else plans)
 
 
@@ -195,8 +200,14 @@ def _message(client: Client[NetworkHost], plan: Plan, name: str, kind: Kind) -> 
     if rng.random() < shares.asking:
         given["journal"] = rng.random() < 0.6
         given["dead_letter"] = rng.random() < 0.6
+    uid = simulation.new_uid()
+    if simulation.secrecy.is_on:
+        own = [each.digest.hex() for each in host.desk.own]
+        given |= protection(simulation.secrecy, simulation.key_chance, plan, own)
+        if given.get("encrypt"):
+            given["label"] = label_of(uid)
     message = SentMessage(
-        simulation.new_uid(),
+        uid,
         MessageProperties(**given),
         padding,
         path=simulation.path(host.name, plan, name),
@@ -206,4 +217,24 @@ def _message(client: Client[NetworkHost], plan: Plan, name: str, kind: Kind) -> 
         lives=tuple(each.life for each in simulation.hosts),
     )
     simulation.ledger.plan(message)
+    return message
+
+
+def _copied(client: Client[NetworkHost], message: SentMessage) -> SentMessage:
+    """Perhaps let the message go to several queues, which changes its signature. It asks for no reports then."""
+    host, simulation = client.host, client.host.simulation
+    if not simulation.secrecy.is_on or simulation.key_chance.random() >= simulation.secrecy.copied:
+        return message
+    message.copy_host = simulation.key_chance.choice([each for each in host.swarm.hosts if each != message.plan.host])
+    copies = simulation.own_name(Plan(COPIES, host=message.copy_host))
+    message.name = f"{message.name},{copies}"
+    given = message.properties
+    message.properties = replace(
+        given,
+        signature=3 if given.sign else None,
+        acknowledge="none",
+        admin_queue=None,
+        journal=False,
+        dead_letter=False,
+    )
     return message

@@ -63,7 +63,7 @@ class RemoteReaders:
             min_auth_level=AuthLevel.NONE,
             allows_nonauthenticated_rpc=True,
         )
-        rpc = RpcSettings(AuthLevel.NONE, self.drawn.max_fragment)
+        rpc = RpcSettings(AuthLevel.NONE, max_fragment=self.drawn.max_fragment)
         return RemoteServing(settings, rpc, is_own_account=True, has_coordinator=True)
 
     def open(self, host: "LocalHost") -> None:

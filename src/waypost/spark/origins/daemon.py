@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from waypost.api.bulk import (
@@ -17,6 +18,7 @@ from waypost.api.bulk import (
     PlanRanges,
     ReadClaim,
     ReadRange,
+    Removed,
     RemoveRange,
     TakeClaim,
     Taken,
@@ -49,14 +51,18 @@ class DaemonOrigin:
         for frame in self._client.read_all(replace(wanted, locked=self._endpoint.locked)):
             yield Packets.of_frame(frame, wanted.name)
 
-    def remove(self, wanted: RemoveRange) -> int:
-        count = 0
+    def remove(self, wanted: RemoveRange) -> Removed:
+        count = first_moved = 0
         while True:
             removed = self._client.remove(wanted)
             count += removed.count
-            # The messages that are left then are locked by another reader.
-            if not removed.count or not removed.left:
-                return count
+            first_moved = first_moved or removed.first_moved
+            # The messages that are left then are locked by another reader, or were moved there after the plan.
+            is_over = not removed.count if wanted.as_of is UNSET else removed.end >= wanted.up_to
+            if is_over or not removed.left:
+                return Removed(count, removed.left, first_moved, wanted.up_to)
+            if wanted.as_of is not UNSET:
+                wanted = replace(wanted, after=removed.end)
 
     def claim(self, wish: Claim) -> Claimed:
         return self._client.claim(replace(wish, lease_s=self._endpoint.lease_s, max_aborts=self._endpoint.max_aborts))

@@ -29,13 +29,14 @@ from waypost.api.bulk import (
     RangeOfQueue,
     ReadClaim,
     ReadRange,
+    Removed,
     RemoveRange,
     TakeClaim,
     Taken,
 )
 from waypost.arrow.packets import ATTRIBUTES, Packets
 from waypost.client.host import Host
-from waypost.client.message import Message
+from waypost.client.message import Message, last_move_second
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.errors import InvalidParameter, MessageNotFound
 
@@ -88,18 +89,25 @@ class HostOrigin:
 
     def _plan(self, wanted: RangeOfQueue, limits: PlanLimits, *, is_first: bool) -> PlannedRange:
         after, end = wanted.after, SEQUENCE_MASK if wanted.up_to is UNSET else wanted.up_to
-        found = sorted((_seq(message), message.size) for message in self._messages(wanted.name, after, end))
+        there = sorted(
+            (_seq(each), each.size, last_move_second(each)) for each in self._messages(wanted.name, after, end)
+        )
+        found = [(number, size) for number, size, _ in there]
         if limits.max_messages is not UNSET:
             found = found[: limits.max_messages]
         if limits.max_bytes is not UNSET:
             sizes = accumulate(size for _, size in found)
             found = found[: max(len(list(takewhile(limits.max_bytes.__ge__, sizes))), int(is_first))]
         parts = list(_divided(found, limits))
+        # The clock of the host is unknown, but later moves have the time of the last one, or a later time.
+        as_of = max([1, *(moved for _, _, moved in there)]) if limits.marks_moves else 0
         return PlannedRange(
             epoch="",
             bounds=[after, *(part[-1][0] for part in parts)],
             counts=list(map(len, parts)),
             sizes=[sum(size for _, size in part) for part in parts],
+            as_of=as_of,
+            fresh=[number for number, _, moved in there[: len(found)] if moved == as_of],
         )
 
     def seq_at(self, name: str, time: datetime) -> int:
@@ -117,16 +125,21 @@ class HostOrigin:
         if page:
             yield _packets(name, page)
 
-    def remove(self, wanted: RemoveRange) -> int:
+    def remove(self, wanted: RemoveRange) -> Removed:
         count = 0
         queue = self._host.queue(wanted.name)
-        going = self._messages(wanted.name, wanted.after, wanted.up_to)
-        for lookup_id in [message.lookup_id for message in going]:
+        there = [
+            (each.lookup_id, last_move_second(each)) for each in self._messages(wanted.name, wanted.after, wanted.up_to)
+        ]
+        staying = [lookup_id & SEQUENCE_MASK for lookup_id, moved in there if _is_late(wanted, lookup_id, moved)]
+        for lookup_id, moved in there:
+            if _is_late(wanted, lookup_id, moved):
+                continue
             # A message that another reader has received meanwhile is gone as well.
             with suppress(MessageNotFound):
                 queue.receive(0, lookup_id=lookup_id)
                 count += 1
-        return count
+        return Removed(count, len(staying), min(staying, default=0), wanted.up_to)
 
     def claim(self, wish: Claim) -> Claimed:
         raise _no_claims()
@@ -175,8 +188,16 @@ def _packets(name: str, messages: Sequence[Message]) -> Packets:
     attributes["arrival_time"] = [int(message.arrived_time.timestamp()) for message in messages]
     attributes["abort_count"] = [message.abort_count for message in messages]
     attributes["move_count"] = [message.move_count for message in messages]
+    attributes["last_move_time"] = list(map(last_move_second, messages))
     lookup_ids = np.array([message.lookup_id for message in messages], np.uint64)
     return Packets(packets.data, packets.offsets, name, lookup_ids, attributes)
+
+
+def _is_late(wanted: RemoveRange, lookup_id: int, moved: int) -> bool:
+    """True if the message was moved to the queue after the plan."""
+    if wanted.as_of is UNSET or moved < wanted.as_of:
+        return False
+    return moved > wanted.as_of or lookup_id & SEQUENCE_MASK not in wanted.fresh
 
 
 def _seq(message: Message) -> int:

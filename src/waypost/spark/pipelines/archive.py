@@ -19,11 +19,11 @@ whole files of whole batches; other files, left by a killed run, are ignored. A 
 its number: a query with a lost checkpoint has a new name, and cannot replace archived batches.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -31,32 +31,42 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from waypost.errors import InvalidParameter
-from waypost.spark.pipelines.archive_writer import IN_FOLDERS, write_files, written_by_tasks
+from waypost.spark.pipelines.archive_writer import (
+    IN_FOLDERS,
+    Messages,
+    entries_on_disk,
+    write_files,
+    written_by_tasks,
+)
+from waypost.spark.pipelines.in_memory import grouped, ordered
 from waypost.spark.pipelines.manifest import (
+    BATCHES,
+    ENTRY,
     MESSAGE,
     Batch,
     Entry,
-    check_path,
     entries_of,
-    flush,
     has_manifest,
-    is_on_disk,
-    local_path,
     noted,
     write_manifest,
 )
+from waypost.spark.pipelines.notes import DiskNotes, Line, Notes, SparkNotes
+from waypost.spark.pipelines.storage import check_path, flush, is_on_disk, local_path
 
 FORMATS: Final = ("parquet", "delta", "iceberg")
 CHECKPOINTS: Final = "_checkpoints"
+# An archive has malformed packets too.
+QUARANTINE: Final = {"onMalformed": "quarantine"}
 
 
 class Table(Protocol):
     """The table that the files of a batch belong to, and their places below the path."""
 
-    def write(self, messages: DataFrame, batch: Batch) -> list[Entry] | None:
+    def write(self, messages: Messages, batch: Batch) -> list[Entry] | None:
         """Write the files of a batch, in place of those that it already has.
 
         Returns their entries, or None on storage where Spark writes them: then the files have to be read for entries.
+        Messages that are not a DataFrame are written to a disk.
         """
 
     def files(self, batch: Batch) -> str:
@@ -75,9 +85,10 @@ class ParquetTree:
 
     path: str
 
-    def write(self, messages: DataFrame, batch: Batch) -> list[Entry] | None:
+    def write(self, messages: Messages, batch: Batch) -> list[Entry] | None:
         if is_on_disk(self.path):
             return write_files(messages, local_path(self.path), batch, is_tree=True)
+        assert isinstance(messages, DataFrame), "only Spark writes to other storage than a disk"
         writer = _named(messages, batch).write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
         writer.option("compression", "zstd").partitionBy(*IN_FOLDERS).parquet(self.path)
         return None
@@ -98,9 +109,10 @@ class FlatFiles:
 
     path: str
 
-    def write(self, messages: DataFrame, batch: Batch) -> list[Entry] | None:
+    def write(self, messages: Messages, batch: Batch) -> list[Entry] | None:
         if is_on_disk(self.path):
             return write_files(messages, local_path(self.path), batch, is_tree=False)
+        assert isinstance(messages, DataFrame), "only Spark writes to other storage than a disk"
         _named(messages, batch).write.mode("overwrite").option("compression", "zstd").parquet(self.files(batch))
         return None
 
@@ -126,7 +138,7 @@ def table_of(path: str, kind: str) -> Table:
 
 def messages_of(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     """The stream of messages for an archive, malformed packets included. `options` are those of format("msmq")."""
-    reader = spark.readStream.format("msmq").schema(from_arrow_schema(MESSAGE)).option("onMalformed", "quarantine")
+    reader = spark.readStream.format("msmq").schema(from_arrow_schema(MESSAGE)).options(**QUARANTINE)
     return reader.options(**options).load()
 
 
@@ -139,17 +151,16 @@ def archive_queues(
     """
     if not is_on_disk(path):
         return archive(messages_of(spark, options), path, kind=kind, checkpoint=checkpoint)
-    given = {"onMalformed": "quarantine", **options}
-    entries = written_by_tasks(spark, given, local_path(path.rstrip("/")), is_tree=kind == "parquet")
+    entries = written_by_tasks(
+        spark, {**QUARANTINE, **options}, local_path(path.rstrip("/")), is_tree=kind == "parquet"
+    )
     return archive(entries, path, kind=kind, checkpoint=checkpoint)
 
 
 def archive(messages: DataFrame, path: str, *, kind: str = "parquet", checkpoint: str = "") -> StreamingQuery:
     """Archive the current messages of a stream, batch by batch, and end. The same checkpoint continues from there."""
     path = path.rstrip("/")
-    check_path(path)
-    table = table_of(path, kind)
-    _refuse_mixture(messages.sparkSession, path, kind)
+    table = checked_table(SparkNotes(messages.sparkSession, path), path, kind)
 
     def each(batch: DataFrame, number: int) -> None:
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
@@ -157,21 +168,33 @@ def archive(messages: DataFrame, path: str, *, kind: str = "parquet", checkpoint
         archive_batch(batch, path, table, Batch(query, number))
 
     writer = messages.writeStream.foreachBatch(each).trigger(availableNow=True)
-    return writer.option("checkpointLocation", checkpoint or f"{path}/{CHECKPOINTS}/default").start()
+    return writer.option("checkpointLocation", checkpoint or default_checkpoint(path)).start()
 
 
-def archive_batch(messages: DataFrame, path: str, table: Table, batch: Batch) -> None:
+def default_checkpoint(path: str) -> str:
+    return f"{path}/{CHECKPOINTS}/default"
+
+
+def archive_batch(messages: Messages, path: str, table: Table, batch: Batch) -> None:
     """Do steps 2 to 4, or nothing for a batch that has a manifest."""
-    spark = messages.sparkSession
-    if has_manifest(spark, path, batch):
+    notes = SparkNotes(messages.sparkSession, path) if isinstance(messages, DataFrame) else DiskNotes(path)
+    if has_manifest(notes, batch):
         return
     entries = None if table.has(batch) else table.write(messages, batch)
     if entries is None:
-        entries = entries_of(spark, path, table.files(batch))
+        entries = _read_entries(messages, path, table, batch)
     flush(path, {entry.path for entry in entries})
     if entries and not table.has(batch):
         table.commit(batch, entries)
-    write_manifest(spark, path, batch, entries)
+    write_manifest(notes, batch, entries)
+
+
+def _read_entries(messages: Messages, path: str, table: Table, batch: Batch) -> list[Entry]:
+    """The entries of files that are already there."""
+    if is_on_disk(path):
+        return entries_on_disk(local_path(path), batch)
+    assert isinstance(messages, DataFrame), "only Spark reads other storage than a disk"
+    return entries_of(messages.sparkSession, path, table.files(batch))
 
 
 def _named(messages: DataFrame, batch: Batch) -> DataFrame:
@@ -180,45 +203,60 @@ def _named(messages: DataFrame, batch: Batch) -> DataFrame:
     return messages.select(*MESSAGE.names).withColumns({"date": day, "batch": sf.lit(str(batch))})
 
 
-def _refuse_mixture(spark: SparkSession, path: str, kind: str) -> None:
-    """Refuse to mix two kinds in one archive: readers could not read it."""
-    first = noted(spark, path).select("path").head()
-    if first is not None and first.path.startswith("queue=") is not (kind == "parquet"):
-        other = "Parquet files" if first.path.startswith("queue=") else "a table of Delta or Iceberg"
+def checked_table(notes: Notes, path: str, kind: str) -> Table:
+    """The table at the path. Raises InvalidParameter if Spark cannot use the path, for an unknown kind, and if the
+    archive has another kind: readers could not read a mixture."""
+    check_path(path)
+    table = table_of(path, kind)
+    first = notes.first(BATCHES, ENTRY)
+    if first is not None and first["path"].startswith("queue=") is not (kind == "parquet"):
+        other = "Parquet files" if first["path"].startswith("queue=") else "a table of Delta or Iceberg"
         raise InvalidParameter(f"{path} is an archive of {other}; use that format, or another folder")
+    return table
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a run of the archive: the manifests since `began`."""
+    """The result of a run of the archive: its entries, summed up for every queue and day.
+
+    `stored_bytes` is the size of all files, each counted once: a file may hold several queues and days.
+    """
 
     path: str
-    began: datetime
-    entries: DataFrame
+    days: Sequence[Line]
+    batches: int
+    stored_bytes: int
 
     @classmethod
     def since(cls, spark: SparkSession, path: str, began: datetime) -> "Outcome":
+        """The result of a run of Spark: the manifests since it began."""
         entries = noted(spark, path).where(sf.col("written") >= sf.lit(began.astimezone(UTC)))
-        return cls(path, began, entries)
+        return cls.of(path, [row.asDict() for row in entries.collect()])
 
-    def by_day(self) -> DataFrame:
-        """Batches, files, messages, bytes and the range of arrival numbers for every queue and day."""
-        return (
-            self.entries.groupBy("queue", "date")
-            .agg(
-                sf.countDistinct("batch").alias("batches"),
-                sf.count("*").alias("files"),
-                *(sf.sum(name).alias(name) for name in ("messages", "malformed", "bytes")),
-                sf.min("first_seq").alias("first_seq"),
-                sf.max("last_seq").alias("last_seq"),
-            )
-            .orderBy("queue", "date")
+    @classmethod
+    def of(cls, path: str, entries: Sequence[Line]) -> "Outcome":
+        days = grouped(entries, lambda entry: (entry["queue"], entry["date"]))
+        files = {entry["path"]: entry["file_bytes"] for entry in entries}
+        return cls(
+            path,
+            ordered((_day(queue, date, each) for (queue, date), each in days.items()), "queue", "date"),
+            len({entry["batch"] for entry in entries}),
+            sum(files.values()),
         )
 
-    def batches(self) -> int:
-        return self.entries.select("batch").distinct().count()
 
-    def stored_bytes(self) -> int:
-        """Size of all files, each counted once: a file may hold several queues and days."""
-        files = self.entries.select("path", "file_bytes").distinct()
-        return sum(row.file_bytes for row in files.collect())
+def _day(queue: str, date: Any, entries: Sequence[Line]) -> Line:
+    """Batches, files, messages, bytes and the range of arrival numbers for a queue and day."""
+    return {
+        "queue": queue,
+        "date": date,
+        "batches": len({entry["batch"] for entry in entries}),
+        "files": len(entries),
+        **{name: sum(entry[name] for entry in entries) for name in ("messages", "malformed", "bytes")},
+        "first_seq": min(_known(entries, "first_seq"), default=None),
+        "last_seq": max(_known(entries, "last_seq"), default=None),
+    }
+
+
+def _known(entries: Iterable[Line], name: str) -> list[int]:
+    return [entry[name] for entry in entries if entry[name] is not None]

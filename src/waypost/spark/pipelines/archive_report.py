@@ -1,9 +1,7 @@
 """The reports of a run of the archive, and of its verification."""
 
-from collections.abc import Sequence
-from typing import Final
-
-from pyspark.sql import Row
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from waypost.spark.pipelines import plots
 from waypost.spark.pipelines.archive import Outcome
@@ -32,10 +30,10 @@ _PROBLEMS: Final = (
 
 def report(outcome: Outcome, *, origin: str = "") -> Report:
     """The report on the messages that a run archived, by queue and day."""
-    days = outcome.by_day().collect()
+    days = outcome.days
     messages, size = _total(days, "messages"), _total(days, "bytes")
     queues = len({day["queue"] for day in days})
-    stored = outcome.stored_bytes()
+    stored = outcome.stored_bytes
     summary = (
         f"{messages:,} messages of {_queues(queues)} are in {outcome.path}."
         if messages
@@ -47,12 +45,12 @@ def report(outcome: Outcome, *, origin: str = "") -> Report:
         Figure(
             "Files", stored, Kind.BYTES, note=f"{size / stored:.1f} times smaller" if stored and size > stored else ""
         ),
-        Figure("Batches", outcome.batches()),
+        Figure("Batches", outcome.batches),
     ]
     malformed = _total(days, "malformed")
     if malformed:
         figures.append(Figure("Malformed", malformed, note="archived unchanged", tone=Tone.WARNING))
-    parts: list[Part] = [Table.of("days", "By queue and day", _DAYS, [day.asDict() for day in days])]
+    parts: list[Part] = [Table.of("days", "By queue and day", _DAYS, days)]
     by_queue: dict[str, int] = {}
     for day in days:
         by_queue[day["queue"]] = by_queue.get(day["queue"], 0) + day["messages"]
@@ -62,7 +60,7 @@ def report(outcome: Outcome, *, origin: str = "") -> Report:
     return Report("Archive", summary, figures, [Section("Archived messages", "", parts)], origin)
 
 
-def verification(path: str, files: int, problems: Sequence[Row]) -> Report:
+def verification(path: str, files: int, problems: Sequence[Mapping[str, Any]]) -> Report:
     """The report on a verification of all files."""
     count = len({row["path"] for row in problems})
     summary = (
@@ -71,15 +69,13 @@ def verification(path: str, files: int, problems: Sequence[Row]) -> Report:
         else f"All {files:,} files of {path} match their manifests."
     )
     figures = [Figure("Files", files), Figure("Wrong", count, tone=Tone.of_problems(count))]
-    parts: list[Part] = (
-        [Table.of("problems", "Files", _PROBLEMS, [row.asDict() for row in problems])] if problems else []
-    )
+    parts: list[Part] = [Table.of("problems", "Files", _PROBLEMS, problems)] if problems else []
     if problems:
         parts.insert(0, Note("A replay does not send the messages in missing files.", Tone.BAD))
     return Report("Archive verification", summary, figures, [Section("Differences", "", parts)] if parts else [], path)
 
 
-def _total(rows: Sequence[Row], name: str) -> int:
+def _total(rows: Sequence[Mapping[str, Any]], name: str) -> int:
     return sum(row[name] for row in rows)
 
 

@@ -14,9 +14,9 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import asdict, dataclass, field
 from datetime import date
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
 import pyarrow as pa
@@ -28,7 +28,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from waypost.arrow.packets import Packets
-from waypost.spark.pipelines.manifest import ARCHIVED, MESSAGE, SHA256, Batch, Entry
+from waypost.spark.pipelines.manifest import ARCHIVED, ENTRIES, MESSAGE, SHA256, Batch, Entry
 from waypost.spark.schema import Shape, shape_of
 from waypost.spark.source import MsmqDataSource, register_format
 from waypost.spark.tasks import query_task
@@ -41,17 +41,6 @@ _HIDDEN: Final = "."
 _ROW_GROUP_BYTES: Final = 4 << 20
 # Largest number of files that a task writes at the same time.
 _OPEN: Final = 64
-_ENTRIES: Final = pa.schema(
-    [
-        pa.field("path", pa.string()),
-        pa.field("queue", pa.string()),
-        pa.field("date", pa.date32()),
-        *(pa.field(name, pa.int64()) for name in ("messages", "malformed", "bytes", "file_bytes")),
-        pa.field("first_seq", pa.int64()),
-        pa.field("last_seq", pa.int64()),
-        pa.field("digest", pa.string()),
-    ]
-)
 # Characters that Spark escapes in the name of a folder (ExternalCatalogUtils.escapePathName).
 _ESCAPED: Final = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(1, 32)}
 _MESSAGE: Final = from_arrow_schema(MESSAGE)
@@ -62,6 +51,9 @@ _ROOT: Final = "archiveRoot"
 _TREE: Final = "archiveTree"
 
 _Batches = Iterator[Any]
+# The messages of a batch: a DataFrame, or the parts that this process reads, each as batches of Arrow. A part is the
+# work of one task: it has its own files.
+Messages: TypeAlias = DataFrame | Iterable[_Batches]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +84,7 @@ class ArchivingSource(MsmqDataSource):
         return "msmq-archiving"
 
     def schema(self) -> StructType:
-        return from_arrow_schema(_ENTRIES)
+        return from_arrow_schema(ENTRIES)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         raise NotImplementedError("an archive is written by a stream")
@@ -111,18 +103,21 @@ def written_by_tasks(spark: SparkSession, options: Mapping[str, str], root: Path
     return reader.options(**{_ROOT: str(root), _TREE: str(is_tree).lower()}).load()
 
 
-def write_files(messages: DataFrame, root: Path, batch: Batch, *, is_tree: bool) -> list[Entry]:
+def write_files(messages: Messages, root: Path, batch: Batch, *, is_tree: bool) -> list[Entry]:
     """Write the messages of a batch below `root`, in place of files that an earlier run has left for it.
 
     A tree has a folder for every queue, day and batch; otherwise the batch has one folder, and files have all columns.
     """
     remove_files(root, batch)
-    written = messages
-    if messages.schema.names != _ENTRIES.names:
-        written = messages.select(*MESSAGE.names).mapInArrow(
-            _writer(str(root), str(batch), is_tree=is_tree), from_arrow_schema(_ENTRIES)
-        )
-    entries = [Entry(**row.asDict()) for row in written.collect()]
+    write = _writer(str(root), str(batch), is_tree=is_tree)
+    if not isinstance(messages, DataFrame):
+        found = [row for part in messages for rows in write(part) for row in rows.to_pylist()]
+    else:
+        written = messages
+        if messages.schema.names != ENTRIES.names:
+            written = messages.select(*MESSAGE.names).mapInArrow(write, from_arrow_schema(ENTRIES))
+        found = [row.asDict() for row in written.collect()]
+    entries = [Entry(**row) for row in found]
     shown = {entry.path: _shown(entry.path) for entry in entries}
     for hidden, name in shown.items():
         (root / hidden).rename(root / name)
@@ -130,6 +125,33 @@ def write_files(messages: DataFrame, root: Path, batch: Batch, *, is_tree: bool)
         for left in folder.glob(f"{_HIDDEN}part-*"):
             left.unlink(missing_ok=True)
     return [Entry(**asdict(entry) | {"path": shown[entry.path]}) for entry in entries]
+
+
+def entries_on_disk(root: Path, batch: Batch) -> list[Entry]:
+    """The entries for the files of a batch with all columns, made by reading the files."""
+    return [
+        entry
+        for file in sorted((root / "data" / str(batch)).glob("part-*.parquet"))
+        for entry in entries_in(file, f"data/{batch}/{file.name}")
+    ]
+
+
+def entries_in(file: Path, path: str) -> list[Entry]:
+    """The entries for one file with all columns; `path` is its name in the archive."""
+    rows = pq.ParquetFile(file).read(["queue", "date", "seq", "packet", "packet_error"])
+    digest = digest_of_file(file)
+    return entries_of_rows(rows, path, file.stat().st_size, lambda _: digest)
+
+
+def entries_of_rows(rows: Any, path: str, size: int, digest: Callable[[Any], str]) -> list[Entry]:
+    """The entries for rows of a file of `size` bytes, with the digest that a function makes of the rows of each."""
+    return [_summed(some).entry(path, queue, day, (size, digest(some))) for queue, day, some in _divided(rows)]
+
+
+def digest_of_file(file: Path) -> str:
+    """The digest of a file in its entries. Raises OSError if the file is not readable."""
+    with file.open("rb") as opened:
+        return f"{SHA256}{file_digest(opened, 'sha256').hexdigest()}"
 
 
 def remove_files(root: Path, batch: Batch) -> None:
@@ -168,7 +190,7 @@ def _written(batches: _Batches, root: str, batch: str, *, is_tree: bool) -> _Bat
         entries = files.finish()
     finally:
         files.close()
-    yield pa.RecordBatch.from_pylist([asdict(entry) for entry in entries], schema=_ENTRIES)
+    yield pa.RecordBatch.from_pylist([asdict(entry) for entry in entries], schema=ENTRIES)
 
 
 # The folder of a file.
@@ -234,6 +256,12 @@ def _is(column: Any, value: object) -> Any:
     return pc.fill_null(pc.equal(column, pa.scalar(value, column.type)), fill_value=False)
 
 
+def _summed(rows: Any) -> "_Sums":
+    found = _Sums()
+    found.add(rows)
+    return found
+
+
 @dataclass(slots=True)
 class _Sums:
     """The messages of one queue and day in a file."""
@@ -249,6 +277,21 @@ class _Sums:
         self.bytes += pc.sum(pc.binary_length(rows["packet"])).as_py() or 0
         ends = pc.min_max(rows["seq"]).as_py()
         self.seqs += [end for end in ends.values() if end is not None]
+
+    def entry(self, path: str, queue: str | None, day: date | None, file: tuple[int, str]) -> Entry:
+        """The entry; `file` has the size of the file and its digest."""
+        return Entry(
+            path=path,
+            queue=queue or "",
+            date=day,
+            messages=self.messages,
+            malformed=self.malformed,
+            bytes=self.bytes,
+            file_bytes=file[0],
+            first_seq=min(self.seqs, default=None),
+            last_seq=max(self.seqs, default=None),
+            digest=file[1],
+        )
 
 
 class _File:
@@ -281,21 +324,7 @@ class _File:
         self._writer.close()
         self._raw.force()
         size, digest = self._raw.size, self._raw.digest
-        return [
-            Entry(
-                path=self.path,
-                queue=queue or "",
-                date=day,
-                messages=sums.messages,
-                malformed=sums.malformed,
-                bytes=sums.bytes,
-                file_bytes=size,
-                first_seq=min(sums.seqs, default=None),
-                last_seq=max(sums.seqs, default=None),
-                digest=digest,
-            )
-            for (queue, day), sums in self._sums.items()
-        ]
+        return [sums.entry(self.path, queue, day, (size, digest)) for (queue, day), sums in self._sums.items()]
 
     def close(self) -> None:
         self._raw.close()

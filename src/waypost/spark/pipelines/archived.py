@@ -1,11 +1,12 @@
 """Read an archive by its manifests: only whole batches, and each of them once."""
 
-from collections.abc import Collection, Iterator
-from hashlib import file_digest
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -13,7 +14,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from waypost.errors import InvalidParameter
-from waypost.spark.pipelines.manifest import ARCHIVED, BATCHES, SHA256, is_path_missing, local_path, noted, summed
+from waypost.spark.pipelines.archive_writer import IN_FOLDERS, digest_of_file, entries_of_rows
+from waypost.spark.pipelines.in_memory import grouped, ordered
+from waypost.spark.pipelines.manifest import ARCHIVED, BATCHES, ENTRY, SHA256, digest_of, noted, summed
+from waypost.spark.pipelines.notes import DiskNotes, Line
+from waypost.spark.pipelines.storage import is_path_missing, local_path
 
 SCHEMA: Final = from_arrow_schema(ARCHIVED)
 _CHECKED: Final = ("messages", "malformed", "bytes", "file_bytes", "first_seq", "last_seq", "digest")
@@ -44,8 +49,12 @@ def entries(spark: SparkSession, path: str, *, batches: Collection[str] | None =
     """The entries of the manifests. Raises InvalidParameter if the path is not an archive."""
     found = noted(spark, path)
     if found.isEmpty():
-        raise InvalidParameter(f"{path} is not an archive, or is empty: it contains no {BATCHES}")
+        raise _not_an_archive(path)
     return found if batches is None else found.where(sf.col("batch").isin(list(batches)))
+
+
+def _not_an_archive(path: str) -> InvalidParameter:
+    return InvalidParameter(f"{path} is not an archive, or is empty: it contains no {BATCHES}")
 
 
 def verify(spark: SparkSession, path: str) -> DataFrame:
@@ -56,7 +65,8 @@ def verify(spark: SparkSession, path: str) -> DataFrame:
     hashed = wanted.where(sf.col("digest").startswith(SHA256))
     summed_up = wanted.where(~sf.col("digest").startswith(SHA256))
     found = _differing(path, hashed)
-    return found if summed_up.isEmpty() else found.unionByName(_unlike(spark, path, summed_up))
+    found = found if summed_up.isEmpty() else found.unionByName(_unlike(spark, path, summed_up))
+    return found.orderBy(*_NAMES)
 
 
 def _differing(path: str, wanted: DataFrame) -> DataFrame:
@@ -75,8 +85,7 @@ def _differing(path: str, wanted: DataFrame) -> DataFrame:
 
 def _problem(root: Path, entry: dict[str, Any]) -> str:
     try:
-        with (root / entry["path"]).open("rb") as file:
-            found = f"{SHA256}{file_digest(file, 'sha256').hexdigest()}"
+        found = digest_of_file(root / entry["path"])
     except OSError:
         return _MISSING
     return "" if found == entry["digest"] else f"digest is {found}, not {entry['digest']}"
@@ -110,3 +119,63 @@ def _read_all(spark: SparkSession, path: str) -> DataFrame:
             if not is_path_missing(error):
                 raise
     raise InvalidParameter(f"all files of the archive {path} are missing")
+
+
+# --- Without Spark ----------------------------------------------------------------------------------------------------
+
+
+def entries_on_disk(path: str, *, batches: Collection[str] | None = None) -> list[Line]:
+    """Like `entries`, for an archive on a disk of this computer."""
+    found = DiskNotes(path).read(BATCHES, ENTRY)
+    if not found:
+        raise _not_an_archive(path)
+    return found if batches is None else [entry for entry in found if entry["batch"] in batches]
+
+
+def verify_on_disk(path: str, wanted: Sequence[Line]) -> list[Line]:
+    """Like `verify`, for entries of an archive on a disk of this computer."""
+    root, found = local_path(path), []
+    for name, of_file in grouped(wanted, lambda entry: entry["path"]).items():
+        sums: dict[Any, Line] | None = None
+        for entry in of_file:
+            if entry["digest"].startswith(SHA256):
+                problem = _problem(root, entry)
+            else:
+                sums = _sums_of(root, name, of_file) if sums is None else sums
+                problem = _differences(entry, sums.get((entry["queue"], entry["date"])))
+            if problem:
+                found.append({"path": name, "queue": entry["queue"], "date": entry["date"], "problem": problem})
+    return ordered(found, *_NAMES)
+
+
+def _sums_of(root: Path, name: str, wanted: Sequence[Line]) -> dict[Any, Line]:
+    """The present content of a file, by queue and day; nothing if it is not readable."""
+    try:
+        rows = pq.ParquetFile(root / name).read()
+    except (OSError, pa.ArrowException):
+        return {}
+    if name.startswith(f"{IN_FOLDERS[0]}="):
+        (entry,) = wanted
+        for column in ("queue", "date"):
+            values = pa.array([entry[column]] * rows.num_rows, ARCHIVED.field(column).type)
+            rows = rows.append_column(column, values)
+    found = entries_of_rows(rows, name, (root / name).stat().st_size, _digest_of_rows)
+    return {(entry.queue, entry.date): asdict(entry) for entry in found}
+
+
+def _digest_of_rows(rows: Any) -> str:
+    return digest_of(zip(*(rows[name].to_pylist() for name in ("queue", "seq", "packet")), strict=True))
+
+
+def _differences(wanted: Line, found: Line | None) -> str:
+    if found is None:
+        return _MISSING
+    problems = [
+        f"{name} is {_word(found[name])}, not {_word(wanted[name])}" for name in _CHECKED if found[name] != wanted[name]
+    ]
+    return "; ".join(problems)
+
+
+def _word(value: object) -> object:
+    """A value as Spark writes it."""
+    return "null" if value is None else value

@@ -41,7 +41,7 @@ _ABOUT: Final = ("message_id", *ROUTE, "label", "sent_time", "acknowledge")
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Times after which a message counts as late, or as lost."""
+    """Times after which a message is late, or lost."""
 
     late_after: timedelta = timedelta(minutes=1)
     lost_after: timedelta = timedelta(minutes=10)

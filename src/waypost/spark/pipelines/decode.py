@@ -24,11 +24,11 @@ from waypost.arrow.packets import OnMalformed, Packets
 from waypost.captures.inputs import Kind
 from waypost.captures.source import InputError
 from waypost.errors import InvalidParameter
-from waypost.spark.pipelines.manifest import local_folder
+from waypost.spark.pipelines.storage import local_folder
 
 PACKET: Final = "packet"
 # Files that Spark writes.
-_OURS: Final = re.compile(r"\.?(?:part-|_SUCCESS|_temporary$)")
+OURS: Final = re.compile(r"\.?(?:part-|_SUCCESS|_temporary$)")
 # Columns from a packet, with the text of its body.
 DECODED: Final = tuple(field.name for field in (*schema.MESSAGE, schema.PACKET_ERROR, *schema.BODY_TEXT))
 
@@ -53,22 +53,29 @@ def read_packets(spark: SparkSession, files: Sequence[str], kind: str = "") -> D
 
     `kind` is pcap, raw or hex (default: the kind that the content shows). Raises InvalidParameter for another kind.
     """
+    known = kind_of(kind)
+    names = spark.createDataFrame([(name,) for name in files], "file string").repartition(len(files), "file")
+    return names.mapInArrow(_reader(known), from_arrow_schema(CAPTURED))
+
+
+def kind_of(kind: str) -> Kind | None:
+    """The kind of files; None for the kind that their content shows. Raises InvalidParameter for another kind."""
     if kind and kind not in list(Kind):
         raise InvalidParameter(f"the kind of a file must be one of {', '.join(Kind)}, not {kind!r}")
-    names = spark.createDataFrame([(name,) for name in files], "file string").repartition(len(files), "file")
-    return names.mapInArrow(_reader(Kind(kind) if kind else None), from_arrow_schema(CAPTURED))
+    return Kind(kind) if kind else None
 
 
 def _reader(kind: Kind | None) -> Callable[[_Batches], _Batches]:
     def read(batches: _Batches) -> _Batches:
         for batch in batches:
             for name in batch.column("file").to_pylist():
-                yield from _packets_of(name, kind)
+                yield from packets_of(name, kind)
 
     return read
 
 
-def _packets_of(name: str, kind: Kind | None) -> _Batches:
+def packets_of(name: str, kind: Kind | None) -> _Batches:
+    """The packets of one file, with the columns CAPTURED."""
     try:
         for found in captured(name, kind=kind):
             size = len(found.packets)
@@ -85,10 +92,7 @@ def decoded(packets: DataFrame, columns: Sequence[str] = DECODED) -> DataFrame:
 
     Raises InvalidParameter if `packet` is missing, or for a column that packets do not have.
     """
-    if dict(packets.dtypes).get(PACKET) != "binary":
-        raise InvalidParameter(
-            f"the column {PACKET} (binary) to decode is missing; the columns are {', '.join(packets.columns)}"
-        )
+    check_packets(packets.columns, has_packets=dict(packets.dtypes).get(PACKET) == "binary")
     unknown = [name for name in columns if name not in DECODED]
     if unknown:
         raise InvalidParameter(f"a packet has no column {unknown[0]!r}; the columns are {', '.join(DECODED)}")
@@ -98,14 +102,20 @@ def decoded(packets: DataFrame, columns: Sequence[str] = DECODED) -> DataFrame:
     return given.mapInArrow(_decoder(tuple(columns)), StructType([*given.schema.fields, *made.fields]))
 
 
-def _decoder(columns: tuple[str, ...]) -> Callable[[_Batches], _Batches]:
-    def run(batches: _Batches) -> _Batches:
-        for batch in batches:
-            made = decode(Packets.of_array(batch.column(PACKET)), columns, on_malformed=OnMalformed.QUARANTINE)
-            arrays = [*batch.columns, *made.columns]
-            yield pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *columns])
+def check_packets(names: Sequence[str], *, has_packets: bool) -> None:
+    """Raises InvalidParameter if the column `packet` is not among the columns with these names."""
+    if not has_packets:
+        raise InvalidParameter(f"the column {PACKET} (binary) to decode is missing; the columns are {', '.join(names)}")
 
-    return run
+
+def _decoder(columns: tuple[str, ...]) -> Callable[[_Batches], _Batches]:
+    return lambda batches: (decoded_batch(batch, columns) for batch in batches)
+
+
+def decoded_batch(batch: Any, columns: Sequence[str]) -> Any:
+    """A RecordBatch with columns that are decoded from its column `packet`."""
+    made = decode(Packets.of_array(batch.column(PACKET)), columns, on_malformed=OnMalformed.QUARANTINE)
+    return pa.RecordBatch.from_arrays([*batch.columns, *made.columns], names=[*batch.schema.names, *columns])
 
 
 def write(rows: DataFrame, path: str, form: str, columns: Sequence[str]) -> None:
@@ -114,25 +124,33 @@ def write(rows: DataFrame, path: str, form: str, columns: Sequence[str]) -> None
     Files of an earlier run are replaced. Raises InvalidParameter for an unknown column, and if the path is a file or a
     folder with other files, which would be deleted.
     """
-    _check_place(path)
-    unknown = [name for name in columns if name not in rows.columns]
-    if unknown:
-        raise InvalidParameter(f"unknown column {unknown[0]!r}; the columns are {', '.join(rows.columns)}")
+    check_output(path, rows.columns, columns)
     chosen = rows.select(*columns) if columns else rows
     if form != "parquet":
-        texts = {name: sf.hex(name) if name.endswith("_id") else sf.base64(name) for name in _binaries(chosen)}
+        # Spark breaks base64 into lines of 76 characters, which would break the rows of CSV into many lines.
+        in_one_line = {name: sf.replace(sf.base64(name), sf.lit("\r\n"), sf.lit("")) for name in _binaries(chosen)}
+        texts = {name: sf.hex(name) if is_identifier(name) else text for name, text in in_one_line.items()}
         chosen = chosen.withColumns(texts)
     writer = chosen.write.mode("overwrite").option("compression", "zstd" if form == "parquet" else "none")
     writer.options(header=True).format(form).save(path)
 
 
-def _check_place(path: str) -> None:
+def is_identifier(name: str) -> bool:
+    """True for columns with bytes that texts show in hex."""
+    return name.endswith("_id")
+
+
+def check_output(path: str, there: Sequence[str], columns: Sequence[str]) -> None:
+    """Raises InvalidParameter if one of the columns is not there, and if the path has files that are not ours."""
+    unknown = [name for name in columns if name not in there]
+    if unknown:
+        raise InvalidParameter(f"unknown column {unknown[0]!r}; the columns are {', '.join(there)}")
     folder = local_folder(path)
     # The text after the scheme is a path, without escapes.
     file = Path(path.removeprefix("file:"))
     if folder is None and file.exists() and not file.is_dir():
         raise InvalidParameter(f"{path} is a file, which would be deleted; specify a folder")
-    others = [] if folder is None else [each.name for each in folder.iterdir() if not _OURS.match(each.name)]
+    others = [] if folder is None else [each.name for each in folder.iterdir() if not OURS.match(each.name)]
     if others:
         raise InvalidParameter(f"{path} has {others[0]!r} in it, which would be deleted; specify a new or empty folder")
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from waypost.guid import GUID_PATTERN
-from waypost.spark.pipelines import audit, deadletters, inventory, trace
+from waypost.spark.pipelines import audit, deadletters, decode_counts, inventory, trace
 from waypost.spark.pipelines.report_parts import id_text
 from waypost.wire.message_class import NEGATIVE, MessageClass
 from waypost.wire.message_properties import PA, PR
@@ -50,7 +50,8 @@ def percentile(values: Sequence[Any], share: float) -> Any:
     return known[max(ceil(share * len(known)), 1) - 1] if known else None
 
 
-def _grouped(rows: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
+def grouped(rows: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
+    """The rows with the same key, together."""
     found: dict[Any, list[Row]] = defaultdict(list)
     for row in rows:
         found[key(row)].append(row)
@@ -92,7 +93,7 @@ def take_stock(messages: Any, now: datetime) -> inventory.Stock:
     for row in rows:
         row["time"] = row["arrived_time"] if row["arrived_time"] is not None else row["sent_time"]
         row["kind"] = row["body_kind"] if "body_kind" in row else inventory.body_type_word(row["body_type"])
-    groups = _grouped(rows, lambda row: row["queue"])
+    groups = grouped(rows, lambda row: row["queue"])
     queues = ordered((_queue(name, group, now) for name, group in groups.items()), "-messages", "queue")
     bucket = inventory.bucket_of(queues)
     by_kind = Counter(row["kind"] for row in rows)
@@ -138,7 +139,7 @@ def _sum(values: Iterable[int | None]) -> int:
 
 
 def _shares(rows: Sequence[Row], *by: str) -> inventory.Listed:
-    groups = _grouped(rows, lambda row: tuple(row[name] for name in by))
+    groups = grouped(rows, lambda row: tuple(row[name] for name in by))
     found = (
         dict(zip(by, key, strict=True)) | {"messages": len(each), "bytes": _sum(row["body_size"] for row in each)}
         for key, each in groups.items()
@@ -149,7 +150,7 @@ def _shares(rows: Sequence[Row], *by: str) -> inventory.Listed:
 def _arrivals(rows: Sequence[Row], bucket_s: int) -> list[Row]:
     span = timedelta(seconds=bucket_s)
     known = (row for row in rows if row["time"] is not None)
-    groups = _grouped(known, lambda row: _EPOCH + (row["time"] - _EPOCH) // span * span)
+    groups = grouped(known, lambda row: _EPOCH + (row["time"] - _EPOCH) // span * span)
     found = (
         {
             "start": start,
@@ -163,7 +164,7 @@ def _arrivals(rows: Sequence[Row], bucket_s: int) -> list[Row]:
 
 def _streams(rows: Sequence[Row]) -> list[Row]:
     checked = [row for row in rows if row["transactional"] and row["message_id"] is not None]
-    groups = _grouped(checked, lambda row: (row["queue"], row["source_qm"]))
+    groups = grouped(checked, lambda row: (row["queue"], row["source_qm"]))
     found = [_stream(queue, source, ordered(each, "seq")) for (queue, source), each in groups.items()]
     for row in found:
         row["wrong"] = row["duplicates"] + row["out_of_order"]
@@ -182,7 +183,7 @@ def _stream(queue: str, source: str, rows: Sequence[Row]) -> Row:
         duplicates += copies[identifier] > 1
         late += copies[identifier] == 1 and number < latest
         last[row["xact_id"]] = max(latest, number)
-    transactions = _grouped(rows, lambda row: row["xact_id"]).values()
+    transactions = grouped(rows, lambda row: row["xact_id"]).values()
     return {
         "queue": queue,
         "source_qm": source,
@@ -201,7 +202,7 @@ def _stream(queue: str, source: str, rows: Sequence[Row]) -> Row:
 def chosen(messages: Any, choice: deadletters.Choice) -> Any:
     """See waypost.spark.pipelines.deadletters.chosen."""
     classes = {deadletters.class_of(reason) for reason in choice.reasons}
-    destinations, labels = ([_like(each) for each in given] for given in (choice.destinations, choice.labels))
+    destinations, labels = ([like(each) for each in given] for given in (choice.destinations, choice.labels))
 
     def is_chosen(row: Row) -> bool:
         return (
@@ -215,7 +216,7 @@ def chosen(messages: Any, choice: deadletters.Choice) -> Any:
     return messages.filter(pa.array([is_chosen(row) for row in looked_at], pa.bool_()))
 
 
-def _like(pattern: str) -> Callable[[str | None], bool]:
+def like(pattern: str) -> Callable[[str | None], bool]:
     """See waypost.spark.pipelines.sending.like."""
     parts = {"*": ".*", "?": "."}
     expression = re.compile("".join(parts.get(each, re.escape(each)) for each in pattern.lower()), re.DOTALL)
@@ -233,7 +234,7 @@ def tally(messages: Any) -> deadletters.Tally:
         label = row["label"]
         row["label_form"] = None if label is None else _NUMBER.sub("#", _GUID.sub("#", label))
     by = ("reason", "message_class", "dest_queue", "label_form", "body_kind")
-    groups = _grouped(rows, lambda row: tuple(row[name] for name in by))
+    groups = grouped(rows, lambda row: tuple(row[name] for name in by))
     found = (dict(zip(by, key, strict=True)) | _dead(each) for key, each in groups.items())
     listed = ordered(found, "-messages", "reason", "dest_queue", "label_form", "body_kind")
     reasons = (
@@ -244,7 +245,7 @@ def tally(messages: Any) -> deadletters.Tally:
             "groups": len(each),
             "oldest": _least(row["oldest"] for row in each),
         }
-        for (reason, number), each in _grouped(listed, lambda row: (row["reason"], row["message_class"])).items()
+        for (reason, number), each in grouped(listed, lambda row: (row["reason"], row["message_class"])).items()
     )
     return deadletters.Tally(listed[: deadletters.GROUPS], ordered(reasons, "-messages", "reason"))
 
@@ -263,6 +264,52 @@ def _dead(rows: Sequence[Row]) -> Row:
     }
 
 
+# --- Decoded packets --------------------------------------------------------------------------------------------------
+
+
+def count(decoded: Any) -> decode_counts.Counts:
+    """See waypost.spark.pipelines.decode_counts.count."""
+    there = set(decoded.schema.names)
+    columns = ("message_class", "dest_queue", "body_size", "source_qm", "sent_time", "packet_error")
+    optional = [name for name in ("body_kind", "file", "file_error") if name in there]
+    rows = rows_of(decoded.select([*columns, *optional]))
+    packets = [row for row in rows if row.get("file_error") is None]
+    sound = [row for row in packets if row["packet_error"] is None]
+    malformed = [row for row in packets if row["packet_error"] is not None]
+    failed = [
+        {"file": row["file"], "file_error": row["file_error"]} for row in rows if row.get("file_error") is not None
+    ]
+    queues = grouped(sound, lambda row: row["dest_queue"])
+    return decode_counts.Counts(
+        good=len(sound),
+        bad=len(malformed),
+        classes=_counted(sound, "message_class"),
+        queues=decode_counts.Listed.of(
+            ordered((_destination(name, each) for name, each in queues.items()), "-packets", "dest_queue")
+        ),
+        kinds=_counted(sound, "body_kind") if "body_kind" in there else None,
+        errors=_counted(malformed, "packet_error"),
+        failed=decode_counts.Listed.of(ordered(failed, "file")),
+    )
+
+
+def _counted(rows: Sequence[Row], name: str) -> decode_counts.Listed:
+    found = ({name: value, "packets": packets} for value, packets in Counter(row[name] for row in rows).items())
+    return decode_counts.Listed.of(ordered(found, "-packets", name))
+
+
+def _destination(name: str | None, rows: Sequence[Row]) -> Row:
+    times = [row["sent_time"] for row in rows]
+    return {
+        "dest_queue": name,
+        "packets": len(rows),
+        "bytes": _sum(row["body_size"] for row in rows),
+        "senders": len({row["source_qm"] for row in rows} - {None}),
+        "first": _least(times),
+        "last": _greatest(times),
+    }
+
+
 # --- Audit ------------------------------------------------------------------------------------------------------------
 
 
@@ -270,7 +317,7 @@ def examine(sent: Any, acknowledgments: Any, rules: audit.Rules) -> audit.Findin
     """See waypost.spark.pipelines.audit.examine."""
     words = {
         identifier: _word(identifier, rows)
-        for identifier, rows in _grouped(
+        for identifier, rows in grouped(
             (row for row in rows_of(acknowledgments) if _is_word(row)), lambda row: row["correlation_id"]
         ).items()
     }
@@ -278,7 +325,7 @@ def examine(sent: Any, acknowledgments: Any, rules: audit.Rules) -> audit.Findin
     audited = [_outcome(row, words.get(row["message_id"], _NO_WORD), rules) for row in messages]
     known = {row["message_id"] for row in messages}
     unknown = ordered((word for identifier, word in words.items() if identifier not in known), "message_id")
-    routes = _grouped(audited, lambda row: tuple(row[name] for name in audit.ROUTE))
+    routes = grouped(audited, lambda row: tuple(row[name] for name in audit.ROUTE))
     refused = [row for row in audited if row["outcome"] == audit.REFUSED]
     refusals = Counter((row["dest_queue"], row["refusal"]) for row in refused)
     reaches = [row["reach_seconds"] for row in audited]
@@ -380,12 +427,12 @@ def _is_in(value: float | None, above: float | None, up_to: float | None) -> boo
 def find_routes(reports: Any) -> trace.Routes:
     """See waypost.spark.pipelines.trace.find_routes."""
     steps = [step for row in rows_of(reports) if (step := _step(row)) is not None]
-    hops = [hop for of_message in _grouped(steps, lambda row: row["message_id"]).values() for hop in _hops(of_message)]
-    travelled = [_journey(each) for each in _grouped(hops, lambda row: row["message_id"]).values()]
+    hops = [hop for of_message in grouped(steps, lambda row: row["message_id"]).values() for hop in _hops(of_message)]
+    travelled = [_journey(each) for each in grouped(hops, lambda row: row["message_id"]).values()]
     timed = [row for row in travelled if row["seconds"] is not None]
     unfinished, loops = [row for row in travelled if not row["arrived"]], [row for row in travelled if row["loop"]]
     seconds = [row["seconds"] for row in timed]
-    ways = _grouped(hops, lambda row: (row["from_qm"], row["to_qm"]))
+    ways = grouped(hops, lambda row: (row["from_qm"], row["to_qm"]))
     return trace.Routes(
         reports=reports.num_rows,
         totals={
@@ -462,7 +509,7 @@ def _hops(steps: Sequence[Row]) -> list[Row]:
             later = [hop for hop in own[step["reporter"]] if hop >= max(step["hops"], 1)]
             step["hop"] = min(later) - 1 if later else min(step["hops"], step["hops"] if last is None else last)
     found: list[Row] = []
-    for hop, each in sorted(_grouped(steps, lambda step: step["hop"]).items()):
+    for hop, each in sorted(grouped(steps, lambda step: step["hop"]).items()):
         departures = [step for step in each if step["is_sent"]]
         arrivals = [step for step in each if not step["is_sent"]]
         source = _least(step["source_qm"] for step in each)

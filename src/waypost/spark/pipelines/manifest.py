@@ -4,24 +4,23 @@
     _checkpoints/                   checkpoints of streams
     queue=.../ or data/             the files (waypost.spark.pipelines.archive)
 
-Spark writes and reads them, so that an archive can be on any storage of Spark.
+Spark writes and reads them, so that an archive can be on any storage of Spark; on a disk, this process can do so too.
 """
 
-import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from xxhash import xxh64_intdigest
 
 from waypost.arrow import schema as columns
-from waypost.errors import InvalidParameter
+from waypost.spark.pipelines.notes import Form, Notes, SparkNotes
+from waypost.spark.pipelines.storage import is_path_missing
 
 BATCHES: Final = "_batches"
 SHA256: Final = "sha256:"
@@ -30,14 +29,26 @@ SHA256: Final = "sha256:"
 MESSAGE: Final = pa.schema([*columns.PLACE, *columns.MESSAGE, columns.PACKET, columns.PACKET_ERROR])
 ARCHIVED: Final = pa.schema([*MESSAGE, pa.field("date", pa.date32()), pa.field("batch", pa.string())])
 
-_ENTRY: Final = (
-    "batch string, path string, queue string, date date, messages long, malformed long, bytes long, file_bytes long, "
-    "first_seq long, last_seq long, digest string, written timestamp"
+# The fields of an entry, in the order of a line.
+_NUMBERS: Final = ("messages", "malformed", "bytes", "file_bytes", "first_seq", "last_seq")
+ENTRIES: Final = pa.schema(
+    [
+        pa.field("path", pa.string()),
+        pa.field("queue", pa.string()),
+        pa.field("date", pa.date32()),
+        *(pa.field(name, pa.int64()) for name in _NUMBERS),
+        pa.field("digest", pa.string()),
+    ]
+)
+ENTRY: Final = Form(
+    pa.schema([pa.field("batch", pa.string()), *ENTRIES, pa.field("written", columns.TIMESTAMP)]), key="path"
 )
 # queue=.../date=.../batch=.../FILE or data/BATCH/FILE.
 _PARTS_OF_A_TREE: Final = 4
 _PARTS_OF_A_TABLE: Final = 3
-_PATTERN: Final = frozenset("*?[]{}\\")
+# Spark's seed of xxhash64.
+_SEED: Final = 42
+_LONG_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +87,22 @@ def digest(*names: str) -> Column:
     return sf.coalesce(sf.sum(sf.xxhash64(*names).cast("decimal(20,0)")).cast("string"), sf.lit("0"))
 
 
+def digest_of(rows: Iterable[Iterable[str | int | bytes | None]]) -> str:
+    """The same digest, of rows in memory."""
+    return str(sum(map(_hash, rows)))
+
+
+def _hash(values: Iterable[str | int | bytes | None]) -> int:
+    """The xxhash64 of Spark: each value begins with the hash of those before it, and null changes nothing."""
+    found = _SEED
+    for value in values:
+        if isinstance(value, int):
+            found = xxh64_intdigest(value.to_bytes(_LONG_BYTES, "little", signed=True), found)
+        elif value is not None:
+            found = xxh64_intdigest(value.encode() if isinstance(value, str) else value, found)
+    return found - (1 << 64) if found >> 63 else found
+
+
 def entries_of(spark: SparkSession, path: str, files: str) -> list[Entry]:
     """The entries for the files of a batch, made by reading the files. `files` is a glob."""
     try:
@@ -105,91 +132,18 @@ def summed(files: DataFrame) -> DataFrame:
     )
 
 
-def write_manifest(spark: SparkSession, path: str, batch: Batch, entries: list[Entry]) -> None:
+def write_manifest(notes: Notes, batch: Batch, entries: list[Entry]) -> None:
     """Write the manifest of a batch. From then on, the batch is in the archive."""
     written = datetime.now(UTC)
-    rows = [asdict(entry) | {"batch": str(batch), "written": written} for entry in entries]
-    place = f"{path}/{BATCHES}/{batch}"
-    spark.createDataFrame(rows, _ENTRY).coalesce(1).write.mode("overwrite").json(place)
-    folder = local_folder(place)
-    if folder is not None:
-        flush(path, (f"{BATCHES}/{batch}/{file.name}" for file in folder.iterdir()))
+    lines = [asdict(entry) | {"batch": str(batch), "written": written} for entry in entries]
+    notes.write(f"{BATCHES}/{batch}", ENTRY, lines)
 
 
-def has_manifest(spark: SparkSession, path: str, batch: Batch) -> bool:
+def has_manifest(notes: Notes, batch: Batch) -> bool:
     """True if the batch has a whole manifest. A run that was killed while it wrote leaves only the folder."""
-    found = _read(spark, f"{path}/{BATCHES}/{batch}")
-    return found is not None and not found.isEmpty()
+    return notes.has_any(f"{BATCHES}/{batch}", ENTRY)
 
 
 def noted(spark: SparkSession, path: str) -> DataFrame:
     """All entries of all manifests; empty if the archive has no manifest."""
-    found = _read(spark, f"{path}/{BATCHES}")
-    return spark.createDataFrame([], _ENTRY) if found is None else found
-
-
-def _read(spark: SparkSession, place: str) -> DataFrame | None:
-    try:
-        found = spark.read.schema(_ENTRY).option("recursiveFileLookup", "true").json(place)
-        # A line that was cut short by a crash of the computer does not count.
-        return found.where("path is not null")
-    except AnalysisException as error:
-        if is_path_missing(error):
-            return None
-        raise
-
-
-def check_path(path: str) -> None:
-    """Raises InvalidParameter for a path with characters that Spark reads as a pattern: Spark would write files there
-    and not find them again."""
-    if _PATTERN.intersection(path):
-        raise InvalidParameter(
-            f"the path {path} must not contain any of {' '.join(sorted(_PATTERN))}; choose another path"
-        )
-
-
-def is_path_missing(error: AnalysisException) -> bool:
-    return error.getCondition() == "PATH_NOT_FOUND"
-
-
-def is_on_disk(path: str) -> bool:
-    """True if a path of Spark is on a disk of this computer."""
-    return urlsplit(path).scheme in ("", "file")
-
-
-def local_path(path: str) -> Path:
-    """The absolute path of a folder on a disk of this computer: workers may run in another folder."""
-    place = urlsplit(path)
-    return Path(unquote(place.path) if place.scheme else path).absolute()
-
-
-def local_folder(path: str) -> Path | None:
-    """The folder of a path of Spark on a disk of this computer, or None if the path is on other storage."""
-    if not is_on_disk(path):
-        return None
-    folder = local_path(path)
-    return folder if folder.is_dir() else None
-
-
-def flush(path: str, files: Iterable[str]) -> None:
-    """Force files below the path and their folders to disk, which Spark does not do.
-
-    Storage other than a disk of this computer keeps closed files safe.
-    """
-    root = local_folder(path)
-    if root is None:
-        return
-    folders = {root}
-    for name in files:
-        _force(root / name)
-        folders.update(root / parent for parent in Path(name).parents)
-    for folder in folders:
-        _force(folder)
-
-
-def _force(path: Path) -> None:
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+    return SparkNotes(spark, path).rows(BATCHES, ENTRY)

@@ -1,11 +1,9 @@
 """Sources of a pipeline: queues of a daemon, archives and Parquet files, by the names that an operator gives."""
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import date
 from functools import reduce
 from pathlib import Path
 from typing import Any, Final
@@ -23,11 +21,12 @@ from waypost.errors import InvalidParameter
 from waypost.spark.options import read_options
 from waypost.spark.origins import open_origin
 from waypost.spark.pipelines.archive_writer import IN_FOLDERS
-from waypost.spark.pipelines.archived import read_archive
+from waypost.spark.pipelines.archived import entries_on_disk, read_archive
 from waypost.spark.pipelines.decode import DECODED, PACKET, decoded
-from waypost.spark.pipelines.manifest import ARCHIVED, BATCHES
+from waypost.spark.pipelines.manifest import ARCHIVED
+from waypost.spark.pipelines.storage import OnlyWithSpark, local_path
 from waypost.spark.ranges import chosen
-from waypost.spark.source import MsmqDataSource
+from waypost.spark.source import with_token
 
 # .\private$\orders is a queue, ./orders a folder.
 _PATH: Final = re.compile(r"/|~/|\.{1,2}(?:/|$)|\w+:/")
@@ -114,68 +113,92 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Size:
+    """The number of messages and their bytes. For `files` of packets, the number of messages is an estimate."""
+
     messages: int
     bytes: int
+    files: int = 0
 
     def __add__(self, other: "Size") -> "Size":
-        return Size(self.messages + other.messages, self.bytes + other.bytes)
+        return Size(self.messages + other.messages, self.bytes + other.bytes, self.files + other.files)
+
+    def __str__(self) -> str:
+        count, word = (self.files, "file") if self.files else (self.messages, "message")
+        verb, ending = ("is", "") if count == 1 else ("are", "s")
+        return f"there {verb} {count:,} {word}{ending} of {self.bytes / (1 << 20):,.1f} MiB"
 
 
-def size_of(wanted: Wanted, token: str | None) -> Size | None:
-    """The number and size of the messages that a read finds; None if it needs Spark: files on other storage."""
+def size_of(wanted: Wanted, token: str | None) -> Size:
+    """The number and size of the messages that a read finds. Raises OnlyWithSpark for files on other storage."""
     total = Size(0, 0)
     for path in wanted.paths:
         if _URL.match(path):
-            return None
-        for file, _ in _files(path):
-            metadata = _metadata(file)
+            raise OnlyWithSpark(f"{path} is not on a local disk")
+        for file, _ in files_of(path):
+            metadata = metadata_of(file)
             total += Size(metadata.num_rows, file.stat().st_size)
-    if wanted.queues is not None:
-        options = read_options(wanted.queues, token)
-        with closing(open_origin(options.endpoint)) as origin:
-            for queue in chosen(origin, options):
-                total += Size(queue.count, queue.bytes)
-    return total
+    return total if wanted.queues is None else total + size_of_queues(wanted.queues, token)
+
+
+def size_of_entries(entries: Iterable[Mapping[str, Any]]) -> Size:
+    """The number and size of the messages in entries of an archive."""
+    return sum((Size(entry["messages"], entry["bytes"]) for entry in entries), Size(0, 0))
+
+
+def size_of_queues(options: Mapping[str, str], token: str | None) -> Size:
+    """The number and size of the messages of queues. `options` are those of format("msmq")."""
+    asked = read_options(options, token)
+    with closing(open_origin(asked.endpoint)) as origin:
+        return sum((Size(queue.count, queue.bytes) for queue in chosen(origin, asked)), Size(0, 0))
 
 
 def read_table(wanted: Wanted, token: str | None) -> Any:
     """The same messages and columns as `read_messages`, in a table in memory. Files are on a disk of this computer."""
     columns = pa.schema([ALL.field(name) for name in wanted.columns])
-    found = [_of_file(file, folders, wanted.columns) for path in wanted.paths for file, folders in _files(path)]
+    found: list[Any] = [
+        _of_file(file, folders, wanted.columns) for path in wanted.paths for file, folders in files_of(path)
+    ]
     if wanted.queues is not None:
-        source = type("Source", (MsmqDataSource,), {"token": token})(wanted.queues)
+        source = with_token(token)(wanted.queues)
         reader = source.reader(schema_of(wanted.columns))
-        batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+        batches: list[Any] = [batch for part in reader.partitions() for batch in reader.read(part)]
         found.append(pa.Table.from_batches([each.cast(columns) for each in batches], columns))
     return pa.concat_tables([columns.empty_table(), *(each.cast(columns) for each in found)])
 
 
-def _files(path: str) -> Iterator[tuple[Path, dict[str, Any] | None]]:
+def read_archive_table(
+    path: str, columns: Sequence[str] = ARCHIVED.names, *, batches: Collection[str] | None = None
+) -> Any:
+    """The messages of an archive on a disk, or of some of its batches, in a table in memory.
+
+    Raises InvalidParameter if the path is not an archive, or one of its files is gone.
+    """
+    schema = pa.schema([ARCHIVED.field(name) for name in columns])
+    found = [_of_file(file, folders, columns) for file, folders in files_of_archive(path, batches=batches)]
+    return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in found)])
+
+
+def files_of(path: str) -> Iterator[tuple[Path, dict[str, Any] | None]]:
     """The Parquet files of a source. For those of an archive, the values that the names of folders give all rows."""
-    place = Path(path).expanduser().absolute()
-    if path.endswith(".parquet"):
-        found = sorted(place.glob("*.parquet")) if place.is_dir() else [place]
-        yield from ((file, None) for file in found)
+    place = Path(path).expanduser()
+    if not path.endswith(".parquet"):
+        yield from files_of_archive(str(place))
         return
-    entries: dict[str, dict[str, Any]] = {}
-    for file in sorted((place / BATCHES).rglob("part-*.json")):
-        for line in file.read_bytes().splitlines():
-            try:
-                entry = json.loads(line)
-                entries[entry["path"]] = entry
-            except (ValueError, TypeError, KeyError):
-                # A crash of the computer has cut the line short.
-                continue
-    if not entries:
-        raise InvalidParameter(f"{path} is not an archive, or is empty: it contains no {BATCHES}")
+    place = place.absolute()
+    found = sorted(place.glob("*.parquet")) if place.is_dir() else [place]
+    yield from ((file, None) for file in found)
+
+
+def files_of_archive(path: str, *, batches: Collection[str] | None = None) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The files of an archive on a disk, or of some of its batches, with the values that the names of folders give."""
+    entries = {entry["path"]: entry for entry in entries_on_disk(path, batches=batches)}
     for name in sorted(entries):
-        entry = entries[name]
-        day = entry.get("date")
-        values = {"queue": entry.get("queue"), "date": day and date.fromisoformat(day), "batch": entry["batch"]}
-        yield place / name, values if name.startswith(f"{IN_FOLDERS[0]}=") else {}
+        values = {each: entries[name][each] for each in IN_FOLDERS}
+        yield local_path(path) / name, values if name.startswith(f"{IN_FOLDERS[0]}=") else {}
 
 
-def _metadata(file: Path) -> Any:
+def metadata_of(file: Path) -> Any:
+    """The metadata of a Parquet file. Raises InvalidParameter if the file is not there, or is not one."""
     try:
         return pq.read_metadata(file)
     except FileNotFoundError:
@@ -187,7 +210,7 @@ def _metadata(file: Path) -> Any:
 def _of_file(file: Path, folders: Mapping[str, Any] | None, columns: Sequence[str]) -> Any:
     """The columns of one file. Columns that it lacks are decoded from its packets."""
     is_archived, given = folders is not None, folders or {}
-    names = {field.name.lower(): field.name for field in _metadata(file).schema.to_arrow_schema()}
+    names = {field.name.lower(): field.name for field in metadata_of(file).schema.to_arrow_schema()}
     inside = [name for name in columns if name in names and name not in given]
     missing = [name for name in columns if name not in names and name not in given]
     # An archive may be from before a column.

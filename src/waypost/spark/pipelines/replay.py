@@ -13,29 +13,47 @@ continues only with the same options.
 """
 
 import json
+import re
 import shlex
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
 from waypost.errors import InvalidParameter
 from waypost.spark.pipelines.archived import read_archive
-from waypost.spark.pipelines.manifest import digest, flush, is_path_missing, local_folder
+from waypost.spark.pipelines.manifest import digest
+from waypost.spark.pipelines.notes import Form, Notes, SparkNotes
 from waypost.spark.pipelines.sending import SENT, Delivery, Sink, like
 
 REPLAYS: Final = "_replays"
 MESSAGES_PER_CHUNK: Final = 10_000
-_CHUNK: Final = "number long, batch string, queue string, first_seq long, last_seq long, messages long, digest string"
-_OPTIONS: Final = "options string"
+# Columns of an archive that a replay reads.
+COLUMNS: Final = tuple(dict.fromkeys(("batch", "queue", "seq", *SENT, "arrived_time", "packet_error")))
+# Columns in the digest of messages that are sent.
+DIGESTED: Final = ("dest_queue", "label", "body")
+_CHUNK: Final = Form(
+    pa.schema(
+        [
+            pa.field("number", pa.int64()),
+            *(pa.field(name, pa.string()) for name in ("batch", "queue")),
+            *(pa.field(name, pa.int64()) for name in ("first_seq", "last_seq", "messages")),
+            pa.field("digest", pa.string()),
+        ]
+    ),
+    key="number",
+)
+_OPTIONS: Final = Form(pa.schema([pa.field("options", pa.string())]), key="options")
 _LONGEST: Final = 300
+# The name of a queue without its computer and without ;journal, in lower case.
+LAST_PART: Final = r"([^\\]*?)(;journal)?$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +100,22 @@ class Wanted:
         ]
         return shlex.join(word for option, value, otherwise in given if value != otherwise for word in (option, value))
 
+    def destination(self, queue: str | None, dest_queue: str | None) -> str | None:
+        """The destination of a message of this queue in the archive that was sent to `dest_queue`."""
+        pairs = self._pairs()
+        for name in (queue, dest_queue):
+            last = None if name is None else re.search(LAST_PART, name.lower())
+            for known in (None if name is None else name.lower(), None if last is None else last[1]):
+                if known in pairs:
+                    return pairs[known]
+        return dest_queue
+
+    def new_label(self, label: str | None) -> str | None:
+        before, found, after = self.label.partition("{label}")
+        if not found:
+            return self.label
+        return None if label is None else f"{before}{label}{after}"
+
     def _pairs(self) -> dict[str, str]:
         """Each name once, in lower case."""
         return {name.lower(): to for name, to in self.destinations.items()}
@@ -101,7 +135,7 @@ class Wanted:
 
 
 def _last_part(column: str) -> Column:
-    return sf.regexp_extract(sf.lower(column), r"([^\\]*?)(;journal)?$", 1)
+    return sf.regexp_extract(sf.lower(column), LAST_PART, 1)
 
 
 def replay_id(path: str, wanted: Wanted, target: str) -> str:
@@ -123,18 +157,64 @@ class Chunk:
     digest: str
 
 
+class Library(Protocol):
+    """An archive in the hands of an engine: its messages, and the notes of replays. Messages are a DataFrame, or an
+    Arrow table in memory (waypost.spark.pipelines.replay_in_memory)."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def notes(self) -> Notes: ...
+
+    def messages(self, wanted: Wanted, *, batches: Collection[str] | None = None) -> Any:
+        """The messages to send, of all batches or of some, with `batch`, `queue`, `seq` and the columns SENT.
+
+        Raises InvalidParameter if the path is not an archive, or one of its files is gone.
+        """
+
+    def divided(self, messages: Any, size: int) -> list[Chunk]:
+        """Chunks of at most `size` messages, in the order of sending."""
+
+    def of_chunk(self, messages: Any, chunk: Chunk) -> Any:
+        """The messages of a chunk, in the order of their arrival."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkLibrary:
+    spark: SparkSession
+    path: str
+
+    @property
+    def notes(self) -> Notes:
+        return SparkNotes(self.spark, self.path)
+
+    def messages(self, wanted: Wanted, *, batches: Collection[str] | None = None) -> DataFrame:
+        return wanted.of(read_archive(self.spark, self.path, batches=batches))
+
+    def divided(self, messages: DataFrame, size: int) -> list[Chunk]:
+        return divided(messages, size)
+
+    def of_chunk(self, messages: DataFrame, chunk: Chunk) -> DataFrame:
+        is_in_it = (sf.col("queue") == chunk.queue) & sf.col("seq").between(chunk.first_seq, chunk.last_seq)
+        return messages.where(is_in_it).coalesce(1).sortWithinPartitions("seq")
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The chunks of a replay; `sent` has the numbers of those done. A new plan is saved before anything is sent."""
 
-    spark: SparkSession
-    path: str
+    library: Library
     name: str
     wanted: Wanted
     options: str
     chunks: list[Chunk]
     sent: set[int]
     is_saved: bool
+
+    @property
+    def path(self) -> str:
+        return self.library.path
 
     @property
     def messages(self) -> int:
@@ -146,19 +226,16 @@ class Plan:
 
     def save(self) -> None:
         """Write the plan, options first, so that no plan exists without them."""
-        _write(self.spark, self.path, f"{REPLAYS}/{self.name}/options", [{"options": self.options}], _OPTIONS)
-        _write_chunks(self.spark, self.path, f"{REPLAYS}/{self.name}/plan", self.chunks)
+        notes, place = self.library.notes, f"{REPLAYS}/{self.name}"
+        notes.write(f"{place}/options", _OPTIONS, [{"options": self.options}])
+        notes.write(f"{place}/plan", _CHUNK, [asdict(chunk) for chunk in self.chunks])
 
-    def outgoing(self, chunk: Chunk) -> DataFrame:
+    def outgoing(self, chunk: Chunk) -> Any:
         """The messages of a chunk, in the order of their arrival."""
-        found = self.wanted.of(read_archive(self.spark, self.path, batches=[chunk.batch]))
-        found = found.where(sf.col("queue") == chunk.queue).where(
-            sf.col("seq").between(chunk.first_seq, chunk.last_seq)
-        )
-        return found.coalesce(1).sortWithinPartitions("seq")
+        return self.library.of_chunk(self.library.messages(self.wanted, batches=[chunk.batch]), chunk)
 
     def note(self, chunk: Chunk) -> None:
-        _write_chunks(self.spark, self.path, f"{REPLAYS}/{self.name}/sent/{chunk.number}", [chunk])
+        self.library.notes.write(f"{REPLAYS}/{self.name}/sent/{chunk.number}", _CHUNK, [asdict(chunk)])
         self.sent.add(chunk.number)
 
 
@@ -171,29 +248,32 @@ def make_plan(
     target: str = "",
     size: int = MESSAGES_PER_CHUNK,
 ) -> Plan:
+    """Like `plan_of`, for an archive that Spark reads."""
+    return plan_of(SparkLibrary(spark, path.rstrip("/")), wanted, name=name, target=target, size=size)
+
+
+def plan_of(library: Library, wanted: Wanted, *, name: str, target: str = "", size: int = MESSAGES_PER_CHUNK) -> Plan:
     """The plan of the replay with this name: an existing plan, with chunks of any size, or a new one.
 
     `target` names the daemon that sends. Raises InvalidParameter if the existing plan was made for other messages,
     or for another target.
     """
-    path = path.rstrip("/")
-    place = f"{path}/{REPLAYS}/{name}"
-    options = wanted.options(target)
-    chunks = _read_chunks(spark, f"{place}/plan")
+    place, options = f"{REPLAYS}/{name}", wanted.options(target)
+    chunks = _read_chunks(library.notes, f"{place}/plan")
     if not chunks:
         # A run that was killed while it saved a plan also leaves an empty one.
-        chunks = divided(wanted.of(read_archive(spark, path)), size)
-        return Plan(spark, path, name, wanted, options, chunks, set(), is_saved=False)
-    _check_options(spark, place, name, options)
-    sent = {chunk.number for chunk in _read_chunks(spark, f"{place}/sent")}
-    return Plan(spark, path, name, wanted, options, chunks, sent, is_saved=True)
+        chunks = library.divided(library.messages(wanted), size)
+        return Plan(library, name, wanted, options, chunks, set(), is_saved=False)
+    _check_options(library.notes, place, name, options)
+    sent = {chunk.number for chunk in _read_chunks(library.notes, f"{place}/sent")}
+    return Plan(library, name, wanted, options, chunks, sent, is_saved=True)
 
 
-def _check_options(spark: SparkSession, place: str, name: str, options: str) -> None:
+def _check_options(notes: Notes, place: str, name: str, options: str) -> None:
     """Refuse other options: they would change the chunks of the plan. Plans of earlier versions have no options."""
-    for row in _read(spark, f"{place}/options", _OPTIONS):
-        if row.options != options:
-            begun = textwrap.shorten(row.options, _LONGEST, placeholder=" ...") or "none"
+    for line in notes.read(f"{place}/options", _OPTIONS):
+        if line["options"] != options:
+            begun = textwrap.shorten(line["options"], _LONGEST, placeholder=" ...") or "none"
             raise InvalidParameter(
                 f"the replay {name} was started with other options ({begun}); use the same options, or another --id"
             )
@@ -210,7 +290,7 @@ def divided(messages: DataFrame, size: int) -> list[Chunk]:
             sf.min("seq").alias("first_seq"),
             sf.max("seq").alias("last_seq"),
             sf.count("*").alias("messages"),
-            digest("dest_queue", "label", "body").alias("digest"),
+            digest(*DIGESTED).alias("digest"),
         )
         .orderBy("first_seq", "queue", "batch")
         .drop("part")
@@ -253,8 +333,7 @@ def found_there(plan: Plan, read: Callable[[str], DataFrame | None]) -> DataFram
     `read` returns the messages of a queue, or None if the queue is not readable; then `found` is null. Messages are
     the same if their labels and bodies are equal. Messages that were received since are not found.
     """
-    batches = {chunk.batch for chunk in plan.chunks}
-    outgoing = plan.wanted.of(read_archive(plan.spark, plan.path, batches=batches))
+    outgoing: DataFrame = plan.library.messages(plan.wanted, batches={chunk.batch for chunk in plan.chunks})
     sent = _contents(outgoing, "dest_queue")
     names = [row.dest_queue for row in sent.select("dest_queue").distinct().collect()]
     there = {name: read(name) for name in names}
@@ -263,9 +342,7 @@ def found_there(plan: Plan, read: Callable[[str], DataFrame | None]) -> DataFram
         for name, messages in there.items()
         if messages is not None
     ]
-    totals = outgoing.groupBy("dest_queue").agg(
-        sf.count("*").alias("messages"), digest("dest_queue", "label", "body").alias("digest")
-    )
+    totals = outgoing.groupBy("dest_queue").agg(sf.count("*").alias("messages"), digest(*DIGESTED).alias("digest"))
     if not contents:
         return totals.withColumn("found", sf.lit(None).cast("long")).orderBy("dest_queue")
     everything = contents[0]
@@ -285,28 +362,6 @@ def _contents(messages: DataFrame, name: str) -> DataFrame:
     return messages.groupBy(name, content.alias("content")).agg(sf.count("*").alias("copies"))
 
 
-def _read_chunks(spark: SparkSession, place: str) -> list[Chunk]:
-    found = (Chunk(**row.asDict()) for row in _read(spark, place, _CHUNK))
+def _read_chunks(notes: Notes, place: str) -> list[Chunk]:
+    found = (Chunk(**line) for line in notes.read(place, _CHUNK))
     return sorted(found, key=lambda chunk: chunk.number)
-
-
-def _write_chunks(spark: SparkSession, path: str, name: str, chunks: list[Chunk]) -> None:
-    _write(spark, path, name, [asdict(chunk) for chunk in chunks], _CHUNK)
-
-
-def _read(spark: SparkSession, place: str, schema: str) -> list[Row]:
-    """The rows of a file, empty if it does not exist. A line that was cut short by a crash does not count."""
-    try:
-        found = spark.read.schema(schema).option("recursiveFileLookup", "true").json(place)
-    except AnalysisException as error:
-        if is_path_missing(error):
-            return []
-        raise
-    return found.where(sf.col(found.columns[0]).isNotNull()).collect()
-
-
-def _write(spark: SparkSession, path: str, name: str, rows: list[dict[str, Any]], schema: str) -> None:
-    spark.createDataFrame(rows, schema).coalesce(1).write.mode("overwrite").json(f"{path}/{name}")
-    folder = local_folder(f"{path}/{name}")
-    if folder is not None:
-        flush(path, (f"{name}/{file.name}" for file in folder.iterdir()))

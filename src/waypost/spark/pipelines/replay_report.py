@@ -1,9 +1,7 @@
 """The reconciliation of a replay: messages archived, sent, and found in the destination queues."""
 
-from collections.abc import Iterable, Sequence
-from typing import Final
-
-from pyspark.sql import Row
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from waypost.spark.pipelines.replay import Chunk, Plan
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table, Tone
@@ -25,7 +23,7 @@ _THERE: Final = (
 )
 
 
-def report(plan: Plan, *, sent_now: int, there: Sequence[Row] | None = None) -> Report:
+def report(plan: Plan, *, sent_now: int, there: Sequence[Mapping[str, Any]] | None = None) -> Report:
     """The report on a replay. `there` has the rows of `found_there`, if requested. An unsaved plan is a dry run."""
     left = plan.messages - plan.messages_sent
     figures = [
@@ -79,8 +77,8 @@ def _digest(chunks: Iterable[Chunk]) -> str:
     return str(sum(int(chunk.digest) for chunk in chunks))
 
 
-def _destinations(there: Sequence[Row]) -> list[Part]:
-    parts: list[Part] = [Table.of("destinations", "Messages in the queues", _THERE, [row.asDict() for row in there])]
+def _destinations(there: Sequence[Mapping[str, Any]]) -> list[Part]:
+    parts: list[Part] = [Table.of("destinations", "Messages in the queues", _THERE, there)]
     if any(row["found"] is None for row in there):
         parts.append(Note("Queues of other computers are not counted."))
     return parts

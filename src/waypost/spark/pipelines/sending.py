@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from waypost.api.properties import MESSAGE_ROWS
+from waypost.spark.source import with_token
 from waypost.wire.message_properties import NA, NR, PA, PR
 
 # Columns that a new message takes from the old one. The sink knows these columns.
@@ -23,12 +25,13 @@ Delivery: TypeAlias = Literal["exactly-once", "at-least-once"]
 
 
 class Sink(Protocol):
-    """A sink sends either all messages of a DataFrame or none, and only once for each name of a transaction.
+    """A sink sends either all messages or none, and only once for each name of a transaction.
 
-    With `at-least-once`, the sink sends each message separately, which nontransactional queues require.
+    The messages are a DataFrame, or an Arrow table in memory. With `at-least-once`, the sink sends each message
+    separately, which nontransactional queues require.
     """
 
-    def send(self, messages: DataFrame, delivery: Delivery, transaction: str) -> None: ...
+    def send(self, messages: Any, delivery: Delivery, transaction: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,29 @@ class MsmqSink:
 
     def send(self, messages: DataFrame, delivery: Delivery, transaction: str) -> None:
         writer = _consistent(messages).select(*SENT).write.format("msmq").mode("append").options(**self.options)
-        writer.option("delivery", delivery).option("txnId", transaction).option("runId", self.run).save()
+        writer = writer.option("delivery", delivery)
+        if delivery == "exactly-once":
+            writer = writer.option("txnId", transaction).option("runId", self.run)
+        writer.save()
+
+
+@dataclass(frozen=True, slots=True)
+class TableSink:
+    """The same sink for Arrow tables: this process does the work of the driver and of the only task."""
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    token: str | None = None
+    run: str = field(default_factory=lambda: str(uuid4()))
+
+    def send(self, messages: Any, delivery: Delivery, transaction: str) -> None:
+        rows = consistent_table(messages.select(SENT)).combine_chunks()
+        given = {**self.options, "delivery": delivery, "txnId": transaction, "runId": self.run}
+        writer = with_token(self.token)(given).writer(from_arrow_schema(rows.schema), overwrite=False)
+        try:
+            writer.commit([writer.write(iter(rows.to_batches()))])
+        except BaseException:
+            writer.abort([])
+            raise
 
 
 def _consistent(messages: DataFrame) -> DataFrame:

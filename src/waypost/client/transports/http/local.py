@@ -89,8 +89,8 @@ class LocalWay:
         if found is None:
             raise NotTheDaemon("the daemon is not running, or its Unix socket is gone")
         if others := sorted(found - self._trusted):
-            raise NotTheDaemon(f"the daemon is not running, and a program of the account {account_name(others[0])} "
-                               "uses its port")  # fmt: skip
+            account = account_name(others[0])
+            raise NotTheDaemon(f"the daemon is not running, and a program under the account {account} uses its port")
         if not found and not may_be_missing:
             raise NotTheDaemon("the daemon is not running")
 
