@@ -166,7 +166,7 @@ def test_files_that_are_wrong_are_refused_and_nothing_changes(desk: Desk, tmp_pa
     assert desk.json("cert", "list") == desk.json("key", "trust", "--list") == []
 
 
-def test_requests_that_cannot_work_are_refused_when_they_are_given(desk: Desk) -> None:
+def test_requests_that_cannot_work_are_refused_when_they_are_given(desk: Desk, tmp_path: Path) -> None:
     desk.manager.create_queue("q")
     far = r"DIRECT=OS:far\private$\q"
     assert "waypost key trust far FILE" in refused(desk, "send", far, "--body", "x", "--encrypt")
@@ -176,6 +176,14 @@ def test_requests_that_cannot_work_are_refused_when_they_are_given(desk: Desk) -
     assert "has no certificate" in refused(desk, "send", "q", "--body", "x", "--sign", "--certificate", "00" * 20)
     assert desk.manager.queue("q").info().message_count == 0
     assert not any(each["message_count"] for each in desk.json("queue", "list"))
+    desk.do("key", "export", "--out", str(tmp_path / "keys"))
+    desk.do("key", "trust", "near", str(tmp_path / "keys"))
+    before = desk.manager.list_queues("outgoing")
+    several = rf"DIRECT=OS:near\private$\q,{far}"
+    assert "waypost key trust far FILE" in refused(desk, "send", several, "--body", "x", "--encrypt")
+    for signed in ((), ("--sign",)):
+        assert "waypost key trust far FILE" in refused(desk, "send", far, "--body", "x", "--encrypt", *signed)
+    assert desk.manager.list_queues("outgoing") == before == []
 
 
 def test_a_file_signs_a_send_in_pem_or_pkcs12(desk: Desk, tmp_path: Path) -> None:
