@@ -11,7 +11,7 @@ import pytest
 import waypost
 from tests.crash.daemons import Daemon
 from tests.daemon.running import loopback
-from waypost.errors import AccessDenied, AuthenticationFailed, WaypostError
+from waypost.errors import AccessDenied, AuthenticationFailed, QueueNotFound, WaypostError
 from waypost.store.folder import DATA
 
 
@@ -43,6 +43,25 @@ def test_a_users_file_is_imported_once(tmp_path: Path) -> None:
         assert events.count("users imported") == 1
         assert events.count("users file ignored") == 1
         assert "s3cret" not in daemon.log
+
+
+def test_a_users_file_may_be_deleted_after_its_import_but_not_before(tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.write_text("CORP:alice:s3cret-1\n", encoding="utf-8")
+    users.chmod(0o600)
+    with Daemon(tmp_path, "alpha", loopback(66), f"rpc.users_file={users}") as daemon:
+        daemon.start()
+        assert daemon.stop() == 0
+        users.unlink()
+        daemon.start()
+        with (
+            waypost.msmq(daemon.address, epm_port=None, user=r"CORP\alice", password="s3cret-1") as host,
+            pytest.raises(QueueNotFound),
+        ):
+            host.queue("missing").receive(0)
+        assert daemon.stop() == 0
+        (warning,) = [line for line in lines(daemon) if line["event"] == "users file missing"]
+        assert str(users) in warning["message"]
 
 
 def test_a_user_of_the_store_logs_on_with_ntlm_and_has_its_own_rights(tmp_path: Path) -> None:

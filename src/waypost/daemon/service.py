@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
+from msgspec import structs
+
 from waypost.api.protection import HASHES
 from waypost.core.message_values import AuthenticationLevel
 from waypost.core.system import Identity
@@ -29,7 +31,7 @@ from waypost.daemon.configured_hosts import parse_relays, parse_routes
 from waypost.daemon.connection_guard import ConnectionGuard
 from waypost.daemon.cycles import Cycles
 from waypost.daemon.doors import Announcement, Doors, open_doors
-from waypost.daemon.loading import machine_security
+from waypost.daemon.loading import ConfigError, machine_security
 from waypost.daemon.logs import Forward, Log
 from waypost.daemon.memory import keep_freed_memory
 from waypost.daemon.outside import DaemonOutside
@@ -47,7 +49,7 @@ from waypost.drive.keys.settings import KeySettings
 from waypost.drive.loop import Loop
 from waypost.drive.loop_watch import loop_watch
 from waypost.drive.settings import settings as manager_settings
-from waypost.errors import StoreError, WaypostError
+from waypost.errors import InvalidParameter, StoreError, WaypostError
 from waypost.guid import guid_text
 from waypost.node.recovery import Settings
 from waypost.remote.context import PORT_STEP
@@ -119,7 +121,7 @@ class Daemon:
             outside = DaemonOutside(self._log, self._broken)
             shell = Loop(
                 self._config.folder,
-                _settings(self._config, addresses, sockets.rpc, self._logons),
+                _settings(_without_missing_users(self._config), addresses, sockets.rpc, self._logons),
                 max_size=max_size_of(self._config),
                 reserve=reserve_of(self._config),
                 outside=outside,
@@ -132,8 +134,7 @@ class Daemon:
             try:
                 check_lost_users(self._config.folder, shell.driver.node.users)
                 check_store_mode(self._config.folder, shell.driver.node.users)
-                if self._config.rpc.enabled and self._config.rpc.users_file:
-                    await import_users(shell, Path(self._config.rpc.users_file), self._log)
+                await self._import_users(shell)
                 if self._make_app is not None:
                     doors = open_doors(self._config.folder, self._config.http, self._log)
                 await self._serve(shell, outside, sockets, doors, addresses, announce)
@@ -282,6 +283,25 @@ class Daemon:
         self._log.info("ready", message=sentence, data=self._config.folder)
         systemd.notify("READY=1")
 
+    async def _import_users(self, shell: Loop) -> None:
+        """Import the users file once. Afterwards, it may be missing: it contains passwords, and should be deleted."""
+        rpc = self._config.rpc
+        if not (rpc.enabled and rpc.users_file):
+            return
+        path = Path(rpc.users_file)
+        if path.exists() or not shell.driver.node.users.imported:
+            try:
+                await import_users(shell, path, self._log)
+            except InvalidParameter as error:
+                sentence = str(error)
+                raise ConfigError(f"{sentence[:1].upper()}{sentence[1:]}.", "check rpc.users_file.") from None
+            return
+        self._log.warning(
+            "users file missing",
+            message=f"{path} does not exist. The file was already imported, so the users are in the user store.",
+            hint="remove rpc.users_file from the configuration.",
+        )
+
     async def _own_addresses(self, loop: asyncio.AbstractEventLoop) -> frozenset[str]:
         bind = self._config.transfer.bind
         return frozenset({bind}) if bind else await loop.run_in_executor(None, own_addresses)
@@ -415,6 +435,15 @@ def _rpc_sockets(undo: ExitStack, config: Config) -> RpcSockets:
         _kept(undo, stepping_sockets(address, rpc.qm2qm_port, PORT_STEP)),
         _kept(undo, stream_sockets(address, rpc.epm_port)) if rpc.epm else [],
     )
+
+
+def _without_missing_users(config: Config) -> Config:
+    """The configuration without a users file that is missing, as it may be after its import. The level stays."""
+    rpc = config.rpc
+    if not rpc.users_file or Path(rpc.users_file).exists():
+        return config
+    without = structs.replace(rpc, users_file="", min_auth_level=rpc.min_auth_level or "privacy")
+    return structs.replace(config, rpc=without)
 
 
 def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets, logons: Logons) -> Settings:
