@@ -13,6 +13,9 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from cryptography.x509 import load_pem_x509_certificate
 
+import waypost
+import waypost.aio
+from tests.client.msmq_reading import without_remote_read
 from tests.daemon.recording import until
 from tests.daemon.running import Running, loopback, running
 from tests.security import second
@@ -364,6 +367,29 @@ def test_an_unsigned_sid_counts_with_the_setting(tmp_path: Path) -> None:
             found = transport.driver.node.protection.known_sender(header, b"", AuthenticationLevel.NONE)
             assert found is not None
             assert ALICE in found.sids
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("protocol", ["RemoteRead", "qm2qm"])
+def test_a_remote_reader_sees_that_a_message_is_authenticated_and_was_encrypted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    if protocol == "qm2qm":
+        without_remote_read(monkeypatch)
+
+    async def run() -> None:
+        async with pair(tmp_path) as (here, there, name):
+            queue = await there.manager.create_queue("orders", authenticate=True, privacy="body")
+            await here.manager.send(name, "secret", sign=True, encrypt=True)
+            await queue.peek(timeout=60)
+            (certificate,) = await here.manager.certificates()
+            async with waypost.aio.msmq(loopback(2), epm_port=None, level="none") as host:
+                for read in (host.queue("orders").peek, host.queue("orders").receive):
+                    message = await read(timeout=60)
+                    assert (message.text, message.authenticated, message.signature) == ("secret", True, "msmq20")
+                    assert (message.sender_verified, message.encrypted) == (True, "aes256")
+                    assert (message.sender_sid, message.certificate_subject) == (certificate.sid, certificate.subject)
 
     asyncio.run(run())
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
+from tests.crash import daemons
 from tests.late import late
 from waypost.api.bodies import BYTES, VT_BSTR
 from waypost.errors import InvalidParameter, QueueNotFound
@@ -402,3 +403,27 @@ def test_a_batch_of_a_stream_that_is_repeated_is_seen_once(
         assert Counter(message.text for message in found) == Counter(map(str, range(100)))
         assert {message.label for message in found} == {"as it was"}
         assert manager.queue(come).info().message_count == left
+
+
+# --- Signed and encrypted
+
+
+def test_a_protected_write_to_another_daemon_arrives_authenticated_and_encrypted(
+    spark: SparkSession, daemon: Daemon, tmp_path: Path
+) -> None:
+    with daemons.Daemon(tmp_path, "far", daemons.loopback(229), "security.key_bits=1024") as far:
+        far.start()
+        with daemon.connect() as manager, far.connect() as other:
+            created = manager.create_certificate()
+            other.register_certificate(created.pem.encode(), created.sid)
+            manager.trust_keys(far.address, other.export_keys())
+            queue = other.create_queue("ledger", transactional=True, authenticate=True, privacy="body")
+            name = rf"DIRECT=TCP:{far.address}\private$\ledger"
+            frame = spark.range(4).selectExpr("cast(id as string) body")
+            write(frame, daemon, queue=name, sign="true", encrypt="true", algorithm="aes192")
+            found = [queue.receive(timeout=60) for _ in range(4)]
+        assert sorted(message.text or "" for message in found) == ["0", "1", "2", "3"]
+        for message in found:
+            assert (message.authenticated, message.sender_verified, message.encrypted) == (True, True, "aes192")
+            assert message.sender_sid == created.sid
+        assert far.stop() == 0
