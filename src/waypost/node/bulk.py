@@ -244,9 +244,7 @@ class BulkReadingCalls:
                 node.manager.positions.received_all(queue, messages)
             left = _seen(queue, uncommitted, skips_locked=False).count(after, up_to)
             node.kernel.await_everything()
-            node.kernel.reply(
-                call.request, Removed(len(messages), left, first_moved, end)
-            )
+            node.kernel.reply(call.request, Removed(len(messages), left, first_moved, end))
 
     def _shown(self, name: FormatName, queue: Queue, now: Now) -> BulkQueue:
         arrivals = Arrivals(queue.positions)
