@@ -314,7 +314,7 @@ def certificates() -> list[bytes]:
 
 def key_files() -> list[bytes]:
     key = RSAPublicNumbers(65537, (1 << 1023) + 1).public_key()
-    return [formats.pem_of(key), formats.mq_public_keys(key), *certificates()]
+    return [formats.pem_of(key), formats.public_key_list(key).encode(), *certificates()]
 
 
 def protected_packets() -> list[bytes]:

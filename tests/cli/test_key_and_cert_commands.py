@@ -89,6 +89,23 @@ def test_keys_of_others_are_pinned_by_host_or_guid(desk: Desk, tmp_path: Path, f
     assert "no keys are pinned" in refused(desk, "key", "untrust", "accounting")
 
 
+def test_exchange_and_signing_keys_are_pinned_apart(desk: Desk, tmp_path: Path) -> None:
+    exchange, signing = tmp_path / "exchange", tmp_path / "signing"
+    desk.do("key", "export", "--out", str(exchange))
+    desk.do("key", "export", "--kind", "signing", "--format", "pem", "--out", str(signing))
+    desk.do("key", "trust", "far", str(exchange))
+    assert "The signing keys of far are trusted" in desk.do("key", "trust", "far", str(signing), "--kind", "signing")
+    shown = desk.json("key", "show")
+    found = {each["kind"]: each["digests"] for each in desk.json("key", "trust", "--list")}
+    assert found == {kind: [shown[kind][0]["digest"]] for kind in ("exchange", "signing")}
+    assert "KIND" in desk.do("key", "trust", "--list")
+    desk.do("key", "untrust", "far", "--kind", "exchange")
+    assert [each["kind"] for each in desk.json("key", "trust", "--list")] == ["signing"]
+    assert "no keys are pinned" in refused(desk, "key", "untrust", "far", "--kind", "exchange")
+    desk.do("key", "untrust", "far")
+    assert desk.json("key", "trust", "--list") == []
+
+
 def test_certificates_are_created_registered_imported_listed_and_removed(desk: Desk, tmp_path: Path) -> None:
     out = tmp_path / "own.pem"
     own = desk.json("cert", "create", "--days", "7", "--out", str(out))

@@ -19,9 +19,14 @@ from tests.security import second
 from waypost import errors
 from waypost.api.keys import KeyKind
 from waypost.api.properties import Algorithm
+from waypost.client.transports.embedded import AioEmbedded
+from waypost.core.message_values import AuthenticationLevel
+from waypost.wire.security_header import SENDER_SID, SecurityHeader
+from waypost.wire.sid import Sid
 
 # Short keys are made sooner.
 BITS = ("security.key_bits=1024",)
+ALICE = Sid(5, (21, 1, 2, 3, 1104))
 HASHES = ("sha512", "sha256", "sha1", "md5")
 KINDS: tuple[KeyKind, ...] = ("exchange", "signing")
 ALGORITHMS: tuple[Algorithm, ...] = ("aes256", "aes192", "aes128", "rc2", "rc4")
@@ -323,6 +328,42 @@ def test_the_certificates_of_a_removed_user_do_not_verify_and_their_keys_are_gon
             assert (dead.text, dead.class_name) == ("removed", "MQMSG_CLASS_NACK_BAD_SIGNATURE")
             last = (await there.manager.audit())[-1]
             assert (last.what, last.object, last.result) == ("remove user", "shop", "ok")
+
+    asyncio.run(run())
+
+
+def test_the_public_keys_are_in_the_object_of_the_queue_manager(tmp_path: Path) -> None:
+    async def run() -> None:
+        rotated = b""
+        for _ in range(2):
+            async with running(tmp_path / "here", loopback(1), *BITS) as here:
+                transport = here.manager._transport
+                assert isinstance(transport, AioEmbedded)
+                local = transport.driver.node.directory.events.local
+                assert rotated in (b"", local.queue_manager.public_signing_key_list.encode())
+                await here.manager.rotate_keys()
+                exported = [await here.manager.export_keys(kind) for kind in ("exchange", "signing")]
+                own = local.queue_manager
+                assert own.public_encryption_key_list.encode() == exported[0]
+                assert own.public_signing_key_list.encode() == (rotated := exported[1])
+                kinds = [(int(each.ul_provider_type), each.s_provider_name) for each in
+                         own.public_signing_key_list.a_public_keys]  # fmt: skip
+                assert kinds == [(kind, name) for name, kind in second.PROVIDERS.items()]
+                assert [kind for kind, _ in kinds] == [1, 1, 24]
+
+    asyncio.run(run())
+
+
+def test_an_unsigned_sid_counts_with_the_setting(tmp_path: Path) -> None:
+    async def run() -> None:
+        settings = ("security.trust_unsigned_sender=true",)
+        async with running(tmp_path / "here", loopback(1), *BITS, *settings) as here:
+            transport = here.manager._transport
+            assert isinstance(transport, AioEmbedded)
+            header = SecurityHeader(SENDER_SID, ALICE.encode())
+            found = transport.driver.node.protection.known_sender(header, b"", AuthenticationLevel.NONE)
+            assert found is not None
+            assert ALICE in found.sids
 
     asyncio.run(run())
 

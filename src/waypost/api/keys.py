@@ -75,13 +75,14 @@ class ExportedKeys(Record, frozen=True):
 
 
 class TrustedKey(Record, frozen=True):
-    """The pinned exchange keys of another queue manager. `digests` are the digests of these keys, as in KeyInfo."""
+    """The pinned keys of another queue manager, of one kind. `digests` are the digests of these keys, as in KeyInfo."""
 
     who: str
     providers: tuple[str, ...]
     bits: int
     digests: tuple[str, ...]
     added: datetime
+    kind: str = "exchange"
 
 
 class TrustedKeys(Record, frozen=True):
@@ -156,17 +157,23 @@ class ListTrustedKeys(Operation[TrustedKeys], frozen=True, kw_only=True):
 
 @operation("POST /api/keys/trusted", asks=Role.ADMIN)
 class TrustKeys(Operation[TrustedKey], frozen=True, kw_only=True):
-    """Pin the exchange keys of another queue manager, from a file in either format of `key export`."""
+    """Pin the keys of another queue manager, from a file in either format of `key export`.
+
+    Exchange keys encrypt messages to it. Signing keys verify messages that it signs itself. The kind must be that of
+    the export: the file does not contain the kind.
+    """
 
     who: Who
     data: Data
+    kind: KeyKind = "exchange"
 
 
 @operation("DELETE /api/keys/trusted/{who}", asks=Role.ADMIN, status=204)
 class UntrustKeys(Operation[None], frozen=True, kw_only=True):
-    """Remove the pinned keys of another queue manager."""
+    """Remove the pinned keys of another queue manager, of one kind or of both kinds."""
 
     who: Who
+    kind: Literal["both", "exchange", "signing"] = "both"
 
 
 @operation("GET /api/certificates", asks=Owned.BY_CALLER)

@@ -25,7 +25,10 @@ app = typer.Typer(
 
 Kind = Annotated[
     Literal["exchange", "signing"],
-    typer.Option(help="Kind of the key: exchange keys encrypt messages, and signing keys sign them."),
+    typer.Option(
+        help="Kind of the key. Others encrypt messages with the exchange key. The signing key is for packets that the "
+        "queue manager itself signs (sender type 2). Both are published. Users sign messages with certificates."
+    ),
 ]
 Grace = Annotated[
     int,
@@ -151,13 +154,21 @@ def trust(
         typer.Argument(metavar="[FILE]", help="File written by `waypost key export` on that host.", show_default=False),
     ] = None,
     *,
+    kind: Annotated[
+        Literal["exchange", "signing"],
+        typer.Option(
+            help="Kind of the exported key. With exchange keys, messages to that host can be encrypted. With signing "
+            "keys, packets that its queue manager itself has signed (sender type 2) are verified."
+        ),
+    ] = "exchange",
     listed: Annotated[bool, typer.Option("--list", help="List the pinned keys.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Pin the exchange keys of another queue manager. After that, messages to it can be encrypted.
+    """Pin the keys of another queue manager. With its exchange keys, messages to it can be encrypted.
 
     \b
     waypost key trust accounting accounting.keys
+    waypost key trust accounting accounting.signing --kind signing
     waypost key trust --list
     """
     out = Output()
@@ -172,11 +183,11 @@ def trust(
         )
     data = read_file(file)
     with session(context) as manager:
-        found = manager.trust_keys(who, data)
+        found = manager.trust_keys(who, data, kind)
     if as_json:
         write_json(out, found.to_dict())
     else:
-        out.write(f"The keys of {found.who} are trusted: {', '.join(found.digests)}\n")
+        out.write(f"The {found.kind} keys of {found.who} are trusted: {', '.join(found.digests)}\n")
     out.flush()
 
 
@@ -184,20 +195,26 @@ def _list(out: Output, found: "list[TrustedKey]", *, as_json: bool) -> None:
     if as_json:
         write_json(out, [each.to_dict() for each in found])
     else:
-        rows = [(each.who, each.bits, each.digests[0][:16], iso_8601(each.added)) for each in found]
-        write_table(out, ("WHO", "BITS", "DIGEST", "ADDED"), rows)
+        rows = [(each.who, each.kind, each.bits, each.digests[0][:16], iso_8601(each.added)) for each in found]
+        write_table(out, ("WHO", "KIND", "BITS", "DIGEST", "ADDED"), rows)
     out.flush()
 
 
 @app.command()
-def untrust(context: typer.Context, who: Who, *, as_json: Json = False) -> None:
+def untrust(
+    context: typer.Context,
+    who: Who,
+    *,
+    kind: Annotated[Literal["exchange", "signing"] | None, typer.Option(help="Kind of the key. Default: both.")] = None,
+    as_json: Json = False,
+) -> None:
     """Remove the pinned keys of another queue manager.
 
     \b
     waypost key untrust accounting
     """
     with session(context) as manager:
-        manager.untrust_keys(who)
+        manager.untrust_keys(who, kind)
     if as_json:
         out = Output()
         write_json(out, {"who": who})

@@ -70,19 +70,19 @@ class KeyMethods:
         return await self._transport.call(RotateKeys(kind=UNSET if kind is None else kind, grace=grace))
 
     async def trusted_keys(self) -> list[TrustedKey]:
-        """The pinned exchange keys of other queue managers."""
+        """The pinned keys of other queue managers."""
         return list((await self._transport.call(ListTrustedKeys())).trusted)
 
-    async def trust_keys(self, who: str, data: bytes) -> TrustedKey:
-        """Pin the exchange keys of another queue manager.
+    async def trust_keys(self, who: str, data: bytes, kind: KeyKind = "exchange") -> TrustedKey:
+        """Pin the keys of another queue manager.
 
-        `who` is its host or its GUID, `data` is from its `export_keys`.
+        `who` is its host or its GUID, `data` is from its `export_keys`, and `kind` is the kind of that export.
         """
-        return await self._transport.call(TrustKeys(who=who, data=data))
+        return await self._transport.call(TrustKeys(who=who, data=data, kind=kind))
 
-    async def untrust_keys(self, who: str) -> None:
-        """Remove the pinned keys of a host or GUID."""
-        await self._transport.call(UntrustKeys(who=who))
+    async def untrust_keys(self, who: str, kind: KeyKind | None = None) -> None:
+        """Remove the pinned keys of a host or GUID, of one kind or of both kinds."""
+        await self._transport.call(UntrustKeys(who=who, kind=kind or "both"))
 
     async def certificates(self, user: str = "") -> list[CertificateInfo]:
         """The registered certificates of all users, or of one user."""

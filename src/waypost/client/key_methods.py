@@ -70,19 +70,19 @@ class KeyMethods:
         return self._transport.call(RotateKeys(kind=UNSET if kind is None else kind, grace=grace))
 
     def trusted_keys(self) -> list[TrustedKey]:
-        """The pinned exchange keys of other queue managers."""
+        """The pinned keys of other queue managers."""
         return list(self._transport.call(ListTrustedKeys()).trusted)
 
-    def trust_keys(self, who: str, data: bytes) -> TrustedKey:
-        """Pin the exchange keys of another queue manager.
+    def trust_keys(self, who: str, data: bytes, kind: KeyKind = "exchange") -> TrustedKey:
+        """Pin the keys of another queue manager.
 
-        `who` is its host or its GUID, `data` is from its `export_keys`.
+        `who` is its host or its GUID, `data` is from its `export_keys`, and `kind` is the kind of that export.
         """
-        return self._transport.call(TrustKeys(who=who, data=data))
+        return self._transport.call(TrustKeys(who=who, data=data, kind=kind))
 
-    def untrust_keys(self, who: str) -> None:
-        """Remove the pinned keys of a host or GUID."""
-        self._transport.call(UntrustKeys(who=who))
+    def untrust_keys(self, who: str, kind: KeyKind | None = None) -> None:
+        """Remove the pinned keys of a host or GUID, of one kind or of both kinds."""
+        self._transport.call(UntrustKeys(who=who, kind=kind or "both"))
 
     def certificates(self, user: str = "") -> list[CertificateInfo]:
         """The registered certificates of all users, or of one user."""

@@ -69,3 +69,10 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
             "(MS-MQQB 3.1.1.3, RejectEnhancedRC2Using40BitKeys). Old versions of Windows send such messages."
         ),
     ] = False
+    trust_unsigned_sender: Annotated[
+        bool,
+        Meta(
+            description="Let the SID that an unsigned message names count in access checks, as in MSMQ. Every sender "
+            "can write every SID: set this only if you trust all senders on the network."
+        ),
+    ] = False

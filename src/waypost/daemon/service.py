@@ -429,6 +429,7 @@ def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets, logons
         min_signature=_MIN_SIGNATURES[config.security.min_signature],
         hashes=frozenset(HASHES[each] for each in config.security.hashes),
         rejects_short_rc2=config.security.reject_short_rc2,
+        trusts_unsigned_sender=config.security.trust_unsigned_sender,
         hardened_security=config.security.hardened,
         closes_new_queues=config.security.new_queues == "closed",
         machine_security=machine_security(config.security.machine),

@@ -18,7 +18,7 @@ from waypost.directory.embedded import EmbeddedDirectory
 from waypost.directory.events import DirectoryEvents
 from waypost.directory.initialization import Provisioning, initialize
 from waypost.directory.local import HostNames, LocalQueueManager
-from waypost.directory.objects import DirectoryObject, Queue, QueueManager
+from waypost.directory.objects import NO_KEYS, DirectoryObject, Queue, QueueManager
 from waypost.directory.queries import AttributeFilter, Operator, Query, by_identifier
 from waypost.directory.results import DirectoryOperationResult, directory_error
 from waypost.directory.topology import Enterprise, User
@@ -28,6 +28,7 @@ from waypost.node import directory_store, manager_store
 from waypost.node.kernel import Kernel
 from waypost.store.port import Batch, Reader
 from waypost.wire.format_names import PublicFormatName
+from waypost.wire.keys import MqDsPublicKeys
 from waypost.wire.path_names import QueueKind
 from waypost.wire.security_descriptor import SecurityDescriptor
 from waypost.wire.sid import Sid
@@ -104,6 +105,33 @@ class NodeDirectory:
         """Publish a changed queue in the directory, if it is a public one."""
         if self.is_integrated and _is_public(queue):
             self.core.write_queue(queue)
+
+    def signing_keys_of(self, queue_manager: bytes) -> MqDsPublicKeys:
+        """PublicSigningKeyList of this queue manager, or of another one that the directory knows."""
+        own = self.events.local.queue_manager
+        if queue_manager == own.identifier:
+            return own.public_signing_key_list
+        if not self.is_integrated:
+            return NO_KEYS
+        found = self.events.read_directory(Query(QueueManager, by_identifier(queue_manager)), self._kernel.now).value
+        return NO_KEYS if found is None else found.public_signing_key_list
+
+    def publish_keys(self, encryption: MqDsPublicKeys, signing: MqDsPublicKeys) -> None:
+        """Publish the public keys of this queue manager: PublicEncryptionKeyList and PublicSigningKeyList."""
+
+        def with_keys(item: QueueManager) -> QueueManager:
+            return replace(item, public_encryption_key_list=encryption, public_signing_key_list=signing)
+
+        local = self.events.local
+        if with_keys(local.queue_manager) == local.queue_manager:
+            return
+        local.queue_manager = with_keys(local.queue_manager)
+        own = self._own_object() if self.is_integrated else None
+        if own is None:
+            return
+        status = self.events.write_directory(with_keys(own), self._kernel.now)
+        if status is not DirectoryOperationResult.SUCCESS:
+            self._kernel.notice("keys not published", reason=str(directory_error(status, "take the keys")))
 
     def settle(self) -> bool:
         """Write the changes of the directory, take over its objects of this computer, and notify others.

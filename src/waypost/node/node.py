@@ -138,7 +138,9 @@ class Node:
         )
         self.audit: Final = AuditTrail(kernel, reader)
         # Keys and certificates of this computer and others.
-        self.protection: Final = Protection(kernel, self.users)
+        self.protection: Final = Protection(
+            kernel, self.users, self.directory, trusts_unsigned=settings.trusts_unsigned_sender
+        )
         # Messages that are reserved for one reader.
         self.claims: Final = Claims(kernel, self.manager, kept.claims, LostRuns(kernel, reader), now)
         self.index: Final = MessageIndex(kernel, self.manager.collection.by_number.values(), self.manager.positions)

@@ -4,16 +4,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from waypost.clock import Now
+from waypost.core.message_values import AuthenticationLevel
+from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_ANSWERED_ADDRESSES
+from waypost.node.directory import NodeDirectory
 from waypost.node.kernel import Kernel
 from waypost.node.users import Users
-from waypost.security.access import Sender, user_sender
+from waypost.security.access import QUEUE_MANAGER, Sender, user_sender
 from waypost.security.aging_cache import AgingCache
+from waypost.security.certificates import public_key_of
 from waypost.security.ciphers import BodyEncryption, CryptoServiceProvider
 from waypost.security.protection_facts import NO_FACTS, ExchangeKeys, ProtectionFacts, Registered
 from waypost.wire.format_names import DirectFormatName, FormatName
-from waypost.wire.keys import SessionKeyAlgorithm
+from waypost.wire.keys import KeyType, SessionKeyAlgorithm
+from waypost.wire.security_header import SENDER_QUEUE_MANAGER, SENDER_SID, SecurityHeader
 
 if TYPE_CHECKING:
     from waypost.security.work import WrappedKey
@@ -43,11 +48,25 @@ class Protection:
     `receive_keys` has the candidates for a symmetric key: a wrong private key seldom gives one, too.
     """
 
-    __slots__ = ("_answered", "_kernel", "_users", "facts", "receive_keys", "send_keys", "user_certs")
+    __slots__ = (
+        "_answered",
+        "_directory",
+        "_kernel",
+        "_trusts_unsigned",
+        "_users",
+        "facts",
+        "receive_keys",
+        "send_keys",
+        "user_certs",
+    )
 
-    def __init__(self, kernel: Kernel, users: Users) -> None:
+    def __init__(
+        self, kernel: Kernel, users: Users, directory: NodeDirectory, *, trusts_unsigned: bool = False
+    ) -> None:  # fmt: skip
         self._kernel: Final = kernel
         self._users: Final = users
+        self._directory: Final = directory
+        self._trusts_unsigned: Final = trusts_unsigned
         self.facts: ProtectionFacts = NO_FACTS
         # The queue manager that answered last at the host of a direct name, on a session that was opened here.
         self._answered: dict[str, bytes] = {}
@@ -61,6 +80,9 @@ class Protection:
         for cache in (self.receive_keys, self.send_keys, self.user_certs):
             cache.clear()
         self._answered = {**self._answered, **facts.answered}
+        if self._kernel.failure is None:
+            with self._kernel.operation(self._kernel.now):
+                self._directory.publish_keys(facts.encryption_list, facts.signing_list)
 
     def remember(self, cache: AgingCache[K, V], key: K, value: V, now: Now) -> None:
         """Add an entry to a cache, which is cleaned up when its oldest entry ends."""
@@ -91,6 +113,38 @@ class Protection:
         found = user_sender(sid)
         user = next((each for each in map(self._users.of_sid, found.sids) if each is not None), None)
         return found if user is None else Sender(found.sids | self._users.caller(user, "message").sids)
+
+    def is_signing_key(self, certificate: bytes, queue_manager: bytes) -> bool:
+        """MS-MQQB 3.1.5.8.3: whether the key of a certificate is in the PublicSigningKeyList of a queue manager.
+
+        The list is that of this queue manager, or that of the directory. Pinned signing keys count too, for the GUID or
+        for a host where it answered.
+        """
+        try:
+            key = public_key_of(certificate, KeyType.CALG_RSA_KEYX)
+        except DecodeError:
+            return False
+        if any(each.a_buf == key for each in self._directory.signing_keys_of(queue_manager).a_public_keys):
+            return True
+        pins = self.facts.signing_pins
+        return any(
+            key in keys
+            for who, keys in pins.items()
+            if (who if isinstance(who, bytes) else self._answered.get(who)) == queue_manager
+        )
+
+    def known_sender(self, security: SecurityHeader, sid: bytes, level: AuthenticationLevel) -> Sender | None:
+        """The sender of an arrival for its access check. `sid` is the verified one, else empty.
+
+        None if the message only names a sender, unless `security.trust_unsigned_sender` lets its SID count.
+        """
+        if sid:
+            return self.sender(sid)
+        if level is not AuthenticationLevel.NONE and security.sender_type == SENDER_QUEUE_MANAGER:
+            return QUEUE_MANAGER
+        if self._trusts_unsigned and security.sender_type == SENDER_SID:
+            return self.sender(security.security_id)
+        return None
 
     # Keys of destinations.
 

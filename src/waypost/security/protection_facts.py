@@ -6,7 +6,7 @@ from hashlib import sha1
 from typing import Final
 
 from waypost.security.ciphers import CryptoServiceProvider
-from waypost.wire.keys import PublicKeyBlob
+from waypost.wire.keys import MqDsPublicKeys, PublicKeyBlob
 
 
 def certificate_digest(certificate: bytes) -> bytes:
@@ -31,16 +31,23 @@ class Registered:
 ExchangeKeys = Mapping[CryptoServiceProvider, PublicKeyBlob]
 
 
+_NONE: Final = MqDsPublicKeys(())
+
+
 @dataclass(frozen=True, slots=True)
 class ProtectionFacts:
     """`pins` are by GUID (bytes) or by the name of a host (text, in lower case).
 
-    `answered` are the queue managers that answered at hosts, from before the start.
+    `answered` are the queue managers that answered at hosts, from before the start. `signing_pins` are the pinned
+    signing keys of other queue managers. `encryption_list` and `signing_list` are the current keys of this one.
     """
 
     registered: Mapping[bytes, Registered] = field(default_factory=dict)
     pins: Mapping[bytes | str, ExchangeKeys] = field(default_factory=dict)
     answered: Mapping[str, bytes] = field(default_factory=dict)
+    signing_pins: Mapping[bytes | str, tuple[PublicKeyBlob, ...]] = field(default_factory=dict)
+    encryption_list: MqDsPublicKeys = _NONE
+    signing_list: MqDsPublicKeys = _NONE
 
     def owner(self, certificate: bytes) -> Registered | None:
         """The registration of a certificate."""

@@ -125,12 +125,12 @@ def pem_of(key: RSAPublicKey) -> bytes:
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
-def mq_public_keys(key: RSAPublicKey) -> bytes:
+def public_key_list(key: RSAPublicKey) -> MqDsPublicKeys:
     """A key under the names of all three providers (MS-MQMQ 2.2.2)."""
     numbers = key.public_numbers()
     blob = PublicKeyBlob.from_numbers(KeyType.CALG_RSA_KEYX, numbers.e, numbers.n)
     found = tuple(MqDsPublicKey(kind, provider.value, blob) for provider, kind in PROVIDER_TYPES.items())
-    return MqDsPublicKeys(found).encode()
+    return MqDsPublicKeys(found)
 
 
 def exchange_keys(data: bytes, where: str) -> ExchangeKeys:

@@ -181,7 +181,7 @@ class KeyDesk:
                 return self._keys()
             case ExportKeys(kind=kind, format=wanted):
                 key = folder.current(kind).public_key()
-                data = formats.pem_of(key) if wanted == "pem" else formats.mq_public_keys(key)
+                data = formats.pem_of(key) if wanted == "pem" else formats.public_key_list(key).encode()
                 return ExportedKeys(kind, wanted, data)
             case ImportKey():
                 folder.import_key(operation.kind, operation.data, operation.password, operation.grace)
@@ -194,9 +194,9 @@ class KeyDesk:
             case ListTrustedKeys():
                 return TrustedKeys(tuple(map(_trusted, folder.pins)))
             case TrustKeys():
-                return _trusted(folder.pin(operation.who, operation.data))
+                return _trusted(folder.pin(operation.who, operation.data, operation.kind))
             case UntrustKeys():
-                folder.unpin(operation.who)
+                folder.unpin(operation.who, KINDS if operation.kind == "both" else (operation.kind,))
                 return None
             case ListCertificates():
                 found = [each for each in folder.certificates if not operation.user or each.sid == str(sid)]
@@ -271,7 +271,7 @@ def _trusted(record: PinRecord) -> TrustedKey:
     keys = formats.exchange_keys(record.keys, record.who)
     bits = max(8 * len(each.modulus) for each in keys.values())
     digests = formats.digests_of(keys.values(), record.who)
-    return TrustedKey(record.who, tuple(each.value for each in keys), bits, digests, _time(record.added))
+    return TrustedKey(record.who, tuple(each.value for each in keys), bits, digests, _time(record.added), record.kind)
 
 
 def _time(seconds: int) -> datetime:

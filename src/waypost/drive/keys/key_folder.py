@@ -10,6 +10,7 @@ import os
 import re
 import stat
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_der_priv
 from cryptography.x509 import Certificate
 
 from waypost.api.excerpt import excerpt
-from waypost.api.keys import KeyKind
+from waypost.api.keys import KINDS, KeyKind
 from waypost.drive.keys import formats
 from waypost.drive.keys.key_records import KeyRecord, current_first, decrypting, rotated
 from waypost.drive.keys.settings import KEY_FOLDER, KeySettings
@@ -30,8 +31,9 @@ from waypost.drive.keys.workers import Workers
 from waypost.errors import CertificateNotFound, InvalidParameter, KeyFolderError, PinNotFound
 from waypost.guid import GUID_PATTERN, guid_text, parse_guid
 from waypost.limits import MAX_ANSWERED_ADDRESSES
-from waypost.security.protection_facts import ProtectionFacts, Registered, certificate_digest
+from waypost.security.protection_facts import ExchangeKeys, ProtectionFacts, Registered, certificate_digest
 from waypost.security.work import Generate, SelfSign
+from waypost.wire.keys import MqDsPublicKeys
 from waypost.wire.sid import Sid
 
 DAY: Final = 86_400
@@ -61,11 +63,12 @@ class CertificateRecord(msgspec.Struct, kw_only=True):
 
 
 class PinRecord(msgspec.Struct, kw_only=True):
-    """Pinned keys, as MQDSPUBLICKEYS."""
+    """Pinned keys of one kind, as MQDSPUBLICKEYS."""
 
     who: str
     added: int
     keys: bytes
+    kind: KeyKind = "exchange"
 
 
 class _Index(msgspec.Struct):
@@ -110,9 +113,20 @@ class KeyFolder:
             sid = Sid.parse(each.sid).encode()
             found = Registered(each.certificate, sid, each.not_before, each.not_after)
             registered[certificate_digest(each.certificate)] = found
-        pins = {_pin_key(each.who): formats.exchange_keys(each.keys, each.who) for each in index.pins}
+        pins: dict[KeyKind, dict[bytes | str, ExchangeKeys]] = {kind: {} for kind in KINDS}
+        for pin in index.pins:
+            pins[pin.kind][_pin_key(pin.who)] = formats.exchange_keys(pin.keys, pin.who)
+        signing = {who: tuple(dict.fromkeys(keys.values())) for who, keys in pins["signing"].items()}
         answered = {host: parse_guid(guid) for host, guid in self._answered.items()}
-        return ProtectionFacts(registered, pins, answered)
+        lists = [self._current_list(kind) for kind in KINDS]
+        return ProtectionFacts(registered, pins["exchange"], answered, signing, *lists)
+
+    def _current_list(self, kind: KeyKind) -> MqDsPublicKeys:
+        """The current public key, under the names of all providers; nothing before it is made."""
+        for each in self._index.keys:
+            if each.kind == kind and each.retired is None and each.digest in self._private:
+                return formats.public_key_list(_loaded(self._private[each.digest]).public_key())
+        return MqDsPublicKeys(())
 
     @property
     def keys(self) -> list[KeyRecord]:
@@ -125,7 +139,7 @@ class KeyFolder:
 
     @property
     def pins(self) -> list[PinRecord]:
-        return sorted(self._index.pins, key=lambda each: each.who)
+        return sorted(self._index.pins, key=lambda each: (each.who, each.kind))
 
     def decrypting_keys(self, wall: float) -> tuple[bytes, ...]:
         """The exchange keys that decrypt now, in PKCS#8, the current one first."""
@@ -254,20 +268,20 @@ class KeyFolder:
 
     # Keys of others.
 
-    def pin(self, who: str, data: bytes) -> PinRecord:
-        """Pin the exchange keys of another queue manager."""
+    def pin(self, who: str, data: bytes, kind: KeyKind) -> PinRecord:
+        """Pin the keys of one kind of another queue manager."""
         name = _pin_name(who)
         keys = formats.exchange_keys(data, "the file")
-        record = PinRecord(who=name, added=int(time.time()), keys=formats.encoded_keys(keys))
+        record = PinRecord(who=name, added=int(time.time()), keys=formats.encoded_keys(keys), kind=kind)
         with self._lock:
-            others = [each for each in self._index.pins if each.who != name]
+            others = [each for each in self._index.pins if (each.who, each.kind) != (name, kind)]
             self._write(msgspec.structs.replace(self._index, pins=[*others, record]))
         return record
 
-    def unpin(self, who: str) -> None:
+    def unpin(self, who: str, kinds: Sequence[KeyKind]) -> None:
         name = _pin_name(who)
         with self._lock:
-            left = [each for each in self._index.pins if each.who != name]
+            left = [each for each in self._index.pins if each.who != name or each.kind not in kinds]
             if len(left) == len(self._index.pins):
                 raise PinNotFound(f"no keys are pinned for {excerpt(who)}")
             self._write(msgspec.structs.replace(self._index, pins=left))

@@ -451,7 +451,7 @@ class Arrivals:
 
     def _sender(self, security: SecurityHeader, verdict: Verdict) -> Sender:
         """The sender for an access check: a SID that the message only names is a claim."""
-        return self._protection.sender(verdict.sid) if verdict.sid else sender_of(security, None)
+        return self._protection.known_sender(security, verdict.sid, verdict.level) or sender_of(security, None)
 
     def _forward(self, session: Session, packet: UserMessage, message: Message, data: bytes, *, now: Now) -> bool:
         """MS-MQQB 3.1.5.8.2 and 3.1.5.8.5. False without room for the message."""

@@ -269,7 +269,8 @@ class Checking:
         if level < self._rules.min_signature:
             return f"the signature has version {version.name}, but security.min_signature requires a later version"
         assert packet.security is not None
-        if packet.security.sender_type == SENDER_QUEUE_MANAGER:
+        cert, source = packet.security.sender_cert, packet.security.security_id
+        if packet.security.sender_type == SENDER_QUEUE_MANAGER and not self._protection.is_signing_key(cert, source):
             return "the message is signed by a queue manager, but not with a known signing key of that queue manager"
         if version is SignatureVersion.SIG30:
             assert packet.multi_queue is not None
