@@ -24,7 +24,7 @@ from tests.cli import desk as _desk
 from tests.cli.desk import Desk
 from tests.security import second
 from waypost.drive.keys.rsa_work import perform
-from waypost.errors import KeyFolderError
+from waypost.errors import InvalidParameter, KeyFolderError
 from waypost.security.work import SelfSign
 
 desk = _desk.desk
@@ -170,6 +170,60 @@ def test_requests_that_cannot_work_are_refused_when_they_are_given(desk: Desk) -
     assert "has no certificate" in refused(desk, "send", "q", "--body", "x", "--sign", "--certificate", "00" * 20)
     assert desk.manager.queue("q").info().message_count == 0
     assert not any(each["message_count"] for each in desk.json("queue", "list"))
+
+
+def test_a_file_signs_a_send_in_pem_or_pkcs12(desk: Desk, tmp_path: Path) -> None:
+    file, der, certificate, key = files(tmp_path)
+    sid = desk.json("cert", "create")["sid"]
+    (tmp_path / "alice.der").write_bytes(der)
+    desk.do("cert", "register", "--user", sid, str(tmp_path / "alice.der"))
+    p12, password = tmp_path / "good.p12", tmp_path / "password"
+    p12.write_bytes(serialize_key_and_certificates(b"a", key, certificate, None, BestAvailableEncryption(b"secret")))
+    password.write_text("secret\n")
+    locked = tmp_path / "locked.pem"
+    sealed = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+    locked.write_bytes(certificate.public_bytes(Encoding.PEM) + sealed)
+    queue = desk.manager.create_queue("q", authenticate=True)
+    desk.do("send", "q", "--body", "x", "--sign", "--certificate", str(file))
+    for each in (p12, locked):
+        words = ("--sign", "--certificate", str(each), "--password-file", str(password))
+        desk.do("send", "q", "--body", "x", *words)
+    queue.send("x", sign=True, certificate=file)
+    queue.send("x", sign=True, certificate=str(file))
+    queue.send("x", sign=True, certificate=file.read_bytes())
+    queue.send("x", sign=True, certificate=file.read_text())
+    queue.send("x", sign=True, certificate=p12, certificate_password="secret")
+    queue.send("x", sign=True, certificate=p12.read_bytes(), certificate_password="secret")
+    found = list(queue.browse())
+    assert len(found) == 9
+    assert {(each.authenticated, each.certificate_subject) for each in found} == {(True, "O=there,CN=alice")}
+
+
+def test_a_file_that_cannot_sign_is_refused_with_the_reason(desk: Desk, tmp_path: Path) -> None:
+    _, der, certificate, key = files(tmp_path)
+    queue = desk.manager.create_queue("q")
+    bare, raw, p12, empty, password = (
+        tmp_path / name for name in ("bare.pem", "raw.der", "c.p12", "e.p12", "password")
+    )
+    bare.write_bytes(certificate.public_bytes(Encoding.PEM))
+    raw.write_bytes(der)
+    p12.write_bytes(serialize_key_and_certificates(b"a", key, certificate, None, BestAvailableEncryption(b"secret")))
+    empty.write_bytes(serialize_key_and_certificates(b"a", None, certificate, None, NoEncryption()))
+    password.write_text("wrong\n")
+    send = ("send", "q", "--body", "x", "--sign")
+    for file in (bare, raw, empty):
+        assert f"{file}: the file has no private key" in refused(desk, *send, "--certificate", str(file))
+        with pytest.raises(InvalidParameter, match="has no private key"):
+            queue.send("x", sign=True, certificate=file.read_bytes())
+    assert "requires a password" in refused(desk, *send, "--certificate", str(p12))
+    wrong = ("--certificate", str(p12), "--password-file", str(password))
+    assert "the password is wrong" in refused(desk, *send, *wrong)
+    assert "annot read" in refused(desk, *send, "--certificate", str(tmp_path / "missing"))
+    assert "requires --certificate" in refused(desk, *send, "--password-file", str(password))
+    digest = ("--certificate", "00" * 20, "--password-file", str(password))
+    assert "not for a digest" in refused(desk, *send, *digest)
+    assert "has no private key" in refused(desk, "cert", "import", str(bare))
+    assert queue.info().message_count == 0
 
 
 def test_a_message_shows_what_was_verified(desk: Desk) -> None:

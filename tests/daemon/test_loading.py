@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 from msgspec.structs import asdict
+from typer.testing import CliRunner
 
+from waypost.cli import app
 from waypost.daemon.config import SECTIONS, Config, Key, keys
 from waypost.daemon.configured_hosts import parse_relays, parse_routes
 from waypost.daemon.loading import ConfigError, load
@@ -275,6 +277,27 @@ def test_old_signatures_count_unless_the_setting_says_otherwise(tmp_path: Path) 
     file = tmp_path / "passphrase"
     file.write_text("secret\n")
     assert loaded(f"security.key_passphrase_file={file}").security.key_passphrase == "secret"
+
+
+def test_a_passphrase_comes_from_a_file_or_the_environment_alone(tmp_path: Path) -> None:
+    variable = {"WAYPOST_SECURITY_KEY_PASSPHRASE": "secret"}
+    assert loaded(environment=variable).security.key_passphrase == "secret"
+    with pytest.raises(ConfigError) as in_file:
+        from_file(tmp_path, '[security]\nkey_passphrase = "secret"\n')
+    for found in (in_file.value, complaint("security.key_passphrase=secret")):
+        assert "security.key_passphrase is accepted only from the environment" in found.sentence
+        assert "WAYPOST_SECURITY_KEY_PASSPHRASE" in found.hint
+        assert "security.key_passphrase_file" in found.hint
+        assert "=secret" not in found.sentence + found.hint
+    assert "line 2" in in_file.value.sentence
+
+
+def test_a_daemon_with_a_passphrase_on_its_command_line_does_not_start(tmp_path: Path) -> None:
+    words = ("serve", "--data", str(tmp_path / "data"), "--set", "security.key_passphrase=hunter2")
+    found = CliRunner().invoke(app, words)
+    assert found.exit_code != 0
+    assert "--set security.key_passphrase: security.key_passphrase is accepted only from" in found.stderr
+    assert "hunter2" not in found.stderr
 
 
 def test_routes_lead_to_a_host_or_by_way_of_another() -> None:

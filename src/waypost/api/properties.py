@@ -245,7 +245,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
         str | None,
         says(
             "The certificate to sign with: its digest, or its PEM text with the private key (default: the newest "
-            "internal certificate of the sender)."
+            "internal certificate of the sender). On the command line and in Python also a PEM or PKCS#12 file."
         ),
         Property("SenderCertificate", Kind.PROTECTION, "SecurityHeader.SenderCert", metavar="DIGEST|FILE"),
     ] = None

@@ -1,15 +1,14 @@
 """Files with keys and passwords, for commands about keys and certificates."""
 
 import os
-import re
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from waypost.cli.program import Failure
-
-_DIGEST: Final = re.compile("[0-9A-Fa-f]{40}")
+from waypost.client.certificate_files import certificate_text
+from waypost.errors import InvalidParameter
 
 PasswordFile = Annotated[
     Path | None, typer.Option(metavar="F", help="File with the password of the private key, on one line.")
@@ -43,14 +42,15 @@ def password_of(path: Path | None) -> str:
     return password
 
 
-def certificate_of(text: str) -> str:
-    """A certificate for a send: a digest as it is, or the PEM text of a file with a certificate and its key."""
-    if _DIGEST.fullmatch(text):
-        return text.lower()
-    data = read_file(Path(text))
-    if b"-----BEGIN " not in data:
+def certificate_of(text: str, password_file: Path | None) -> str:
+    """A certificate for a send: a digest, or the PEM text of a file with a certificate and its key."""
+    try:
+        found = certificate_text(text, password_of(password_file))
+    except InvalidParameter as error:
+        sentence = str(error).replace("certificate_password", "--password-file")
         raise Failure(
-            f"{text} is not a PEM file with a certificate and its private key.",
-            "import the certificate with `waypost cert import`, and specify its digest.",
-        )
-    return data.decode("ascii", "replace")
+            f"{sentence[:1].upper()}{sentence[1:]}.",
+            "a certificate file contains the certificate and its private key, in PEM or PKCS#12 (--password-file).",
+        ) from None
+    assert found is not None
+    return found

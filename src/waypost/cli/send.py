@@ -58,6 +58,9 @@ def send(
     ] = False,
     recoverable: Annotated[bool, typer.Option("--recoverable", help="Store the message on disk (default).")] = False,
     transactional: Annotated[bool, typer.Option("--transactional", help="Send all copies in one transaction.")] = False,
+    password_file: Annotated[
+        Path | None, typer.Option(metavar="F", help="File with the password of the certificate file, on one line.")
+    ] = None,
     count: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="Number of copies to send.")] = 1,
     as_json: Json = False,
 ) -> None:
@@ -83,7 +86,9 @@ def send(
     if "extension" in properties:
         properties["extension"] = read_file(properties["extension"])
     if "certificate" in properties:
-        properties["certificate"] = certificate_of(properties["certificate"])
+        properties["certificate"] = certificate_of(properties["certificate"], password_file)
+    elif password_file is not None:
+        raise typer.BadParameter("--password-file requires --certificate", param_hint="--password-file")
     record = MessageProperties(recoverable=not express, **properties)
     content = body if body is not None else (piped() or "") if body_file is None else read_file(body_file)
     out = Output()

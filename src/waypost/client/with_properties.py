@@ -22,6 +22,7 @@ from waypost.api.properties import (
     QueueProperties,
 )
 from waypost.client.arguments import with_table
+from waypost.client.certificate_files import Certificate, certificate_text
 from waypost.client.message import Message
 from waypost.wire.base_header import DEFAULT_PRIORITY
 
@@ -70,11 +71,12 @@ class QueueSender(ABC):
         message_class: int = 0,
         connector_type: str | None = None,
         sign: bool = False,
-        certificate: str | None = None,
+        certificate: Certificate | None = None,
         signature: int | None = None,
         hash: Hash | None = None,  # noqa: A002, the name of the property
         encrypt: bool = False,
         algorithm: Algorithm | None = None,
+        certificate_password: str = "",
         transaction: "Transaction | None" = None,
     ) -> Message:
         """Send one message, and return the message with its `id` and `lookup_id` after it is stored.
@@ -87,7 +89,8 @@ class QueueSender(ABC):
 
         `body` is bytes or text. The ActiveXMessageFormatter of .NET and COM read text as a string, and bytes as an
         array of bytes. The maximum size of a message, including all its properties, is 4 MiB. Text takes two bytes per
-        character. Queues of `waypost.msmq` differ: see `Host`. The properties:
+        character. Queues of `waypost.msmq` differ: see `Host`. `certificate` can also be a PEM or PKCS#12 file, as a
+        path or as bytes, and `certificate_password` is its password. The properties:
         """
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
@@ -109,7 +112,7 @@ class QueueSender(ABC):
             message_class,
             connector_type,
             sign,
-            certificate,
+            certificate_text(certificate, certificate_password),
             signature,
             hash,
             encrypt,
@@ -139,11 +142,12 @@ class QueueSender(ABC):
         message_class: int = 0,
         connector_type: str | None = None,
         sign: bool = False,
-        certificate: str | None = None,
+        certificate: Certificate | None = None,
         signature: int | None = None,
         hash: Hash | None = None,  # noqa: A002, the name of the property
         encrypt: bool = False,
         algorithm: Algorithm | None = None,
+        certificate_password: str = "",
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
         """Send several bodies with the same properties, all or none, with one flush to disk.
@@ -170,7 +174,7 @@ class QueueSender(ABC):
             message_class,
             connector_type,
             sign,
-            certificate,
+            certificate_text(certificate, certificate_password),
             signature,
             hash,
             encrypt,
@@ -223,11 +227,12 @@ class ManagerSender(ABC):
         message_class: int = 0,
         connector_type: str | None = None,
         sign: bool = False,
-        certificate: str | None = None,
+        certificate: Certificate | None = None,
         signature: int | None = None,
         hash: Hash | None = None,  # noqa: A002, the name of the property
         encrypt: bool = False,
         algorithm: Algorithm | None = None,
+        certificate_password: str = "",
         transaction: "Transaction | None" = None,
     ) -> Message:
         """Send one message to a local or remote queue, or to several queues. Join several format names with commas.
@@ -255,7 +260,7 @@ class ManagerSender(ABC):
             message_class,
             connector_type,
             sign,
-            certificate,
+            certificate_text(certificate, certificate_password),
             signature,
             hash,
             encrypt,
@@ -286,11 +291,12 @@ class ManagerSender(ABC):
         message_class: int = 0,
         connector_type: str | None = None,
         sign: bool = False,
-        certificate: str | None = None,
+        certificate: Certificate | None = None,
         signature: int | None = None,
         hash: Hash | None = None,  # noqa: A002, the name of the property
         encrypt: bool = False,
         algorithm: Algorithm | None = None,
+        certificate_password: str = "",
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
         """Send several bodies with the same properties, like `Queue.send_many`."""
@@ -314,7 +320,7 @@ class ManagerSender(ABC):
             message_class,
             connector_type,
             sign,
-            certificate,
+            certificate_text(certificate, certificate_password),
             signature,
             hash,
             encrypt,

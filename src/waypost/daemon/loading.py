@@ -30,6 +30,8 @@ from waypost.wire.sddl import parse_sddl
 _KEYS: Final = {key.path: key for key in keys()}
 _PREFIX: Final = "WAYPOST_"
 _DEFAULT_HTTP: Final = "127.0.0.1"
+# Only the environment can have it: others read configurations, and lists of processes.
+_PASSPHRASE: Final = "security.key_passphrase"
 
 
 class ConfigError(InvalidParameter):
@@ -67,9 +69,20 @@ def load(
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for each in given:
         key = _known(each)
+        if key.path == _PASSPHRASE and each.where != key.variable:
+            raise _misplaced_passphrase(each.where, key.variable)
         values[key.section][key.name] = _value(key, each)
     config = Config(**{section: struct(**values[section]) for section, struct in SECTIONS.items()})
     return _checked(config)
+
+
+def _misplaced_passphrase(where: str, variable: str) -> ConfigError:
+    """The error does not repeat the passphrase."""
+    place = where.partition("=")[0] if where.startswith("--set ") else where
+    return ConfigError(
+        f"{place}: {_PASSPHRASE} is accepted only from the environment.",
+        f"set the variable {variable}, or write the passphrase to a file and set {_PASSPHRASE}_file to its path.",
+    )
 
 
 def _from_file(path: Path) -> Iterator[_Given]:
@@ -202,7 +215,7 @@ def _checked(config: Config) -> Config:
         _check_logons(config.rpc)
         machine_security(config.security.machine)
     security = config.security
-    passphrase = _secret("security.key_passphrase", security.key_passphrase, security.key_passphrase_file)
+    passphrase = _secret(_PASSPHRASE, security.key_passphrase, security.key_passphrase_file)
     return replace(
         config,
         http=http,

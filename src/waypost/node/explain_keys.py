@@ -43,7 +43,7 @@ def queue_sentences(node: Node, queue: OutgoingQueue) -> list[str]:
     if guid == NULL_GUID and link is not None and link.last_host:
         guid = link.last_host[1]
     unknown = _unknown(node, name, guid)
-    return [f"The queue manager does not send messages that it has to encrypt: {unknown}."] if unknown else []
+    return [f"The queue manager does not send encrypted messages: {unknown}."] if unknown else []
 
 
 def _unknown(node: Node, name: FormatName | None, guid: bytes) -> str:

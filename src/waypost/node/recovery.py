@@ -51,9 +51,8 @@ class Settings:
     network, and messages for others wait; without `remote` it serves no remote readers.
     `min_signature` is the oldest signature that counts; NONE lets all count. `hashes` are those that signatures of
     others may have. `rejects_short_rc2` refuses RC2 keys of 40 bits that were made 128 (MS-MQQB 3.1.1.3,
-    RejectEnhancedRC2Using40BitKeys). With `trusts_unsigned_sender`, a SID
-    that a sender merely wrote counts in access checks. With `closes_new_queues`, new queues are closed once users are
-    known.
+    RejectEnhancedRC2Using40BitKeys). With `trusts_unsigned_sender`, a SID that a sender merely wrote counts in access
+    checks. With `closes_new_queues`, new queues are closed once users are known.
     `machine_security` is the security descriptor of the computer, empty for the default.
     """
 
@@ -71,9 +70,9 @@ class Settings:
     routes: tuple[Route, ...] = ()
     relays: Relays = field(default_factory=Relays)
     min_signature: AuthenticationLevel = AuthenticationLevel.NONE
+    trusts_unsigned_sender: bool = False
     hashes: frozenset[int] = frozenset(HashAlgorithm)
     rejects_short_rc2: bool = False
-    trusts_unsigned_sender: bool = False
     closes_new_queues: bool = True
     machine_security: bytes = b""
     remote: RemoteServing | None = None

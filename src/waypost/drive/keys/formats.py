@@ -105,20 +105,38 @@ def certificate_with_key(data: bytes, password: str, where: str) -> tuple[Certif
     """A certificate and its private key: both in PEM, or PKCS#12."""
     secret = password.encode() or None
     if _BEGIN in data:
+        if b"PRIVATE KEY-----" not in data:
+            raise InvalidParameter(f"{where} has no private key")
         found = certificate(data, where)
         key = private_key(data, secret, where)
     else:
         try:
             loaded, issued, _ = load_key_and_certificates(data, secret)
         except _REFUSED:
+            if _is_certificate(data):
+                raise InvalidParameter(f"{where} has no private key") from None
             hint = "the password is wrong, or the file is damaged" if secret else "or the file requires a password"
             raise InvalidParameter(f"{where} is neither PEM nor PKCS#12, {hint}") from None
         if loaded is None or issued is None:
-            raise InvalidParameter(f"{where} must contain a certificate and its private key")
+            raise InvalidParameter(f"{where} has no {'private key' if loaded is None else 'certificate'}")
         key, found = _checked(loaded, where), certificate(issued.public_bytes(Encoding.DER), where)
     if found.public_key() != key.public_key():
         raise InvalidParameter(f"{where}: the private key does not belong to the certificate")
     return found, key
+
+
+def _is_certificate(data: bytes) -> bool:
+    try:
+        load_der_x509_certificate(data)
+    except _REFUSED:
+        return False
+    return True
+
+
+def signer_pem(data: bytes, password: str, where: str) -> str:
+    """A certificate and its private key in one PEM text, from PEM or PKCS#12."""
+    found, key = certificate_with_key(data, password, where)
+    return (found.public_bytes(Encoding.PEM) + sealed_pem(key, None)).decode()
 
 
 def pem_of(key: RSAPublicKey) -> bytes:

@@ -437,7 +437,7 @@ def _way(link: Link, *, is_transactional: bool) -> Way:
 
 
 def _unsent(message: Message) -> Message:
-    """A message that was not sent, with the mark that its destination did not refuse it."""
+    """A message that was not sent, with a mark: its destination did not fail to decrypt it."""
     packet = UserMessage.decode(message.packet)
     assert packet.security is not None, "only a message with a SecurityHeader is encrypted"
     packet.security.flags |= security_header.UNSENT
