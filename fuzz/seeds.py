@@ -286,7 +286,7 @@ def logon_infos() -> list[bytes]:
         resource_group_ids=groups,
     )
     foreign = KerbValidationInfo(extra_sids=[SidAndAttributes(Sid(5, (21, 4, 5, 6, 1200)))])
-    return [whole.encode(), foreign.encode(), vector("pac-3.1")]
+    return [whole.encode(), foreign.encode(), vector("pac-3.1", "pac")]
 
 
 def keys() -> list[bytes]:
