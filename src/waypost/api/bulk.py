@@ -2,7 +2,7 @@
 
 Positions. The arrival number of a message, `seq`, is the low 56 bits of its LookupIdentifier (readings MQDMPR 3.A). The
 queue manager uses each number once, in ascending order over all queues. The numbers of one queue therefore have gaps;
-to get the size of a range, count its messages. A range is (after, up_to].
+to get the size of a range, count its messages. A range is open at its start and closed at its end: (after, up_to].
 `epoch` is the identifier of the queue. A different epoch means that the queue was deleted and created again. A request
 with an old epoch is refused with QueueDeleted.
 
@@ -12,17 +12,25 @@ is locked or uncommitted, so a read up to `stable` is complete. `committed` is t
 no message is locked or uncommitted, both are the last number of any queue, so they may be greater than `last`. A moved
 message keeps its number, so it may enter a queue below both numbers.
 
-Claims. Claim(claim, after) reports that all parts up to number `after` are processed, which removes their messages, and
-requests the next part: messages that no reader has locked, and that other readers do not get meanwhile. If a part is
-neither requested nor read for `lease_s`, its messages are released with a higher `abort_count`.
+Claims. Claim(claim, after) reports that all parts up to number `after` are processed. This removes their messages from
+the queue. It also requests part `after` + 1. If that part exists, the answer is the same part as before. Otherwise the
+part gets the next messages that no reader has locked. Other readers do not get these messages meanwhile. A claim
+survives a restart of the daemon. If a part is neither requested nor read for `lease_s`, its messages are released with
+a higher `abort_count`. Messages that were released `max_aborts` times move to the subqueue `poison`.
 
-Terms. A reader with a checkpoint takes its claim at each start with TakeClaim, and gets a term (ADR 38). Requests with
-an earlier term are refused, and so are stages and commits of the runs that read in earlier terms.
+Terms. A reader with a checkpoint, such as a query of Spark, takes its claim at each start with TakeClaim, and gets a
+term. Requests with an earlier term are refused, and so are stages and commits of the runs that read in earlier terms.
+Several readers of one program run share a term and get the same parts. If the lease expires, the term loses its claim,
+and the next start continues after the released part. There are two exceptions. If the query has committed the whole
+batch that reads the part, the messages are removed. If the query has committed only some writes of this batch, the
+messages stay claimed for the query.
 
 Stages. Staged messages are on disk, and no reader sees them. CommitStages commits several stages in one step, and
-records for a year that this batch of this query is done for this destination. A repetition changes nothing (ADR 37).
-Messages enter their queues in the order of partition, serial number of the stage, and row. A commit may also remove
-messages from queues of this computer (`removes`), in the same transaction.
+records for a year that this batch of this query is done for this destination. A repetition changes nothing. It names
+the same stages, or comes from another `run` of the query. Any other commit of the batch is a second write with the same
+name, and is refused, unless the writes have names (`write`). Messages enter their queues in the order of partition,
+serial number of the stage, and row; `left` is the number of messages that wait for their turn, or for room. A commit
+may also remove messages from queues of this computer (`removes`), in the same transaction.
 """
 
 from typing import Annotated, Final, Literal, TypeAlias
