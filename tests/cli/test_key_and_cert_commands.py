@@ -1,6 +1,7 @@
 """`waypost key` and `waypost cert`: the forms that other programs rely on, and files that are refused."""
 
 import time
+from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
     NoEncryption,
     PrivateFormat,
     PublicFormat,
+    load_pem_private_key,
     load_pem_public_key,
 )
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
@@ -69,9 +71,13 @@ def test_keys_are_shown_exported_and_rotated(desk: Desk, tmp_path: Path) -> None
     assert [each["retired"] is None for each in rotated["exchange"]] == [True] * 3 + [False] * 3
     assert rotated["exchange"][3]["digest"] == shown["exchange"][0]["digest"]
     assert rotated["signing"] == shown["signing"]
-    at_once = desk.json("key", "rotate", "--kind", "exchange", "--grace", "0")
-    assert shown["exchange"][0]["digest"] in {each["digest"] for each in at_once["exchange"]}
-    assert rotated["exchange"][0]["digest"] not in {each["digest"] for each in at_once["exchange"]}
+    result = desk.run("key", "rotate", "--kind", "exchange", "--grace", "0")
+    assert "All earlier exchange keys have ended." in result.stderr
+    at_once = desk.json("key", "show")
+    # Also the key of the rotation before, whose grace was 30 days.
+    assert [each["retired"] for each in at_once["exchange"]] == [None] * 3
+    assert at_once["exchange"][0]["digest"] not in {each["digest"] for each in rotated["exchange"]}
+    assert at_once["signing"] == shown["signing"]
 
 
 @pytest.mark.parametrize("format", ["pem", "mqdspublickeys"])
@@ -160,7 +166,7 @@ def test_files_that_are_wrong_are_refused_and_nothing_changes(desk: Desk, tmp_pa
     assert desk.json("cert", "list") == desk.json("key", "trust", "--list") == []
 
 
-def test_requests_that_cannot_work_are_refused_when_they_are_given(desk: Desk) -> None:
+def test_requests_that_cannot_work_are_refused_when_they_are_given(desk: Desk, tmp_path: Path) -> None:
     desk.manager.create_queue("q")
     far = r"DIRECT=OS:far\private$\q"
     assert "waypost key trust far FILE" in refused(desk, "send", far, "--body", "x", "--encrypt")
@@ -170,6 +176,14 @@ def test_requests_that_cannot_work_are_refused_when_they_are_given(desk: Desk) -
     assert "has no certificate" in refused(desk, "send", "q", "--body", "x", "--sign", "--certificate", "00" * 20)
     assert desk.manager.queue("q").info().message_count == 0
     assert not any(each["message_count"] for each in desk.json("queue", "list"))
+    desk.do("key", "export", "--out", str(tmp_path / "keys"))
+    desk.do("key", "trust", "near", str(tmp_path / "keys"))
+    before = desk.manager.list_queues("outgoing")
+    several = rf"DIRECT=OS:near\private$\q,{far}"
+    assert "waypost key trust far FILE" in refused(desk, "send", several, "--body", "x", "--encrypt")
+    for signed in ((), ("--sign",)):
+        assert "waypost key trust far FILE" in refused(desk, "send", far, "--body", "x", "--encrypt", *signed)
+    assert desk.manager.list_queues("outgoing") == before == []
 
 
 def test_a_file_signs_a_send_in_pem_or_pkcs12(desk: Desk, tmp_path: Path) -> None:
@@ -234,6 +248,47 @@ def test_a_message_shows_what_was_verified(desk: Desk) -> None:
     assert wanted.items() <= found.items()
     assert found["sender_sid"].endswith("-500")
     assert found["certificate_subject"].startswith("O=Waypost on HOST,CN=administrator")
+
+
+def test_a_send_is_signed_with_the_internal_certificate_that_was_made_last(desk: Desk) -> None:
+    queue = desk.manager.create_queue("q")
+    made = [desk.json("cert", "create", "--days", days)["digest"] for days in ("700", "7", "30")]
+    message = queue.send("x", sign=True)
+    assert sha1(message._core.sender_certificate).hexdigest() == made[-1]
+    desk.do("cert", "remove", made[-1])
+    assert sha1(queue.send("x", sign=True)._core.sender_certificate).hexdigest() == made[1]
+
+
+def test_private_keys_that_are_missing_or_of_others_stop_the_start_with_the_reason(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with waypost.open(data, name="HOST") as manager:
+        exchange, signing = manager.keys().exchange[0].digest, manager.keys().signing[0].digest
+        certificate = manager.create_certificate().digest
+    folder = data / "keys"
+    one, two, three = (folder / f"{each}.pem" for each in (exchange, signing, certificate))
+    kept = {each: each.read_bytes() for each in (one, two, three)}
+    sealed = load_pem_private_key(kept[one], None).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
+    )
+    for path, content, sentence, has_hint in (
+        (one, kept[two], f"the private key in {one} does not belong to the index", False),
+        (three, kept[two], f"the private key in {three} does not belong to its certificate", False),
+        (two, None, f"the private key {two} is missing; restore the folder", False),
+        (one, b"junk", f"{one} is not a private key", False),
+        (one, sealed, "the private key is encrypted, and no password is given", True),
+    ):
+        if content is None:
+            path.unlink()
+        else:
+            path.write_bytes(content)
+        with pytest.raises(KeyFolderError) as refused:
+            waypost.open(data, name="HOST")
+        assert sentence in str(refused.value)
+        assert ("passphrase" in str(refused.value)) is has_hint
+        path.write_bytes(kept[path])
+        path.chmod(0o600)
+    with waypost.open(data, name="HOST") as manager:
+        assert manager.keys().exchange[0].digest == exchange
 
 
 def test_the_key_folder_is_for_its_owner_alone(tmp_path: Path) -> None:

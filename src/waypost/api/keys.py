@@ -144,7 +144,10 @@ class ImportKey(Operation[Keys], frozen=True, kw_only=True):
 
 @operation("POST /api/keys/rotate", asks=Role.ADMIN)
 class RotateKeys(Operation[Keys], frozen=True, kw_only=True):
-    """Create new keys. Messages that are encrypted for the old key are accepted for `grace` days."""
+    """Create new keys. Messages that are encrypted for the old key are accepted for `grace` days.
+
+    With 0 days, all earlier exchange keys end at once, also those of earlier rotations.
+    """
 
     kind: KeyKind | UnsetType = UNSET
     grace: Days = GRACE_DAYS

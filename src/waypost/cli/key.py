@@ -9,6 +9,7 @@ import typer
 
 from waypost.api.keys import GRACE_DAYS, MAX_DAYS
 from waypost.api.times import iso_8601
+from waypost.cli.asking import say
 from waypost.cli.daemon import Json, session
 from waypost.cli.key_files import PasswordFile, password_of, read_file, write_file
 from waypost.cli.program import Failure, Output
@@ -33,7 +34,10 @@ Kind = Annotated[
 Grace = Annotated[
     int,
     typer.Option(
-        metavar="DAYS", min=0, max=MAX_DAYS, help="Number of days for which the old exchange key decrypts messages."
+        metavar="DAYS",
+        min=0,
+        max=MAX_DAYS,
+        help="Number of days for which the old exchange key decrypts messages; 0 ends all earlier exchange keys.",
     ),
 ]
 Who = Annotated[str, typer.Argument(metavar="HOST|GUID", help="Name or address of a host, or a GUID.")]
@@ -121,6 +125,7 @@ def import_key(
     with session(context) as manager:
         keys = manager.import_key(data, kind, password=password, grace=grace)
     _write(keys, as_json=as_json)
+    _tell_end(kind, grace)
 
 
 @app.command()
@@ -140,6 +145,13 @@ def rotate(
     with session(context) as manager:
         keys = manager.rotate_keys(kind, grace=grace)
     _write(keys, as_json=as_json)
+    _tell_end(kind, grace)
+
+
+def _tell_end(kind: str | None, grace: int) -> None:
+    """Without a grace, nothing that was encrypted before can be decrypted: say so beside the table."""
+    if not grace and kind != "signing":
+        say("All earlier exchange keys have ended. Messages that are encrypted for them are refused.")
 
 
 @app.command()

@@ -18,6 +18,7 @@ from waypost.core.serialization import construct_user_message_packet, packet_of
 from waypost.core.stored_message import stored_message
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import AccessDenied, InvalidParameter, PublicKeyUnknown
+from waypost.guid import NULL_GUID
 from waypost.node.effects import Signed, SignFor
 from waypost.node.failures import not_enqueued
 from waypost.node.kernel import Call
@@ -27,7 +28,7 @@ from waypost.node.sending import queue_of, verified_here
 from waypost.security.ciphers import PROVIDER_TYPES, PROVIDERS
 from waypost.security.signatures import SignatureVersion, digest_to_sign
 from waypost.wire.algorithms import HashAlgorithm, PrivacyLevel
-from waypost.wire.format_names import DirectFormatName, FormatName
+from waypost.wire.format_names import DirectFormatName, FormatName, MultipleElementFormatName
 from waypost.wire.identifiers import MessageIdentifier
 
 _VERSIONS: Final = {
@@ -60,6 +61,8 @@ class ProtectedSending:
     ) -> None:
         """Send bodies with the properties of `message`, which belongs to the node from now on."""
         apply_request(message, request, call)
+        if request.privacy is not PrivacyLevel.NONE:
+            self._check_names(queue.name)
         self._opened.use(call, queue, AccessType.SEND, self._sign, queue, message, bodies, request, transaction)
 
     def protect(
@@ -75,6 +78,8 @@ class ProtectedSending:
             message.authentication_level = request.level
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
             message.destination_queue_format_name = name
+            if request.privacy is not PrivacyLevel.NONE:
+                self._check_names(name)
             with self._kernel.operation(call.now):
                 handle = self._manager.open_queue(name, AccessType.SEND, ShareMode.DENY_NONE, call.now)
             try:
@@ -144,16 +149,27 @@ class ProtectedSending:
         ask = SignFor(call.caller, request.certificate, request.hash, digests)
         self._kernel.ask_keys_for(call, ask, signed)
 
-    def check_keys(self, handle: OpenQueueDescriptor, message: Message) -> None:
-        """A direct name must have known keys now; other names may become known while the message waits."""
+    def _check_names(self, name: FormatName) -> None:
+        """Check the keys of direct names before queues are opened: a refused send leaves no outgoing queue."""
+        identity = self._manager.identity
+        for each in name.elements if isinstance(name, MultipleElementFormatName) else (name,):
+            if isinstance(each, DirectFormatName) and not identity.is_local(each.host):
+                self._check_direct(each, NULL_GUID)
+
+    def _check_direct(self, name: DirectFormatName, queue_manager: bytes) -> None:
         protection = self._node.protection
+        if protection.exchange_keys(name, queue_manager) is None:
+            raise PublicKeyUnknown(f"cannot encrypt: {protection.unknown_keys(name, queue_manager)}")
+
+    def check_keys(self, handle: OpenQueueDescriptor, message: Message) -> None:
+        """A direct name must have known keys now; other names may become known while the message waits.
+
+        The members of a distribution list are known only here.
+        """
         for each in handle.multiple or (handle,):
             name = each.format_name
-            if not isinstance(queue_of(each), OutgoingQueue) or not isinstance(name, DirectFormatName):
-                continue
-            address = message.queue_manager_address
-            if protection.exchange_keys(name, address) is None:
-                raise PublicKeyUnknown(f"cannot encrypt: {protection.unknown_keys(name, address)}")
+            if isinstance(queue_of(each), OutgoingQueue) and isinstance(name, DirectFormatName):
+                self._check_direct(name, message.queue_manager_address)
 
     def digests(
         self, handle: OpenQueueDescriptor, message: Message, bodies: Sequence[bytes], request: ProtectionRequest

@@ -45,6 +45,7 @@ _ANSWERS: Final = "answered.txt"
 _MAX_LINES: Final = 2 * MAX_ANSWERED_ADDRESSES
 _GUID: Final = re.compile(rf"\{{?({GUID_PATTERN})\}}?")
 _HOST: Final = re.compile(r"[A-Za-z0-9_.:%-]{1,255}")
+_ENCRYPTED: Final = b"-----BEGIN ENCRYPTED"
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -261,7 +262,8 @@ class KeyFolder:
                 raise InvalidParameter(f"the certificate {digest} expired on {_day(named.not_after)}")
             return Signer(named.certificate, self._private[digest])
         valid = [each for each in own if each.internal and each.not_before <= now <= each.not_after]
-        newest = max(valid, key=lambda each: each.not_after, default=None)
+        # The last one that was made, however long others are valid. Of those of one second it is the last in the index.
+        newest = max(reversed(valid), key=lambda each: each.not_before, default=None)
         if newest is None:
             newest = self.create_certificate(user, sid, 365)
         return Signer(newest.certificate, self._private[newest.digest])
@@ -346,25 +348,50 @@ class KeyFolder:
         except (msgspec.DecodeError, OSError) as error:
             raise KeyFolderError(f"{path} is damaged: {error}; restore the folder {self._path}") from None
         for each in self._index.keys:
-            self._private[each.digest] = self._read_private(each.digest)
-        for certificate in self._index.certificates:
-            if certificate.has_key:
-                self._private[certificate.digest] = self._read_private(certificate.digest)
+            key = self._read_private(each.digest)
+            if formats.public_key_digest(key.public_key()) != each.digest:
+                raise self._wrong_key(each.digest, "the index")
+            self._private[each.digest] = formats.pkcs8(key)
+        for record in self._index.certificates:
+            if record.has_key:
+                key = self._read_private(record.digest)
+                if self._certificate(record).public_key() != key.public_key():
+                    raise self._wrong_key(record.digest, "its certificate")
+                self._private[record.digest] = formats.pkcs8(key)
         try:
             self.facts()
         except (InvalidParameter, ValueError) as error:
             raise KeyFolderError(f"{path} is damaged: {error}; restore the folder {self._path}") from None
 
-    def _read_private(self, digest: str) -> bytes:
+    def _certificate(self, record: CertificateRecord) -> Certificate:
+        try:
+            return formats.certificate(record.certificate, f"the certificate {record.digest}")
+        except InvalidParameter as error:
+            path = self._path / _INDEX
+            raise KeyFolderError(f"{path} is damaged: {error}; restore the folder {self._path}") from None
+
+    def _wrong_key(self, digest: str, of: str) -> KeyFolderError:
+        path = self._path / f"{digest}.pem"
+        return KeyFolderError(f"the private key in {path} does not belong to {of}; restore the folder {self._path}")
+
+    def _read_private(self, digest: str) -> RSAPrivateKey:
         path = self._path / f"{digest}.pem"
         try:
             data = path.read_bytes()
-            return formats.pkcs8(formats.private_key(data, self._settings.passphrase, str(path)))
-        except (InvalidParameter, OSError) as error:
-            raise KeyFolderError(
-                f"cannot read a private key: {error}; set security.key_passphrase_file to the file with the right "
-                "passphrase"
-            ) from None
+        except FileNotFoundError:
+            raise KeyFolderError(f"the private key {path} is missing; restore the folder {self._path}") from None
+        except OSError as error:
+            raise KeyFolderError(f"cannot read {path}: {error.strerror}; check its owner and permissions") from None
+        try:
+            return formats.private_key(data, self._settings.passphrase, str(path))
+        except InvalidParameter as error:
+            hint = f"restore the folder {self._path}"
+            if _ENCRYPTED in data:
+                hint = (
+                    "set security.key_passphrase_file to the file with the right passphrase, or set "
+                    "WAYPOST_SECURITY_KEY_PASSPHRASE"
+                )
+            raise KeyFolderError(f"cannot use a private key: {error}; {hint}") from None
 
     def _save_private(self, digest: str, data: bytes) -> None:
         self._private[digest] = data

@@ -20,12 +20,18 @@ class KeyRecord(Struct, kw_only=True):
 
 
 def rotated(keys: Iterable[KeyRecord], record: KeyRecord, grace_s: int) -> tuple[list[KeyRecord], list[str]]:
-    """The keys after a new one is added, and the digests of those that have ended. The grace is of the one before."""
+    """The keys after a new one is added, and the digests of those that have ended.
+
+    The grace is of the one before. Without a grace, all earlier ones of this kind end, also those of earlier rotations.
+    """
     now = record.created
     kept, gone = [record], []
     for each in keys:
-        if each.kind == record.kind and each.retired is None:
-            each = replace(each, retired=now, ends=now + grace_s)  # noqa: PLW2901, the new one
+        if each.kind == record.kind:
+            if each.retired is None:
+                each = replace(each, retired=now, ends=now + grace_s)  # noqa: PLW2901, the new one
+            elif not grace_s:
+                each = replace(each, ends=now)  # noqa: PLW2901, the new one
         if each.ends is not None and each.ends <= now:
             gone.append(each.digest)
         else:

@@ -81,7 +81,7 @@ class KeyDesk:
         return rsa.public_key(self._secrets[key_records.current_first(self._keys)[0].digest])
 
     def rotate(self, grace_s: int) -> None:
-        """Make a new exchange key. The one before it decrypts for some seconds more."""
+        """Make a new exchange key. The one before it decrypts for some seconds more; without a grace, none does."""
         secret = self._rng.randbytes(16)
         public, wall = rsa.public_key(secret), int(self._host.now.wall)
         record = KeyRecord(
@@ -96,7 +96,7 @@ class KeyDesk:
         self._secrets[record.digest] = secret
         for digest in gone:
             del self._secrets[digest]
-        self._checks.rotated(self._host.name, public, wall + grace_s)
+        self._checks.rotated(self._host.name, public, wall, grace_s)
         self.changed()
 
     def new_certificate(self) -> OwnCertificate:

@@ -101,10 +101,14 @@ class ProtectionChecks:
 
     # Keys and certificates.
 
-    def rotated(self, host: str, public: PublicKeyBlob, ends: float) -> None:
+    def rotated(self, host: str, public: PublicKeyBlob, wall: float, grace_s: int) -> None:
         before = self._current.get(host)
         if before is not None:
-            before.ends = ends
+            before.ends = wall + grace_s
+        if not grace_s:
+            for key in self._keys.values():
+                if key.host == host and key.ends is not None:
+                    key.ends = min(key.ends, wall)
         self._current[host] = self._keys[rsa.key_name(public.modulus)] = _Key(host)
 
     def registered(self, host: str, certificate: bytes) -> None:
