@@ -155,7 +155,9 @@ class _Process:
             raise ServiceNotAvailable(f"the process for operations with keys failed: {error}") from error
 
     def _perform(self, work: list[Work]) -> list[Any]:
-        if self._process is None or self._process.poll() is not None:
+        if self._process is not None and self._process.poll() is not None:
+            self.close()
+        if self._process is None:
             command = [sys.executable, "-m", "waypost.drive.keys.workers"]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdin is not None
