@@ -286,7 +286,7 @@ def logon_infos() -> list[bytes]:
         resource_group_ids=groups,
     )
     foreign = KerbValidationInfo(extra_sids=[SidAndAttributes(Sid(5, (21, 4, 5, 6, 1200)))])
-    return [whole.encode(), foreign.encode(), vector("pac-3.1")]
+    return [whole.encode(), foreign.encode(), vector("pac-3.1", "pac")]
 
 
 def keys() -> list[bytes]:
@@ -314,7 +314,7 @@ def certificates() -> list[bytes]:
 
 def key_files() -> list[bytes]:
     key = RSAPublicNumbers(65537, (1 << 1023) + 1).public_key()
-    return [formats.pem_of(key), formats.mq_public_keys(key), *certificates()]
+    return [formats.pem_of(key), formats.public_key_list(key).encode(), *certificates()]
 
 
 def protected_packets() -> list[bytes]:

@@ -22,7 +22,7 @@ from tests.foreign.every_call import DENY_NONE, NOBODY, RECEIVE, queue_format
 from tests.foreign.site import OurClient
 from waypost.api.operations import Browse, CreateQueue, Operation, Send, SetAcl
 from waypost.client.transports.http.exchanges import exchange_of
-from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, TransactionSequence
+from waypost.errors import AccessDenied, CertificateNotFound, InvalidHandle, TransactionSequence
 from waypost.hresult import HResult
 from waypost.remote.interfaces import qm2qm, qmcomm
 from waypost.remote.interfaces.qm2qm import QM2QM, RemoteReadDesc
@@ -300,7 +300,7 @@ def test_every_user_manages_own_certificates_and_needs_a_role_for_those_of_other
         alice.register_certificate(created.pem.encode(), "bob")
     with pytest.raises(AccessDenied, match="role read is required to list the certificates of other users"):
         alice.certificates("bob")
-    with pytest.raises(InvalidParameter, match="is not registered"):
+    with pytest.raises(CertificateNotFound, match="is not registered"):
         alice.remove_certificate(of_bob.digest)
     assert {created.digest, of_bob.digest} <= {each.digest for each in administrator.certificates()}
     listed = door.run("alice", "cert", "list", "--json")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from tests.cli.daemons import daemon, shell
 from waypost.cli import app
 from waypost.spark import session
-from waypost.spark.installing import command_for
+from waypost.spark.java import command_for
 
 
 def folders() -> set[Path]:

@@ -106,6 +106,7 @@ OTHERS = {
     "store backup": "HTTP gives the backup itself",
     "store restore": "it writes a folder",
     "store salvage": "it reads a folder",
+    "store forget-users": "it changes a folder",
     **{
         f"spark {name}": "it runs on Spark"
         for name in ("archive", "deadletters", "audit", "trace", "decode", "replay", "inventory")

@@ -16,8 +16,7 @@ from waypost.cli.program import Failure
 from waypost.cli.spark import VERBS, common
 from waypost.cli.spark.failures import failure_of
 from waypost.errors import CannotConnect, InvalidParameter, QueueNotFound
-from waypost.spark.installing import command_for
-from waypost.spark.java import SparkNotAvailable
+from waypost.spark.java import SparkNotAvailable, command_for
 from waypost.spark.pipelines.report import Figure, Kind, Report
 
 TRACEBACK = """

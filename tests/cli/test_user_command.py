@@ -101,6 +101,13 @@ def test_a_daemon_with_users_asks_who_you_are(tmp_path: Path) -> None:
             "The user reader has the role read, but the role operate is required to create queue.\n"
             "hint: an administrator can change the role: `waypost user set reader --role operate`.\n"
         )
+        refused = shell("waypost peek 'system$;deadletter'", reader, tmp_path)
+        assert "hint: the rights on the computer decide about this queue" in refused.stderr
+        assert "security.machine" in refused.stderr
+        assert "queue acl" not in refused.stderr
+        refused = shell("waypost user token reader --expires -1", admin, tmp_path)
+        assert refused.returncode == 2
+        assert refused.stderr.startswith("The number of days until a token expires must be more than 0, not -1.\n")
         wrong = {**environment, "WAYPOST_TOKEN": "wrong"}
         assert shell("waypost status", wrong, tmp_path).returncode == 1
         # The account of the daemon is the local administrator with users too: nobody is locked out.
@@ -112,3 +119,32 @@ def test_a_daemon_with_users_asks_who_you_are(tmp_path: Path) -> None:
         assert shell("waypost status", reader, tmp_path).returncode == 0
         admin = {**environment, "WAYPOST_TOKEN": "root"}
         assert len(json.loads(shell("waypost audit --json", admin, tmp_path).stdout)) == 4
+
+
+def test_purge_move_and_delete_need_no_right_to_see_properties(tmp_path: Path) -> None:
+    with daemon(tmp_path / "data", "--set", "http.token=root") as environment:
+        admin = {**environment, "WAYPOST_TOKEN": "root"}
+        for command in (
+            "waypost user add ada",
+            "waypost queue create orders",
+            "waypost queue acl orders --revoke everyone --grant ada:receive,delete",
+            "waypost send orders --body one",
+            "waypost send orders --body two",
+        ):
+            done = shell(command, admin, tmp_path)
+            assert done.returncode == 0, done.stderr
+        refused = shell("waypost queue acl orders --grant nobody:send", admin, tmp_path)
+        assert "hint: `waypost user list` shows the users" in refused.stderr
+        token = json.loads(shell("waypost user token ada --json", admin, tmp_path).stdout)["token"]
+        ada = {**environment, "WAYPOST_TOKEN": token}
+        for command in ("purge orders --dry-run", "delete orders --dry-run", "show orders"):
+            refused = shell(f"waypost queue {command}", ada, tmp_path)
+            assert refused.returncode == 1
+            assert "the right get-properties is missing" in refused.stderr
+        for command, said in (
+            ("move orders 'orders;retry'", "2 messages moved to orders;retry.\n"),
+            ("purge 'orders;retry' --yes", "All messages of orders;retry deleted.\n"),
+            ("delete orders --yes", "orders was deleted with all its messages.\n"),
+        ):
+            done = shell(f"waypost queue {command}", ada, tmp_path)
+            assert (done.returncode, done.stderr) == (0, said)

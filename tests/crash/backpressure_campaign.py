@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from tests.crash.daemons import Daemon, loopback
 from waypost.errors import Timeout, WaypostError
 from waypost.spark import session
-from waypost.spark.class_archive import make_archive
+from waypost.spark.java import make_archive
 
 COUNT: Final = 1_000_000
 QUOTA_KB: Final = 10_240

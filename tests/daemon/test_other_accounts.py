@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -252,9 +254,8 @@ with socket.create_server((arguments[0], arguments[1])) as server:
         daemon.stop()
 
 
-def test_root_finds_the_daemon_of_another_account(tmp_path: Path) -> None:
-    """Here root plays both: the files are given to the other account, and so is the listener."""
-    serve = """
+# A daemon of another account, as far as its files and listeners go.
+SERVE = """
 import threading
 address, folder = arguments
 os.umask(0o077)
@@ -279,8 +280,42 @@ os.unlink(file)
 os.unlink(path)
 tell(request)
 """
+
+
+def test_a_file_of_another_account_does_not_replace_that_of_root(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "gamma", loopback(64)) as daemon:
+        daemon.start()
+        # Its file in the runtime folder stays.
+        daemon.kill()
+        with start_as_nobody(SERVE, daemon.address, str(tmp_path)) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == '"listens"\n'
+            with pytest.raises(CannotConnect, match=f"a program of the account {account_name(NOBODY)} uses its port"):
+                waypost.connect(daemon.url)
+            with socket.socket(socket.AF_UNIX) as peer:
+                peer.connect(f"/tmp/waypost-{NOBODY}/test.sock")
+                peer.sendall(b"end")
+                assert json.loads(other.stdout.readline()) == "end"
+        daemon.start()
+        daemon.stop()
+
+
+def test_the_command_line_says_to_root_whose_daemon_it_is(tmp_path: Path) -> None:
+    url = f"http://{loopback(65)}:8181"
+    with start_as_nobody(SERVE, loopback(65), str(tmp_path)) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == '"listens"\n'
+        command = [sys.executable, "-m", "waypost.cli", "--url", url, "status"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+        assert other.stdout.readline()
+    note = f"note: the daemon at {url} runs as the account {account_name(NOBODY)}, not as root."
+    assert note in done.stderr
+
+
+def test_root_finds_the_daemon_of_another_account(tmp_path: Path) -> None:
+    """Here root plays both: the files are given to the other account, and so is the listener."""
     address = loopback(63)
-    with start_as_nobody(serve, address, str(tmp_path)) as other:
+    with start_as_nobody(SERVE, address, str(tmp_path)) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == '"listens"\n'
         with pytest.raises(CannotConnect):

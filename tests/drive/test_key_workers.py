@@ -50,7 +50,7 @@ def test_ctrl_c_on_a_terminal_leaves_the_process_alone(workers: Workers) -> None
 
 def test_a_process_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch, workers: Workers) -> None:
     monkeypatch.setattr("sys.executable", "/nowhere/python")
-    with pytest.raises(ServiceNotAvailable, match="the process that works with keys failed"):
+    with pytest.raises(ServiceNotAvailable, match="the process for operations with keys failed"):
         workers.call(Generate(1024))
 
 

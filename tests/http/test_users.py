@@ -14,6 +14,8 @@ from tests.http.server import Api, served
 from waypost import aio
 from waypost.drive.passwords import is_password
 from waypost.errors import AccessDenied, InvalidParameter, UserExists, UserNotFound
+from waypost.http.doctor import examine
+from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
 from waypost.limits import MAX_FAILED_LOGINS
 from waypost.wire.sid import Sid
@@ -40,6 +42,11 @@ async def token(api: Api, name: str, **fields: object) -> str:
     answer = await api.client.post(f"/api/users/{name}/token", json=fields, headers=ADMIN)
     assert answer.status_code == 201, answer.text
     found: str = answer.json()["token"]
+    return found
+
+
+async def access(service: Service) -> str:
+    (found,) = [check.message for check in await examine(service) if check.check == "access"]
     return found
 
 
@@ -175,7 +182,10 @@ async def test_tokens_end_with_their_user_their_removal_and_their_time(api: Api)
 @served()
 async def test_the_first_user_closes_an_open_server(api: Api) -> None:
     assert (await api.get("/api/status")).status_code == 200
+    service = api.app._service
+    assert "has full control" in await access(service)
     await api.manager.users.add("ada", role="admin")
+    assert "requires a token or a password of a user" in await access(service)
     refused = await api.get("/api/status")
     assert refused.status_code == 401
     assert "Bearer" in refused.headers["www-authenticate"]
@@ -291,6 +301,28 @@ async def test_a_person_changes_its_own_password_with_the_current_one(api: Api) 
     ):
         assert (await api.client.post(path, json=body, headers=headers)).status_code == status
     assert (await api.client.get("/api/status", headers=basic("ada", "two"))).status_code == 200
+
+
+@served(TOKEN)
+async def test_a_person_without_a_password_sets_the_first_one(api: Api) -> None:
+    await add(api, "ada", role="operate")
+    path, body = "/api/users/ada/password", {"password": "one"}
+    # A password has the whole role of its user, so a token with less cannot set it.
+    little = await token(api, "ada", role="read")
+    refused = await api.client.post(path, json=body, headers=bearer(little))
+    assert refused.status_code == 403
+    assert refused.json()["hint"].startswith("use a token with the role of ada")
+    whole = await token(api, "ada")
+    assert (await api.client.post(path, json=body, headers=bearer(whole))).status_code == 204
+    assert (await api.client.get("/api/status", headers=basic("ada", "one"))).status_code == 200
+    refused = await api.client.post(path, json={"password": "two"}, headers=bearer(whole))
+    assert refused.status_code == 403
+    assert "--current-file" in refused.json()["hint"]
+    other = await token(api, "ada")
+    await add(api, "bob")
+    refused = await api.client.post("/api/users/bob/password", json=body, headers=bearer(other))
+    assert refused.status_code == 403
+    assert refused.json()["hint"].startswith("an administrator can set it")
 
 
 @served(TOKEN)

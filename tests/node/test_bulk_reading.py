@@ -536,3 +536,13 @@ def test_a_plan_does_not_list_too_many_fresh_messages(rig: BulkRig, monkeypatch:
         rig.done(rig.move(lookup_id, "orders", source=PART))
     plan = rig.plan(marks_moves=True)
     assert (plan.counts, plan.fresh) == ([2], [sent[1] & SEQUENCE_MASK])
+
+
+def test_a_plan_without_locked_messages_has_the_age_of_the_first_free_one(rig: BulkRig) -> None:
+    rig.sent("locked")
+    rig.advance(100)
+    rig.sent("free")
+    rig.begin()
+    rig.message(rig.receive(options=IN_TX))
+    plan = rig.plan(up_to=ALL, locked="skip")
+    assert (plan.counts, plan.held, plan.oldest) == ([1], 1, int(rig.now.wall))

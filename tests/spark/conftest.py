@@ -17,8 +17,7 @@ from tests.crash.daemons import ROOT, Daemon, loopback
 from tests.late import late
 from tests.spark.clusters import SHORT_LIVED, Cluster, cluster_in
 from waypost.spark import session
-from waypost.spark.class_archive import make_archive
-from waypost.spark.java import cache_folder
+from waypost.spark.java import cache_folder, make_archive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,6 @@ from typing import Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tests.spark.contract.recorder import Record, Recorder
@@ -46,14 +45,11 @@ def main(remote: str, url: str, place: str) -> None:
 
 def claim(spark: SparkSession, url: str, place: str) -> None:
     stream = spark.readStream.format("msmq").options(server=url, queue="connect-orders", mode="claim").load()
-    query = (
+    run(
         stream.select("body", "body_type")
         .writeStream.format("msmq")
         .options(server=url, queue="connect-invoices", checkpointLocation=f"{place}/claims")
-        .trigger(availableNow=True)
-        .start()
     )
-    query.awaitTermination()
 
 
 def copier(url: str, place: str) -> Callable[[DataFrame, int], None]:
@@ -68,18 +64,22 @@ def copier(url: str, place: str) -> Callable[[DataFrame, int], None]:
 def follow(spark: SparkSession, url: str, place: str, copy: Callable[[DataFrame, int], None]) -> None:
     stream = spark.readStream.format("msmq").options(server=url, queue="connect-invoices").load()
     writer = stream.writeStream.foreachBatch(copy).option("checkpointLocation", f"{place}/copies")
-    started(writer.trigger(availableNow=True)).awaitTermination()
+    run(writer)
 
 
-def started(writer: DataStreamWriter) -> StreamingQuery:
-    """Spark gives the worker of a function ten seconds to start, which a busy computer misses: then it starts again."""
-    for _ in range(TRIES - 1):
+def run(writer: DataStreamWriter) -> None:
+    """Run a query to its end.
+
+    Spark gives a worker ten seconds to start, which a busy computer misses: then the query goes on with its checkpoint.
+    """
+    for attempt in range(1, TRIES + 1):
         try:
-            return writer.start()
+            writer.trigger(availableNow=True).start().awaitTermination()
         except PySparkException as error:
-            if LATE_WORKER not in str(error):
+            if LATE_WORKER not in str(error) or attempt == TRIES:
                 raise
-    return writer.start()
+        else:
+            return
 
 
 def forget_last(commits: Path) -> None:

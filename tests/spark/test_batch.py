@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 import waypost.spark
+from tests.arrow.test_extension_headers import NSERVICEBUS, NSERVICEBUS_HEADERS, REBUS, REBUS_HEADERS
 from tests.crash.daemons import Daemon, loopback
 from tests.late import late
 from waypost.arrow.schema import DEFAULT
@@ -75,6 +77,72 @@ def test_a_range_is_chosen_by_numbers(spark: SparkSession, daemon: Daemon, sent:
     seqs = numbers(reader(spark, daemon, queue=sent).load())
     some = reader(spark, daemon, queue=sent, startingOffsets=f'{{"{sent}": {seqs[9]}}}')
     assert numbers(some.option("endingOffsets", f'{{"{sent}": {seqs[19]}}}').load()) == seqs[10:20]
+
+
+def test_errors_of_positions_name_the_option_and_a_misspelt_queue_is_refused(
+    spark: SparkSession, daemon: Daemon, sent: str
+) -> None:
+    def wrong(**options: str) -> str:
+        return sentence(reader(spark, daemon, queue=sent, **options))
+
+    for start, end in (
+        ("startingOffsets", "endingOffsets"),
+        ("startingOffsetsByTimestamp", "endingOffsetsByTimestamp"),
+    ):
+        for option in (start, end):
+            assert f"the option `{option}` has a position for 'other', which is not a queue of this read" in wrong(
+                **{option: f'{{"{sent}": 1, "other": 1}}'}
+            )
+        assert f"the option `{start}` of a batch read must be" in wrong(**{start: f'{{"{sent}": -1}}'})
+        assert f"the option `{end}` must be" in wrong(**{end: f'{{"{sent}": -2}}'})
+    with daemon.connect() as manager:
+        manager.create_queue("batch-second")
+    both = reader(spark, daemon, queues=f"{sent},batch-second")
+    assert "the option `startingOffsetsByTimestamp` has no position for the queue" in sentence(
+        both.option("startingOffsetsByTimestamp", f'{{"{sent}": 1}}')
+    )
+
+
+def test_each_queue_begins_and_ends_at_its_own_time(spark: SparkSession, daemon: Daemon, sent: str) -> None:
+    with daemon.connect() as manager:
+        manager.create_queue("batch-times").send_many([b"%d" % number for number in range(5)])
+    later = int((datetime.now(UTC) + timedelta(hours=1)).timestamp() * 1000)
+    frame = reader(
+        spark,
+        daemon,
+        queues=f"{sent},batch-times",
+        startingOffsetsByTimestamp=f'{{"{sent}": {later}, "batch-times": 1000}}',
+        endingOffsetsByTimestamp=f'{{"{sent}": -1, "batch-times": {later}}}',
+    )
+    assert [bytes(row.body) for row in frame.load().orderBy("seq").collect()] == [b"0", b"1", b"2", b"3", b"4"]
+    swapped = frame.option("startingOffsetsByTimestamp", f'{{"{sent}": "2020-01-01", "batch-times": {later}}}')
+    assert swapped.load().count() == 100
+
+
+def test_headers_of_frameworks_are_a_column(spark: SparkSession, daemon: Daemon) -> None:
+    envelope = {
+        "messageId": "5b7c",
+        "headers": {"tenant": "north"},
+        "messageType": ["urn:message:Order"],
+        "message": {},
+    }
+    with daemon.connect() as manager:
+        queue = manager.create_queue("batch-headers")
+        queue.send(b"1", extension=NSERVICEBUS)
+        queue.send(b"2", extension=REBUS)
+        queue.send(json.dumps(envelope).encode())
+        queue.send(b"4")
+    frame = reader(spark, daemon, queue="batch-headers", includeHeaders="true").load()
+    found = [row.headers for row in frame.orderBy("seq").collect()]
+    pairs = [None if each is None else {header.key: _text(header.value) for header in each} for each in found]
+    assert pairs[:2] == [NSERVICEBUS_HEADERS, REBUS_HEADERS]
+    assert pairs[2] is not None
+    assert pairs[2]["tenant"] == "north"
+    assert not pairs[3]
+
+
+def _text(value: bytes | str) -> str:
+    return value if isinstance(value, str) else bytes(value).decode()
 
 
 def test_filters_of_one_query_do_not_reach_the_next_one_of_the_same_frame(

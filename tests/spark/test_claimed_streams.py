@@ -9,6 +9,7 @@ import pytest
 from tests.crash.daemons import patience
 from tests.late import late
 from tests.spark.test_stream import finish, send
+from waypost.spark.options import read_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from tests.crash.daemons import Daemon
+    from waypost.spark import schema, stream_claims
 else:
+    schema = late("waypost.spark.schema")
+    stream_claims = late("waypost.spark.stream_claims")
     errors = late("pyspark.errors")
 
 
@@ -158,3 +162,22 @@ def test_asynchronous_progress_is_refused_where_it_can_be_seen(
         manager.create_queue("claims-async", transactional=True)
     with pytest.raises(Exception, match="the option `asyncProgressTrackingEnabled` is refused"):
         finish(to_parquet(load(spark, daemon, queue="claims-async", asyncProgressTrackingEnabled="true"), tmp_path))
+
+
+def test_the_lag_of_a_claimed_stream_is_that_of_the_free_messages(daemon: Daemon) -> None:
+    with daemon.connect() as manager:
+        queue = manager.create_queue("claims-lag")
+        queue.send(b"x" * 50_000)
+        queue.send(b"y")
+        size = min(message.size for message in queue.browse())
+    options = read_options(
+        {"server": daemon.url, "queue": "claims-lag", "mode": "claim", "maxMessagesPerTrigger": "1"}
+    )  # fmt: skip
+    shape = schema.shape_of(schema.default_schema(options.columns), options.columns)
+    reader = stream_claims.ClaimStream(options, shape, "claims-lag")
+    try:
+        reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+        (latest,) = (reader.reportLatestOffset() or {}).values()
+    finally:
+        reader.stop()
+    assert (latest["lag_messages"], latest["lag_bytes"], latest["count"], latest["held"]) == (1, size, 2, 1)

@@ -505,9 +505,10 @@ def test_the_name_of_a_write_is_that_of_the_user_or_of_the_batch_of_its_query() 
 
 
 @pytest.fixture
-def upgraded(tmp_path: Path) -> Iterator[Daemon]:
+def upgraded(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Daemon]:
     """A daemon on the folder that an older version left in the middle of its queries; see tests/spark/upgrade."""
-    with tarfile.open(Path(__file__).parent / "upgrade/interrupted.tar.gz") as archive:
+    name = getattr(request, "param", "interrupted")
+    with tarfile.open(Path(__file__).parent / f"upgrade/{name}.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     with Daemon(tmp_path, make.NAME, loopback(231)) as daemon:
         daemon.start()
@@ -535,3 +536,19 @@ def test_queries_go_on_over_an_upgrade_and_nothing_is_lost_or_doubled(
         write(frame, upgraded, queue=name, txnId=make.IMPORT)
     assert numbers(upgraded, "go-import") == Counter(range(3))
     assert numbers(upgraded, "elsewhere") == Counter()
+
+
+@pytest.mark.parametrize("upgraded", ["modes"], indirect=True)
+@pytest.mark.parametrize("query", ["claimed", "drained"])
+def test_queries_that_remove_messages_go_on_over_an_upgrade(
+    spark: SparkSession, upgraded: Daemon, tmp_path: Path, query: str
+) -> None:
+    with upgraded.connect() as manager:
+        manager.queue(f"come-{query}").send_many([f"{query} {number}".encode() for number in range(20, 25)])
+    given = {"server": upgraded.url, "queue": f"come-{query}", **make.options_of(query)}
+    rows = spark.readStream.format("msmq").options(**given).schema("body binary, label string").load()
+    assert start(rows, upgraded, f"go-{query}", tmp_path / query).exception() is None
+    with upgraded.connect() as manager:
+        found = [message.body.decode() for message in manager.queue(f"go-{query}").browse()]
+        assert Counter(found) == Counter(f"{query} {number}" for number in range(25))
+        assert manager.queue(f"come-{query}").info().message_count == 0

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from waypost.spark import java as java_module
-from waypost.spark.class_archive import archive_of
-from waypost.spark.installing import command_for
-from waypost.spark.java import Java, SparkNotAvailable, cache_folder, find_java, launcher_home
+from waypost.spark.java import Java, SparkNotAvailable, archive_of, cache_folder, command_for, find_java, launcher_home
 
 VECTOR = "--add-modules=jdk.incubator.vector"
 ACTION = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"

@@ -215,6 +215,15 @@ def test_options_of_kafka_are_understood_or_name_their_replacement() -> None:
     )
     assert "use `queuePattern`, in which * and ? stand for any characters" in refusal(subscribePattern="a.*")
     assert "use `server` for the address of the daemon" in refusal(**{"kafka.bootstrap.servers": "x"})
+    for name in ("kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs"):
+        assert f"the option `{name}` belongs to Kafka; remove it" in refusal(**{name: "1"})
+
+
+def test_the_error_for_a_position_names_the_option_that_set_it() -> None:
+    assert "remove the option `startingTimestamp`" in refusal(mode="drain", startingTimestamp="2026-03-01")
+    assert "`startingOffsets` must be earliest" in refusal(mode="claim", startingOffsets="latest")
+    given = read_options({"queue": "a", "startingOffsetsByTimestamp": '{"a": 1}', "endingTimestamp": "2026-03-01"})
+    assert (given.start_option, given.end_option) == ("startingOffsetsByTimestamp", "endingTimestamp")
 
 
 def test_a_path_names_the_queue_unless_it_is_the_place_of_a_table() -> None:

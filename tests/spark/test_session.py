@@ -13,9 +13,7 @@ import pytest
 
 import waypost.spark
 from waypost.spark import SparkNotAvailable, session
-from waypost.spark.class_archive import archive_of
-from waypost.spark.installing import command_for
-from waypost.spark.java import find_java
+from waypost.spark.java import archive_of, command_for, find_java
 from waypost.spark.session import SETTINGS, local_settings, require_packages
 
 if TYPE_CHECKING:

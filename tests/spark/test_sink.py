@@ -23,13 +23,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark import errors
-    from pyspark.sql import DataFrame, SparkSession, types
+    from pyspark.sql import DataFrame, SparkSession, functions, types
     from pyspark.sql.types import StructType
 
     from tests.crash.daemons import Daemon
     from waypost.spark import sink, sink_columns, source
+    from waypost.spark.pipelines import sending
 else:
     errors = late("pyspark.errors")
+    functions = late("pyspark.sql.functions")
+    sending = late("waypost.spark.pipelines.sending")
     sink = late("waypost.spark.sink")
     sink_columns = late("waypost.spark.sink_columns")
     source = late("waypost.spark.source")
@@ -357,6 +360,20 @@ def test_what_cannot_be_written_is_said_before_the_job_and_leaves_nothing(spark:
     write(frame, daemon, queue="sink-strict", delivery="at-least-once")
     expected = sorted(text.encode("utf-16-le") for text in "012")
     assert sorted(bodies(daemon, "sink-plain")) == sorted(bodies(daemon, "sink-strict")) == expected
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+def test_the_sink_of_pipelines_names_only_writes_that_happen_once(
+    spark: SparkSession, daemon: Daemon, delivery: sending.Delivery
+) -> None:
+    name = f"piped-{delivery}"
+    with daemon.connect() as manager:
+        manager.create_queue(f"{name}-from").send_many([b"one", b"two"])
+        manager.create_queue(name, transactional=delivery == "exactly-once")
+    reader = spark.read.format("msmq").option("server", daemon.url).option("queue", f"{name}-from")
+    messages = reader.load().withColumn("dest_queue", functions.lit(name))
+    sending.MsmqSink({"server": daemon.url}).send(messages, delivery, f"replay {name}")
+    assert sorted(bodies(daemon, name)) == [b"one", b"two"]
 
 
 @pytest.mark.parametrize("named", [{"txnId": "a"}, {"txnAppId": "a", "txnVersion": "1"}])

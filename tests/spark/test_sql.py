@@ -71,6 +71,39 @@ def test_a_table_works_with_the_options_of_a_query(spark: SparkSession, daemon: 
     assert not spark.catalog.tableExists("sql_made")
 
 
+def test_the_columns_of_a_table_are_those_of_its_definition(spark: SparkSession, daemon: Daemon, queue: str) -> None:
+    where = f"server = '{daemon.url}', queue = 'sql'"
+    with daemon.connect() as manager, manager.transaction() as transaction:
+        manager.queue("sql").send(b"x", label="one", transaction=transaction)
+    spark.sql("CREATE TABLE sql_every USING msmq")
+    spark.sql("CREATE TABLE sql_some (seq BIGINT, label STRING) USING msmq")
+    try:
+        chosen = refusal(spark, f"SELECT * FROM sql_every WITH ({where}, columns = 'seq,label')")
+        assert "CREATE TABLE t (seq BIGINT, label STRING) USING msmq" in chosen
+        for option, column in (
+            ("includeHeaders", "headers"),
+            ("includePacket", "packet"),
+            ("decodeBody", "body_text"),
+        ):
+            added = refusal(spark, f"SELECT seq FROM sql_every WITH ({where}, {option} = 'true')")
+            assert f"the option `{option}` has no effect, because the schema has no column `{column}`" in added
+            assert f"CREATE TABLE t (seq BIGINT, label STRING, {column} " in added
+        (row,) = spark.sql(f"SELECT * FROM sql_some WITH ({where})").collect()
+        assert (len(row), row.label) == (2, "one")
+        assert spark.sql(f"SELECT * FROM sql_some WITH ({where}, columns = 'seq,label')").count() == 1
+    finally:
+        spark.sql("DROP TABLE sql_every")
+        spark.sql("DROP TABLE sql_some")
+
+
+@pytest.mark.parametrize(
+    "text", ["garbage", "", "{00000000-0000-0000-0000-000000000000}", "{0}\\\\1", "no\\\\number", "x\\\\1\\\\2"]
+)
+def test_a_text_that_is_not_a_message_id_has_no_bytes(spark: SparkSession, text: str) -> None:
+    waypost.spark.register(spark)
+    assert spark.sql(f"SELECT msmq_message_id_bytes('{text}') AS found").collect() == [(None,)]
+
+
 def test_functions_on_message_ids_and_classes_are_those_of_messages(
     spark: SparkSession, daemon: Daemon, queue: str
 ) -> None:

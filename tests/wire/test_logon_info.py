@@ -38,7 +38,7 @@ def sid(text: str) -> Sid:
 
 
 def test_the_example_of_the_specification_is_read_and_written() -> None:
-    data = vector("pac-3.1")
+    data = vector("pac-3.1", "pac")
     info = KerbValidationInfo.decode(data)
     domain = "S-1-5-21-397955417-626881126-188441444"
     assert str(info.user_sid) == f"{domain}-2914711"

@@ -6,8 +6,9 @@ from typing import Final
 VECTORS: Final = Path(__file__).parents[1] / "vectors"
 
 
-def vector(name: str) -> bytes:
-    return (VECTORS / f"{name}.bin").read_bytes()
+def vector(name: str, kind: str = "bin") -> bytes:
+    """The bytes of a vector: a packet, or something of another kind."""
+    return (VECTORS / f"{name}.{kind}").read_bytes()
 
 
 def frame(number: int) -> bytes:

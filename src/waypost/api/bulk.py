@@ -37,16 +37,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from waypost.api.forms import (
-    BULK_NAME_FORM,
-    BulkName,
-    BulkNameOrNothing,
-    Count,
-    Guid,
-    GuidOrNothing,
-    LookupIdNumber,
-    Seconds,
-)
+from waypost.api.forms import BulkName, BulkNameOrNothing, Count, Guid, GuidOrNothing, LookupIdNumber, Query, Seconds
 from waypost.api.frames import Frame
 from waypost.api.operation_rows import Owned, QueueRight
 from waypost.api.operations import Operation, Outgoing, QueueName, operation
@@ -71,7 +62,6 @@ DEFAULT_COMMIT_WAIT_S: Final = 10.0
 Locked: TypeAlias = Literal["wait", "skip"]
 BulkKind: TypeAlias = Literal["", "local", "private", "public", "journal", "subqueue", "system", "outgoing", "all"]
 Seq = Annotated[int, Meta(ge=0, le=SEQUENCE_MASK)]
-# A time in seconds since 1970, as in LastMoveTime (MS-MQRR 2.2.5.3).
 Second = Annotated[int, Meta(ge=0, le=0xFFFF_FFFF)]
 StagePlace = Annotated[int, Meta(ge=0, le=0xFFFF_FFFF)]
 WriteName = Annotated[str, Meta(max_length=MAX_BULK_NAME)]
@@ -144,9 +134,8 @@ class PlannedRange(Record, frozen=True, kw_only=True):
     is empty. A plan without `up_to` ends before the first message that is locked or not committed. If visible messages
     follow it, `held_by` is the reason for the lock, and `behind` is the number of these visible messages. `oldest` is
     the arrival time of the first message in seconds since 1970 (0 if no message follows). If `is_gone` is true, the
-    queue was deleted, or deleted and created again. `as_of` and `fresh` identify the planned messages if the request
-    has `marks_moves`: `as_of` is the second of the plan, and `fresh` contains the numbers of the planned messages that
-    were moved to the queue in that same second.
+    queue was deleted, or deleted and created again. `as_of` is the second of a plan with `marks_moves`, and `fresh` has
+    the numbers of the planned messages that were moved to the queue in that second.
     """
 
     epoch: GuidOrNothing
@@ -259,11 +248,9 @@ class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
 
 
 class Removed(Record, frozen=True):
-    """Number of removed messages, and number of messages that are left in the range.
+    """Number of removed messages, and number of messages left behind because of a lock, `max_messages` or `as_of`.
 
-    A message is left because of a lock, because of `max_messages`, or because it was moved to the queue after the plan
-    (`as_of`). `first_moved` is the smallest number of such a moved message, or 0. `end` is the number up to which the
-    request has looked: continue after it if it is less than `up_to`.
+    With `as_of`, `first_moved` is the first number that was moved there after the plan, or 0. Continue after `end`.
     """
 
     count: int
@@ -274,10 +261,9 @@ class Removed(Record, frozen=True):
 
 @operation("POST /api/bulk/queues/{name}/remove?outgoing", asks=QueueRight.RECEIVE, is_repeatable=True)
 class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
-    """Receive and discard the messages of a range. The request is safe to repeat.
+    """Receive and discard the messages of a range, at most `max_messages`. The request is safe to repeat.
 
-    One request removes at most `max_messages`. With `as_of` and `fresh` of a plan (`marks_moves`), messages that were
-    moved to the queue after the plan stay in the queue. Without them, such messages are removed too.
+    With `as_of` and `fresh` of a plan (`marks_moves`), messages that were moved there after the plan stay in the queue.
     """
 
     name: QueueName
@@ -604,7 +590,7 @@ class Batches(Record, frozen=True):
 class ListBatches(Operation[Batches], frozen=True, kw_only=True):
     """List the last committed batches of a query."""
 
-    query: Annotated[str, Meta(description="Name of the query.", extra_json_schema=BULK_NAME_FORM)]
+    query: Query
 
 
 BULK_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (

@@ -41,6 +41,7 @@ LookupId = LookupIdNumber | LookupIdText
 Time = Annotated[str, Meta(extra_json_schema=TIME_FORM)]
 BulkName = Annotated[str, Meta(extra_json_schema=BULK_NAME_FORM)]
 BulkNameOrNothing = Annotated[str, Meta(extra_json_schema={"maxLength": MAX_BULK_NAME})]
+Query = Annotated[str, Meta(description="Name of the query.", extra_json_schema=BULK_NAME_FORM)]
 
 Seconds = Annotated[float, Meta(ge=0)]
 # Seconds of a lease: a lease of 0 would be useless.

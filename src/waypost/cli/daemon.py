@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, TypeAlias
 
 import typer
@@ -11,6 +12,7 @@ from waypost.api.excerpt import excerpt
 from waypost.api.names import format_name
 from waypost.cli.program import Failure
 from waypost.cli.program_options import Target, target_of
+from waypost.drive.local_daemons import account_name, own_account
 from waypost.errors import (
     AccessDenied,
     BackupError,
@@ -167,7 +169,21 @@ _HINTS_ELSEWHERE: Final[Hints] = (
 
 def connect(target: Target) -> "Manager":
     """The one place where the command line meets the client."""
+    if own_account() == 0:
+        _name_account(target)
     return waypost.connect(target.url, token=target.token, cacert=target.cacert)
+
+
+def _name_account(target: Target) -> None:
+    """Say to root that another account runs the daemon: this account sees all that root sends."""
+    with suppress(WaypostError):
+        # Only commands that connect have to wait for these imports.
+        transports = "waypost.client.transports.http"
+        address = import_module(f"{transports}.address").Address.parse(target.url, target.token, 1, target.cacert)
+        account = import_module(f"{transports}.local").account_for_root(address.searched, address.port)
+        if account is not None:
+            name = account_name(account)
+            typer.echo(f"note: the daemon at {target.url} runs as the account {name}, not as root.", err=True)
 
 
 @contextmanager

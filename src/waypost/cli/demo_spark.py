@@ -79,7 +79,7 @@ def missing_part() -> Missing | None:
         extra = "jre"
         import_module("waypost.spark.java").find_java()
     except WaypostError as error:
-        command = import_module("waypost.spark.installing").command_for(extra)
+        command = import_module("waypost.spark.java").command_for(extra)
         return Missing(str(error).partition(";")[0], command)
     return None
 

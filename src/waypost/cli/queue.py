@@ -19,6 +19,7 @@ from waypost.cli.program import MOST, Output
 from waypost.cli.progress import progress, waiting
 from waypost.cli.property_options import Given, with_options
 from waypost.cli.tables import Column, write_fitting, write_json, write_pairs
+from waypost.errors import AccessDenied
 
 if TYPE_CHECKING:
     from waypost import Queue, QueueInfo
@@ -289,7 +290,7 @@ def move(
     out = Output()
     with session(context) as manager:
         queue = manager.queue(name)
-        total = queue.info().message_count
+        total = _count(queue, _messages_of, is_needed=dry_run) or 0
         if dry_run:
             moved = 0
         else:
@@ -325,7 +326,7 @@ def purge(
     with session(context) as manager:
         queue = queue_of(manager, name, outgoing=outgoing)
         # The messages of another computer are counted there.
-        count = None if is_elsewhere(context, manager) else queue.info().message_count
+        count = None if is_elsewhere(context, manager) else _count(queue, _messages_of, is_needed=dry_run)
         messages = "all messages" if count is None else counted(count, "message")
         if not dry_run:
             ask(f"Delete {messages} of {name}?", yes=yes or count == 0)
@@ -347,16 +348,35 @@ def delete(
     """
     with session(context) as manager:
         queue = manager.queue(name)
-        info = queue.info()
-        count = info.message_count + info.journal_count
-        count += sum(queue.subqueue(each).info().message_count for each in info.subqueues)
-        messages = counted(count, "message")
+        count = _count(queue, _messages_with, is_needed=dry_run)
+        messages = "all its messages" if count is None else counted(count, "message")
         if not dry_run:
             ask(f"Delete {name} with {messages}?", yes=yes)
             with waiting(f"deleting {name} with {messages}"):
                 queue.delete()
         _name(queue, count, as_json=as_json)
     say(f"{name} with {messages} would be deleted." if dry_run else f"{name} was deleted with {messages}.")
+
+
+def _count(queue: "Queue", count: Callable[["Queue"], int], *, is_needed: bool) -> int | None:
+    """The number of messages, or None if the caller may not see it: the right to remove them is enough."""
+    try:
+        return count(queue)
+    except AccessDenied:
+        if is_needed:
+            raise
+        return None
+
+
+def _messages_of(queue: "Queue") -> int:
+    return queue.info().message_count
+
+
+def _messages_with(queue: "Queue") -> int:
+    """The messages of a queue, its journal and its subqueues."""
+    info = queue.info()
+    subqueues = sum(queue.subqueue(each).info().message_count for each in info.subqueues)
+    return info.message_count + info.journal_count + subqueues
 
 
 def _name(queue: "Queue", count: int | None, *, as_json: bool) -> None:

@@ -229,6 +229,11 @@ def token(
     """
     if revoke is not None and (role is not None or expires is not None):
         raise WrongUsage("--remove is mutually exclusive with --role and --expires.", "use --remove alone.")
+    if expires is not None and not expires > 0:
+        raise WrongUsage(
+            f"The number of days until a token expires must be more than 0, not {expires:g}.",
+            "use a number such as --expires 30, or leave the option out for a token that never expires.",
+        )
     out = Output()
     with session(context) as manager:
         if revoke is not None:

@@ -52,12 +52,15 @@ _CERTIFICATE_DAYS: Final = 21
 _QUEUES_PART: Final = LIST_PART // 5
 
 
-def check_access(settings: HttpSettings) -> Check:
+def check_access(settings: HttpSettings, *, has_users: bool) -> Check:
     """Check for open access to the HTTP API."""
     if settings.token:
         return Check(
             "access", True, "the HTTP API requires the token of the daemon, its Unix socket, or a browser session"
         )
+    if has_users:
+        sentence = "the HTTP API requires a token or a password of a user, or the Unix socket of the daemon"
+        return Check("access", True, f"{sentence}; http.access is open, but has no effect while users exist")
     sentence = "every program and account on this computer has full control of the queue manager (http.access is open)"
     return Check("access", True, sentence)
 
@@ -65,7 +68,7 @@ def check_access(settings: HttpSettings) -> Check:
 async def examine(service: Service) -> list[Check]:
     now = Now(time.monotonic(), time.time())
     checks = [*examine_node(service.node, service.path, now), *_turns(service.watch), *_rpc(service)]
-    checks.append(check_access(service.settings))
+    checks.append(check_access(service.settings, has_users=service.logins.has_users))
     checks.append(_users(service))
     checks += await _network(service)
     checks += examine_sequences(service.node, now)

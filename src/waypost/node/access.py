@@ -79,6 +79,14 @@ _VERBS: Final = {
 }
 
 
+# Hints where no queue has an access list.
+_OF_COMPUTER: Final = (
+    "the rights on the computer decide about this queue: administrators have them, and security.machine in the "
+    "configuration of the daemon gives them to others"
+)
+_NO_ANONYMOUS: Final = "anonymous callers cannot send to other computers: use a token, or log in as a user"
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """The last refusal of a queue: the number of all, the name of the caller, the missing right, and the time.
@@ -185,7 +193,7 @@ class Access:
             if guard is not None:
                 self.check(caller, guard, QUEUE_RIGHTS[access])
             elif access is AccessType.SEND and caller.is_anonymous:
-                raise self._refusal(caller, str(element), QueueAccess.MQSEC_WRITE_MESSAGE)
+                raise self._refusal(caller, str(element), QueueAccess.MQSEC_WRITE_MESSAGE, _NO_ANONYMOUS)
 
     def check_opened(self, caller: Caller, handle: OpenQueueDescriptor) -> None:
         """Raise AccessDenied unless the caller may use a handle as it was opened, by the rights of now."""
@@ -291,14 +299,20 @@ class Access:
             return AccessDenied(f"{queue} is reserved for the queue manager")
         if queue.is_journal and right is QueueAccess.MQSEC_RECEIVE_MESSAGE:
             right = QueueAccess.MQSEC_RECEIVE_JOURNAL_MESSAGE
-        return self._refusal(caller, queue_name(queue), right)
+        is_outgoing = isinstance(queue, OutgoingQueue)
+        hint = ""
+        if is_outgoing and right is QueueAccess.MQSEC_WRITE_MESSAGE:
+            hint = _NO_ANONYMOUS
+        elif is_outgoing or (queue.queue_type is QueueKind.SYSTEM and queue.parent is None):
+            hint = _OF_COMPUTER
+        return self._refusal(caller, queue_name(queue), right, hint)
 
-    def _refusal(self, caller: Caller, name: str, right: QueueAccess) -> AccessDenied:
+    def _refusal(self, caller: Caller, name: str, right: QueueAccess, hint: str = "") -> AccessDenied:
         word = words_of(right)[0]
         self._note(caller, name, word)
         error = AccessDenied(f"{caller.name} may not {_VERBS[word]} {name}: the right {word} is missing")
         grant = f"waypost queue acl {name.partition(';')[0]} --grant {caller.name}:{word}"
-        error.add_note(f"the owner of the queue or an administrator can grant the right: {grant}")
+        error.add_note(hint or f"the owner of the queue or an administrator can grant the right: {grant}")
         return error
 
     def refused_arrival(self, queue: Queue, who: str, problem: str) -> None:

@@ -28,7 +28,7 @@ from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.noted import OK, Noted
 from waypost.node.permission_calls import grant_administrators
-from waypost.security.callers import Role
+from waypost.security.callers import Caller, Role
 from waypost.store.user_records import TokenRecord, UserRecord
 from waypost.wire.sid import Sid
 
@@ -81,17 +81,40 @@ class UserCalls:
             if caller.role < Role.ADMIN:
                 own = self._users.of_sid(caller.sid)
                 if own is None or own.name.lower() != operation.name.lower():
-                    raise AccessDenied(
+                    refused = AccessDenied(
                         f"the user {caller.name} has the role {caller.role.word}, but the role admin is required to "
                         "set the password of another user"
                     )
-                if not operation.is_proven:
-                    raise AccessDenied(f"the current password of {own.name} is wrong or missing")
+                    refused.add_note(f"an administrator can set it: `waypost user passwd {excerpt(operation.name)}`")
+                    raise refused
+                self._check_own(caller, own, is_proven=operation.is_proven)
             user = self._users.get(operation.name)
             # Without an NT hash before, the user may not log on with NTLM.
             nt_hash = operation.nt_hash if user.nt_hash else ""
             self._users.put(replace(user, password=operation.password, nt_hash=nt_hash))
             self._kernel.reply(call.request)
+
+    def _check_own(self, caller: Caller, own: UserRecord, *, is_proven: bool) -> None:
+        """Raise AccessDenied unless a user who is not an administrator may set its own password.
+
+        The first password needs no other, but a token with the whole role of the user, because a password has it.
+        """
+        if is_proven:
+            return
+        if own.password:
+            refused = AccessDenied(f"the current password of {own.name} is wrong or missing")
+            refused.add_note(
+                "give the current password (`waypost user passwd --current-file FILE`), or ask an administrator to set "
+                "a new one"
+            )
+            raise refused
+        if caller.role < Role(own.role):
+            refused = AccessDenied(
+                f"the token has the role {caller.role.word}, but {own.name} has the role {Role(own.role).word}, so the "
+                "token cannot set the first password"
+            )
+            refused.add_note(f"use a token with the role of {own.name}, or ask an administrator to set the password")
+            raise refused
 
     def list_users(self, call: Call, _: ListUsers) -> None:
         with self._kernel.operation(call.now):

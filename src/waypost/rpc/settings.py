@@ -22,8 +22,8 @@ class RpcSettings:
     """
 
     min_auth_level: AuthLevel = AuthLevel.PRIVACY
-    level_now: Callable[[], AuthLevel] | None = None
     max_fragment: int = 5840
+    level_now: Callable[[], AuthLevel] | None = None
 
     def __post_init__(self) -> None:
         assert MUST_RECV_FRAG_SIZE <= self.max_fragment <= 0xFFFF

@@ -18,7 +18,7 @@ from waypost.spark.session import require_packages, session
 
 if TYPE_CHECKING:
     from waypost.spark.lag import LagListener
-    from waypost.spark.purging import purge
+    from waypost.spark.origins import purge
     from waypost.spark.source import MsmqDataSource, register
 
 __all__ = ["LagListener", "MsmqDataSource", "SparkNotAvailable", "purge", "register", "session"]
@@ -27,7 +27,7 @@ __all__ = ["LagListener", "MsmqDataSource", "SparkNotAvailable", "purge", "regis
 _HOMES: Final = {
     "LagListener": "waypost.spark.lag",
     "MsmqDataSource": "waypost.spark.source",
-    "purge": "waypost.spark.purging",
+    "purge": "waypost.spark.origins",
     "register": "waypost.spark.source",
 }
 

@@ -15,6 +15,7 @@ from waypost.spark.options import Position, ReadOptions
 from waypost.spark.origin import Origin
 from waypost.spark.origins import open_origin
 from waypost.spark.ranges import (
+    check_named,
     chosen,
     ends_short,
     limits_of,
@@ -50,7 +51,10 @@ class BatchReader(Shipped, DataSourceReader):
         return self._shape.batches(packets(self._options, partition))
 
     def _plan(self, origin: Origin) -> Iterator[Stretch]:
-        wanted = [self._range(origin, queue) for queue in chosen(origin, self._options)]
+        options, queues = self._options, chosen(origin, self._options)
+        check_named(queues, options.start, options.start_option)
+        check_named(queues, options.end, options.end_option)
+        wanted = [self._range(origin, queue) for queue in queues]
         for stretch, plan in planned(origin, wanted, limits_of(self._options.split)):
             if plan.is_gone:
                 raise recreated(stretch.queue)
@@ -61,8 +65,8 @@ class BatchReader(Shipped, DataSourceReader):
     def _range(self, origin: Origin, queue: BulkQueue) -> Stretch:
         """The range that the options choose, empty if they contradict each other."""
         options = self._options
-        start = place_of(origin, queue, options.start, "startingOffsets")
-        end = place_of(origin, queue, options.end, "endingOffsets")
+        start = place_of(origin, queue, options.start, options.start_option)
+        end = place_of(origin, queue, options.end, options.end_option)
         after = stable(queue, options.endpoint) if start is None else start
         return Stretch(queue.format_name, queue.epoch, after, MAX_NUMBER if end is None else max(end, after), 0)
 
@@ -75,10 +79,16 @@ def check_for_batch(options: ReadOptions) -> None:
         )
     if _has(options.start, "latest"):
         raise InvalidParameter(
-            "the option `startingOffsets` of a batch read must be earliest or JSON, not 'latest' or -1"
+            f"the option `{options.start_option}` of a batch read must be earliest or JSON, not 'latest' or -1"
+            if options.start_option == "startingOffsets"
+            else f"the option `{options.start_option}` of a batch read must be times or -2, not -1"
         )
     if _has(options.end, "earliest"):
-        raise InvalidParameter("the option `endingOffsets` must be latest or JSON, not 'earliest' or -2")
+        raise InvalidParameter(
+            f"the option `{options.end_option}` must be latest or JSON, not 'earliest' or -2"
+            if options.end_option == "endingOffsets"
+            else f"the option `{options.end_option}` must be times or -1, not -2"
+        )
 
 
 def _has(position: Position, word: str) -> bool:

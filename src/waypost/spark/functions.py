@@ -3,7 +3,7 @@
 | function | result |
 |---|---|
 | `msmq_message_id(id)` | a message id as people write it, `{guid}\\number`, from its 20 bytes |
-| `msmq_message_id_bytes(text)` | the 20 bytes of a message id, from that text |
+| `msmq_message_id_bytes(text)` | the 20 bytes of a message id, from that text; null for any other text |
 | `msmq_class_name(class)` | name of a message class, such as MQMSG_CLASS_NORMAL; null for a class of an application |
 | `msmq_class_meaning(class)` | meaning of a message class in a few words |
 | `msmq_is_negative(class)` | whether the class says that something failed |
@@ -19,6 +19,8 @@ from waypost.wire.message_class import NEGATIVE, MessageClass, meaning
 # Bytes of a GUID in the order of its text, counted from 1 (waypost.guid).
 GUID_BYTES: Final = ((4, 3, 2, 1), (6, 5), (8, 7), (9, 10), (11, 12, 13, 14, 15, 16))
 ORDINAL_BYTES: Final = (20, 19, 18, 17)
+_MAX_ORDINAL: Final = 0xFFFF_FFFF
+_GUID: Final = "^[{]?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}[}]?$"
 
 
 def register_functions(spark: SparkSession) -> None:
@@ -37,12 +39,16 @@ def _text() -> str:
 
 
 def _bytes() -> str:
-    """The digits of the text in the order of the bytes; the number is turned round."""
-    digits = "regexp_replace(split_part(text, '\\\\', 1), '[^0-9A-Fa-f]', '')"
-    number = "lpad(hex(cast(split_part(text, '\\\\', 2) AS BIGINT)), 8, '0')"
+    """The digits of the text in the order of the bytes; the number is turned round. NULL for any other text."""
+    first, second, third = (f"split_part(text, '\\\\', {part})" for part in (1, 2, 3))
+    digits = f"regexp_replace({first}, '[^0-9A-Fa-f]', '')"
+    ordinal = f"try_cast({second} AS BIGINT)"
+    number = f"lpad(hex({ordinal}), 8, '0')"
     places = [place for part in GUID_BYTES for place in part]
     guid = [f"substring({digits}, {2 * places.index(byte) + 1}, 2)" for byte in range(1, 17)]
-    return f"unhex(concat({', '.join([*guid, *(f'substring({number}, {at}, 2)' for at in (7, 5, 3, 1))])}))"
+    found = f"unhex(concat({', '.join([*guid, *(f'substring({number}, {at}, 2)' for at in (7, 5, 3, 1))])}))"
+    is_guid = f"{first} RLIKE '{_GUID}' AND {third} = ''"
+    return f"CASE WHEN {is_guid} AND {ordinal} BETWEEN 0 AND {_MAX_ORDINAL} THEN {found} END"
 
 
 def _by_class(value: Callable[[MessageClass], str], other: str) -> str:

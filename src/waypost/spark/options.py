@@ -80,6 +80,12 @@ _REFUSED: Final = {
     "continues before it has recorded a batch as done, so a crash would lose or repeat messages",
     "groupidprefix": "the option `groupIdPrefix` belongs to Kafka: readers of a queue have no groups; the mode `claim` "
     "divides messages among readers",
+    "kafkaconsumer.polltimeoutms": "the option `kafkaConsumer.pollTimeoutMs` belongs to Kafka; remove it: a task reads "
+    "messages that are in the queue, and does not poll",
+    "fetchoffset.numretries": "the option `fetchOffset.numRetries` belongs to Kafka; remove it: the source repeats "
+    "requests by itself",
+    "fetchoffset.retryintervalms": "the option `fetchOffset.retryIntervalMs` belongs to Kafka; remove it: the source "
+    "repeats requests by itself",
 }
 _NONE: Final[tuple[str, ...]] = ()
 _KNOWN: Final = {name.lower(): name for name in _NAMES}
@@ -166,6 +172,9 @@ class ReadOptions:
     fail_on_data_loss: bool
     # The name of the claim; None for one that is made for each load.
     claim: str | None = None
+    # The options that set `start` and `end`, for errors.
+    start_option: str = "startingOffsets"
+    end_option: str = "endingOffsets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +216,7 @@ def read_options(given: Mapping[str, str], token: str | None = None) -> ReadOpti
     endpoint = _endpoint(options, token)
     columns = _columns(options)
     if mode != "peek":
-        _check_consumes(mode, start, endpoint)
+        _check_consumes(mode, start, _option_of(options, _STARTS), endpoint)
         if columns.choice != EVERY:
             raise InvalidParameter(
                 f"the mode `{mode}` removes every message from the queue, even messages that the options `classes` "
@@ -232,6 +241,8 @@ def read_options(given: Mapping[str, str], token: str | None = None) -> ReadOpti
             "failOnDataLoss", values.boolean, mode != "peek" or _is_kept(queue_type, queues)
         ),
         claim=options.text("claimId"),
+        start_option=_option_of(options, _STARTS),
+        end_option=_option_of(options, _ENDS),
     )
 
 
@@ -476,10 +487,16 @@ def _position(options: Given, names: tuple[str, str, str], default: Literal["ear
     return values.positions(name, text)
 
 
-def _check_consumes(mode: str, start: Position, endpoint: Endpoint) -> None:
+def _option_of(options: Given, names: tuple[str, str, str]) -> str:
+    """The option that sets a position."""
+    return next((name for name in names if options.text(name) is not None), names[0])
+
+
+def _check_consumes(mode: str, start: Position, option: str, endpoint: Endpoint) -> None:
     """Check that a stream reads all messages that it removes."""
     if start != "earliest":
-        raise InvalidParameter(f"the mode `{mode}` reads the whole queue: `startingOffsets` must be earliest")
+        wish = "`startingOffsets` must be earliest" if option == _STARTS[0] else f"remove the option `{option}`"
+        raise InvalidParameter(f"the mode `{mode}` reads the whole queue: {wish}")
     if endpoint.locked == "skip" and mode == "drain":
         raise InvalidParameter(
             "in the mode `drain`, `lockedMessages` must be wait: a locked message that is skipped, and then returns to "

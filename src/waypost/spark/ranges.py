@@ -70,6 +70,18 @@ def place_of(origin: Origin, queue: BulkQueue, position: Position | Place, optio
     return origin.seq_at(queue.format_name, position) if isinstance(position, datetime) else position
 
 
+def check_named(queues: Sequence[BulkQueue], position: Position | Place, option: str) -> None:
+    """Raise InvalidParameter if a position is that of a queue that is not read."""
+    if isinstance(position, Mapping):
+        for name in position:
+            if not any(_is_named(queue, name) for queue in queues):
+                names = ", ".join(short_name(FormatName.parse(each.format_name), _computer(each)) for each in queues)
+                raise InvalidParameter(
+                    f"the option `{option}` has a position for {excerpt(name)}, which is not a queue of this read: "
+                    f"the queues are {names}"
+                )
+
+
 def stable(queue: BulkQueue, endpoint: Endpoint) -> int:
     return queue.committed if endpoint.locked == "skip" else queue.stable
 
@@ -185,8 +197,11 @@ def recreated(queue: str) -> QueueDeleted:
 
 def _is_named(queue: BulkQueue, name: str) -> bool:
     """True if the name is the format name, the path or the short name of the queue."""
-    computer = queue.path.partition("\\")[0]
     names = {queue.format_name.lower(), queue.path.lower()}
-    names.add(short_name(FormatName.parse(queue.format_name), computer).lower())
+    names.add(short_name(FormatName.parse(queue.format_name), _computer(queue)).lower())
     wanted = name.lower()
     return wanted in names or wanted.removeprefix("private$\\") in names
+
+
+def _computer(queue: BulkQueue) -> str:
+    return queue.path.partition("\\")[0]

@@ -1,6 +1,6 @@
 """The columns of messages with Spark's types. A schema of the user selects some of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
@@ -77,8 +77,7 @@ def default_schema(columns: Columns) -> StructType:
 
 def shape_of(schema: StructType, columns: Columns) -> Shape:
     """The shape that a schema of the user selects. Raises InvalidParameter for an unknown column or a wrong type."""
-    if columns.names and tuple(schema.names) != columns.names:
-        raise InvalidParameter("the option `columns` and a schema are mutually exclusive: both choose columns")
+    _check_added(schema, columns)
     for field in schema.fields:
         expected = from_arrow_type(_column(field.name).type)
         if field.dataType != expected:
@@ -92,6 +91,36 @@ def shape_of(schema: StructType, columns: Columns) -> Shape:
         on_malformed=columns.on_malformed,
         max_body_bytes=columns.max_body_bytes,
         choice=columns.choice,
+    )
+
+
+def _check_added(schema: StructType, columns: Columns) -> None:
+    """Raise InvalidParameter if options choose or add columns that a schema of the user, or of a table, lacks."""
+    if columns.names:
+        if tuple(schema.names) != columns.names:
+            raise _of_table(
+                "the option `columns` and a schema are mutually exclusive: both choose columns", columns.names
+            )
+        return
+    if not set(DEFAULT.names) <= set(schema.names):
+        # Somebody has chosen the columns.
+        return
+    added = (
+        ("includePacket", columns.include_packet, (PACKET,)),
+        ("includeHeaders", columns.include_headers, (HEADERS,)),
+        ("decodeBody", columns.decode_body, BODY_TEXT),
+    )
+    for option, is_given, fields in added:
+        if is_given and not any(field.name in schema.names for field in fields):
+            reason = f"the option `{option}` has no effect, because the schema has no column `{fields[0].name}`"
+            raise _of_table(reason, ("seq", "label", fields[0].name))
+
+
+def _of_table(reason: str, names: Sequence[str]) -> InvalidParameter:
+    example = ", ".join(f"{name} {from_arrow_type(_column(name).type).simpleString().upper()}" for name in names)
+    return InvalidParameter(
+        f"{reason}; the columns of a table are those of its CREATE TABLE statement: name them there, as in CREATE "
+        f"TABLE t ({example}) USING msmq"
     )
 
 

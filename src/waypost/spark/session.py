@@ -9,9 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from waypost.spark.class_archive import archive_of
-from waypost.spark.installing import command_for
-from waypost.spark.java import Java, SparkNotAvailable, find_java, launcher_home
+from waypost.spark.java import Java, SparkNotAvailable, archive_of, command_for, find_java, launcher_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,12 +21,13 @@ from msgspec.structs import replace as changed
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
-from waypost.api.bulk import Claim, Claimed, KeepClaim, ReadClaim, TakeClaim, Taken
+from waypost.api.bulk import Claim, Claimed, KeepClaim, PlanRanges, RangeOfQueue, ReadClaim, TakeClaim, Taken
 from waypost.arrow.packets import Packets
 from waypost.errors import MessageNotFound, QueueDeleted, QueueNotFound, TransactionSequence, WaypostError
 from waypost.limits import MAX_CLAIMED
 from waypost.spark.heartbeats import Heartbeats
 from waypost.spark.offsets import ClaimPlace, Json, claim_places, json_of, lag, shares
+from waypost.spark.option_values import MAX_NUMBER
 from waypost.spark.options import ReadOptions
 from waypost.spark.origins import open_origin
 from waypost.spark.ranges import chosen, edges
@@ -305,9 +306,11 @@ class ClaimStream(MessageStream):
         return [queue.format_name for queue in queues]
 
     def _latest(self) -> Iterator[tuple[str, Json]]:
-        for name, place in claim_places(self._last or {}).items():
-            queue = self._origin.queue(name)
-            waiting = max(queue.count - queue.held, 0)
-            size = queue.bytes * waiting // max(queue.count, 1)
-            held = {"count": queue.count, "held": queue.held, "held_s": queue.held_s}
-            yield name, place.json() | held | lag(waiting, size, queue.oldest)
+        """The messages that no reader has claimed or locked, and those that some reader has."""
+        places = claim_places(self._last or {})
+        ranges = [RangeOfQueue(name=name, up_to=MAX_NUMBER, epoch=place.epoch) for name, place in places.items()]
+        plans = self._origin.plan(PlanRanges(ranges=ranges, locked="skip"))
+        for (name, place), plan in zip(places.items(), plans, strict=True):
+            free = sum(plan.counts)
+            held = {"count": free + plan.held, "held": plan.held, "held_s": plan.held_s}
+            yield name, place.json() | held | lag(free, sum(plan.sizes), plan.oldest)

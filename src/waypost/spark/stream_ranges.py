@@ -20,6 +20,7 @@ from waypost.spark.offsets import UNKNOWN, Json, RangePlace, Stretch, json_of, l
 from waypost.spark.option_values import MAX_NUMBER
 from waypost.spark.options import ReadOptions, Split
 from waypost.spark.ranges import (
+    check_named,
     chosen,
     ends_short,
     gone,
@@ -56,6 +57,7 @@ class RangeStream(MessageStream):
         if self._initial is None:
             places = {}
             self._named = chosen(self._origin, self._options)
+            check_named(self._named, self._options.start, self._options.start_option)
             for queue in self._named:
                 places[queue.format_name] = self._beginning(queue)
             self._initial = json_of(places)
@@ -151,6 +153,8 @@ class RangeStream(MessageStream):
     def _current(self, places: dict[str, RangePlace]) -> list[str]:
         """The queues to read now. New queues get a position; queues no longer named keep theirs."""
         queues = self._chosen()
+        if self._options.pattern is None and any(queue.format_name not in places for queue in queues):
+            check_named(queues, self._options.start, self._options.start_option)
         for queue in queues:
             if queue.format_name not in places:
                 # A queue that a pattern finds later is new, and read from its beginning.
@@ -162,7 +166,7 @@ class RangeStream(MessageStream):
 
     def _beginning(self, queue: BulkQueue) -> RangePlace:
         """The position in a queue that the query has not read before, by startingOffsets."""
-        place = place_of(self._origin, queue, self._options.start, "startingOffsets")
+        place = place_of(self._origin, queue, self._options.start, self._options.start_option)
         seq = stable(queue, self._options.endpoint) if place is None else place
         return RangePlace(seq, queue.epoch, first=seq, kept=seq)
 

@@ -12,8 +12,7 @@ import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from waypost.spark.class_archive import make_archive
-from waypost.spark.java import find_java
+from waypost.spark.java import find_java, make_archive
 from waypost.spark.session import JAVA_OPTIONS, java_options, session
 
 

@@ -35,7 +35,7 @@ from tests.spark.clusters import Cluster, cluster_in
 from waypost import connect
 from waypost.client.bulk.client import BulkClient
 from waypost.errors import WaypostError
-from waypost.spark.class_archive import make_archive
+from waypost.spark.java import make_archive
 
 MESSAGES: Final = 150
 # A fail point that no batch has reached gets more messages, so often.

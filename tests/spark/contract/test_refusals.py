@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
     import deltalake
     from deltalake import exceptions
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession, datasource
 
     from tests.spark.contract.recorder import Record
 else:
+    datasource = late("pyspark.sql.datasource")
     deltalake = late("deltalake")
     exceptions = late("deltalake.exceptions")
 
@@ -57,6 +58,17 @@ def test_a_stream_with_a_python_source_or_sink_is_refused(
 def test_pyspark_comes_without_this_connector(name: str, words: str, spark: SparkSession) -> None:
     with pytest.raises(Exception, match=words):
         spark.read.format(name).load("nowhere")
+
+
+def test_no_catalog_can_be_written_in_python(spark: SparkSession) -> None:
+    assert [name for name in dir(datasource) if "catalog" in name.lower()] == []
+    # A catalog is a class of Java, so the name of a source is not one.
+    spark.conf.set("spark.sql.catalog.queues", "recorder")
+    try:
+        with pytest.raises(Exception, match=r"(?i)plugin class"):
+            spark.sql("SHOW TABLES IN queues").collect()
+    finally:
+        spark.conf.unset("spark.sql.catalog.queues")
 
 
 def test_delta_records_the_version_of_an_application_and_does_not_compare_it(tmp_path: Path) -> None:

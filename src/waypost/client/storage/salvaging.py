@@ -64,7 +64,10 @@ def forget_lost_users(folder: str | Path) -> list[str]:
     Raises NotAStore, StoreInUse, and InvalidParameter if the folder does not miss users.
     """
     path = Path(folder)
-    require_store(path)
+    try:
+        require_store(path)
+    except OSError as error:
+        raise store_error(error, path) from error
     with LmdbStore(path) as store:
         value = store.get(Table.USERS, LOST_KEY)
         if value is None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from struct import Struct
 from threading import Condition, Lock, Thread
 from typing import IO, Any, Final
@@ -154,7 +155,9 @@ class _Process:
             raise ServiceNotAvailable(f"the process for operations with keys failed: {error}") from error
 
     def _perform(self, work: list[Work]) -> list[Any]:
-        if self._process is None or self._process.poll() is not None:
+        if self._process is not None and self._process.poll() is not None:
+            self.close()
+        if self._process is None:
             command = [sys.executable, "-m", "waypost.drive.keys.workers"]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdin is not None
@@ -169,10 +172,16 @@ class _Process:
         return found
 
     def close(self) -> None:
-        if self._process is not None:
-            with self._process as process:
-                process.kill()
-            self._process = None
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        for pipe in (process.stdin, process.stdout):
+            # Bytes that a dead process did not take are still in the buffer.
+            with suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+        process.wait()
 
 
 _ANSWERS: Final[dict[type[Work], Any]] = {

@@ -42,7 +42,8 @@ class DaemonOrigin:
         return self._client.queue(name)
 
     def plan(self, wanted: PlanRanges) -> list[PlannedRange]:
-        return self._client.plan_all(replace(wanted, locked=self._endpoint.locked))
+        locked = "skip" if wanted.locked == "skip" else self._endpoint.locked
+        return self._client.plan_all(replace(wanted, locked=locked))
 
     def seq_at(self, name: str, time: datetime) -> int:
         return self._client.seq_at(name, time)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from waypost.spark.pipelines.report_pages import ACCENT, FAINT, GRID, INK, OF_TONE, PAPER
+from waypost.spark.pipelines.report import ACCENT, FAINT, GRID, INK, OF_TONE, PAPER
 from waypost.spark.pipelines.report_parts import Kind, Plot, Tone, short, shown
 
 if TYPE_CHECKING:
