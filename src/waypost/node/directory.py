@@ -116,6 +116,11 @@ class NodeDirectory:
         found = self.events.read_directory(Query(QueueManager, by_identifier(queue_manager)), self._kernel.now).value
         return NO_KEYS if found is None else found.public_signing_key_list
 
+    def has_keys(self, encryption: MqDsPublicKeys, signing: MqDsPublicKeys) -> bool:
+        """Whether these are the published keys of this queue manager."""
+        own = self.events.local.queue_manager
+        return (own.public_encryption_key_list, own.public_signing_key_list) == (encryption, signing)
+
     def publish_keys(self, encryption: MqDsPublicKeys, signing: MqDsPublicKeys) -> None:
         """Publish the public keys of this queue manager: PublicEncryptionKeyList and PublicSigningKeyList."""
 
@@ -123,8 +128,6 @@ class NodeDirectory:
             return replace(item, public_encryption_key_list=encryption, public_signing_key_list=signing)
 
         local = self.events.local
-        if with_keys(local.queue_manager) == local.queue_manager:
-            return
         local.queue_manager = with_keys(local.queue_manager)
         own = self._own_object() if self.is_integrated else None
         if own is None:

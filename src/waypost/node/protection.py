@@ -80,7 +80,7 @@ class Protection:
         for cache in (self.receive_keys, self.send_keys, self.user_certs):
             cache.clear()
         self._answered = {**self._answered, **facts.answered}
-        if self._kernel.failure is None:
+        if self._kernel.failure is None and not self._directory.has_keys(facts.encryption_list, facts.signing_list):
             with self._kernel.operation(self._kernel.now):
                 self._directory.publish_keys(facts.encryption_list, facts.signing_list)
 
