@@ -252,7 +252,8 @@ PARAMETERS: dict[tuple[type[Operation[object]], str], str] = {
 
 # Parameters that are not fields: `like` has the properties by name, and `progress` hears of each part.
 MORE: dict[type[Operation[object]], set[str]] = {
-    Send: {row.name for row in MESSAGE_ROWS},
+    # The client reads the file of a certificate with its password.
+    Send: {row.name for row in MESSAGE_ROWS} | {"certificate_password"},
     MoveAll: {"progress"},
     StartVerification: {"progress"},
     ShowVerification: {"progress"},

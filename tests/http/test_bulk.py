@@ -95,8 +95,10 @@ async def test_locked_messages_are_waited_for_or_skipped(api: Api) -> None:
 @served()
 async def test_removed_messages_are_in_the_journal(api: Api) -> None:
     await filled(api)
-    assert (await api.post(f"{ORDERS}/remove", {"up_to": 4, "max_messages": 3})).json() == {"count": 3, "left": 1}
-    assert (await api.post(f"{ORDERS}/remove", {"up_to": 4})).json() == {"count": 1, "left": 0}
+    rest = {"first_moved": 0, "end": 0}
+    asked = {"up_to": 4, "max_messages": 3}
+    assert (await api.post(f"{ORDERS}/remove", asked)).json() == {"count": 3, "left": 1, **rest}
+    assert (await api.post(f"{ORDERS}/remove", {"up_to": 4})).json() == {"count": 1, "left": 0, **rest}
     assert labels(await api.post(f"{ORDERS}/read", {"up_to": 99})) == ["4"]
     assert labels(await api.post(f"{BULK}/orders%3Bjournal/read", {"up_to": 99})) == ["0", "1", "2", "3"]
 

@@ -63,7 +63,9 @@ class TableSink:
 
     def send(self, messages: Any, delivery: Delivery, transaction: str) -> None:
         rows = consistent_table(messages.select(SENT)).combine_chunks()
-        given = {**self.options, "delivery": delivery, "txnId": transaction, "runId": self.run}
+        given = {**self.options, "delivery": delivery}
+        if delivery == "exactly-once":
+            given |= {"txnId": transaction, "runId": self.run}
         writer = with_token(self.token)(given).writer(from_arrow_schema(rows.schema), overwrite=False)
         try:
             writer.commit([writer.write(iter(rows.to_batches()))])
