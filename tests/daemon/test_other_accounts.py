@@ -290,7 +290,9 @@ def test_a_file_of_another_account_does_not_replace_that_of_root(tmp_path: Path)
         with start_as_nobody(SERVE, daemon.address, str(tmp_path)) as other:
             assert other.stdout is not None
             assert other.stdout.readline() == '"listens"\n'
-            with pytest.raises(CannotConnect, match=f"a program under the account {account_name(NOBODY)} uses its port"):
+            with pytest.raises(
+                CannotConnect, match=f"a program under the account {account_name(NOBODY)} uses its port"
+            ):
                 waypost.connect(daemon.url)
             with socket.socket(socket.AF_UNIX) as peer:
                 peer.connect(f"/tmp/waypost-{NOBODY}/test.sock")
