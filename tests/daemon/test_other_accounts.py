@@ -282,26 +282,6 @@ tell(request)
 """
 
 
-def test_a_file_of_another_account_does_not_replace_that_of_root(tmp_path: Path) -> None:
-    with Daemon(tmp_path, "gamma", loopback(64)) as daemon:
-        daemon.start()
-        # Its file in the runtime folder stays.
-        daemon.kill()
-        with start_as_nobody(SERVE, daemon.address, str(tmp_path)) as other:
-            assert other.stdout is not None
-            assert other.stdout.readline() == '"listens"\n'
-            with pytest.raises(
-                CannotConnect, match=f"a program under the account {account_name(NOBODY)} uses its port"
-            ):
-                waypost.connect(daemon.url)
-            with socket.socket(socket.AF_UNIX) as peer:
-                peer.connect(f"/tmp/waypost-{NOBODY}/test.sock")
-                peer.sendall(b"end")
-                assert json.loads(other.stdout.readline()) == "end"
-        daemon.start()
-        daemon.stop()
-
-
 def test_the_command_line_says_to_root_whose_daemon_it_is(tmp_path: Path) -> None:
     url = f"http://{loopback(65)}:8181"
     with start_as_nobody(SERVE, loopback(65), str(tmp_path)) as other:

@@ -1,8 +1,8 @@
 """The way to a daemon of this computer without a token from a person: its Unix socket, or TCP with its token.
 
 Any account may listen on a port that is free, so neither is trusted blindly. A socket must be served by the account
-whose file named it, and a token that was found goes only to a listener of that account or of root. Root finds its own
-daemon, and else the daemons of all accounts, by the account that listens at the address.
+whose file named it, and a token that was found goes only to a listener of that account or of root. Root finds the
+daemons of all accounts, by the account that listens at the address.
 """
 
 import os
@@ -117,14 +117,11 @@ def local_way(addresses: Iterable[str], port: int) -> LocalWay | None:
         return None
     addresses = tuple(addresses)
     for address in addresses:
-        found = find(address, port, account)
-        if found is not None:
-            return LocalWay(found, account, addresses, port)
-    if account != _ROOT:
-        return None
-    # The account that listens there decides, so that a file of another cannot lead root astray.
-    for address in addresses:
-        for each in sorted(listeners(End(address, port)) or ()):
+        accounts: Iterable[int] = (account,)
+        if account == _ROOT:
+            # The account that listens there decides, so that a file of another cannot lead root astray.
+            accounts = [*sorted(listeners(End(address, port)) or ()), account]
+        for each in accounts:
             found = find(address, port, each)
             if found is not None:
                 return LocalWay(found, each, addresses, port)
