@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from types import TracebackType
 from typing import Any, Final
 
 import pytest
@@ -34,12 +35,23 @@ def tell(value):
 """
 
 
-def start_as_nobody(program: str, *arguments: object) -> "subprocess.Popen[str]":
+class Started(subprocess.Popen[str]):
+    """A process that does not outlive a test that fails: its end would be waited for."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, value, trace)
+
+
+def start_as_nobody(program: str, *arguments: object) -> Started:
     """A program of another account, which has `arguments` and `tell`."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
     environment |= {"HOME": "/nonexistent", "PYTHONPATH": f"{ROOT / 'src'}"}
     command = [sys.executable, "-c", _BEGIN + program, json.dumps(arguments)]
-    return subprocess.Popen(
+    return Started(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd="/", text=True
     )  # fmt: skip
 
