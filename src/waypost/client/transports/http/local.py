@@ -8,7 +8,6 @@ daemons of all accounts, by the account that listens at the address.
 import os
 import socket
 import sys
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -110,28 +109,35 @@ def addresses_of(host: str) -> tuple[str, ...]:
     return ()
 
 
-def local_way(addresses: Iterable[str], port: int) -> LocalWay | None:
-    """The way to the daemon at one of these addresses and this port; None if no account has one that may be used."""
-    account = own_account()
-    if account < 0:
+class LocalSearch:
+    """Looks of one client for its daemon, at the addresses of this computer that its URL means."""
+
+    __slots__ = ("_addresses", "_port")
+
+    def __init__(self, addresses: tuple[str, ...], port: int) -> None:
+        self._addresses: Final = addresses
+        self._port: Final = port
+
+    def way(self) -> LocalWay | None:
+        """The way to the daemon as the files are now. None if no account has one that may be used."""
+        account = own_account()
+        if account < 0:
+            return None
+        for address in self._addresses:
+            accounts = [account]
+            if account == _ROOT:
+                # The account that listens there decides, so that a file of another cannot lead root astray.
+                accounts = [*sorted(listeners(End(address, self._port)) or ()), account]
+            for each in accounts:
+                found = find(address, self._port, each)
+                if found is not None:
+                    return LocalWay(found, each, self._addresses, self._port)
         return None
-    addresses = tuple(addresses)
-    for address in addresses:
-        accounts: Iterable[int] = (account,)
-        if account == _ROOT:
-            # The account that listens there decides, so that a file of another cannot lead root astray.
-            accounts = [*sorted(listeners(End(address, port)) or ()), account]
-        for each in accounts:
-            found = find(address, port, each)
-            if found is not None:
-                return LocalWay(found, each, addresses, port)
-    return None
 
+    def account_for_root(self) -> int | None:
+        """The account of the daemon that root reaches; None for its own daemon, for none, and for others than root.
 
-def account_for_root(addresses: Iterable[str], port: int) -> int | None:
-    """The account of the daemon that root reaches there; None for its own daemon, for none, and for others than root.
-
-    Any account can serve at a free port, so root should know whose daemon answers.
-    """
-    way = local_way(addresses, port) if own_account() == _ROOT else None
-    return None if way is None or way.account == _ROOT else way.account
+        Any account can serve at a free port, so root should know whose daemon answers.
+        """
+        way = self.way() if own_account() == _ROOT else None
+        return None if way is None or way.account == _ROOT else way.account
