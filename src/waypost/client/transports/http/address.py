@@ -85,6 +85,11 @@ class Address:
         """The way to a daemon of this computer, if the client must look for it."""
         return None if self.search is None else self.search.way()
 
+    def reached(self, way: LocalWay | None) -> None:
+        """Note the way of a connection that leads to the daemon."""
+        if self.search is not None and way is not None:
+            self.search.reached(way)
+
     def is_outdated(self, way: LocalWay | None, status: int) -> bool:
         """Whether to send a request once more, on a new connection: the daemon did not know its sender, and has written
         its file since the look that found `way`.

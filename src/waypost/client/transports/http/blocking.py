@@ -248,6 +248,7 @@ def connected(address: Address) -> tuple[socket.socket, LocalWay | None, bytes]:
     """
     way = address.local_way()
     if way is not None and (local := way.connect(address.timeout)) is not None:
+        address.reached(way)
         return local, way, b""
     connection: socket.socket | None = None
     try:
@@ -255,6 +256,7 @@ def connected(address: Address) -> tuple[socket.socket, LocalWay | None, bytes]:
         connection = socket.create_connection((address.host, address.port), address.timeout)
         if way is not None:
             way.check(connection)
+            address.reached(way)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if address.tls is not None:
             connection = address.tls.wrap_socket(connection, server_hostname=address.host)

@@ -257,6 +257,7 @@ class AioHttp(Shell["_Link"]):
                 local = None if way is None else await self._local(way)
                 if local is not None:
                     transport, _ = await self._loop.create_unix_connection(make, sock=local)
+                    address.reached(way)
                     return transport, way, b""
                 credentials = b"" if way is None else way.credentials
                 name = address.host if address.tls is not None else None
@@ -269,6 +270,7 @@ class AioHttp(Shell["_Link"]):
                     except BaseException:
                         transport.abort()
                         raise
+                    address.reached(way)
                 return transport, way, credentials
         except (OSError, UnicodeError, TimeoutError, NotTheDaemon) as error:
             raise address.cannot_connect(error) from None
