@@ -285,7 +285,9 @@ def test_what_others_can_write_or_read_is_ignored(runtime: Path, tmp_path: Path)
         assert find("127.0.0.1", 1, own_account()) is None, changed
         changed.chmod(before)
     assert find("127.0.0.1", 1, own_account()) == entry(tmp_path)
-    for text in ("", "{", "[]", "null", '{"socket": 1, "token": 2, "process": "", "data": 4}', "{}", "x" * 100_000):
+    texts = ["", "{", "[]", "null", '{"socket": 1, "token": 2, "process": "", "data": 4}', "{}", "x" * 100_000]
+    texts += ["[" * 16_000, '{"socket": "\\ud800", "token": "", "process": 1, "data": ""}']
+    for text in texts:
         path.write_text(text)
         assert find("127.0.0.1", 1, own_account()) is None, text
     path.unlink()
@@ -303,6 +305,14 @@ def test_files_of_daemons_whose_folder_is_gone_are_swept(runtime: Path, tmp_path
     assert first is not None
     announce("127.0.0.1", 2, entry(tmp_path))
     assert not first.exists()
+
+
+def test_only_the_last_file_with_a_data_folder_stays(runtime: Path, tmp_path: Path) -> None:
+    """A daemon that was killed, and started at another port, is not found at the first one."""
+    announce("127.0.0.1", 1, entry(tmp_path))
+    announce("127.0.0.1", 2, entry(tmp_path))
+    announce("127.0.0.1", 2, entry(tmp_path))
+    assert [each.name for each in runtime.iterdir()] == ["127.0.0.1:2"]
 
 
 def test_a_runtime_folder_of_the_environment_is_used_by_daemon_and_client(runtime: Path, tmp_path: Path) -> None:

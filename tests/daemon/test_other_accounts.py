@@ -1,5 +1,6 @@
 """Another account of the computer gets nothing: not over HTTP, RPC or the Unix socket, however it connects."""
 
+import asyncio
 import json
 import os
 import signal
@@ -14,13 +15,16 @@ import pytest
 import waypost
 from tests.crash.daemons import HTTP_PORT, SECONDS, Daemon, loopback, patience
 from tests.crash.remote_reader import QM2QM_PORT, RPC_PORT, RemoteReader
-from tests.daemon.accounts import NOBODY, as_nobody, as_root, start_as_nobody
+from tests.daemon.accounts import NOBODY, Started, as_nobody, as_root, start_as_nobody
 from waypost.drive.local_daemons import account_name
 from waypost.errors import CannotConnect
 from waypost.remote.interfaces.remote_read import REMOTE_READ
 from waypost.rpc.client import ClientConnection
 
 pytestmark = as_root
+
+# The error if another account listens at the port of a daemon of root.
+NOT_ROOT = f"a program under the account {account_name(NOBODY)} uses its port" if os.name != "nt" else ""
 
 # Connects, sends its bytes, and reports those that come back.
 TALK = """
@@ -218,7 +222,8 @@ def calls(daemon: Daemon) -> list[str]:
     return sorted(line for line in lines if line.startswith(("waypost_rpc_calls_total", "waypost_rpc_binds")))
 
 
-def test_a_listener_of_another_account_gets_neither_token_nor_request(tmp_path: Path) -> None:
+@pytest.mark.parametrize("access", ["token", "open"])
+def test_a_listener_of_another_account_gets_neither_token_nor_request(tmp_path: Path, access: str) -> None:
     listening = """
 with socket.create_server((arguments[0], arguments[1])) as server:
     server.settimeout(60)
@@ -234,16 +239,14 @@ with socket.create_server((arguments[0], arguments[1])) as server:
                     break
     tell(came)
 """
-    with Daemon(tmp_path, "beta", loopback(62)) as daemon:
+    with Daemon(tmp_path, "beta", loopback(62), f"http.access={access}") as daemon:
         daemon.start()
         # Its file in the runtime folder stays.
         daemon.kill()
         with start_as_nobody(listening, daemon.address, HTTP_PORT) as other:
             assert other.stdout is not None
             assert other.stdout.readline() == '"listens"\n'
-            account = account_name(NOBODY)
-            sentence = f"the daemon is not running, and a program under the account {account} uses its port"
-            with pytest.raises(CannotConnect, match=sentence):
+            with pytest.raises(CannotConnect, match=f"the daemon is not running, and {NOT_ROOT}"):
                 waypost.connect(daemon.url)
             with socket.create_connection((daemon.address, HTTP_PORT), SECONDS) as peer:
                 peer.sendall(b"end")
@@ -253,6 +256,27 @@ with socket.create_server((arguments[0], arguments[1])) as server:
             assert manager.status().name.casefold() == "beta"
         daemon.stop()
 
+
+# A listener of another account, with a file that names a socket, or without a file.
+LISTEN = """
+address, path = arguments
+os.umask(0o077)
+runtime = "/tmp/waypost-%d" % os.getuid()
+with suppress(FileExistsError):
+    os.mkdir(runtime, 0o700)
+server = socket.create_server((address, 8181))
+file = runtime + "/" + address + ":8181"
+if path is not None:
+    with open(file, "w") as entry:
+        json.dump({"socket": path, "token": "theirs", "process": os.getpid(), "data": runtime}, entry)
+tell("listens")
+peer, _ = server.accept()
+request = peer.recv(1000).decode()
+peer.close()
+if path is not None:
+    os.unlink(file)
+tell(request)
+"""
 
 # A daemon of another account, as far as its files and listeners go.
 SERVE = """
@@ -282,9 +306,76 @@ tell(request)
 """
 
 
-def test_the_command_line_says_to_root_whose_daemon_it_is(tmp_path: Path) -> None:
+def end_of(other: Started) -> None:
+    """Let SERVE end, which removes its files."""
+    assert other.stdout is not None
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.connect(f"/tmp/waypost-{NOBODY}/test.sock")
+        peer.sendall(b"end")
+        assert json.loads(other.stdout.readline()) == "end"
+
+
+def test_a_file_of_another_account_does_not_replace_that_of_root(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "gamma", loopback(64)) as daemon:
+        daemon.start()
+        # Its file in the runtime folder stays.
+        daemon.kill()
+        with start_as_nobody(SERVE, daemon.address, str(tmp_path)) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == '"listens"\n'
+            with pytest.raises(CannotConnect, match=NOT_ROOT):
+                waypost.connect(daemon.url)
+            end_of(other)
+        daemon.start()
+        daemon.stop()
+
+
+def test_a_client_keeps_to_the_account_of_its_daemon(tmp_path: Path) -> None:
+    """A stop removes the file, so nothing else shows that the listener is not the daemon."""
+
+    async def reconnect(daemon: Daemon) -> None:
+        async with waypost.aio.connect(daemon.url) as manager:
+            manager._transport._close_idle()  # type: ignore[attr-defined]
+            daemon.stop()
+            with start_as_nobody(SERVE, daemon.address, str(tmp_path)) as other:
+                assert other.stdout is not None
+                assert other.stdout.readline() == '"listens"\n'
+                with pytest.raises(CannotConnect, match=NOT_ROOT):
+                    await manager.queue("orders").send("secret")
+                end_of(other)
+            daemon.start()
+            assert await manager.queues() == []
+
+    with Daemon(tmp_path, "delta", loopback(66)) as daemon:
+        daemon.start()
+        with daemon.connect() as manager:
+            daemon.stop()
+            with start_as_nobody(SERVE, daemon.address, str(tmp_path)) as other:
+                assert other.stdout is not None
+                assert other.stdout.readline() == '"listens"\n'
+                with pytest.raises(CannotConnect, match=NOT_ROOT):
+                    manager.queue("orders").send("secret")
+                end_of(other)
+            daemon.start()
+            assert manager.queues() == []
+        asyncio.run(reconnect(daemon))
+        daemon.stop()
+
+
+def test_a_file_of_another_account_does_not_lead_root_to_a_socket_of_root(daemon: Daemon) -> None:
+    address = loopback(67)
+    with start_as_nobody(LISTEN, address, str(daemon.folder / "http.sock")) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == '"listens"\n'
+        with pytest.raises(CannotConnect):
+            waypost.connect(f"http://{address}:8181")
+        assert json.loads(other.stdout.readline()).startswith("GET /api/identity")
+
+
+@pytest.mark.parametrize(("program", "argument"), [(SERVE, ""), (LISTEN, None)], ids=["with-file", "without-file"])
+def test_the_command_line_says_to_root_whose_daemon_it_is(program: str, argument: str | None) -> None:
     url = f"http://{loopback(65)}:8181"
-    with start_as_nobody(SERVE, loopback(65), str(tmp_path)) as other:
+    with start_as_nobody(program, loopback(65), argument) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == '"listens"\n'
         command = [sys.executable, "-m", "waypost.cli", "--url", url, "status"]

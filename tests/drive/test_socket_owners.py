@@ -10,7 +10,7 @@ import pytest
 
 from waypost.drive import socket_owners
 from waypost.drive.local_daemons import own_account
-from waypost.drive.socket_owners import End, account_of_peer, listeners, owner_of_server
+from waypost.drive.socket_owners import End, _Entry, account_of_peer, listeners, owner_of_server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux names the accounts of sockets")
 
@@ -96,6 +96,19 @@ def test_a_listener_is_found_at_its_address_before_that_of_all() -> None:
     with socket.create_server(("", 0)) as listener:
         assert listeners(End("127.9.9.9", listener.getsockname()[1])) == frozenset({own_account()})
     assert listeners(End("localhost", 1)) is None
+
+
+def test_a_listener_of_all_addresses_of_ipv4_comes_before_one_of_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For an address of IPv4, as the kernel has it; an address of IPv6 never leads to a listener of IPv4."""
+    four = [("00000000", 7, _Entry(10, 1000, 1))]
+    six = [("0" * 32, 7, _Entry(10, 2000, 2)), ("0" * 32, 8, _Entry(10, 2000, 3))]
+    tables = {socket_owners._TABLES[4]: four, socket_owners._TABLES[6]: six}
+    monkeypatch.setattr(socket_owners, "_listening", tables.__getitem__)
+    for address in ("127.0.0.1", "::ffff:127.0.0.1"):
+        assert listeners(End(address, 7)) == frozenset({1000})
+        assert listeners(End(address, 8)) == frozenset({2000})
+    assert listeners(End("::1", 7)) == frozenset({2000})
+    assert listeners(End("127.0.0.1", 9)) == frozenset()
 
 
 def test_a_listener_alone_is_not_a_connection() -> None:

@@ -178,9 +178,9 @@ def _name_account(target: Target) -> None:
     """Say to root that another account runs the daemon: this account sees all that root sends."""
     with suppress(WaypostError):
         # Only commands that connect have to wait for these imports.
-        transports = "waypost.client.transports.http"
-        address = import_module(f"{transports}.address").Address.parse(target.url, target.token, 1, target.cacert)
-        account = import_module(f"{transports}.local").account_for_root(address.searched, address.port)
+        addresses = import_module("waypost.client.transports.http.address")
+        address = addresses.Address.parse(target.url, target.token, 1, target.cacert)
+        account = None if address.search is None else address.search.account_for_root()
         if account is not None:
             name = account_name(account)
             typer.echo(f"note: the daemon at {target.url} runs as the account {name}, not as root.", err=True)

@@ -58,15 +58,15 @@ def account_name(uid: int) -> str:
 def announce(address: str, port: int, daemon: LocalDaemon) -> Path | None:
     """Write the file of a daemon of this account. Returns its path, or None if no folder is safe.
 
-    Files of daemons that ended without removing them, and whose data folders are gone, are removed.
+    Files of daemons that ended without removing them are removed, if their data folders are gone or of this daemon now.
     """
     for folder in _folders(own_account(), is_own=True):
         with suppress(OSError):
             _make(folder)
             if not _is_private(folder, own_account()):
                 continue
-            _sweep(folder)
             path = folder / with_port(address, port)
+            _sweep(folder, path, daemon.data)
             new = folder / f".{path.name}.{os.getpid()}"
             new.unlink(missing_ok=True)
             with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE), "w") as file:
@@ -137,17 +137,24 @@ def _read(path: Path, account: int) -> LocalDaemon | None:
                 return None
             values = json.loads(file.read(_MAX_FILE))
         found = LocalDaemon(**values)
-    except (OSError, ValueError, TypeError):
+        # An account may write what it likes for root: also a path that the system cannot have.
+        os.fsencode(found.socket)
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
     texts = (found.socket, found.token, found.data)
     is_sound = all(isinstance(each, str) for each in texts) and isinstance(found.process, int)
     return found if is_sound and found.token.isascii() and found.token.isprintable() else None
 
 
-def _sweep(folder: Path) -> None:
-    """Remove files of daemons whose data folder is gone: tests and demos leave some."""
+def _sweep(folder: Path, kept: Path, data: str) -> None:
+    """Remove files of daemons whose data folder is gone, and other files than `kept` with the folder `data`.
+
+    Tests and demos leave the former. The latter would lead from an old address or port of a daemon to its socket.
+    """
     for path in folder.iterdir():
         found = _read(path, own_account())
         with suppress(OSError):
-            if found is not None and found.data and not Path(found.data).exists():
+            if found is None or path == kept or not found.data:
+                continue
+            if found.data == data or not Path(found.data).exists():
                 path.unlink()

@@ -75,26 +75,29 @@ def account_of_peer(connection: socket.socket) -> int | None:
 def listeners(place: End) -> frozenset[int] | None:
     """The accounts that listen at an address and port. None if the system does not say it.
 
-    A listener of all addresses counts only if the address has none, as for the kernel.
+    A listener of all addresses counts only if the address has none, and one of all addresses of IPv6 for an address of
+    IPv4 only if that has none, as for the kernel.
     """
     if sys.platform != "linux":
         return None
     try:
-        wanted = ip_address(place.address.partition("%")[0])
+        wanted = _plain(ip_address(place.address.partition("%")[0]))
     except ValueError:
         return None
-    exact, wild = set(), set()
+    places: list[_Address] = [wanted, IPv6Address(0)]
+    if wanted.version == 4:
+        places.insert(1, IPv4Address(0))
+    found: dict[_Address, set[int]] = {each: set() for each in places}
     seen = False
     for version, table in _TABLES.items():
         with suppress(OSError):
             for local, port, entry in _listening(table):
-                address = _address(local, version)
-                if port == place.port and address == wanted:
-                    exact.add(entry.uid)
-                elif port == place.port and address.is_unspecified:
-                    wild.add(entry.uid)
+                if port == place.port and (address := _address(local, version)) in found:
+                    found[address].add(entry.uid)
             seen = True
-    return frozenset(exact or wild) if seen else None
+    if not seen:
+        return None
+    return frozenset(next((accounts for accounts in found.values() if accounts), ()))
 
 
 def owner_of_server(connection: socket.socket) -> int | None:
@@ -191,5 +194,9 @@ def _address(text: str, version: int) -> _Address:
     packed = b"".join(_WORD.pack(int(text[at : at + 8], 16)) for at in range(0, len(text), 8))
     if version == 4:
         return IPv4Address(packed)
-    found = IPv6Address(packed)
-    return found.ipv4_mapped or found
+    return _plain(IPv6Address(packed))
+
+
+def _plain(address: _Address) -> _Address:
+    """An address of IPv4 also in the form that IPv6 has for it."""
+    return (address.ipv4_mapped if isinstance(address, IPv6Address) else None) or address

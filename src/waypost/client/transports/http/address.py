@@ -12,7 +12,7 @@ from waypost.api import defaults
 from waypost.api.excerpt import excerpt
 from waypost.client.transports.http.exchanges import Exchange
 from waypost.client.transports.http.http11 import request_bytes
-from waypost.client.transports.http.local import LocalWay, addresses_of, local_way
+from waypost.client.transports.http.local import LocalSearch, LocalWay, addresses_of
 from waypost.client.transports.http.schema import MESSAGEPACK
 from waypost.errors import CannotConnect, ConnectionLost, DecodeError, InvalidParameter
 
@@ -20,6 +20,8 @@ DEFAULT_TIMEOUT: Final = 30.0
 # The token of programs on the computer of the daemon, in place of the one that they would find.
 _VARIABLE: Final = "WAYPOST_TOKEN"
 _PORTS: Final = {"http": 80, "https": 443}
+# The status of a request whose sender the daemon does not know.
+UNAUTHORIZED: Final = 401
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,8 @@ class Address:
     prefix: str
     tls: ssl.SSLContext | None
     headers: bytes
-    # Addresses of this computer where the client looks for a daemon of its account; empty with a token, or elsewhere.
-    searched: tuple[str, ...]
+    # The looks for a daemon of this computer; None with a token, or elsewhere.
+    search: LocalSearch | None
     # Seconds for a connection, and for an answer beyond the time that the daemon waits for a message.
     timeout: float
 
@@ -62,15 +64,16 @@ class Address:
         headers = f"Host: {netloc}\r\nAccept: {MESSAGEPACK}\r\nContent-Type: {MESSAGEPACK}\r\n"
         if token:
             headers += f"Authorization: Bearer {token}\r\n"
+        port = port or _PORTS[parts.scheme]
         return cls(
             url=url,
             host=parts.hostname,
-            port=port or _PORTS[parts.scheme],
+            port=port,
             prefix=prefix,
             tls=_trusting(cacert) if parts.scheme == "https" else None,
             headers=headers.encode("ascii"),
             # A prefix belongs to a proxy.
-            searched=() if token or prefix else here,
+            search=None if token or prefix or not here else LocalSearch(here, port),
             timeout=timeout,
         )
 
@@ -80,7 +83,24 @@ class Address:
 
     def local_way(self) -> LocalWay | None:
         """The way to a daemon of this computer, if the client must look for it."""
-        return local_way(self.searched, self.port) if self.searched else None
+        return None if self.search is None else self.search.way()
+
+    def reached(self, way: LocalWay | None) -> None:
+        """Note the way of a connection that leads to the daemon."""
+        if self.search is not None and way is not None:
+            self.search.reached(way)
+
+    def is_outdated(self, way: LocalWay | None, status: int) -> bool:
+        """Whether to send a request once more, on a new connection: the daemon did not know its sender, and has written
+        its file since the look that found `way`.
+
+        The file is there before the port is open, but not before the look of a client that connects while the daemon
+        starts. The daemon has done nothing for such a request.
+        """
+        if status != UNAUTHORIZED:
+            return False
+        found = self.local_way()
+        return found is not None and found != way
 
     def cannot_connect(self, error: Exception) -> CannotConnect:
         reason = "the daemon did not answer in time" if isinstance(error, TimeoutError) else reason_of(error)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from waypost.api.events import Events
 from waypost.api.operations import CloseQueue, CursorRead, Operation, Read, checked
 from waypost.api.status import ShowVerification, StartVerification
-from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
+from waypost.client.transports.http.address import UNAUTHORIZED, Address, Lost, NotSent, reason_of
 from waypost.client.transports.http.asking import (
     LOOK_SECONDS,
     Asking,
@@ -31,10 +31,10 @@ from waypost.client.transports.http.asking import (
 from waypost.client.transports.http.events import EventReader, events_request
 from waypost.client.transports.http.exchanges import Conversation, Exchange
 from waypost.client.transports.http.http11 import Response, ResponseParser
-from waypost.client.transports.http.local import NotTheDaemon
+from waypost.client.transports.http.local import LocalWay, NotTheDaemon
 from waypost.client.transports.http.shell import Shell
 from waypost.core.message import Message
-from waypost.errors import CannotConnect, WaypostError
+from waypost.errors import AccessDenied, CannotConnect, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure
 
@@ -95,6 +95,16 @@ class Http(Shell["_Link"]):
         """Follow a queue, on a separate connection."""
         self.check()
         reader, wait, link = EventReader(self._address, timeout_s), Wait(wanted.name), self._connect()
+        try:
+            self._begin(wanted, reader, wait, link)
+        except AccessDenied:
+            if not self._address.is_outdated(link.way, reader.status):
+                raise
+            reader, link = EventReader(self._address, timeout_s), self._connect()
+            self._begin(wanted, reader, wait, link)
+        return self._follow(reader, wait, link)
+
+    def _begin(self, wanted: Events, reader: EventReader, wait: Wait, link: "_Link") -> None:
         self._waiting[wait] = link
         try:
             link.send(events_request(self._address, wanted, link.credentials), self._address.timeout)
@@ -106,7 +116,6 @@ class Http(Shell["_Link"]):
             if isinstance(error, NotSent | Lost):
                 raise reader.lost(error) from None
             raise
-        return self._follow(reader, wait, link)
 
     def _follow(self, reader: EventReader, wait: Wait, link: "_Link") -> Generator[Message, None, None]:
         try:
@@ -174,7 +183,9 @@ class Http(Shell["_Link"]):
         link = self._take()
         if link is not None:
             try:
-                return self._over(link, exchange, timeout, wait)
+                response = self._over(link, exchange, timeout, wait)
+                if not self._address.is_outdated(link.way, response.status):
+                    return response
             except NotSent:
                 pass
             except Lost as error:
@@ -182,7 +193,11 @@ class Http(Shell["_Link"]):
                     raise self._address.connection_lost(error) from None
                 exchange.is_repeated = True
         try:
-            return self._over(self._connect(), exchange, timeout, wait)
+            link = self._connect()
+            response = self._over(link, exchange, timeout, wait)
+            if self._address.is_outdated(link.way, response.status):
+                response = self._over(self._connect(), exchange, timeout, wait)
+            return response
         except (NotSent, Lost) as error:
             raise self._address.connection_lost(error) from None
         except CannotConnect as error:
@@ -197,7 +212,7 @@ class Http(Shell["_Link"]):
         is_kept = False
         try:
             response = link.exchange(self._address.request(exchange, link.credentials), timeout)
-            is_kept = response.is_kept
+            is_kept = response.is_kept and response.status != UNAUTHORIZED
         except (NotSent, Lost):
             if wait is not None and wait.is_cancelled:
                 raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED) from None
@@ -226,20 +241,22 @@ class Http(Shell["_Link"]):
         return _Link(*connected(self._address))
 
 
-def connected(address: Address) -> tuple[socket.socket, bytes]:
-    """A connection to the daemon, and the header line with a token that its requests need, if any.
+def connected(address: Address) -> tuple[socket.socket, LocalWay | None, bytes]:
+    """A connection to the daemon, the way that led there, and the header line with a token that its requests need.
 
     Raises CannotConnect.
     """
     way = address.local_way()
     if way is not None and (local := way.connect(address.timeout)) is not None:
-        return local, b""
+        address.reached(way)
+        return local, way, b""
     connection: socket.socket | None = None
     try:
         credentials = b"" if way is None else way.credentials
         connection = socket.create_connection((address.host, address.port), address.timeout)
         if way is not None:
             way.check(connection)
+            address.reached(way)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if address.tls is not None:
             connection = address.tls.wrap_socket(connection, server_hostname=address.host)
@@ -247,16 +264,17 @@ def connected(address: Address) -> tuple[socket.socket, bytes]:
         if connection is not None:
             connection.close()
         raise address.cannot_connect(error) from None
-    return connection, credentials
+    return connection, way, credentials
 
 
 class _Link:
     """One connection, for one exchange at a time."""
 
-    __slots__ = ("_rested_since", "_socket", "_timeout", "credentials", "is_cancelled")
+    __slots__ = ("_rested_since", "_socket", "_timeout", "credentials", "is_cancelled", "way")
 
-    def __init__(self, connection: socket.socket, credentials: bytes) -> None:
+    def __init__(self, connection: socket.socket, way: LocalWay | None, credentials: bytes) -> None:
         self._socket: Final = connection
+        self.way: Final = way
         # The header line with the token that was found for this connection.
         self.credentials: Final = credentials
         self._timeout = 0.0

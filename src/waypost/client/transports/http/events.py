@@ -55,6 +55,11 @@ class EventReader:
         """True when the daemon has answered: from then on every message comes."""
         return self._parser.status == 200
 
+    @property
+    def status(self) -> int:
+        """The status of the answer, 0 until the daemon has answered."""
+        return self._parser.status
+
     def feed(self, data: bytes, now: float) -> None:
         """Read bytes. Raises the error of the daemon, such as QueueNotFound, or ConnectionLost if the stream ended."""
         response = self._parser.feed(data)

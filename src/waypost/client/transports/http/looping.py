@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 from waypost.api.events import Events
 from waypost.api.operations import CloseQueue, CursorRead, Operation, Read, checked
 from waypost.api.status import ShowVerification, StartVerification
-from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
+from waypost.client.transports.http.address import UNAUTHORIZED, Address, Lost, NotSent, reason_of
 from waypost.client.transports.http.asking import (
     LOOK_SECONDS,
     Asking,
@@ -26,7 +26,7 @@ from waypost.client.transports.http.http11 import Response, ResponseParser
 from waypost.client.transports.http.local import LocalWay, NotTheDaemon
 from waypost.client.transports.http.shell import Shell
 from waypost.core.message import Message
-from waypost.errors import CannotConnect, DecodeError, InvalidParameter, WaypostError
+from waypost.errors import AccessDenied, CannotConnect, DecodeError, InvalidParameter, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure
 
@@ -88,6 +88,16 @@ class AioHttp(Shell["_Link"]):
         self.check()
         self.check_loop()
         reader, wait, link = EventReader(self._address, timeout_s), Wait(wanted.name), await self._connect_events()
+        try:
+            await self._begin(wanted, reader, wait, link)
+        except AccessDenied:
+            if not self._address.is_outdated(link.way, reader.status):
+                raise
+            reader, link = EventReader(self._address, timeout_s), await self._connect_events()
+            await self._begin(wanted, reader, wait, link)
+        return self._follow(reader, wait, link)
+
+    async def _begin(self, wanted: Events, reader: EventReader, wait: Wait, link: "_EventLink") -> None:
         self._waiting[wait] = link
         try:
             link.send(events_request(self._address, wanted, link.credentials))
@@ -99,7 +109,6 @@ class AioHttp(Shell["_Link"]):
             if isinstance(error, Lost):
                 raise reader.lost(error) from None
             raise
-        return self._follow(reader, wait, link)
 
     async def _follow(self, reader: EventReader, wait: Wait, link: "_EventLink") -> AsyncGenerator[Message, None]:
         try:
@@ -178,7 +187,9 @@ class AioHttp(Shell["_Link"]):
         link = self._take()
         if link is not None:
             try:
-                return await self._over(link, exchange, timeout, wait)
+                response = await self._over(link, exchange, timeout, wait)
+                if not self._address.is_outdated(link.way, response.status):
+                    return response
             except NotSent:
                 pass
             except Lost as error:
@@ -186,7 +197,11 @@ class AioHttp(Shell["_Link"]):
                     raise self._address.connection_lost(error) from None
                 exchange.is_repeated = True
         try:
-            return await self._over(await self._connect(), exchange, timeout, wait)
+            link = await self._connect()
+            response = await self._over(link, exchange, timeout, wait)
+            if self._address.is_outdated(link.way, response.status):
+                response = await self._over(await self._connect(), exchange, timeout, wait)
+            return response
         except (NotSent, Lost) as error:
             raise self._address.connection_lost(error) from None
         except CannotConnect as error:
@@ -201,7 +216,7 @@ class AioHttp(Shell["_Link"]):
         is_kept = False
         try:
             response = await link.exchange(self._address.request(exchange, link.credentials), timeout)
-            is_kept = response.is_kept
+            is_kept = response.is_kept and response.status != UNAUTHORIZED
         except (NotSent, Lost):
             if wait is not None and wait.is_cancelled:
                 raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED) from None
@@ -222,16 +237,18 @@ class AioHttp(Shell["_Link"]):
 
     async def _connect(self) -> "_Link":
         link = _Link(self._loop)
-        _, link.credentials = await self._reach(lambda: link)
+        _, link.way, link.credentials = await self._reach(lambda: link)
         return link
 
     async def _connect_events(self) -> "_EventLink":
         reader = asyncio.StreamReader(loop=self._loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=self._loop)
-        transport, credentials = await self._reach(lambda: protocol)
-        return _EventLink(reader, asyncio.StreamWriter(transport, protocol, reader, self._loop), credentials)
+        transport, way, credentials = await self._reach(lambda: protocol)
+        return _EventLink(reader, asyncio.StreamWriter(transport, protocol, reader, self._loop), way, credentials)
 
-    async def _reach(self, make: Callable[[], asyncio.Protocol]) -> tuple[asyncio.Transport, bytes]:
+    async def _reach(
+        self, make: Callable[[], asyncio.Protocol]
+    ) -> tuple[asyncio.Transport, LocalWay | None, bytes]:  # fmt: skip
         """Connect as waypost.client.transports.http.blocking.connected does."""
         address = self._address
         try:
@@ -240,20 +257,21 @@ class AioHttp(Shell["_Link"]):
                 local = None if way is None else await self._local(way)
                 if local is not None:
                     transport, _ = await self._loop.create_unix_connection(make, sock=local)
-                    return transport, b""
+                    address.reached(way)
+                    return transport, way, b""
                 credentials = b"" if way is None else way.credentials
                 name = address.host if address.tls is not None else None
                 transport, _ = await self._loop.create_connection(
                     make, address.host, address.port, ssl=address.tls, server_hostname=name
                 )
-                connection = transport.get_extra_info("socket")
-                if way is not None and connection is not None:
+                if way is not None:
                     try:
-                        way.check(connection)
+                        way.check(transport.get_extra_info("socket"))
                     except BaseException:
                         transport.abort()
                         raise
-                return transport, credentials
+                    address.reached(way)
+                return transport, way, credentials
         except (OSError, UnicodeError, TimeoutError, NotTheDaemon) as error:
             raise address.cannot_connect(error) from None
 
@@ -279,11 +297,14 @@ class AioHttp(Shell["_Link"]):
 class _EventLink:
     """One connection with one answer, which is read in parts."""
 
-    __slots__ = ("_reader", "_writer", "credentials")
+    __slots__ = ("_reader", "_writer", "credentials", "way")
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, credentials: bytes) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: LocalWay | None, credentials: bytes
+    ) -> None:
         self._reader: Final = reader
         self._writer: Final = writer
+        self.way: Final = way
         # The header line with the token that was found for this connection.
         self.credentials: Final = credentials
 
@@ -310,7 +331,7 @@ class _EventLink:
 class _Link(asyncio.Protocol):
     """One connection, for one exchange at a time."""
 
-    __slots__ = ("_answer", "_loop", "_parser", "_transport", "credentials", "is_alive", "is_cancelled")
+    __slots__ = ("_answer", "_loop", "_parser", "_transport", "credentials", "is_alive", "is_cancelled", "way")
 
     _transport: asyncio.Transport
 
@@ -318,6 +339,7 @@ class _Link(asyncio.Protocol):
         self._loop: Final = loop
         self._parser = ResponseParser()
         self._answer: asyncio.Future[Response] | None = None
+        self.way: LocalWay | None = None
         # The header line with the token that was found for this connection.
         self.credentials = b""
         self.is_alive = True
