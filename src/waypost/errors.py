@@ -123,7 +123,7 @@ class ConnectionLost(ServiceNotAvailable):
 class HostError(WaypostError):
     """Another host did not acknowledge messages that were sent without a queue manager, or refused a read.
 
-    `acknowledged` and `unknown` are indexes in the list of sent messages. The host has acknowledged the messages in
+    `acknowledged` and `unknown` contain indexes in the list of sent messages. The host has acknowledged the messages in
     `acknowledged`. The messages in `unknown` may or may not have arrived. All other messages did not arrive.
     """
 
@@ -321,7 +321,7 @@ class IllegalSecurityDescriptor(PropertyError):
 
 
 class PropertyNotAllowed(PropertyError):
-    """The operation does not allow the property, such as a path name after creation."""
+    """The operation does not allow the property. For example, the path name of a queue cannot change after creation."""
 
     hresult = HResult.MQ_ERROR_PROPERTY_NOTALLOWED
 
@@ -455,7 +455,8 @@ class PublicKeyUnknown(WaypostError):
 
 
 class DirectoryError(WaypostError):
-    """An operation of the directory failed (GenericError of MS-MQDMPR 3.1.1.17). Derived classes name other causes."""
+    """An operation of the directory failed (GenericError of MS-MQDMPR 3.1.1.17). Derived classes are for specific
+    causes."""
 
     hresult = HResult.MQ_ERROR_DS_ERROR
 

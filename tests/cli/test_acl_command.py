@@ -79,7 +79,7 @@ def test_a_change_that_locks_everybody_out_needs_force(orders: Desk) -> None:
     lock = ("--owner", "S-1-5-21-1-2-3-1105", *lock)
     refused = orders.run("queue", "acl", "orders", *lock)
     assert refused.exit_code == 1
-    assert refused.stderr.startswith("Nothing was changed: neither the owner nor an entry would let anybody")
+    assert refused.stderr.startswith("Nothing was changed, because no known account could change the rights on")
     assert "--force" in refused.stderr
     assert orders.json("queue", "acl", "orders")["entries"][0]["rights"] == FULL
     assert len(orders.json("queue", "acl", "orders", *lock, "--force")["entries"]) == 1

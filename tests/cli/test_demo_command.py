@@ -54,7 +54,7 @@ def test_without_spark_the_demo_shows_the_rest_and_ends_with_the_command_that_in
     lines = result.stdout.splitlines()
     assert "3. A message for 127.0.0.4, which does not exist, with two seconds to arrive." in lines
     assert not any(line.startswith("4. ") for line in lines)
-    assert lines[-2].endswith("but pyspark is not installed. This installs it:")
+    assert lines[-2].endswith("but pyspark is not installed. This command installs Spark:")
     assert lines[-1].strip() == command_for("spark")
 
 

@@ -10,7 +10,7 @@ GUID = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11"
 
 def test_an_address_is_admitted(desk: Desk) -> None:
     told = desk.do("sequence", "admit", GUID, "192.0.2.7")
-    assert told == f"192.0.2.7 is admitted for {GUID}. Stored acknowledgments applied now: 0.\n"
+    assert told == f"192.0.2.7 is admitted for {GUID}. Number of stored acknowledgments that were applied now: 0.\n"
     # A second time it changes nothing.
     assert desk.json("sequence", "admit", GUID, "192.0.2.7") == {"guid": GUID, "address": "192.0.2.7", "believed": 0}
 

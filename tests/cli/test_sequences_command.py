@@ -71,7 +71,7 @@ def test_with_yes_nobody_is_asked(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "nothing selected: specify QUEUE, --source, --address or --older-than"),
+        ((), "no sequence is selected: specify QUEUE, --source, --address or --older-than"),
         (("--older-than", "soon"), "'soon' is not an age such as 90s, 15m, 12h or 30d"),
         (("--source", "me", "--yes"), "must be the GUID of a queue manager, not 'me'"),
         (("--address", "here", "--yes"), "'here' is not an IP address"),

@@ -102,7 +102,7 @@ def test_a_daemon_with_users_asks_who_you_are(tmp_path: Path) -> None:
             "hint: an administrator can change the role: `waypost user set reader --role operate`.\n"
         )
         refused = shell("waypost peek 'system$;deadletter'", reader, tmp_path)
-        assert "hint: the rights on the computer decide about this queue" in refused.stderr
+        assert "hint: access to this queue requires rights on the computer" in refused.stderr
         assert "security.machine" in refused.stderr
         assert "queue acl" not in refused.stderr
         refused = shell("waypost user token reader --expires -1", admin, tmp_path)

@@ -88,8 +88,11 @@ def test_a_batch_is_staged_and_committed_once(manager: waypost.Manager, ledger: 
         (None, "`operation` must be a waypost.api record such as ListQueues(), not None"),
         (PlanRange, "`operation` must be a waypost.api record such as ListQueues()"),
         (Operation(), "`operation` must be a waypost.api record such as ListQueues()"),
-        (CancelReads(name="orders"), "cancel reads is an internal operation of the queue manager"),
-        (PlanRange(name=NUMBER), "invalid fields for plan range: Expected `str`, got `int` - at `$.name`"),
+        (CancelReads(name="orders"), "the operation 'cancel reads' is internal to the queue manager"),
+        (
+            PlanRange(name=NUMBER),
+            "invalid fields for the operation 'plan range': Expected `str`, got `int` - at `$.name`",
+        ),
         (PlanRange(name="orders", parts=0), "Expected `int` >= 1 - at `$.parts`"),
         (ListBulkQueues(pattern=NUMBER), "Expected `str`, got `int` - at `$.pattern`"),
         (

@@ -68,5 +68,5 @@ def test_nothing_is_reset_that_is_not_named(manager: waypost.Manager, ledger: wa
     with pytest.raises(QueueNotFound):
         manager.reset_sequences(queue="none")
     send(manager, "1")
-    with pytest.raises(InvalidParameter, match="an outgoing queue does not support source, address and age"):
+    with pytest.raises(InvalidParameter, match="source, address and age are not allowed for an outgoing queue"):
         manager.reset_sequences(queue=FAR, older_than=5)

@@ -103,7 +103,9 @@ def test_the_hashes_that_are_accepted_are_configured(tmp_path: Path) -> None:
             for expected in ("sha256", "sha512", "default"):
                 assert (await queue.receive(timeout=60)).text == expected
             lines = there.stream.getvalue()
-            assert "the signature uses MD5, and security.hashes does not accept that" in lines
+            assert (
+                "the signature uses the hash MD5, which the configuration key security.hashes does not allow" in lines
+            )
 
     asyncio.run(run())
 

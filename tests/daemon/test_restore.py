@@ -185,7 +185,8 @@ def test_the_operator_says_which_queue_manager_it_is(backup: Path, tmp_path: Pat
     for options in ((), ("--same-identity", "--new-identity")):
         code, told = done("store", "restore", backup, tmp_path / "data", *options)
         assert code == 2
-        assert "exactly one is required: --same-identity if the original queue manager will never start again" in told
+        wanted = "--same-identity if the original queue manager will never start again"
+        assert f"exactly one of two options is required: {wanted}" in told
         assert not (tmp_path / "data").exists()
 
 

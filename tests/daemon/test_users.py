@@ -98,7 +98,7 @@ def test_the_first_user_makes_rpc_ask_who_you_are_without_a_restart(tmp_path: Pa
             orders.send("one")
             orders.send("two")
             checks = {check.check: check.message for check in manager.doctor()}
-            assert "only programs of the daemon's account" in checks["rpc"]
+            assert "only programs on this computer that run as the account of the daemon" in checks["rpc"]
         with waypost.msmq(daemon.address, epm_port=None) as own:
             assert own.queue("orders").receive(0).text == "one"
         with daemon.connect() as manager:
@@ -192,7 +192,7 @@ def test_a_salvaged_store_never_starts_as_if_there_were_no_users(tmp_path: Path)
     refused = serve(new)
     assert refused.returncode == 1
     assert f"{new / DATA} is the result of a salvage that may have lost users (ada-lovelace)" in refused.stderr
-    assert f"hint: to go on without them, run `waypost store forget-users {new}`" in refused.stderr
+    assert f"hint: to continue without the lost users, run `waypost store forget-users {new}`" in refused.stderr
     assert waypost.verify(new).is_whole
     forgotten = cli("store", "forget-users", str(new), "--json")
     assert json.loads(forgotten.stdout) == {"forgotten": ["ada-lovelace"]}

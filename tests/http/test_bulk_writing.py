@@ -319,7 +319,7 @@ async def test_a_commit_waits_for_readers_who_make_room(api: Api) -> None:
         with BulkClient(url) as client:
             stages = [client.stage("q", 0, [group])]
             with pytest.raises(
-                InsufficientResources, match="is committed, and 7 of its messages wait for room in their queue"
+                InsufficientResources, match="is committed, but 7 of its messages wait for room in their queue"
             ):
                 client.commit("q", 0, stages, quota_wait_s=0.1)
             assert client.queue("ledger").arriving == 7

@@ -50,7 +50,7 @@ EXCEPTIONS = {
     " is not a right": "names",
     " (MS-DTYP 2.5.1.1)": "texts",
     "set either message=ID or queue=NAME": "one of two",
-    "send either `messages` or `like` with `bodies`": "one of two",
+    "send either `messages`, or `like` with `bodies`": "one of two",
     'the answer "ids" requires `like` and `bodies`': "one of two",
     "set either `like` and `bodies` together": "two go together",
     "`varied` requires `like` and `bodies`": "two go together",

@@ -68,7 +68,10 @@ def test_every_number_is_documented(daemon: Daemon) -> None:
 def test_doctor_says_that_only_this_computer_may_read(daemon: Daemon) -> None:
     found = checks(daemon)
     assert found["rpc"]["ok"]
-    assert "only programs of the daemon's account and of root" in found["rpc"]["message"]
+    assert (
+        "only programs on this computer that run as the account of the daemon or as root may read"
+        in found["rpc"]["message"]
+    )
     assert found["users"]["message"].startswith("single-user mode")
     for name in ("port rpc", "port qm2qm"):
         assert found[name]["ok"]

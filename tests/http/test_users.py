@@ -185,7 +185,7 @@ async def test_the_first_user_closes_an_open_server(api: Api) -> None:
     service = api.app._service
     assert "has full control" in await access(service)
     await api.manager.users.add("ada", role="admin")
-    assert "requires a token or a password of a user" in await access(service)
+    assert "requires a token or password of a user" in await access(service)
     refused = await api.get("/api/status")
     assert refused.status_code == 401
     assert "Bearer" in refused.headers["www-authenticate"]

@@ -128,7 +128,7 @@ def test_to_keep_a_claim_puts_the_end_of_its_lease_off(rig: BulkRig) -> None:
     assert rig.seen() == []
     rig.advance(LEASE)
     assert rig.seen() == ["a"]
-    with pytest.raises(ClaimTaken, match=r"the claim c is lost: .* sent nothing for 100 s"):
+    with pytest.raises(ClaimTaken, match=r"the claim c is lost, because .* sent nothing for 100 s"):
         rig.keep(1)
     with pytest.raises(TransactionSequence, match="this queue has no claim x"):
         rig.keep(1, claim="x")
@@ -412,7 +412,7 @@ def test_messages_of_a_batch_that_is_committed_in_part_wait_for_their_query(rig:
     assert rig.seen() == ["c"]
     message = rig.contents()[0]
     told = explain_message(rig.node, message.identifier, rig.now)
-    assert any("still locks the message after the end of its lease" in sentence for sentence in told.sentences), (
+    assert any("still locks the message after the end of the lease" in sentence for sentence in told.sentences), (
         told.sentences
     )
     rig.take("two")

@@ -48,7 +48,7 @@ def test_a_message_in_a_queue_that_nobody_reads(rig: Rig) -> None:
     rig.advance(300)
     told = of_message(rig, message)
     assert "has been waiting in the queue host\\private$\\orders since 1970-01-12T13:46:40Z (5 minutes)" in told
-    assert "1 message in this queue is ahead of it." in told
+    assert "1 message in this queue is ahead of this message." in told
     assert "No application has opened the queue for receiving" in told
 
 
@@ -143,11 +143,11 @@ def test_a_message_that_was_here_and_one_that_never_was(rig: Rig) -> None:
     rig.done(rig.receive())
     explanation = explain_message(rig.node, message.identifier, rig.now)
     assert explanation.facts["found"] is False
-    assert "was sent from this computer and is no longer on it" in said(explanation)
+    assert "was sent from this computer, but is no longer here" in said(explanation)
     unborn = MessageIdentifier(message.identifier.queue_manager_guid, 1_000_000)
     assert "has not sent a message with that number yet" in said(explain_message(rig.node, unborn, rig.now))
     foreign = MessageIdentifier(b"\x09" * 16, 1)
-    assert "If it has not arrived yet" in said(explain_message(rig.node, foreign, rig.now))
+    assert "If the message has not arrived yet" in said(explain_message(rig.node, foreign, rig.now))
 
 
 def test_a_message_on_its_way_to_another_computer(rig: Rig) -> None:
@@ -249,7 +249,7 @@ def test_a_queue_with_readers(rig: Rig) -> None:
 
 def test_a_queue_that_is_not_there(rig: Rig) -> None:
     assert "The queue DIRECT=OS:host\\PRIVATE$\\nothing does not exist" in of_queue(rig, "nothing")
-    assert "it has no outgoing queue" in of_queue(rig, FAR)
+    assert "this computer has no outgoing queue" in of_queue(rig, FAR)
 
 
 def test_a_store_that_cannot_write_is_told(rig: Rig) -> None:

@@ -195,7 +195,7 @@ def test_a_transactional_message_that_was_taken_was_acknowledged_in_its_order(ne
     a.commit(tx)
     net.advance(60)
     assert b.bodies("t") == ["m"]
-    assert "it was acknowledged in order" in told(a, sent)
+    assert "the message was acknowledged in order" in told(a, sent)
 
 
 def test_what_is_not_known_any_more_is_said_in_words(net: Net) -> None:

@@ -259,7 +259,7 @@ def test_a_job_into_a_full_queue_fails_in_words_and_loses_nothing(spark: SparkSe
     rows = spark.range(0, 10, 1, 1).selectExpr("cast(concat(lpad(id, 6, '0'), repeat('x', 1000)) as binary) body")
     with pytest.raises(errors.PySparkException) as error:
         write(rows, daemon, queue="full", txnId="full", runId=str(uuid4()), quotaWait="1s")
-    assert "wait for room in their queue: no message entered the queue for 1 seconds" in str(error.value)
+    assert "wait for room in their queue, and no message has entered the queue for 1 seconds" in str(error.value)
     # The next run repeats it, and nothing comes twice.
     with daemon.connect() as manager:
         manager.queue("full").set(quota_kb=400)

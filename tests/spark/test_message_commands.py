@@ -174,7 +174,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_decoded(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("deadletters", "--do"), "no action to apply: specify resend, park or drop"),
+        (("deadletters", "--do"), "no action is specified: specify resend, park or drop"),
         (("deadletters", "drop", "--to", "x"), "only valid with resend and park"),
         (("replay", "a", "--map", "orders"), "'orders' is not FROM=TO"),
         (("replay", "a", "--since", "noon"), "'noon' is not a time such as 2026-03-01T12:00"),

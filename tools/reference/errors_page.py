@@ -17,8 +17,8 @@ Every error of the Python API is a class of `waypost.errors`, derived from `Wayp
 and `error.hresult` is the result code of MSMQ. The table is a tree: an indented class is derived from the class above
 it.
 
-Over HTTP, the key `error` of the answer is the name of the class. The last column is the HTTP status. The command line
-prints the sentence with a hint, and ends with one of these [exit codes](../cli.md#exit-codes).
+In an answer over HTTP, the key `error` contains the name of the class. The last column is the HTTP status. The command
+line prints the sentence with a hint, and ends with one of these [exit codes](../cli.md#exit-codes).
 """
 
 

@@ -24,10 +24,11 @@ _HEAD: Final = f"""\
 
 {MADE}
 `GET /metrics` of the HTTP server returns metrics for Prometheus. Each request reads the current values from the queue
-manager. Names do not change, but new names may be added. Times and ages are in seconds, sizes in bytes. The sample
-names of a counter end in `_total`.
+manager. The names of metrics do not change, but new metrics may be added. Times and ages are in seconds, and sizes are
+in bytes. In the samples, the name of each counter ends in `_total`, for example `waypost_logins_total`.
 
-If the daemon requires a token, set it in the scrape configuration of Prometheus, as `credentials` of `authorization`.
+If the daemon requires a token, set `credentials` in the section `authorization` of the scrape configuration of
+Prometheus to this token.
 """
 
 
@@ -44,37 +45,38 @@ _SECTIONS: Final = (
     (
         "waypost_queue_",
         "Queues, by the label `queue`",
-        "The queues of the queue manager itself are `system$;deadletter`, `system$;deadxact` and `system$;journal`. "
-        "An alert on the first two queues reports messages that were not delivered.",
+        "The queue manager itself has the queues `system$;deadletter`, `system$;deadxact` and `system$;journal`. "
+        "An alert on `system$;deadletter` and `system$;deadxact` reports messages that were not delivered.",
     ),
     (
         "waypost_outgoing_",
         "Outgoing queues, by the label `queue`",
-        "The label is the format name of the destination. "
-        f"The states are {_codes(each.name.lower() for each in OutgoingQueueState)}.",
+        "The label `queue` is the format name of the destination. "
+        f"The label `state` is one of {_codes(each.name.lower() for each in OutgoingQueueState)}.",
     ),
     (
         "waypost_transfer_",
         "Transfer between queue managers",
-        "A queue manager without a network does not have these metrics. The counters start at 0 when the daemon "
-        "starts.",
+        "A queue manager without a network does not have the metrics of transfer. The counters of transfer start at 0 "
+        "when the daemon starts.",
     ),
     (
         ("waypost_messages_refused", "waypost_overdue_acknowledgments"),
         "Refused messages and overdue acknowledgments",
-        f"These reasons are final: {_REFUSED}. For the other reasons, the sender keeps the message and sends it again: "
-        f"{_KEPT}. `waypost explain ID` shows the reason for one message. "
-        "[The command line](cli.md#find-problems-doctor) describes what to do about overdue acknowledgments.",
+        f"A refusal is final for the following reasons: {_REFUSED}. For the following reasons, the sender keeps the "
+        f"message and sends it again later: {_KEPT}. The command `waypost explain ID` shows why one message was "
+        "refused. [The command line](cli.md#find-problems-doctor) describes what to do about overdue acknowledgments.",
     ),
     (
         "waypost_rpc_",
         "Remote readers",
-        "A queue manager that serves no remote readers does not have these metrics. "
-        f"`interface` is `RemoteRead`, `qm2qm`, `qmcomm` or `epmapper`. `result` is one of {_RESULTS}: `error` is an "
-        "answer with a reason, such as a timeout. `abandoned` means that the reader left or cancelled the call "
-        "before the answer. The `status` 0x00000005 means access denied, and 0xC00E0003 means an unknown queue. A "
-        "growing number of rundowns means that readers are killed or lose their connections. [Remote "
-        "read](remote-read.md) explains the terms.",
+        "A queue manager that serves no remote readers does not have the metrics of remote readers. "
+        "The label `interface` is `RemoteRead`, `qm2qm`, `qmcomm` or `epmapper`. "
+        f"The label `result` is one of {_RESULTS}. The result `error` means that the answer contains a reason, such as "
+        "a timeout. The result `abandoned` means that the reader disconnected or cancelled the call before the answer. "
+        "The label `status` is, for example, 0x00000005 for access denied, or 0xC00E0003 for an unknown queue. A "
+        "growing value of `waypost_rpc_rundowns` means that readers are killed or lose their connections. [Remote "
+        "read](remote-read.md) explains the terms in this section.",
     ),
     ("waypost_http_", "HTTP clients", ""),
     ("waypost_", "The queue manager", "The labels of `waypost_info` are `version`, `name` and `guid`."),

@@ -21,10 +21,9 @@ This page lists everything in the module `waypost`. [The Python guide](../python
 _AIO_HEAD: Final = f"""\
 # Python reference: asyncio
 
-{MADE}
-This page lists everything in the module `waypost.aio`. It has the same names as [waypost](python.md), but every
-function that may wait is a coroutine. Records such as `Message` and `QueueInfo` are the same in both modules. The page
-of `waypost` describes them.
+{MADE} This page lists everything in the module `waypost.aio`. The module has the same names as [waypost](python.md),
+but every function that may wait is a coroutine. Records such as `Message` and `QueueInfo` are the same in both modules.
+The page of `waypost` describes them.
 """
 _MODULE: Final = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])")
 _OPTIONAL: Final = re.compile(r"Optional\[(\w+\[[^]]*\])\]")

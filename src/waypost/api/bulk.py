@@ -132,10 +132,10 @@ class PlannedRange(Record, frozen=True, kw_only=True):
 
     sizes[i] is the size of part i in bytes. If no message follows `after`, `bounds` contains only `after`, and `counts`
     is empty. A plan without `up_to` ends before the first message that is locked or not committed. If visible messages
-    follow it, `held_by` is the reason for the lock, and `behind` is the number of these visible messages. `oldest` is
-    the arrival time of the first message in seconds since 1970 (0 if no message follows). If `is_gone` is true, the
-    queue was deleted, or deleted and created again. `as_of` is the second of a plan with `marks_moves`, and `fresh` has
-    the numbers of the planned messages that were moved to the queue in that second.
+    follow that message, `held_by` is the reason for the lock, and `behind` is the number of these visible messages.
+    `oldest` is the arrival time of the first message in seconds since 1970 (0 if no message follows). If `is_gone` is
+    true, the queue was deleted, or deleted and created again. `as_of` is the second of a plan with `marks_moves`, and
+    `fresh` contains the arrival numbers of the planned messages that were moved to the queue in that second.
     """
 
     epoch: GuidOrNothing
@@ -250,7 +250,8 @@ class FindSeq(Operation[SeqAt], frozen=True, kw_only=True):
 class Removed(Record, frozen=True):
     """Number of removed messages, and number of messages left behind because of a lock, `max_messages` or `as_of`.
 
-    With `as_of`, `first_moved` is the first number that was moved there after the plan, or 0. Continue after `end`.
+    With `as_of`, `first_moved` is the arrival number of the first message that was moved to the queue after the plan,
+    or 0. The next request continues after `end`.
     """
 
     count: int
@@ -263,7 +264,8 @@ class Removed(Record, frozen=True):
 class RemoveRange(Operation[Removed], frozen=True, kw_only=True):
     """Receive and discard the messages of a range, at most `max_messages`. The request is safe to repeat.
 
-    With `as_of` and `fresh` of a plan (`marks_moves`), messages that were moved there after the plan stay in the queue.
+    With the `as_of` and `fresh` of a plan (see `marks_moves`), messages that were moved to the queue after the plan
+    stay in the queue.
     """
 
     name: QueueName
@@ -487,12 +489,12 @@ class BatchOfQuery(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
     `destination` is the queue of all messages, or "" if each message specifies its queue (for Spark, in a column). A
     batch without a destination is committed once, for all destinations. `run` is the GUID of the run. Without `run`, a
-    request is a repetition only if it contains the same stages. If a run writes the batch in several writes, `write`
-    is the name of one of these writes. The writes are committed one after the other, in the same order in every run.
-    With `is_version`, the batch is treated as committed if a batch with the same or a higher number is committed. With
+    request is a repetition only if it contains the same stages. If a run writes the batch in several writes, `write` is
+    the name of one of these writes. The writes are committed one after the other, in the same order in every run. With
+    `is_version`, the batch is treated as committed if a batch with the same or a higher number is committed. With
     `is_anonymous`, the commit is remembered for only a day. The `query` of the batch may differ from the query that
-    reads the messages. For example, `query` may be the name of an application. Then `within` is the batch that reads
-    the messages. The request is refused if the run of the reading batch has lost a claim. The commit is also
+    reads the messages. For example, `query` may be the name of an application. In this case, `within` is the batch that
+    reads the messages. The request is refused if the run of the reading batch has lost a claim. The commit is also
     recorded as a commit of the reading batch.
     """
 

@@ -48,7 +48,8 @@ class KeyInfo(Record, frozen=True, kw_only=True):
     """A key, listed under the name of one cryptographic provider.
 
     `digest` is the SHA-256 of the SubjectPublicKeyInfo, in hexadecimal digits. `retired` is the time when another key
-    replaced it, or None for the current key. `ends` is the time until which a retired exchange key still decrypts.
+    replaced this key, or None for the current key. `ends` is the time until which a retired exchange key still
+    decrypts.
     """
 
     provider: str
@@ -92,8 +93,9 @@ class TrustedKeys(Record, frozen=True):
 
 
 class CertificateInfo(Record, frozen=True, kw_only=True):
-    """A registered certificate. `digest` is the SHA-1 of its DER form. `user` is the user with this `sid`.
+    """A registered certificate. `user` is the user with this `sid`.
 
+    `digest` is the SHA-1 of the DER form of the certificate.
     `can_sign` is true if the private key of the certificate is in the key folder.
     """
 
@@ -121,7 +123,7 @@ class CertificateCreated(CertificateInfo, frozen=True, kw_only=True):
 
 @operation("GET /api/keys", asks=Role.READ)
 class ShowKeys(Operation[Keys], frozen=True, kw_only=True):
-    """Show the keys of the queue manager. If it has no keys yet, the request creates them."""
+    """Show the keys of the queue manager. If the queue manager has no keys yet, the request creates its keys."""
 
 
 @operation("GET /api/keys/export", asks=Role.READ)
@@ -146,7 +148,7 @@ class ImportKey(Operation[Keys], frozen=True, kw_only=True):
 class RotateKeys(Operation[Keys], frozen=True, kw_only=True):
     """Create new keys. Messages that are encrypted for the old key are accepted for `grace` days.
 
-    With 0 days, all earlier exchange keys end at once, also those of earlier rotations.
+    If `grace` is 0, all earlier exchange keys end at once, including the keys of earlier rotations.
     """
 
     kind: KeyKind | UnsetType = UNSET
@@ -162,8 +164,8 @@ class ListTrustedKeys(Operation[TrustedKeys], frozen=True, kw_only=True):
 class TrustKeys(Operation[TrustedKey], frozen=True, kw_only=True):
     """Pin the keys of another queue manager, from a file in either format of `key export`.
 
-    Exchange keys encrypt messages to it. Signing keys verify messages that it signs itself. The kind must be that of
-    the export: the file does not contain the kind.
+    Exchange keys encrypt messages to that queue manager. Signing keys verify messages that the queue manager itself
+    signs. `kind` must be the kind of the exported key, because the file does not contain the kind.
     """
 
     who: Who

@@ -13,7 +13,7 @@ class Handle(Struct):
 
 
 class TransactionObject(Struct):
-    """An open transaction. If it is not used before the time `expires` (in UTC), it aborts."""
+    """An open transaction, which aborts if it is not used before the time `expires` (in UTC)."""
 
     id: Guid
     expires: Time

@@ -182,7 +182,7 @@ class ListQueues(Operation[QueueList], frozen=True, kw_only=True):
     """
 
     kind: Kind = ""
-    pattern: Annotated[str, Meta(description="Pattern for queue names: * matches any text, ? any character.")] = ""
+    pattern: Annotated[str, Meta(description="Pattern for queue names: * means any characters, ? one character.")] = ""
 
 
 @operation("GET /api/queues/{name}", asks=QueueRight.GET_PROPERTIES)
@@ -242,8 +242,8 @@ class SetAcl(Operation[Acl], frozen=True, kw_only=True):
     `grant` and `deny` add rights, each as WHO:RIGHT,RIGHT. `revoke` removes all entries of each WHO. WHO is a user, a
     group, a SID, everyone, anonymous or administrators. The rights are receive, peek, send, receive-journal,
     set-properties, get-properties, delete, get-permissions, set-permissions, take-ownership and full. `sddl` replaces
-    all entries, and the owner if the text contains an owner. It is mutually exclusive with the other changes. A change
-    after which nobody could change the rights is refused, unless `force` is true.
+    all entries, and the owner if the text contains an owner. `sddl` is mutually exclusive with the other changes. A
+    change after which nobody could change the rights is refused, unless `force` is true.
     """
 
     name: QueueName
@@ -275,7 +275,7 @@ class Send(Operation[Sent], frozen=True, kw_only=True):
     In a transaction, the commit writes the messages to disk. `messages` are sent one by one, in order. `bodies` share
     the properties of `like`, and either all bodies are sent or no body is sent. The fastest request is MessagePack with
     `like` (including `body_type`), `bodies`, and the `answer` "ids". waypost.connect sends such requests. A request to
-    several queues (format names joined with commas) can have only one body.
+    several queues (format names separated by commas) can have only one body.
     """
 
     name: QueueName
@@ -439,7 +439,7 @@ class CursorReceive(CursorRead, frozen=True, kw_only=True):
 
 @operation("POST /api/transactions", asks=Owned.BY_CALLER, status=201)
 class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
-    """Begin a transaction. It aborts if it is not used for `timeout_s` seconds.
+    """Begin a transaction, which aborts if it is unused for `timeout_s` seconds.
 
     `id` is a GUID (default: a new GUID).
     """
@@ -524,7 +524,7 @@ class ListAdmitted(Operation[AdmittedAddresses], frozen=True, kw_only=True):
 
 @operation("GET /api/explain", asks=Role.READ)
 class Explain(Operation[Explanation], frozen=True, kw_only=True):
-    """Explain why a message, or the messages in a queue, are not delivered or received.
+    """Explain why a message or the messages in a queue are not delivered or received.
 
     `message` and `queue` are mutually exclusive.
     """

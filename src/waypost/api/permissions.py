@@ -6,8 +6,8 @@ from waypost.api.records import Record
 class AclEntry(Record, frozen=True, kw_only=True):
     """Rights of one user or group. `who` is the name, or the SID if the name is unknown.
 
-    `allow` is false if the entry denies the rights. Entries that deny come first, and take precedence. `rights` are
-    words such as send, receive and full.
+    `allow` is false if the entry denies the rights. Entries that deny rights come first, and take precedence. `rights`
+    are words such as send, receive and full.
     """
 
     who: str
@@ -19,7 +19,8 @@ class AclEntry(Record, frozen=True, kw_only=True):
 class Acl(Record, frozen=True, kw_only=True):
     """The rights on a queue. `owner` is the name of the owner, or the SID if the name is unknown.
 
-    `sddl` contains the owner and the rights in SDDL form. It is empty if SDDL cannot express the descriptor.
+    `sddl` contains the owner and the rights in SDDL form. `sddl` is empty if SDDL cannot express the security
+    descriptor.
     """
 
     owner: str

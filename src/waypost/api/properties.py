@@ -77,7 +77,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
         int,
         says(
             "Priority from 0 to 7 (default: 3). A message with a higher priority is received first. Transactional "
-            "messages have no priority.",
+            "messages always have priority 0.",
             minimum=0,
             maximum=7,
         ),
@@ -86,8 +86,8 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     recoverable: Annotated[
         bool,
         says(
-            "Keep the message on disk (default: true). Otherwise the message is express: faster, but lost if a queue "
-            "manager stops."
+            "Keep the message on disk (default: true). Otherwise the message is express, which is faster, but an "
+            "express message is lost if a queue manager stops."
         ),
         Property("DeliveryGuarantee", Kind.DELIVERY, "UserHeader.Flags.DM"),
     ] = True
@@ -98,7 +98,12 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = None
     time_to_reach_queue: Annotated[
         float | None,
-        says("Time to reach the queue, in seconds (default and maximum: four days).", minimum=0, maximum=MAX_SECONDS),
+        says(
+            "Maximum time from sending until the message reaches the queue, in seconds (default and maximum: four "
+            "days).",
+            minimum=0,
+            maximum=MAX_SECONDS,
+        ),
         Property(
             "TimeToReachQueue",
             Kind.SECONDS,
@@ -128,7 +133,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
         str,
         says(
             "Acknowledgments to send to the admin queue: none, full-reach-queue, full-receive, nack-reach-queue, "
-            "nack-receive, or some of pos-arrival, pos-receive, neg-arrival, neg-receive, joined with commas.",
+            "nack-receive, or a list of pos-arrival, pos-receive, neg-arrival and neg-receive, separated by commas.",
             pattern=_ACKNOWLEDGE_PATTERN,
         ),
         Property(
@@ -171,9 +176,9 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     dead_letter: Annotated[
         bool | str,
         says(
-            "Keep the message as a dead-letter message if it expires or its delivery fails. The queue is "
-            "system$;deadletter, or system$;deadxact for a transactional message. Python and HTTP also accept the name "
-            "of another queue."
+            "Keep the message as a dead-letter message if it expires or its delivery fails. Dead-letter messages are "
+            "kept in system$;deadletter, and transactional ones in system$;deadxact. In Python and HTTP, the value can "
+            "also be the name of another queue."
         ),
         Property("NegativeJournalingRequested", Kind.DEAD_LETTER, "UserHeader.Flags.JN"),
     ] = False
@@ -205,7 +210,7 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = 0
     extension: Annotated[
         bytes | None,
-        says("Additional bytes, which are sent with the body.", pattern=_BASE64_PATTERN, content_encoding="base64"),
+        says("Additional bytes to send with the body.", pattern=_BASE64_PATTERN, content_encoding="base64"),
         Property(
             "Extension",
             Kind.BYTES,
@@ -217,7 +222,9 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = None
     trace: Annotated[
         str | None,
-        says("Public queue for tracing reports, as PUBLIC=guid. Requires a directory.", pattern=_PUBLIC_PATTERN),
+        says(
+            "Public queue for tracing reports, as PUBLIC=guid. Tracing requires a directory.", pattern=_PUBLIC_PATTERN
+        ),
         Property("TracingQueueIdentifier", Kind.PUBLIC_QUEUE, "DebugHeader.QueueIdentifier", metavar="FN"),
     ] = None
     message_class: Annotated[
@@ -244,15 +251,17 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     certificate: Annotated[
         str | None,
         says(
-            "The certificate to sign with: its digest, or its PEM text with the private key (default: the newest "
-            "internal certificate of the sender). On the command line and in Python also a PEM or PKCS#12 file."
+            "Certificate for the signature: its digest, or its PEM text with the private key (default: the newest "
+            "internal certificate of the sender). On the command line and in Python, the value can also be a PEM or "
+            "PKCS#12 file."
         ),
         Property("SenderCertificate", Kind.PROTECTION, "SecurityHeader.SenderCert", metavar="DIGEST|FILE"),
     ] = None
     signature: Annotated[
         int | None,
         says(
-            "Version of the signature: 1 or 2 (default: 2). A message to several queues always has version 3.",
+            "Version of the signature: 1 or 2 (default: 2). The signature of a message to several queues always has "
+            "version 3.",
             minimum=1,
             maximum=3,
         ),
@@ -300,7 +309,9 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     """
 
     id: Annotated[str, Meta(description="The id, {guid}\\number. A message keeps its id in every queue.")]
-    lookup_id: Annotated[str, Meta(description="Position in this queue, a 64-bit number as a decimal string.")]
+    lookup_id: Annotated[
+        str, Meta(description="Position of the message in this queue: a 64-bit number as a decimal string.")
+    ]
     label: Annotated[str, Meta(description="The title.")]
     body_base64: Annotated[bytes | UnsetType, Meta(description="The body, in base64.")] = UNSET
     body: Annotated[bytes | UnsetType, Meta(description="The body, in MessagePack.")] = UNSET
@@ -308,8 +319,10 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     body_type: Annotated[int, Meta(description="The VARTYPE of the body, or 0 if the type is unknown.")]
     message_class: Annotated[str, Meta(description="The class, as 0x and four hexadecimal digits.")]
     class_name: Annotated[str, Meta(description="The name of the class, or empty for a custom class.")]
-    priority: Annotated[int, Meta(description="The priority, from 0 to 7. Always 0 for a transactional message.")]
-    delivery: Annotated[str, Meta(description="express or recoverable.")]
+    priority: Annotated[
+        int, Meta(description="The priority, from 0 to 7. The priority of a transactional message is always 0.")
+    ]
+    delivery: Annotated[str, Meta(description="Either express or recoverable.")]
     transactional: Annotated[bool, Meta(description="Whether the message was sent in a transaction.")]
     sent_time: Annotated[str, Meta(description="Time of sending by the clock of the sender, in ISO 8601, UTC.")]
     arrived_time: Annotated[str, Meta(description="Time of arrival at this queue manager, in ISO 8601, UTC.")]
@@ -325,7 +338,7 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
         str | None, Meta(description="The algorithm that encrypted the body during transfer, or null.")
     ] = None
     correlation_id: Annotated[str | None, Meta(description="The id of the message that this message answers.")]
-    app_tag: Annotated[int, Meta(description="Number that the application has set.")]
+    app_tag: Annotated[int, Meta(description="Number that the sending application has set.")]
     admin_queue: Annotated[
         str | None, Meta(description="The queue for acknowledgments, or the first of several queues.")
     ]
@@ -344,14 +357,18 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
         str, Meta(description="The meaning of the class. For a dead-letter message, the reason why delivery failed.")
     ]
     acknowledge: Annotated[
-        str, Meta(description="The requested acknowledgments, as in the property `acknowledge` of a send.")
+        str, Meta(description="The requested acknowledgments, in the form of the property `acknowledge` of a send.")
     ]
     journal: Annotated[bool, Meta(description="Whether the sending queue manager keeps a copy in system$;journal.")]
     dead_letter: Annotated[
         bool, Meta(description="Whether the sending queue manager keeps a dead-letter message if the delivery fails.")
     ]
     time_to_reach_queue: Annotated[
-        int | None, Meta(description="Time to reach the queue, in seconds, or null for no limit.")
+        int | None,
+        Meta(
+            description="Maximum time from sending until the message reaches the queue, in seconds, or "
+            "null for no limit."
+        ),
     ]
     time_to_reach_queue_ends: Annotated[str | None, Meta(description="End of `time_to_reach_queue`, in ISO 8601, UTC.")]
     time_to_be_received: Annotated[
@@ -410,15 +427,13 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     ] = UNSET
     quota_kb: Annotated[
         int | UnsetType | None,
-        says(
-            "Quota of the queue, in kilobytes, or none for no limit (default: none).", minimum=0, maximum=NUMBER_32 - 1
-        ),
+        says("Quota of the queue in kilobytes. The default, none, means no limit.", minimum=0, maximum=NUMBER_32 - 1),
         Property("Quota", Kind.KILOBYTES, metavar="N"),
     ] = UNSET
     journal_quota_kb: Annotated[
         int | UnsetType | None,
         says(
-            "Quota of the journal of the queue, in kilobytes, or none for no limit (default: none).",
+            "Quota of the journal of the queue in kilobytes. The default, none, means no limit.",
             minimum=0,
             maximum=NUMBER_32 - 1,
         ),
@@ -440,8 +455,8 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     base_priority: Annotated[
         int | UnsetType,
         says(
-            "Number added to the priority of messages during transfer. Only for public queues. Always 0 for private "
-            "queues.",
+            "Number added to the priority of messages during transfer to a public queue. The base priority of a "
+            "private queue is always 0.",
             minimum=-0x8000,
             maximum=0x7FFF,
         ),

@@ -76,7 +76,7 @@ class SequenceReset(Record, frozen=True):
 
 
 class Admitted(Record, frozen=True):
-    """Number of stored acknowledgments from the address that the request applied."""
+    """Number of stored acknowledgments that the request applied."""
 
     believed: int
 

@@ -123,7 +123,7 @@ class StoreReport(Record, frozen=True, kw_only=True):
 
 
 class VerificationInfo(Record, frozen=True):
-    """Progress of a verification, in pages. At the end, `report` is the result, or `error` the cause of the failure."""
+    """Progress of a verification, in pages. At the end, `report` is the result, or `error` is the problem."""
 
     running: bool
     done: int = 0
@@ -133,7 +133,7 @@ class VerificationInfo(Record, frozen=True):
 
 
 class LinkInfo(Record, frozen=True):
-    """The path of a link, which follows the address of the daemon. `expires_s` is its lifetime in seconds."""
+    """The path of a link, to append to the address of the daemon. `expires_s` is the lifetime in seconds."""
 
     path: str
     expires_s: float

@@ -21,7 +21,7 @@ NAME_PATTERN: Final = rf"^\w([\w.@$\\ -]{{0,{MAX_USER_NAME - 2}}}[\w.@$\\-])?$"
 UserName = Annotated[
     str,
     Meta(
-        description="Name of a user. Upper and lower case are not distinguished.",
+        description="Name of a user, which is not case-sensitive.",
         extra_json_schema={"pattern": NAME_PATTERN},
     ),
 ]
@@ -130,7 +130,7 @@ class ShowUser(Operation[UserInfo], frozen=True, kw_only=True):
 class SetUser(Operation[UserInfo], frozen=True, kw_only=True):
     """Change a user. Other properties stay unchanged. A new role takes effect at once, even for existing tokens.
 
-    To set `ntlm`, also send the `password`: NTLM needs a hash of the password that is not stored yet.
+    To set `ntlm`, also send the `password`, because NTLM requires a hash of the password that is not stored yet.
     """
 
     name: UserName
@@ -155,7 +155,7 @@ class SetPassword(Operation[None], frozen=True, kw_only=True):
 
 @operation("DELETE /api/users/{name}", asks=Role.ADMIN, status=204)
 class RemoveUser(Operation[None], frozen=True, kw_only=True):
-    """Remove a user, with the certificates of the user and their keys.
+    """Remove a user, with the certificates of the user and the keys of these certificates.
 
     The tokens and sessions of the user end at once. Access lists keep the SID of the user.
     """
@@ -177,10 +177,10 @@ class CreateToken(Operation[NewToken], frozen=True, kw_only=True):
 
 @operation("DELETE /api/users/{name}/token", asks=Role.ADMIN, status=204)
 class RemoveToken(Operation[None], frozen=True, kw_only=True):
-    """Remove one token of a user, or all its tokens if `id` is empty. Removed tokens are refused at once."""
+    """Remove one token of a user, or all tokens of the user if `id` is empty. Removed tokens are refused at once."""
 
     name: UserName
-    id: Annotated[str, Meta(description="Id of the token, as listed in `tokens` of the user.")] = ""
+    id: Annotated[str, Meta(description="Id of the token, as listed in the `tokens` of the user.")] = ""
 
 
 @operation("GET /api/audit", asks=Role.ADMIN)
@@ -189,7 +189,11 @@ class ListAudit(Operation[AuditPage], frozen=True, kw_only=True):
 
     limit: Annotated[int, Meta(description="Number of entries, at most 10,000.", ge=1, le=10_000)] = 100
     after: Annotated[
-        int, Meta(description="Number of the entry to start after, or -1 for the last entries.", ge=-1)
+        int,
+        Meta(
+            description="List the entries after the entry with this number, or the last entries if the number is -1.",
+            ge=-1,
+        ),
     ] = -1
 
 

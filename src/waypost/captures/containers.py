@@ -143,7 +143,7 @@ class _PcapngFile:
             raise _broken(self.source, f"a block has an invalid length of {size} bytes")
         body = _exactly(self.source, size - consumed)
         if self._unpack("I", body, len(body) - 4)[0] != size:
-            raise _broken(self.source, "the two lengths of a block differ")
+            raise _broken(self.source, "the two length fields of a block differ")
         return body[:-4]
 
     def _section(self, start: bytes) -> None:

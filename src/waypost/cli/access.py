@@ -16,8 +16,9 @@ from waypost.client.transports.http.address import DEFAULT_TIMEOUT, Address
 def token(context: typer.Context, *, as_json: Json = False) -> None:
     """Print the token of the daemon, for curl and other programs.
 
-    If --token or WAYPOST_TOKEN is set, the command prints that token. Otherwise it prints the token of the daemon that
-    this account runs at the address of --url. Root gets the token of a daemon of any account.
+    If the option --token or the environment variable WAYPOST_TOKEN is set, the command prints that token. Otherwise,
+    the command prints the token of the daemon that this account runs at the address in --url. Root gets the token of a
+    daemon of any account.
 
     \b
     curl -H "Authorization: Bearer $(waypost token)" http://127.0.0.1:8181/api/status
@@ -63,4 +64,4 @@ def open_(
         out.write(f"{link}\n")
     out.flush()
     if browser and not webbrowser.open(link):
-        say("No browser was found. Open the link yourself.")
+        say("No browser was found. Open the link in a browser yourself.")

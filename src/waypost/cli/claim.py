@@ -30,7 +30,7 @@ def list_claims(
     idle: Annotated[bool, typer.Option("--idle", help="Also list claims without messages.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List claimed messages, with the claim, its query, its batch and the remaining seconds of its lease.
+    """List claimed messages, with the claim, query and batch, and the remaining seconds of the lease.
 
     The column UNUSED S shows the seconds since the last request of the reader. The column HELD BY shows why messages
     stay claimed after the lease has expired.
@@ -78,8 +78,8 @@ def release(
     processed before the release are processed again.
 
     A claim without messages is kept, because its reader may come back. At most 10,000 claims are kept. If the reader
-    will not come back, delete the claim with --forget. This is refused while a reader uses the claim. After --forget,
-    the query of the claim cannot continue with its checkpoint.
+    will not come back, delete the claim with --forget. The option --forget is refused while a reader uses the claim.
+    After --forget, the query of the claim cannot continue from its checkpoint.
 
     \b
     waypost claim release orders 6f9c2a1e-8f57-4d0c-9a3b-5d2f1f6f0e11

@@ -104,7 +104,7 @@ _HINTS: Final[Hints] = (
     ),
     (ServiceNotAvailable, "wait until the queue manager has started, or restart it."),
     (QueueNotFound, "`waypost queue list` shows the queues. `waypost queue create` creates a queue."),
-    (UserNotFound, "`waypost user list` shows the users. `waypost user add` adds one."),
+    (UserNotFound, "`waypost user list` shows the users. `waypost user add` adds a user."),
     (CertificateNotFound, "`waypost cert list` shows the certificates."),
     (PinNotFound, "`waypost key trust --list` shows the pinned keys."),
     (UserExists, "`waypost user set` changes an existing user."),
@@ -114,7 +114,8 @@ _HINTS: Final[Hints] = (
     (SharingViolation, "wait until the other reader has closed the queue."),
     (
         AccessDenied,
-        "pass the token of the daemon with --token or WAYPOST_TOKEN. To access another host, set remote.user in the "
+        "pass the token of the daemon with the option --token or the environment variable WAYPOST_TOKEN. To access "
+        "another host, set remote.user in the "
         "configuration of the daemon.",
     ),
     (

@@ -80,7 +80,7 @@ def demo(
                 tell("")
             tell("The demo is complete. `waypost serve` starts a queue manager that keeps its messages.")
             if missing is not None:
-                tell(f"The demo has a fourth part, a Spark report, but {missing.reason}. This installs it:")
+                tell(f"The demo has a fourth part, a Spark report, but {missing.reason}. This command installs Spark:")
                 tell(f"  {missing.command}")
         if as_json:
             write_json(out, {"sentences": [sentence.strip() for sentence in sentences if sentence]})

@@ -51,7 +51,9 @@ def spark_act(context: typer.Context, tell: Callable[[str], None], stage: Stage,
     here, there = stage.here.name, stage.there.name
     tell(f"4. A Spark report on all messages that {here} has sent.")
     _send(stage)
-    tell(f"   Now there is more traffic: {SENT} orders, of which {there} has received {TAKEN}, and one to a queue")
+    tell(
+        f"   Now there is more traffic: {SENT} orders, of which {there} has received {TAKEN}, and a message to a queue"
+    )
     tell(f"   that does not exist there. No error was reported: {there} does not report its queues to unknown hosts.")
     tell("   Spark starts, which takes 10 to 15 seconds, and reads the queues...")
     report = _audited(context, stage)

@@ -27,8 +27,9 @@ app = typer.Typer(
 Kind = Annotated[
     Literal["exchange", "signing"],
     typer.Option(
-        help="Kind of the key. Others encrypt messages with the exchange key. The signing key is for packets that the "
-        "queue manager itself signs (sender type 2). Both are published. Users sign messages with certificates."
+        help="Kind of the key. Other queue managers encrypt messages with the exchange key. The signing key is for "
+        "packets that the queue manager itself signs (sender type 2). Both keys are published. Users sign messages "
+        "with certificates."
     ),
 ]
 Grace = Annotated[
@@ -37,7 +38,8 @@ Grace = Annotated[
         metavar="DAYS",
         min=0,
         max=MAX_DAYS,
-        help="Number of days for which the old exchange key decrypts messages; 0 ends all earlier exchange keys.",
+        help="Number of days for which the old exchange key still decrypts messages. With 0, all earlier exchange keys "
+        "end at once.",
     ),
 ]
 Who = Annotated[str, typer.Argument(metavar="HOST|GUID", help="Name or address of a host, or a GUID.")]
@@ -45,7 +47,7 @@ Who = Annotated[str, typer.Argument(metavar="HOST|GUID", help="Name or address o
 
 @app.command()
 def show(context: typer.Context, *, as_json: Json = False) -> None:
-    """Show the keys of this queue manager. If it has no keys yet, the command creates them.
+    """Show the keys of this queue manager. If the queue manager has no keys yet, the command creates its keys.
 
     \b
     waypost key show
@@ -151,7 +153,7 @@ def rotate(
 def _tell_end(kind: str | None, grace: int) -> None:
     """Without a grace, nothing that was encrypted before can be decrypted: say so beside the table."""
     if not grace and kind != "signing":
-        say("All earlier exchange keys have ended. Messages that are encrypted for them are refused.")
+        say("All earlier exchange keys have ended. Messages that are encrypted for these keys are refused.")
 
 
 @app.command()
@@ -169,14 +171,14 @@ def trust(
     kind: Annotated[
         Literal["exchange", "signing"],
         typer.Option(
-            help="Kind of the exported key. With exchange keys, messages to that host can be encrypted. With signing "
-            "keys, packets that its queue manager itself has signed (sender type 2) are verified."
+            help="Kind of the exported key. Exchange keys encrypt messages to that host. Signing keys verify packets "
+            "that the queue manager of that host has itself signed (sender type 2)."
         ),
     ] = "exchange",
     listed: Annotated[bool, typer.Option("--list", help="List the pinned keys.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Pin the keys of another queue manager. With its exchange keys, messages to it can be encrypted.
+    """Pin the keys of another queue manager. Encrypting messages to that queue manager requires its exchange keys.
 
     \b
     waypost key trust accounting accounting.keys
@@ -190,7 +192,7 @@ def trust(
         return
     if who is None or file is None:
         raise Failure(
-            "The host (or its GUID) and a file are required.",
+            "A host (or its GUID) and a file are required.",
             "run `waypost key trust HOST FILE`, or `waypost key trust --list`.",
         )
     data = read_file(file)

@@ -37,21 +37,25 @@ def _options(
     *,
     url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help=f"Address of the daemon, or WAYPOST_URL (default: {defaults.URL})."),
+        typer.Option(
+            metavar="URL",
+            help=f"Address of the daemon (default: the environment variable WAYPOST_URL, or {defaults.URL}).",
+        ),
     ] = None,
     token: Annotated[
         str | None,
         typer.Option(
             metavar="T",
-            help="Bearer token for the daemon. Use WAYPOST_TOKEN to keep the token out of the process list.",
+            help="Bearer token for the daemon. Use the environment variable WAYPOST_TOKEN to keep the token out of the "
+            "process list.",
         ),
     ] = None,
     cacert: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="PEM file with trusted CA certificates for https, or WAYPOST_CACERT (default: the CA certificates of "
-            "the system).",
+            help="PEM file with trusted CA certificates for https (default: the environment variable WAYPOST_CACERT, "
+            "or the CA certificates of the system).",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,

@@ -71,8 +71,8 @@ def list_queues(
 ) -> None:
     """List the local queues, and the outgoing queues with messages for other computers.
 
-    AGE is the age of the oldest message. QUOTA is the percentage of the quota in use. A narrow terminal shows fewer
-    columns. Files and pipes get all columns.
+    The column AGE shows the age of the oldest message. The column QUOTA shows the percentage of the quota in use. A
+    narrow terminal shows fewer columns. Files and pipes get all columns.
 
     \b
     waypost queue list
@@ -172,7 +172,9 @@ def set_queue(
     waypost queue set orders --quota-kb 4096 --no-journal
     """
     if not properties:
-        raise typer.BadParameter("no property to change: specify at least one", param_hint="OPTIONS")
+        raise typer.BadParameter(
+            "no property is specified: specify at least one property to change", param_hint="OPTIONS"
+        )
     with session(context) as manager, _notes():
         queue = manager.queue(name)
         queue.set(**properties)
@@ -198,7 +200,7 @@ def acl(
         str | None, typer.Option(metavar="TEXT", help="Replace all entries with this security descriptor in SDDL.")
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Allow a change after which nobody can change the rights.")
+        bool, typer.Option("--force", help="Allow the change even if nobody can change the rights afterwards.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -206,7 +208,7 @@ def acl(
 
     WHO is a user, a group, a SID, everyone, anonymous or administrators. RIGHT is receive, peek, send, receive-journal,
     set-properties, get-properties, delete, get-permissions, set-permissions, take-ownership or full. Denied rights take
-    precedence over granted rights. Changes are made in the order revoke, owner, deny, grant.
+    precedence over granted rights. The changes are made in this order: revoke, owner, deny, grant.
 
     \b
     waypost queue acl orders
@@ -237,7 +239,7 @@ _ENTRY_COLUMNS: Final = (Column("WHO", least=12, middle=True), Column("ACCESS"),
 
 @app.command()
 def pause(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
-    """Pause an outgoing queue. Its messages wait until `waypost queue resume`.
+    """Pause an outgoing queue. The messages wait until `waypost queue resume` is run.
 
     \b
     waypost queue pause 'DIRECT=OS:other\\private$\\orders'

@@ -133,9 +133,9 @@ def peek(
 ) -> None:
     """Show the first message or all messages of a queue, without removing them.
 
-    With --all, AGE is the time since the message arrived in the queue. ABORTS is the number of transactions that
-    received the message and aborted. A terminal shows one line per message, with a short id. A narrow terminal shows
-    fewer columns. Files and pipes get all columns and the full ids.
+    With --all, the column AGE shows the time since the message arrived in the queue. The column ABORTS shows the number
+    of transactions that received the message and aborted. A terminal shows one line per message, with a short id. A
+    narrow terminal shows fewer columns. Files and pipes get all columns and the full ids.
 
     \b
     waypost peek orders

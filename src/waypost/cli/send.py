@@ -36,8 +36,8 @@ def send(
         str,
         typer.Argument(
             metavar="FORMAT_NAME",
-            help="A local or remote queue, such as orders or DIRECT=OS:host\\private$\\orders. Join several queues "
-            "with commas.",
+            help="A local or remote queue, such as orders or DIRECT=OS:host\\private$\\orders. Separate several queue "
+            "names with commas.",
             show_default=False,
             autocompletion=queue_names,
         ),
@@ -67,9 +67,9 @@ def send(
     """Send a message, and print its id when the message is stored.
 
     Without --body and --body-file, the command reads the body from standard input, as bytes, until the end of the data.
-    It does not wait for the first byte: if standard input has no data yet, the body is empty. To send to several
-    queues, join their names with commas. Either every queue gets a copy, or no queue does. All copies have the same id.
-    --json shows the copies.
+    The command does not wait for the first byte: if standard input has no data yet, the body is empty. To send to
+    several queues, separate their names with commas. Either every queue gets a copy, or no queue does. All copies have
+    the same id. With --json, the output lists the copies.
 
     \b
     waypost send orders --body "42 bolts" --label order

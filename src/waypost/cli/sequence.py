@@ -44,7 +44,7 @@ def list_sequences(
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="Number of sequences to show.")] = 100,
     as_json: Json = False,
 ) -> None:
-    """List transactional sequences. DIRECTION is out (outgoing), in (incoming) or refused.
+    """List transactional sequences. The column DIRECTION shows out (outgoing), in (incoming) or refused.
 
     \b
     waypost sequence list
@@ -129,7 +129,7 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Restart transactional sequences. Some messages may arrive twice: a warning lists these messages.
+    """Restart transactional sequences. Some messages may arrive twice. A warning lists these messages.
 
     For an outgoing queue, messages without an acknowledgment get new numbers in a new sequence. For incoming sequences,
     the record of accepted messages is deleted: the next message from the sender is accepted, even if earlier messages
@@ -143,7 +143,7 @@ def reset(
     """
     if queue is source is address is older_than is None:
         raise typer.BadParameter(
-            "nothing selected: specify QUEUE, --source, --address or --older-than", param_hint="OPTIONS"
+            "no sequence is selected: specify QUEUE, --source, --address or --older-than", param_hint="OPTIONS"
         )
     seconds = None if older_than is None else seconds_of(older_than, "--older-than")
     out = Output()
@@ -196,7 +196,9 @@ def admit(
     if as_json:
         write_json(out, {"guid": guid, "address": address, "believed": believed})
     else:
-        out.write(f"{address} is admitted for {guid}. Stored acknowledgments applied now: {believed}.\n")
+        out.write(
+            f"{address} is admitted for {guid}. Number of stored acknowledgments that were applied now: {believed}.\n"
+        )
     out.flush()
 
 
@@ -232,7 +234,7 @@ def revoke(
 
 @app.command()
 def admitted(context: typer.Context, *, as_json: Json = False) -> None:
-    """List the admitted addresses. Addresses set in transfer.ack_addresses are not listed.
+    """List the admitted addresses. Addresses from the configuration key transfer.ack_addresses are not listed.
 
     \b
     waypost sequence admitted

@@ -30,8 +30,8 @@ def serve(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="IP address to listen on for messages. A loopback address is also used for HTTP (default: all "
-            "addresses).",
+            help="IP address on which to listen for messages (default: all addresses). A loopback address is also used "
+            "for HTTP.",
         ),
     ] = None,
     transfer_port: Annotated[int | None, typer.Option(metavar="1801", help="TCP port for messages.")] = None,

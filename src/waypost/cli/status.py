@@ -45,7 +45,7 @@ def explain(
     *,
     as_json: Json = False,
 ) -> None:
-    """Explain why a message, or the messages in a queue, are not delivered or received.
+    """Explain why a message or the messages in a queue are not delivered or received.
 
     The command looks for a message in all queues. If the message is not in a queue, the command shows what the queue
     manager remembers: why the message was refused on arrival, or to which host it was sent. The exit code is 1 if the
@@ -68,7 +68,7 @@ def explain(
 
 
 def doctor(context: typer.Context, *, as_json: Json = False) -> None:
-    """Check for problems: ports, names, addresses, duplicate queue manager ids, the store, permissions.
+    """Check for problems with ports, names, addresses, duplicate queue manager ids, the store and permissions.
 
     The command also lists queues above 80 % of their quota, dead-letter messages, messages that were received and
     returned many times, messages that wait for more than 7 days, and an HTTP certificate that expires soon. The exit

@@ -38,7 +38,8 @@ def backup(
         typer.Option(
             metavar="FILE",
             envvar="WAYPOST_CONFIG",
-            help="Configuration file of the queue manager in --data, with store.max_size_gb and store.reserve_mb.",
+            help="Configuration file of the queue manager in --data. The backup uses its keys store.max_size_gb and "
+            "store.reserve_mb.",
         ),
     ] = None,
     as_json: Json = False,
@@ -84,21 +85,24 @@ def restore(
         typer.Argument(metavar="BACKUP", help="Backup folder or file, or - for standard input.", show_default=False),
     ],
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="Data folder to create. It must be new or empty.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="DATA", help="Data folder to create. The folder must be new or empty.", show_default=False
+        ),
     ],
     *,
     same_identity: Annotated[
         bool,
         typer.Option(
             "--same-identity",
-            help="Restore the queue manager with its original GUID. The original must never start again.",
+            help="Restore the queue manager with its original GUID. The original queue manager must never start again.",
         ),
     ] = False,
     new_identity: Annotated[
         bool,
         typer.Option(
             "--new-identity",
-            help="Create another queue manager with a new GUID. The original may keep running.",
+            help="Create another queue manager with a new GUID. The original queue manager may keep running.",
         ),
     ] = False,
     as_json: Json = False,
@@ -108,8 +112,8 @@ def restore(
     You must choose an identity, because two queue managers with the same identity lose and duplicate each other's
     messages. With the same identity, the first start begins new outgoing sequences and sends the waiting messages. New
     messages get ids far above the ids in the backup. The queue manager does not know which messages were received or
-    sent since the backup. With a new identity, the messages in outgoing queues are not sent. They go to the dead-letter
-    queues of the new queue manager.
+    sent since the backup. With a new identity, the messages in outgoing queues are not sent. These messages go to the
+    dead-letter queues of the new queue manager.
 
     The whole backup is checked before anything is restored.
 
@@ -120,8 +124,8 @@ def restore(
     """
     if same_identity is new_identity:
         raise typer.BadParameter(
-            "exactly one is required: --same-identity if the original queue manager will never start again, "
-            "otherwise --new-identity",
+            "exactly one of two options is required: --same-identity if the original queue manager will never start "
+            "again, otherwise --new-identity",
             param_hint="OPTIONS",
         )
     out = Output()
@@ -141,8 +145,8 @@ def restore(
     typer.echo(printable(f"{data} contains the queue manager {info.guid}, as of {info.time}."), err=True)
     if info.set_aside or info.dropped:
         sentence = (
-            f"Messages of outgoing queues: {info.set_aside} are now in the dead-letter queues. "
-            f"Delivered messages and acknowledgments: {info.dropped} were discarded."
+            f"Messages of outgoing queues that are now in the dead-letter queues: {info.set_aside}. Delivered messages "
+            f"and acknowledgments that were discarded: {info.dropped}."
         )
         typer.echo(sentence, err=True)
     if info.damaged:

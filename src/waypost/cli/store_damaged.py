@@ -22,13 +22,13 @@ def damaged(
         typer.Option(metavar="FOLDER", help="Save the bytes of the damaged messages as files in this folder."),
     ] = None,
     forget: Annotated[
-        bool, typer.Option("--forget", help="Delete the damaged messages. With --save, they are saved first.")
+        bool, typer.Option("--forget", help="Delete the damaged messages. With --save, the messages are saved first.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """List messages that were damaged on disk and removed from their queues.
 
-    These messages are no longer in a queue. Their bytes are kept until --forget deletes them.
+    The damaged messages are no longer in a queue. Their bytes are kept until --forget deletes the messages.
 
     \b
     waypost store damaged

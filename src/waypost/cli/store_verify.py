@@ -90,17 +90,21 @@ def salvage(
         typer.Argument(metavar="DATA", help="Damaged data folder. The command does not change it.", show_default=False),
     ],
     new: Annotated[
-        Path, typer.Argument(metavar="NEW", help="Data folder to create. It must be new or empty.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="NEW", help="Data folder to create. The folder must be new or empty.", show_default=False
+        ),
     ],
     *,
     as_json: Json = False,
 ) -> None:
     """Recover all intact records of a damaged data folder into a new folder, and report the damaged records.
 
-    The command reads the file page by page. It skips damaged pages and pages that refer to them. Stop the daemon of the
-    folder first. The new folder contains the same queue manager, with the same GUID. From then on, start a daemon for
-    only one of the two folders. As after a restore, the outgoing transactional sequences start again. If the list of
-    free pages is lost, messages that were already received may reappear. The report counts these messages by queue.
+    The command reads the file page by page, and skips damaged pages and pages that refer to damaged pages. Stop the
+    daemon of the folder first. The new folder contains the same queue manager, with the same GUID. From then on, start
+    a daemon for only one of the two folders. As after a restore, the outgoing transactional sequences start again. If
+    the list of free pages is lost, messages that were already received may reappear. The report counts these messages
+    by queue.
 
     \b
     waypost store salvage /var/lib/waypost /var/lib/waypost-new
@@ -117,8 +121,8 @@ def salvage(
     out.flush()
     if report.has_keys:
         _say(
-            f"note: {data / 'keys'} is not copied: without its keys, the new folder cannot decrypt messages for the "
-            f"old ones. Copy it with `cp -a {data / 'keys'} {new}`."
+            f"note: the key folder {data / 'keys'} is not copied. Without it, the new queue manager cannot decrypt "
+            f"messages for the old keys. Copy the key folder with `cp -a {data / 'keys'} {new}`."
         )
     if report.has_lost_users:
         _say(
@@ -138,8 +142,8 @@ def forget_users(
 ) -> None:
     """Allow the daemon to start in a salvaged data folder without the users that were lost.
 
-    If a salvage may have lost users, the daemon does not start in the new folder. Without any user left, the queue
-    manager starts in single-user mode. Add the lost users again after the start.
+    If a salvage may have lost users, the daemon does not start in the new folder. If no user is left, the queue manager
+    starts in single-user mode. Add the lost users again after the start.
 
     \b
     waypost store forget-users /var/lib/waypost-new

@@ -109,7 +109,7 @@ def _row(user: "UserInfo") -> tuple[object, ...]:
 
 @app.command()
 def show(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
-    """Show a user, and the ids of its tokens."""
+    """Show a user, and the ids of the tokens of the user."""
     with session(context) as manager:
         found = manager.users.show(name)
     _show(found, as_json=as_json)
@@ -130,7 +130,9 @@ def set_user(
     password_file: PasswordFile = None,
     as_json: Json = False,
 ) -> None:
-    """Change a user. A new role takes effect at once, even for existing tokens. --ntlm requires the password.
+    """Change a user. A new role takes effect at once, even for existing tokens.
+
+    The option --ntlm requires the password of the user.
 
     \b
     waypost user set ada --role admin
@@ -159,7 +161,9 @@ def passwd(
     current_file: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="File with the current password. Administrators do not need it.", show_default=False
+            metavar="FILE",
+            help="File with the current password. Administrators do not need this file.",
+            show_default=False,
         ),
     ] = None,
     as_json: Json = False,
@@ -180,7 +184,7 @@ def passwd(
 
 @app.command()
 def remove(context: typer.Context, name: Name, *, yes: Yes = False, as_json: Json = False) -> None:
-    """Remove a user, with the certificates of the user and their keys.
+    """Remove a user, with the certificates of the user and the keys of these certificates.
 
     The tokens and sessions of the user end at once. Access lists keep the SID of the user.
     """
@@ -221,7 +225,7 @@ def token(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Create a token for a user, and print it. Programs send it in the header Authorization: Bearer TOKEN.
+    """Create and print a token for a user. Programs send the token in the header Authorization: Bearer TOKEN.
 
     \b
     waypost user token report --role read --expires 90
@@ -232,7 +236,7 @@ def token(
     if expires is not None and not expires > 0:
         raise WrongUsage(
             f"The number of days until a token expires must be more than 0, not {expires:g}.",
-            "use a number such as --expires 30, or leave the option out for a token that never expires.",
+            "use a number such as --expires 30, or omit the option for a token that never expires.",
         )
     out = Output()
     with session(context) as manager:
@@ -247,7 +251,7 @@ def token(
         out.write(f"{found.token}\n")
     out.flush()
     if not as_json:
-        say(f"This token of {name} has the role {found.role} and is shown only once.")
+        say(f"This token of the user {name} has the role {found.role}. The token is shown only once.")
 
 
 def _show(user: "UserInfo", *, as_json: bool) -> None:
@@ -280,13 +284,15 @@ def _read(file: Path) -> str:
         raise Failure(f"Cannot read {file}: {reason}.", "check --password-file.") from None
     password = text.split("\n")[0].removesuffix("\r")
     if not password:
-        raise Failure(f"The first line of {file} is empty.", "write the password into its first line.")
+        raise Failure(f"The first line of {file} is empty.", "write the password into the first line of the file.")
     return password
 
 
 def _typed(name: str) -> str:
     """The password that a person types twice."""
     if not is_asked():
-        raise WrongUsage("The password is missing.", "add --password-file FILE; - is standard input.")
+        raise WrongUsage(
+            "The password is missing.", "add --password-file FILE, or --password-file - to read standard input."
+        )
     found: str = typer.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True, err=True)
     return found

@@ -64,9 +64,9 @@ class Host(ManagerSender):
     `journal` and `dead_letter` are refused, because these arguments require a local queue manager.
 
     `send_many` sends in order, and may send only a part of the messages. `timeout` applies to all messages together. If
-    they fail, `send` and `send_many` raise a HostError: HostUnreachable, SessionRefused, SessionLost or
-    NotAcknowledged. The error lists the acknowledged messages. `is_outcome_unknown` of the error is true if
-    unacknowledged messages may also have arrived.
+    `send` or `send_many` fails, it raises a HostError: HostUnreachable, SessionRefused, SessionLost or NotAcknowledged.
+    The error lists the acknowledged messages. `is_outcome_unknown` of the error is true if unacknowledged messages may
+    also have arrived.
 
     Reads use MS-MQRR, or MS-MQQP with older hosts. Reads raise a HostError if the host is unreachable or does not serve
     readers, AuthenticationFailed if the host refuses the user, QueueNotFound if the queue does not exist, and

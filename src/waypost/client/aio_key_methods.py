@@ -42,7 +42,7 @@ class KeyMethods:
         def _transport(self) -> AioTransport: ...
 
     async def keys(self) -> Keys:
-        """The keys of the queue manager, `exchange` and `signing`. The first call creates them."""
+        """The keys of the queue manager, `exchange` and `signing`. The first call creates the keys."""
         return await self._transport.call(ShowKeys())
 
     async def export_keys(
@@ -76,7 +76,8 @@ class KeyMethods:
     async def trust_keys(self, who: str, data: bytes, kind: KeyKind = "exchange") -> TrustedKey:
         """Pin the keys of another queue manager.
 
-        `who` is its host or its GUID, `data` is from its `export_keys`, and `kind` is the kind of that export.
+        `who` is the host or the GUID of that queue manager. `data` is the result of its `export_keys`, and `kind` is
+        the kind of the exported key.
         """
         return await self._transport.call(TrustKeys(who=who, data=data, kind=kind))
 
@@ -91,7 +92,8 @@ class KeyMethods:
     async def register_certificate(self, certificate: bytes, user: str = "") -> CertificateInfo:
         """Register a certificate (PEM or DER) for a user.
 
-        Messages signed with its key come from this user. If `user` is "", the certificate is for the caller.
+        The queue manager treats messages that are signed with the key of the certificate as messages from this user. If
+        `user` is "", the certificate is for the caller.
         """
         return await self._transport.call(RegisterCertificate(certificate=certificate, user=user))
 

@@ -408,7 +408,7 @@ class Queue(QueueSender, QueueSetter):
         user or group. A name is a user, a group, a SID, everyone, anonymous or administrators. The rights are receive,
         peek, send, receive-journal, set-properties, get-properties, delete, get-permissions, set-permissions,
         take-ownership and full. `sddl` replaces all entries, and is not allowed together with `grant`, `deny`, `revoke`
-        and `owner`. If a change leaves no entry that lets anybody change the rights, the change requires `force`.
+        and `owner`. A change requires `force` if nobody could change the rights afterwards.
         """
         operation = SetAcl(
             name=self._text,

@@ -98,7 +98,7 @@ class Users:
         await self._call(SetPassword(name=name, password=password, current=UNSET if current is None else current))
 
     async def remove(self, name: str) -> None:
-        """Remove a user, with the certificates of the user and their keys.
+        """Remove a user, with the certificates of the user and the keys of these certificates.
 
         The tokens and sessions of the user end at once.
         """

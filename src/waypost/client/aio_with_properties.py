@@ -150,7 +150,7 @@ class QueueSender(ABC):
         certificate_password: str = "",
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
-        """Send several bodies with the same properties, all or none, with one flush to disk.
+        """Send several bodies with the same properties, either all of them or none, with one flush to disk.
 
         The bodies must be all text or all bytes. The properties are the same as for `send`, and apply to each message.
         """
@@ -235,9 +235,9 @@ class ManagerSender(ABC):
         certificate_password: str = "",
         transaction: "Transaction | None" = None,
     ) -> Message:
-        """Send one message to a local or remote queue, or to several queues. Join several format names with commas.
+        """Send one message to a local or remote queue, or to several queues. Separate several format names with commas.
 
-        A queue manager keeps a message to another computer in an outgoing queue until the message is transferred. The
+        A queue manager keeps a message for another computer in an outgoing queue until the message is transferred. The
         arguments are the same as for `Queue.send`.
         """
         # In the order of the table: by name it would take six times as long.

@@ -42,12 +42,14 @@ def asked(operation: Operation[R]) -> Operation[R]:
             f"`operation` must be a waypost.api record such as ListQueues(), not {excerpt(operation)}"
         )
     if not row.path:
-        raise InvalidParameter(f"{row.words} is an internal operation of the queue manager")
+        raise InvalidParameter(f"the operation {row.words!r} is internal to the queue manager")
     try:
         # Bytes stay bytes; in JSON they would be text.
         return msgspec.convert(msgspec.to_builtins(operation, builtin_types=_BYTES), kind, builtin_types=_BYTES)
     except (msgspec.ValidationError, TypeError, RecursionError) as error:
-        raise InvalidParameter(f"invalid fields for {row.words}: {error or type(error).__name__}") from None
+        raise InvalidParameter(
+            f"invalid fields for the operation {row.words!r}: {error or type(error).__name__}"
+        ) from None
 
 
 def texts(given: Texts) -> list[str]:

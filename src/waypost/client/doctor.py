@@ -50,7 +50,7 @@ def _certificates(node: Node, now: Now) -> Check:
     ending = {digest: each.not_after for digest, each in registered.items() if each.not_after - now.wall < _SOON}
     if not ending:
         count = f"{len(registered)} {'certificate is' if len(registered) == 1 else 'certificates are'} registered"
-        return Check("certificates", True, f"{count}, and none of them expires within 30 days")
+        return Check("certificates", True, f"{count}; none expires within 30 days")
     shown = [f"{digest.hex()} ({max(0, int(end - now.wall) // _DAY)} days left)" for digest, end in ending.items()]
     sentence = (
         f"{len(ending)} registered certificates have expired or expire within 30 days: {', '.join(shown[:_SHOWN])}"
@@ -65,7 +65,7 @@ def _certificates(node: Node, now: Now) -> Check:
 def _keys(not_encrypted: int) -> Check:
     """Check for messages that were not sent because the keys of their destinations are missing."""
     if not not_encrypted:
-        return Check("keys", True, "no message was held back because the keys of its destination are unknown")
+        return Check("keys", True, "since the start, no message was held back for lack of the keys of its destination")
     sentence = f"since the start, {not_encrypted} messages could not be encrypted and were not sent"
     hint = "the log shows the destinations; pin the keys of these hosts with `waypost key trust HOST FILE`"
     return Check("keys", False, sentence, hint)
@@ -76,7 +76,9 @@ def _store(node: Node, path: Path) -> Iterator[Check]:
     if trouble is None:
         yield Check("store", True, f"the store in {path} is writable")
     else:
-        yield Check("store", False, str(trouble), "repair the disk or free space; then pending changes are written")
+        yield Check(
+            "store", False, str(trouble), "repair the disk or free space, so that pending changes can be written"
+        )
     free = shutil.disk_usage(path).free
     room = f"{free >> 20} MiB are free, of which the store keeps {node.kernel.room.reserve >> 20} MiB in reserve"
     if shortage := disk_shortage(node):
@@ -140,7 +142,7 @@ def _clock(node: Node, now: Now) -> Check:
     youngest = max((queue.create_time for queue in node.manager.collection.by_number.values()), default=0)
     if now.wall < max(_EARLIEST, youngest):
         sentence = "the clock shows a time before the creation of some queues"
-        return Check("clock", False, sentence, "set the clock: it determines when messages expire")
+        return Check("clock", False, sentence, "set the clock, which determines when messages expire")
     return Check("clock", True, "the clock is plausible")
 
 
@@ -154,7 +156,8 @@ def _claims(node: Node, now: Now) -> Check:
     return Check(
         "claims",
         False,
-        f"messages stay claimed after their lease, because queries committed only a part of a batch: {shown}{more}",
+        "messages stay claimed after the end of their lease, because queries committed only a part of a batch: "
+        f"{shown}{more}",
         "start the query again with its checkpoint (`waypost claim list` shows the query), or release the messages "
         "with `waypost claim release QUEUE CLAIM`; some released messages are then processed twice",
     )

@@ -85,8 +85,8 @@ class Lease:
         except TransactionSequence as error:
             self._ended = "over"
             raise TransactionSequence(
-                f"the lease of {len(self)} messages has expired, and other readers may have received them; use a "
-                "longer `lease_s`"
+                f"the lease of {len(self)} messages has expired, and other readers may have received the messages; use "
+                "a longer `lease_s`"
             ) from error
         self._ended = "acknowledged"
 

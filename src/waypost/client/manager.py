@@ -226,7 +226,7 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return Users(self._transport.call)
 
     def audit(self, *, limit: int = 100, after: int = -1) -> list[AuditEntry]:
-        """Return the last entries of the audit trail, oldest first: changes and refusals, by whom and from where.
+        """Return the last entries of the audit trail, oldest first: changes and refused requests, with user and origin.
 
         limit  number of entries, at most 10,000
         after  only entries after the entry with this number
@@ -234,7 +234,7 @@ class Manager(ManagerSender, QueueCreator, KeyMethods):
         return list((self._transport.call(ListAudit(limit=limit, after=after))).entries)
 
     def explain(self, subject: str) -> Explanation:
-        """Explain why a message, or the messages in a queue, are not delivered or received.
+        """Explain why a message or the messages in a queue are not delivered or received.
 
         `subject` is the id of a message, or a queue. The message may be in any queue. If the message was refused on
         arrival, the queue manager remembers the reason for a while. If the message was sent to another host, the queue

@@ -124,7 +124,7 @@ class Message(ShownProperties):
 
     @property
     def priority(self) -> int:
-        """The priority, from 0 to 7. Always 0 for a transactional message."""
+        """The priority, from 0 to 7. The priority of a transactional message is always 0."""
         return self._core.effective_priority
 
     @property
@@ -173,7 +173,8 @@ class Message(ShownProperties):
 
     @property
     def signature(self) -> str:
-        """The version of the signature, if it is verified: "msmq10", "msmq20" or "msmq30". "none" if it is not."""
+        """The version of the verified signature: "msmq10", "msmq20" or "msmq30", or "none" without a verified
+        signature."""
         return SIGNATURE_WORDS.get(self._core.authentication_level, "none")
 
     @property
@@ -190,9 +191,9 @@ class Message(ShownProperties):
     def encrypted(self) -> str | None:
         """The algorithm that encrypted the body during transfer: "aes256", "aes192", "aes128", "rc2" or "rc4".
 
-        None for a message that was not encrypted, or that was not sent because it could not be encrypted. A message
-        that waits in an outgoing queue is encrypted when it is sent. If this computer only forwards a message, only its
-        destination can decrypt the body.
+        The value is None for a message that was not encrypted, or that was not sent because it could not be encrypted.
+        A message that waits in an outgoing queue is encrypted when it is sent. If this computer only forwards a
+        message, only its destination can decrypt the body.
         """
         flags = self._security_flags()
         if flags & security_header.UNSENT or not flags & (security_header.EB | security_header.PRIVATE):
@@ -241,7 +242,7 @@ class Message(ShownProperties):
     def destination_queue(self) -> str | None:
         """The destination queue.
 
-        In the result of a send to several queues, the value contains all format names, joined with commas.
+        In the result of a send to several queues, the value contains all format names, separated by commas.
         """
         return _text(self._core.destination_queue_format_name)
 
@@ -322,7 +323,11 @@ class Message(ShownProperties):
 
 for _row in MESSAGE_ROWS:
     if _row.name in ShownProperties.__annotations__:
-        setattr(Message, _row.name, property(attrgetter(f"_core.{_row.attribute}"), doc=f"As in `send`: {_row.help}"))
+        setattr(
+            Message,
+            _row.name,
+            property(attrgetter(f"_core.{_row.attribute}"), doc=f"The property `{_row.name}` of `send`: {_row.help}"),
+        )
 
 
 class SentToSeveral(Message):

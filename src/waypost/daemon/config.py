@@ -110,8 +110,8 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     ping: Annotated[
         bool,
         Meta(
-            description="Before a session, ping the host to ask whether it accepts the session. Also answer pings "
-            "from other hosts."
+            description="Ping a host before a session, to ask whether the host accepts the session. Also answer "
+            "pings from other hosts."
         ),
     ] = _TRANSFER.ping
     window_size: Annotated[
@@ -168,7 +168,7 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         Seconds,
         Meta(
             description="Maximum time to connect, in seconds. TCP retries after 1, 3, 7 and 15 seconds. With a short "
-            "time, the daemon notices sooner that a host is available again."
+            "time limit, the daemon notices sooner that a host is available again."
         ),
     ] = 8.0
     round_trip_delay_ms: Annotated[
@@ -202,23 +202,23 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     refusals_per_minute: Annotated[
         Count,
         Meta(
-            description="Maximum number of connections from one address that may end early because of a protocol "
-            "error, per minute. Above this limit, new connections from the address are refused for a while."
+            description="Maximum number of connections from one address that may end because of a protocol error, "
+            "per minute. Above this limit, the daemon refuses new connections from the address for a while."
         ),
     ] = 120
     max_sequence_ahead_s: Annotated[
         Seconds,
         Meta(
             description="Maximum time that the TimeStamp of a new transactional sequence may be ahead of the clock "
-            "of this computer, in seconds. Messages beyond the limit stay at their sender, which retries. `waypost "
-            "doctor` lists these messages."
+            "of this computer, in seconds. Messages beyond the limit stay at their sender, and the sender retries. "
+            "`waypost doctor` lists these messages."
         ),
     ] = _TRANSFER.max_sequence_ahead_s
     new_sequences_at_once: Annotated[
         Count,
         Meta(
-            description="Maximum number of new transactional sequences that one address (one IPv6 /64 network) "
-            "may begin in one burst. Messages beyond the limit stay at their sender, which retries. `waypost "
+            description="Maximum number of new transactional sequences that one address (one IPv6 /64 network) may "
+            "begin in one burst. Messages beyond the limit stay at their sender, and the sender retries. `waypost "
             "doctor` lists the address."
         ),
     ] = _TRANSFER.new_sequences_at_once
@@ -232,11 +232,11 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     ack_hosts: Annotated[
         str | tuple[str, ...],
         Meta(
-            description="Hosts to which the daemon may connect to send acknowledgments that messages from other hosts "
-            "request. `any`: every host in the name of an administration queue. `known`: hosts in `routing.routes` or "
-            "in the directory, and hosts to which this computer has sent messages. Or a list of host names, IP "
-            "addresses and GUIDs, as used in the names of administration queues. The list may contain `known`. Empty: "
-            "no host."
+            description="Hosts that the daemon may connect to when a message from another host requests "
+            "acknowledgments. `any`: every host that a message specifies in the name of an administration queue. "
+            "`known`: hosts in `routing.routes` or in the directory, and hosts to which this computer has sent "
+            "messages. A list: host names, IP addresses and GUIDs, as used in the names of administration queues; "
+            "the list may also contain `known`. Empty: no host."
         ),
     ] = ACK_HOSTS_ANY
     ack_addresses: Annotated[
@@ -300,9 +300,9 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
         tuple[str, ...],
         Meta(
             description="GUIDs or IP addresses of queue managers that may relay acknowledgments, in addition to the "
-            "next hop of a route. A GUID is accepted from addresses that the daemon has connected to, that the route "
-            "or the directory contains, or that an operator admitted. A relay carries messages of many senders, so the "
-            "daemon remembers more messages of a relay to detect duplicates."
+            "next hop of a route. For a GUID, the daemon accepts the addresses to which it has connected, the "
+            "addresses in the route or the directory, and the addresses that an operator has admitted. A relay "
+            "carries messages of many senders, so the daemon remembers more messages of a relay to detect duplicates."
         ),
     ] = ()
 
@@ -313,8 +313,8 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
     machine_kb: Annotated[
         Annotated[int, Meta(ge=0, le=UNLIMITED)] | None,
         Meta(
-            description="Quota of all messages together, in kilobytes. Not set: the quota stays unchanged, and a new "
-            f"queue manager starts with a quota of 1048576. {UNLIMITED}: no quota."
+            description="Quota for all messages together, in kilobytes. Not set: the quota stays unchanged, and a "
+            f"new queue manager starts with a quota of 1048576. {UNLIMITED}: no quota."
         ),
     ] = None
 
@@ -359,7 +359,9 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
             "ports in steps of 11."
         ),
     ] = QM2QM_PORT
-    epm: Annotated[bool, Meta(description="Run an endpoint mapper, which reports these ports to clients.")] = False
+    epm: Annotated[
+        bool, Meta(description="Run an endpoint mapper, which reports the RPC ports of the daemon to clients.")
+    ] = False
     epm_port: Annotated[Port, Meta(description="TCP port of the endpoint mapper. Clients expect 135.")] = MAPPER_PORT
     max_connections: Annotated[int, Meta(ge=1, description="Maximum number of connections of remote readers.")] = 2000
     max_connections_per_peer: Annotated[
@@ -370,7 +372,7 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=1,
             description="Maximum number of protocol errors and wrong passwords from one address, per minute. Above "
-            "this limit, the address must wait.",
+            "this limit, the daemon refuses new connections from the address for a while.",
         ),
     ] = 60
     pending_request_timeout_s: Annotated[
@@ -379,7 +381,7 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     min_auth_level: Annotated[
         Literal["", Level],
         Meta(
-            description="Minimum protection of a call. Empty: privacy if users or Kerberos are configured. Without "
+            description="Minimum protection of a call. Empty: `privacy` if users or Kerberos are configured. Without "
             "users and Kerberos, calls need no protection, but only programs on this computer that run as the "
             "account of the daemon or as root may connect. `none`: every program that reaches the port can read."
         ),
@@ -387,15 +389,15 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     allow_nonauthenticated: Annotated[
         bool,
         Meta(
-            description="Accept calls without authentication (AllowNonauthenticatedRpc of MSMQ). "
-            "deny_workgroup_clients limits this to clients in a workgroup."
+            description="Accept calls without authentication (AllowNonauthenticatedRpc of MSMQ). With "
+            "`deny_workgroup_clients`, accept such calls only from clients in a workgroup."
         ),
     ] = False
     deny_workgroup_clients: Annotated[
         bool,
         Meta(
-            description="If allow_nonauthenticated is true, accept calls without authentication only from clients in "
-            "a workgroup (NewRemoteReadServerDenyWorkgroupClient of MSMQ)."
+            description="If `allow_nonauthenticated` is true, accept calls without authentication only from clients "
+            "in a workgroup (NewRemoteReadServerDenyWorkgroupClient of MSMQ)."
         ),
     ] = False
     allow_none_security_clients: Annotated[
@@ -408,8 +410,9 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     users_file: Annotated[
         str,
         Meta(
-            description="File with users that may authenticate with NTLM, one `DOMAIN:user:password` per line. The "
-            "daemon imports the file into the user store once, at the first start at which the file contains users."
+            description="File with users that may authenticate with NTLM. Each line has the form "
+            "`DOMAIN:user:password`. The daemon imports the file into the user store once, at the first start at "
+            "which the file contains users."
         ),
     ] = ""
     kerberos: Annotated[
@@ -419,13 +422,13 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Remote(Struct, frozen=True, forbid_unknown_fields=True):
-    """Remote reading of queues on other hosts: `waypost receive 'DIRECT=OS:other\\private$\\orders'`."""
+    """Reading of queues on other hosts, for example with `waypost receive 'DIRECT=OS:other\\private$\\orders'`."""
 
     user: Annotated[
         str,
         Meta(
-            description="User to authenticate as, `DOMAIN\\user` or `user@REALM`. Empty: no authentication if the "
-            "level is none, and the Kerberos identity of this process at other levels."
+            description="User to authenticate as, in the form `DOMAIN\\user` or `user@REALM`. Empty: no "
+            "authentication if `level` is `none`, and the Kerberos identity of this process at other levels."
         ),
     ] = ""
     password: Annotated[str, Meta(description="Password of the user. Empty: the user authenticates with Kerberos.")] = (
@@ -435,14 +438,15 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
     hosts: Annotated[
         tuple[str, ...],
         Meta(
-            description="Host names and IP addresses that the daemon may log on to as `user`, written as in the names "
-            "of queues. Empty: the hosts in `routing.routes`. The list protects the password: any program can "
-            "specify a host to read from, and each host that the daemon logs on to learns a proof of the password."
+            description="Host names and IP addresses of hosts to which the daemon may log on as `user`, in the same "
+            "form as in the names of queues. Empty: the hosts in `routing.routes`. The list protects the password, "
+            "because any program can specify a host to read from, and each host to which the daemon logs on gets a "
+            "proof of the password."
         ),
     ] = ()
     level: Annotated[
         Literal["", Level],
-        Meta(description="Protection of calls. Empty: privacy if a user is set, otherwise none."),
+        Meta(description="Protection of calls. Empty: `privacy` if `user` is set, otherwise `none`."),
     ] = ""
     rpc_port: Annotated[
         Port,
@@ -464,8 +468,8 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
     timeout_s: Annotated[
         Seconds,
         Meta(
-            description="Maximum time to connect to a host, and maximum time for the answer to a call that does not "
-            "wait for a message, in seconds."
+            description="Time limit for a connection to a host, and for the answer to a call that does not wait for "
+            "a message, in seconds."
         ),
     ] = 10.0
 

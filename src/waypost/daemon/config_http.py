@@ -26,10 +26,10 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
         Literal["token", "open"],
         Meta(
             description="Access over TCP if neither `token` nor `token_file` is set. `token`: clients must send the "
-            "token in the file `token` of the data folder. The daemon creates this file at its first start. "
-            "Programs that run under the account of the daemon look up the token, or use the Unix socket "
-            "`http.sock` of the data folder. `open`: every program that reaches the port has full control, if the "
-            "queue manager has no users."
+            "token in the file `token` of the data folder. The daemon creates this file at its first start. Programs "
+            "that run under the account of the daemon find the token themselves, or use the Unix socket `http.sock` "
+            "of the data folder. `open`: every program that reaches the port has full control, if the queue manager "
+            "has no users."
         ),
     ] = "token"
     token: Annotated[
@@ -42,7 +42,7 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
     token_file: Annotated[str, Meta(description="File with the token, instead of `token`.")] = ""
     metrics: Annotated[
         Literal["token", "open"],
-        Meta(description="Access to `/metrics`. `open`: without a token, for Prometheus."),
+        Meta(description="Access to `/metrics`. `open`: access without a token, for example for Prometheus."),
     ] = "token"
     tls_cert: Annotated[str, Meta(description="File with the TLS certificate and its chain, in PEM.")] = ""
     tls_key: Annotated[str, Meta(description="File with the private key of the certificate, in PEM.")] = ""
@@ -62,7 +62,10 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
     ] = MAX_HTTP_WAIT_SECONDS
     transaction_s: Annotated[
         Seconds,
-        Meta(description="Time until an unused transaction aborts, in seconds. A client may request a shorter time."),
+        Meta(
+            description="Time until an unused transaction aborts, in seconds. A client may request a different time "
+            "of at most one hour."
+        ),
     ] = LEASE_SECONDS
     handle_s: Annotated[
         Seconds, Meta(description="Time until an unused cursor or exclusive handle closes, in seconds.")
@@ -70,15 +73,15 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
     max_connections: Annotated[
         Count,
         Meta(
-            description="Maximum number of connections. Further connections get status 503. If a token is required, "
-            "half of the connections are reserved for clients that have sent the token."
+            description="Maximum number of connections. Further connections get the status 503. If a token is "
+            "required, half of the connections are reserved for clients that have sent the token."
         ),
     ] = 1024
     max_connections_per_peer: Annotated[
         Count,
         Meta(
-            description="Maximum number of connections from one address (one IPv6 /64 network) that have not sent "
-            "the token. A further connection replaces the connection that has been idle longest. If no connection is "
-            "idle, the new connection closes."
+            description="Maximum number of connections without the token from one address (one IPv6 /64 network). A "
+            "further connection replaces the connection that has been idle longest. If no connection is idle, the "
+            "new connection closes."
         ),
     ] = 256

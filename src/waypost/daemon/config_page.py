@@ -13,21 +13,23 @@ from waypost.daemon.config import SECTIONS, Key, keys
 _HEAD: Final = """\
 # Configuration
 
-`waypost serve` runs without a configuration file: every key has a default. To change values, write a TOML file and
-specify it with `--config FILE` or the variable WAYPOST_CONFIG. You can set a key SECTION.KEY in four places. If several
-places set the same key, the last place in this list takes precedence:
+`waypost serve` runs without a configuration file, because every key has a default. To change values, write a TOML file,
+and name the file with `--config FILE` or in the environment variable WAYPOST_CONFIG. You can set a key SECTION.KEY in
+four places. If several places set the same key, the last place in this list takes precedence:
 
-1. in the file, as `KEY = VALUE` below `[SECTION]`;
-2. in the environment, as WAYPOST_SECTION_KEY;
-3. with the flag in the table below, if the key has one;
-4. with `--set SECTION.KEY=VALUE`, which may be repeated.
+1. in the configuration file, as `KEY = VALUE` below `[SECTION]`;
+2. in the environment variable WAYPOST_SECTION_KEY;
+3. with a flag of `waypost serve`, if the table below shows a flag for the key;
+4. with `--set SECTION.KEY=VALUE`. You can use `--set` several times.
 
-In the environment and with `--set`, separate list items with commas:
+In environment variables and with `--set`, separate the items of a list with commas, for example
 `--set transfer.resend_timeouts_s=1,2,3,4`. An unknown key is an error. The error message suggests the most similar key.
 
+In the tables, a description such as `VALUE: MEANING` explains one value of a key. `Empty:` stands before the meaning of
+an empty value, and `Not set:` before the meaning of a missing key.
+
 This page is generated from the code (src/waypost/daemon/config.py). The default times in `[transfer]` are the same as
-on Windows.
-[remote-read.md](remote-read.md) explains `[rpc]` and `[remote]`.
+on Windows. [Remote read](remote-read.md) explains the sections `[rpc]` and `[remote]`.
 """
 
 # A bound of this size is the limit of a 32-bit field, not worth showing.

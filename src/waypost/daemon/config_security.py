@@ -37,7 +37,7 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
     key_bits: Annotated[
         Annotated[int, Meta(ge=1024, le=16384)],
-        Meta(description="Size of new RSA keys, in bits. Keys of other sizes still work."),
+        Meta(description="Size of new RSA keys, in bits. Existing keys of other sizes still work."),
     ] = DEFAULT_BITS
     key_passphrase: Annotated[
         str,
@@ -50,8 +50,8 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
     min_signature: Annotated[
         Literal["msmq10", "msmq20"],
         Meta(
-            description="Oldest version of signatures that is accepted. A signature of MSMQ 1.0 does not cover the "
-            "destination, so an attacker can send the signed message to another queue."
+            description="Oldest version of signatures that the daemon accepts. A signature of MSMQ 1.0 does not "
+            "cover the destination, so an attacker can send the signed message to another queue."
         ),
     ] = "msmq10"
     hashes: Annotated[
@@ -72,7 +72,7 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
     trust_unsigned_sender: Annotated[
         bool,
         Meta(
-            description="Let the SID that an unsigned message names count in access checks, as in MSMQ. Every sender "
-            "can write every SID: set this only if you trust all senders on the network."
+            description="Use the SID in an unsigned message for access checks, as MSMQ does. Any sender can write "
+            "any SID into a message, so set this key to true only if you trust all senders on the network."
         ),
     ] = False

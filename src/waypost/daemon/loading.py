@@ -237,7 +237,7 @@ def _check_others(config: Config) -> None:
     except ValueError as error:
         raise ConfigError(
             f"routing.relays contains {error}, which is neither a GUID nor an IP address.",
-            "use the address of the relay, or the GUID that `waypost status` shows on it.",
+            "use the address of the relay, or the GUID that `waypost status` shows on the relay.",
         ) from None
     try:
         parse_ack_addresses(config.transfer.ack_addresses)

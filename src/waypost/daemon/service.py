@@ -221,9 +221,10 @@ class Daemon:
                 if not announcement.write() and sys.platform != "win32":
                     log.warning(
                         "no runtime folder",
-                        message="This account has no runtime folder that other accounts cannot use, so its programs "
-                        "do not find the token of the daemon.",
-                        hint="set XDG_RUNTIME_DIR, or give programs the token in WAYPOST_TOKEN.",
+                        message="This account has no private runtime folder, so programs of this account do not find "
+                        "the token of the daemon.",
+                        hint="set XDG_RUNTIME_DIR, or give programs the token in the environment variable "
+                        "WAYPOST_TOKEN.",
                     )
             # The queue manager has recovered: from here on it can answer clients.
             sockets.listen()

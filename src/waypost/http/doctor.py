@@ -56,10 +56,13 @@ def check_access(settings: HttpSettings, *, has_users: bool) -> Check:
     """Check for open access to the HTTP API."""
     if settings.token:
         return Check(
-            "access", True, "the HTTP API requires the token of the daemon, its Unix socket, or a browser session"
+            "access",
+            True,
+            "access to the HTTP API requires the token of the daemon, the Unix socket of the daemon, "
+            "or a browser session",
         )
     if has_users:
-        sentence = "the HTTP API requires a token or a password of a user, or the Unix socket of the daemon"
+        sentence = "access to the HTTP API requires a token or password of a user, or the Unix socket of the daemon"
         return Check("access", True, f"{sentence}; http.access is open, but has no effect while users exist")
     sentence = "every program and account on this computer has full control of the queue manager (http.access is open)"
     return Check("access", True, sentence)
@@ -275,8 +278,8 @@ def _rpc(service: Service) -> Iterator[Check]:
 def _access(access: RpcAccess, level: AuthLevel) -> Check:
     if access.is_default and level is AuthLevel.NONE:
         sentence = (
-            "only programs of the daemon's account and of root, on this computer, may read over RPC; to allow others, "
-            "add users with `waypost user add NAME --ntlm`, or set rpc.kerberos"
+            "only programs on this computer that run as the account of the daemon or as root may read over RPC; to "
+            "allow others, add users with `waypost user add NAME --ntlm`, or set rpc.kerberos"
         )
     elif level is AuthLevel.NONE:
         sentence = (
@@ -285,7 +288,7 @@ def _access(access: RpcAccess, level: AuthLevel) -> Check:
     elif access.is_default and not _has_users(access) and not access.has_kerberos_key():
         sentence = (
             "nobody may read over RPC: remote readers must authenticate, and no user may log on with NTLM; to allow "
-            "some, add users with `waypost user add NAME --ntlm`, or set rpc.kerberos"
+            "remote readers, add users with `waypost user add NAME --ntlm`, or set rpc.kerberos"
         )
     elif not _has_users(access) and not access.has_kerberos_key():
         sentence = "remote readers must authenticate, but RPC has neither users nor a Kerberos key"
@@ -386,8 +389,8 @@ def _acks(overdue: list[Overdue]) -> Check:
     waits = "1 acknowledgment waits" if count == 1 else f"{count} acknowledgments wait"
     sentence = f"{waits} for hosts that were last seen up to {days} days ago: {names}"
     hint = (
-        "start these hosts again. If a host has a new address, admit the old and the new address: waypost sequence "
-        "admit GUID ADDRESS. To delete the acknowledgments: waypost queue purge NAME --outgoing"
+        "start these hosts again. If a host has a new address, admit both the old and the new address with `waypost "
+        "sequence admit GUID ADDRESS`. To delete the acknowledgments, run `waypost queue purge NAME --outgoing`"
     )
     return Check("waiting acknowledgments", False, sentence, hint)
 
@@ -406,7 +409,7 @@ def _strangers(network: Network) -> Check:
     if not counts.acks_refused:
         return Check("strangers", True, sentence)
     sentence += (
-        f"; {counts.acks_refused} acknowledgments were not sent, the last one was {network.admin_acks.last_refusal}"
+        f"; {counts.acks_refused} acknowledgments were not sent: the last one was {network.admin_acks.last_refusal}"
     )
     if counts.acks_refused == network.admin_acks.not_allowed:
         return Check("strangers", True, sentence)

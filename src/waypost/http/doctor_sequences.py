@@ -26,7 +26,7 @@ def examine_sequences(node: Node, now: Now) -> Iterator[Check]:
     for each in refused[:_SHOWN]:
         sentence = refused_sentence(node, each, now)
         if each is refused[0] and len(refused) > _SHOWN:
-            sentence += f"; {len(refused) - 1} more are refused: `waypost sequence list`"
+            sentence += f"; {len(refused) - 1} more are refused: `waypost sequence list` shows them"
         yield Check("sequences", False, sentence, refused_hint(each))
     if not refused:
         yield Check("sequences", True, "no transactional sequence was refused recently")

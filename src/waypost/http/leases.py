@@ -57,7 +57,8 @@ class Leases(Generic[T]):
         """Raises LimitReached if no more may be opened."""
         if len(self._leases) >= self._max_count:
             raise LimitReached(
-                f"the limit of {self._max_count} open {self._what} is reached; close some, or wait until they expire"
+                f"the limit of {self._max_count} open {self._what} is reached; close some of them, or wait until some "
+                "expire"
             )
 
     def add(self, value: T, seconds: float, owner: Caller, key: str | None = None) -> str:

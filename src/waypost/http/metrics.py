@@ -53,10 +53,10 @@ _GAUGES: Final = frozenset({"sessions", "sessions_open"})
 # Numbers of transfer since the start.
 _TRANSFER: Final = {
     "sessions": "Current connections with other queue managers.",
-    "sessions_open": "Current sessions that are open for messages.",
+    "sessions_open": "Current sessions whose handshake is complete.",
     "connections_accepted": "Connections accepted from other queue managers.",
-    "connections_refused": "Connections from other queue managers that were refused.",
-    "connections_failed": "Connections to other queue managers that failed.",
+    "connections_refused": "Refused connections from other queue managers.",
+    "connections_failed": "Failed attempts to connect to other queue managers.",
     "handshakes_refused": "Sessions that ended during their handshake.",
     "packets_malformed": "Packets that could not be decoded.",
     "protocol_errors": "Packets that the protocol does not allow in the current state of the session.",
@@ -66,37 +66,49 @@ _TRANSFER: Final = {
     "bytes_received": "Bytes received.",
     "session_acks_sent": "Session acknowledgments sent.",
     "session_acks_received": "Session acknowledgments received.",
-    "order_acks_sent": "Order acknowledgments sent, which confirm that transactional messages arrived in order.",
-    "order_acks_received": "Order acknowledgments received, which confirm that transactional messages arrived in "
-    "order.",
-    "final_acks_sent": "Final acknowledgments sent, which report whether transactional messages were received.",
+    "order_acks_sent": (
+        "Order acknowledgments sent. An order acknowledgment confirms that transactional messages arrived in order."
+    ),
+    "order_acks_received": (
+        "Order acknowledgments received. An order acknowledgment confirms that transactional messages arrived in order."
+    ),
+    "final_acks_sent": (
+        "Final acknowledgments sent. A final acknowledgment reports whether a transactional message was received."
+    ),
     "final_acks_received": (
-        "Final acknowledgments received, which report whether transactional messages were received."
+        "Final acknowledgments received. A final acknowledgment reports whether a transactional message was received."
     ),
     "transactional_acks_refused": (
-        "Acknowledgments refused because the message was never sent, or because the sender is not the destination."
+        "Acknowledgments refused because their message was never sent, or because they did not come from the "
+        "destination of their message."
     ),
-    "transactional_acks_unmatched": "Late, repeated or forged acknowledgments, for messages that do not wait for an "
-    "acknowledgment.",
-    "duplicates_discarded": "Messages discarded because they had arrived before.",
+    "transactional_acks_unmatched": (
+        "Acknowledgments for messages that do not wait for an acknowledgment. Such acknowledgments are late, repeated "
+        "or forged."
+    ),
+    "duplicates_discarded": "Messages discarded because the same message had arrived before.",
     "messages_rejected": "Messages that no queue of this computer accepted.",
     "messages_unverified": "Messages rejected because their signature or encryption is invalid, or is required but "
     "missing.",
     "messages_not_encrypted": "Outgoing messages that could not be encrypted and were not sent.",
     "messages_refused_for_acks": (
-        "Transactional messages temporarily refused, because too many acknowledgments wait for the sender."
+        "Transactional messages that were temporarily refused because too many acknowledgments wait to be sent to "
+        "their sender."
     ),
-    "sequences_refused": "Transactional messages temporarily refused, because their sequence was not accepted.",
-    "sequence_ends_forgotten": (
-        "Records of ended sequences that were deleted although an address could still repeat the sequence."
+    "sequences_refused": (
+        "Transactional messages that were temporarily refused because their sequence was not accepted."
     ),
+    "sequence_ends_forgotten": "Deleted records of ended sequences that an address could still repeat.",
     "messages_resent": "Messages sent again because no acknowledgment arrived.",
     "messages_forwarded": "Messages forwarded to another computer.",
     "messages_returned": "Messages of this computer that came back because of a wrong route.",
     "pings_received": "Pings received.",
-    "dials_for_strangers": "Connection attempts to send acknowledgments that messages of other hosts requested.",
+    "dials_for_strangers": (
+        "Attempts to connect to a host in order to send acknowledgments that messages of other hosts requested."
+    ),
     "acks_refused": (
-        "Acknowledgments to administration queues that were not sent because of transfer.ack_hosts or a limit."
+        "Acknowledgments to administration queues that were not sent because of the setting `transfer.ack_hosts` or "
+        "because of a limit."
     ),
 }
 
@@ -104,9 +116,11 @@ _TRANSFER: Final = {
 _RPC_COUNTERS: Final = {
     "connections_accepted": "Connections accepted from remote readers.",
     "connections_refused": "Connections refused because of the account or the address of the program.",
-    "binds_refused": "Connections refused at their first packet.",
-    "authentication_failures": "Failed authentications of remote readers: wrong passwords, tickets or signatures.",
-    "messages_given_out": "Messages locked for remote readers.",
+    "binds_refused": "Connections whose first packet was refused.",
+    "authentication_failures": (
+        "Failed authentications of remote readers because of wrong passwords, tickets or signatures."
+    ),
+    "messages_given_out": "Messages that were locked for remote readers since the start of the daemon.",
     "rundowns": "Handles that were still open when the connection of their reader was lost.",
 }
 
@@ -193,7 +207,8 @@ class _Live(Collector):
     def _refusals(self) -> Metric:
         refusals = CounterMetricFamily(
             "waypost_access_denied",
-            "Requests and messages refused because the caller or sender does not have a right, by the label `right`.",
+            "Requests and messages refused because the caller or sender lacks a right. The label `right` shows the "
+            "missing right.",
             labels=("right",),
         )
         for right, count in self._service.node.access.refused.items():
@@ -202,8 +217,12 @@ class _Live(Collector):
 
     def _manager(self) -> Iterator[Metric]:
         service, driver = self._service, self._service.shell.driver
-        yield _gauge("waypost_start_time_seconds", "Start of the daemon, in Unix time.", service.started)
-        yield _gauge("waypost_bytes", "Bytes of all messages, as counted by quotas.", service.node.manager.total_bytes)
+        yield _gauge("waypost_start_time_seconds", "Start time of the daemon, in Unix time.", service.started)
+        yield _gauge(
+            "waypost_bytes",
+            "Total size of all messages, counted in the same way as for quotas.",
+            service.node.manager.total_bytes,
+        )
         yield _gauge("waypost_store_bytes", "Size of the store file.", _store_size(service))
         is_well = driver.node.kernel.trouble is None and not driver.is_broken
         yield _gauge(
@@ -213,11 +232,11 @@ class _Live(Collector):
         )
         room = driver.node.kernel.room
         yield _gauge(
-            "waypost_store_room_bytes", "Free disk space for new messages, without the reserve.", max(room.free, 0)
+            "waypost_store_room_bytes", "Free disk space for new messages, excluding the reserve.", max(room.free, 0)
         )
         yield _gauge(
             "waypost_store_reserve_bytes",
-            "Reserved disk space, which allows receiving messages when the disk is nearly full.",
+            "Disk space that is reserved so that messages can still be received when the disk is nearly full.",
             room.reserve,
         )
         is_low = int(room.is_low)
@@ -227,25 +246,25 @@ class _Live(Collector):
         quota = driver.node.manager.positions.quota
         yield _gauge(
             "waypost_quota_bytes",
-            "Machine quota in bytes, or +Inf without a quota.",
+            "Machine quota in bytes, or +Inf if no quota is set.",
             inf if quota == UNLIMITED else quota * KILOBYTE,
         )
         yield _gauge("waypost_unwritten_batches", "Batches of changes that are not on disk yet.", driver.unwritten)
         damaged = service.node.damaged
         yield _gauge(
             "waypost_damaged_messages",
-            "Damaged messages that were removed from their queues and not yet deleted by an operator.",
+            "Damaged messages that were removed from their queues but have not been deleted by an operator yet.",
             len(damaged),
         )
         yield _gauge(
             "waypost_damaged_frames",
-            "Damaged frames of committed stages that were not yet deleted by an operator. A frame contains up to "
+            "Damaged frames of committed stages that have not been deleted by an operator yet. A frame contains up to "
             "2,000 messages.",
             len(service.node.stages.delivery.damaged),
         )
         yield _counter(
             "waypost_messages_damaged",
-            "Messages found damaged on disk since the start of the daemon.",
+            "Messages that were found to be damaged on disk since the start of the daemon.",
             damaged.since_start,
         )
 
@@ -261,13 +280,19 @@ class _Live(Collector):
             sum_value=watch.seconds,
         )
         longest = watch.longest(_LONGEST_SECONDS, time.time())
-        text = "Longest turn of the event loop in the last minute, or 0 if all turns were shorter than 10 ms."
+        text = (
+            "Duration of the longest turn of the event loop in the last minute, or 0 if all turns were shorter than 10 "
+            "ms."
+        )
         yield _gauge("waypost_loop_longest_turn_seconds", text, 0.0 if longest is None else longest.seconds)
-        text = "Working time in the longest turn, without the time spent waiting for the disk or the processor."
+        text = (
+            "Working time in the longest turn of the last minute, excluding the time spent waiting for the disk or the "
+            "processor."
+        )
         yield _gauge("waypost_loop_longest_turn_work_seconds", text, 0.0 if longest is None else longest.work_seconds)
         slow = CounterMetricFamily(
             "waypost_loop_slow_turns",
-            "Turns of the event loop longer than 0.1 s. The label `what` is the main work of the turn.",
+            "Turns of the event loop that took longer than 0.1 s. The label `what` shows the main work of the turn.",
             labels=("what",),
         )
         for what, count in watch.slow.items():
@@ -283,8 +308,8 @@ class _Live(Collector):
             yield make(f"waypost_transfer_{name}", text, getattr(statistics, name))
         yield _gauge(
             "waypost_transfer_transactional_acks_kept",
-            "Acknowledgments from unknown addresses that an operator must admit or ignore. `waypost doctor` lists "
-            "these addresses.",
+            "Acknowledgments from unknown addresses. An operator must admit or ignore each of these addresses, which "
+            "`waypost doctor` lists.",
             len(self._service.node.kept_acks),
         )
         yield from self._acks()
@@ -294,13 +319,13 @@ class _Live(Collector):
         if network is not None:
             refused = CounterMetricFamily(
                 "waypost_messages_refused",
-                "Messages refused on arrival. The label `reason` contains the reason.",
+                "Messages refused on arrival. The label `reason` shows the reason.",
                 labels=("reason",),
             )
             for reason in Reason:
                 refused.add_metric((reason.value,), network.refusals.counts[reason])
             yield refused
-            text = "Acknowledgments that wait for hosts that were last seen more than 7 days ago."
+            text = "Acknowledgments that wait to be sent to hosts that were last seen more than 7 days ago."
             yield _gauge("waypost_overdue_acknowledgments", text, self.overdue)
 
     def _rpc(self) -> Iterator[Metric]:
@@ -311,25 +336,27 @@ class _Live(Collector):
         yield _gauge("waypost_rpc_connections", "Connections of remote readers.", counts.connections)
         yield _gauge(
             "waypost_rpc_open_calls",
-            "Unanswered calls of remote readers. Most of them wait for a message.",
+            "Calls of remote readers that have not been answered yet. Most of these calls wait for a message.",
             counts.open_calls,
         )
         yield _gauge(
             "waypost_rpc_messages_locked",
-            "Messages locked for a remote reader that has neither received nor returned them yet.",
+            "Messages that are locked for remote readers and have been neither received nor returned yet.",
             remote.locked_messages,
         )
         for name, text in _RPC_COUNTERS.items():
             yield _counter(f"waypost_rpc_{name}", text, getattr(counts, name))
         calls = CounterMetricFamily(
             "waypost_rpc_calls",
-            "Finished calls, by the labels `interface`, `method` and `result`.",
+            "Finished calls, counted separately for each combination of the labels `interface`, `method` and `result`.",
             labels=("interface", "method", "result"),
         )
         for (interface, method, result), count in counts.calls.items():
             calls.add_metric((interface, method, result.value), count)
         faults = CounterMetricFamily(
-            "waypost_rpc_faults", "Calls that ended with an RPC fault, by the label `status`.", labels=("status",)
+            "waypost_rpc_faults",
+            "Calls that ended with an RPC fault. The label `status` shows the status of the fault.",
+            labels=("status",),
         )
         for status, count in counts.faults.items():
             faults.add_metric((f"0x{status:08X}",), count)
@@ -342,23 +369,31 @@ class _Live(Collector):
         )
         expired = service.transactions.expired
         yield _counter(
-            "waypost_http_transactions_expired", "Transactions and leases aborted because they timed out.", expired
+            "waypost_http_transactions_expired",
+            "Transactions and leases that were aborted because they timed out.",
+            expired,
         )
         yield _gauge("waypost_http_cursors", "Open cursors of HTTP clients.", len(service.cursors))
-        yield _gauge("waypost_http_handles", "Queues that HTTP clients have open exclusively.", len(service.handles))
+        yield _gauge(
+            "waypost_http_handles", "Queues that HTTP clients have opened for exclusive access.", len(service.handles)
+        )
         yield from _logins(service)
         yield _gauge("waypost_http_streams", "HTTP clients that follow a queue.", service.streams)
 
 
 def _logins(service: Service) -> Iterator[Metric]:
     logins, node = service.logins, service.node
-    found = CounterMetricFamily("waypost_logins", "Logins with a password, by the label `result`.", labels=["result"])
+    found = CounterMetricFamily(
+        "waypost_logins",
+        "Logins with a password. The label `result` is `ok`, `failed` or `limited`.",
+        labels=["result"],
+    )
     for result, count in (("ok", logins.succeeded), ("failed", logins.failed), ("limited", logins.limited)):
         found.add_metric([result], count)
     yield found
     strangers = CounterMetricFamily(
         "waypost_http_unauthorized",
-        "HTTP requests refused because the caller is unknown, by the label `reason`: `no_token` or `wrong_token`.",
+        "HTTP requests refused because the caller is unknown. The label `reason` is `no_token` or `wrong_token`.",
         labels=["reason"],
     )
     for reason in (NO_TOKEN, WRONG_TOKEN):
@@ -366,11 +401,11 @@ def _logins(service: Service) -> Iterator[Metric]:
     yield strangers
     yield _counter(
         "waypost_requests_denied",
-        "Requests refused because the caller does not have the required role, and failed logins.",
+        "Failed logins, and requests refused because the caller does not have the required role.",
         node.audit.denied,
     )
     yield _gauge("waypost_users", "Users of the queue manager.", len(node.users))
-    yield _gauge("waypost_audit_entries", "Entries of the audit trail.", len(node.audit))
+    yield _gauge("waypost_audit_entries", "Entries in the audit trail.", len(node.audit))
 
 
 def _is_shown(queue: Queue) -> bool:

@@ -29,10 +29,14 @@ _LOCAL: Final = {
 _OUTGOING: Final = {
     "waypost_outgoing_messages": "Messages that wait to be sent or acknowledged.",
     "waypost_outgoing_bytes": "Bytes of the messages in the outgoing queue.",
-    "waypost_outgoing_oldest_message_age_seconds": "Age of the oldest waiting message, or 0 if no message waits.",
-    "waypost_outgoing_unacknowledged": "Transactional messages sent and not yet acknowledged.",
-    "waypost_outgoing_unread": "Transactional messages that arrived at the destination and are not yet received.",
-    "waypost_outgoing_state": "1 if the outgoing queue is in the state of the label `state`, otherwise 0.",
+    "waypost_outgoing_oldest_message_age_seconds": (
+        "Age of the oldest message in the outgoing queue, or 0 if the queue is empty."
+    ),
+    "waypost_outgoing_unacknowledged": "Transactional messages that were sent but have not been acknowledged yet.",
+    "waypost_outgoing_unread": (
+        "Transactional messages that have arrived at the destination but have not been received yet."
+    ),
+    "waypost_outgoing_state": "1 if the outgoing queue is in the state that the label `state` shows, otherwise 0.",
 }
 
 # The lines of each name.

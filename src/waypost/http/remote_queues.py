@@ -285,7 +285,9 @@ class RemoteQueue:
                         TransactionUsage(f"{self.name} is a queue of another computer: resend is not supported"),
                         "receive the message and send it, or resend it on that computer",
                     )
-        raise InvalidParameter(f"{self.name} is a queue of another computer: {operation.row.words} is not supported")
+        raise InvalidParameter(
+            f"{self.name} is a queue of another computer: the operation {operation.row.words!r} is not supported"
+        )
 
     async def _page(self, operation: Browse) -> Received:
         """A page of messages after a LookupIdentifier, whose message may be gone."""

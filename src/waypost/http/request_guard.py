@@ -142,8 +142,8 @@ class RequestGuard:
         refused = AccessDenied(f"{sentence}; the queue manager runs as the account {account}")
         command = f"sudo -u {account} waypost" + ("" if url in ("", defaults.URL) else f" --url {url}")
         refused.add_note(
-            f"type commands as that account, as in `{command} status`, or put the token that `{command} token` prints "
-            "into WAYPOST_TOKEN"
+            f"run commands as that account, as in `{command} status`, or set the environment variable WAYPOST_TOKEN to "
+            f"the token that `{command} token` prints"
         )
         return refused
 

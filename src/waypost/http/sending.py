@@ -20,7 +20,7 @@ from waypost.http.service import Service
 async def sent(service: Service, operation: Send, *, packed: bool) -> SentMessages | SentIds:
     """The answer to a Send. `packed` if it is going to be MessagePack."""
     if (operation.like is UNSET) == (not operation.messages) or bool(operation.bodies) == bool(operation.messages):
-        raise InvalidParameter("send either `messages` or `like` with `bodies`, and at least one message")
+        raise InvalidParameter("send either `messages`, or `like` with `bodies`; at least one message is required")
     if operation.answer == "ids" and operation.messages:
         raise InvalidParameter('the answer "ids" requires `like` and `bodies`')
     with service.in_transaction(operation.transaction, operation.begin_s) as transaction:

@@ -81,8 +81,8 @@ _VERBS: Final = {
 
 # Hints where no queue has an access list.
 _OF_COMPUTER: Final = (
-    "the rights on the computer decide about this queue: administrators have them, and security.machine in the "
-    "configuration of the daemon gives them to others"
+    "access to this queue requires rights on the computer. Administrators have these rights, and the configuration key "
+    "security.machine grants them to other users"
 )
 _NO_ANONYMOUS: Final = "anonymous callers cannot send to other computers: use a token, or log in as a user"
 

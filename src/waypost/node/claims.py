@@ -478,8 +478,8 @@ def _check_term(name: str, claim: ClaimRecord, term: int) -> None:
         return
     if term == claim.term:
         raise ClaimTaken(
-            f"the claim {name} is lost: it was released, or its reader sent nothing for {claim.lease_s:g} s, and its "
-            "messages are in the queue again; restart the reader to continue"
+            f"the claim {name} is lost, because it was released or because its reader sent nothing for "
+            f"{claim.lease_s:g} s; the messages of the claim are in the queue again; restart the reader to continue"
         )
     raise ClaimTaken(
         f"a newer run of the reader has taken over the claim {name}, with the term {claim.term}; stop this "

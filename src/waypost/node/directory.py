@@ -171,7 +171,7 @@ class NodeDirectory:
         if changed != own:
             status = self.events.write_directory(changed, self._kernel.now)
             if status is not DirectoryOperationResult.SUCCESS:
-                raise directory_error(status, "take the names of this computer")
+                raise directory_error(status, "accept the names of this computer")
             for queue in self._manager.queues.values():
                 self.publish(queue)
 
@@ -184,7 +184,7 @@ class NodeDirectory:
     def _create(self, item: DirectoryObject) -> None:
         status = self.events.create_directory_object(item, self._kernel.now).status
         if status is not DirectoryOperationResult.SUCCESS:
-            raise directory_error(status, f"take the {type(item).__name__} of this computer")
+            raise directory_error(status, f"accept the {type(item).__name__} of this computer")
 
     def _take_over(self, item: QueueManager, batch: Batch) -> None:
         manager = self._manager

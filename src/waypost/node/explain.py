@@ -143,7 +143,7 @@ def _add_refusal(explanation: ExplanationDraft, node: Node, queue: Queue) -> Non
 def _no_queue(node: Node, name: FormatName) -> str:
     is_elsewhere = isinstance(name, DirectFormatName) and not node.manager.identity.is_local(name.host)
     if is_elsewhere:
-        return f"No message for {name} waits on this computer: it has no outgoing queue for this name."
+        return f"No message for {name} waits here, because this computer has no outgoing queue for this name."
     return f"The queue {name} does not exist on this computer: it was never created, or it was deleted."
 
 
@@ -186,7 +186,10 @@ def _add_message(explanation: ExplanationDraft, node: Node, place: _FoundMessage
     since = f"since {at(message.arrival_time)} ({span(now.wall - message.arrival_time)})"
     say(f"Message {message.identifier} has been waiting in {called(queue)} {since}.")
     if place.before:
-        say(f"{counted(place.before, 'message')} in this queue {'is' if place.before == 1 else 'are'} ahead of it.")
+        say(
+            f"{counted(place.before, 'message')} in this queue {'is' if place.before == 1 else 'are'} ahead of this "
+            "message."
+        )
     if message.sent_time > now.wall + _CLOCK_TOLERANCE:
         say(
             f"The message was sent at {at(message.sent_time)}, which is in the future by the clock of this computer: "
@@ -287,7 +290,8 @@ def _lasting_hold(node: Node, queue: Queue, lookup_id: int, now: Now) -> str:
         claim, left = holder
         if not left:
             return (
-                f"The claim {claim} still locks the message after the end of its lease: `waypost claim list` shows why."
+                f"The claim {claim} still locks the message after the end of the lease: `waypost claim list` shows the "
+                "reason."
             )
         return (
             f"The claim {claim} has locked the message. If the lease of the claim is not renewed, the message becomes "
@@ -445,8 +449,8 @@ def _damaged_message(node: Node, identifier: MessageIdentifier) -> list[str]:
         return []
     text = str(identifier)
     return [
-        f"Message {text} was in {each.queue} and was found damaged on disk at {at(each.time)}: {each.reason}. It was "
-        "removed from the queue. Send it again."
+        f"Message {text} was in {each.queue} and was found damaged on disk at {at(each.time)}: {each.reason}. The "
+        "message was removed from the queue. Send the message again."
         for each in node.damaged.all()
         if each.message_id == text
     ]

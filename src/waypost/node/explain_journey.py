@@ -41,14 +41,15 @@ def not_known(node: Node, identifier: MessageIdentifier) -> list[str]:
     if identifier.queue_manager_guid != manager.identity.identifier:
         sender = guid_text(identifier.queue_manager_guid)
         return [
-            f"Message {identifier} is not on this computer. The queue manager {sender} sent it. If it has not "
-            "arrived yet, that queue manager knows why. If it arrived, it was received or purged, or has expired."
+            f"Message {identifier} is not on this computer. The queue manager {sender} sent the message. If the "
+            "message has not arrived yet, that queue manager knows the reason. If the message has arrived, it was "
+            "received or purged, or it has expired."
         ]
     if identifier.ordinal > manager.last_ordinal:
         return [f"Message {identifier} does not exist: this queue manager has not sent a message with that number yet."]
     sentences = [
-        f"Message {identifier} was sent from this computer and is no longer on it: it was delivered, received or "
-        "purged, or has expired."
+        f"Message {identifier} was sent from this computer, but is no longer here: the message was delivered, received "
+        "or purged, or it has expired."
     ]
     if node.network is not None:
         since = at(node.network.handed.since)
@@ -93,7 +94,7 @@ def _add_handed_over(
     ]
     for entry in entries:
         if entry.way.is_transactional:
-            result = "it was acknowledged in order. The destination reports only refusals"
+            result = "the message was acknowledged in order. The destination reports only refusals"
         else:
             result = "the destination reports neither acceptance nor refusal"
         sentences.append(
@@ -122,7 +123,7 @@ def _add_outcome(
     }
     kind = "a final acknowledgment" if outcome.is_final_ack else "an acknowledgment"
     sentences.append(
-        f"At {at(outcome.time)} {kind} of message {identifier} arrived from {outcome.peer}: "
+        f"At {at(outcome.time)}, {kind} of message {identifier} arrived from {outcome.peer}: "
         f"{meaning(outcome.message_class)} ({name})."
     )
     if entries and all(peer_of(entry.way.address) != peer_of(outcome.peer) for entry in entries):

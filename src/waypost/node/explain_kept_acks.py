@@ -43,8 +43,8 @@ def _add(
     facts["kept_acknowledgments"] = [_facts(ack, verdict) for ack, verdict in told]
     for ack, verdict in told[:_SHOWN]:
         sentences.append(
-            f"At {at(ack.time)} an acknowledgment ({_class(ack)}) arrived. It is kept, but not applied: it "
-            f"{verdict.reason}."
+            f"At {at(ack.time)}, an acknowledgment ({_class(ack)}) arrived. The acknowledgment is kept, but not "
+            f"applied, because it {verdict.reason}."
         )
         if verdict.is_by_address:
             guid, address = guid_text(ack.bringer.guid), ack.bringer.address

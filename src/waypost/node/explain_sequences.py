@@ -70,7 +70,7 @@ def _reason(node: Node, refused: Refused, now: Now) -> str:
             )
         case Verdict.TOO_MANY:
             return (
-                "the address begins more new sequences than transfer.new_sequences_at_once = "
+                "the address begins more new sequences than the settings transfer.new_sequences_at_once = "
                 f"{settings.new_sequences_at_once} and transfer.new_sequences_per_s = {settings.new_sequences_per_s:g} "
                 "allow"
             )

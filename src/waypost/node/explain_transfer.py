@@ -83,7 +83,7 @@ def add_loop(sentences: list[str], facts: dict[str, object], loop: Loop) -> None
     came = "A message came" if loop.count == 1 else f"{loop.count} messages came"
     sentences.append(
         f"{came} back from the queue manager {guid_text(loop.guid)} at {loop.address}, the last one at "
-        f"{at(loop.time)}: its route to the destination leads back to this computer."
+        f"{at(loop.time)}: the route of that queue manager to the destination leads back to this computer."
     )
 
 

@@ -73,8 +73,8 @@ class PermissionCalls:
         self._check(call, queue, before, after)
         if not operation.force and not is_changeable(after, self._access.is_known):
             error = AccessDenied(
-                "nothing was changed: neither the owner nor an entry would let anybody who is known change the rights "
-                f"on {queue_name(queue)} afterwards"
+                f"nothing was changed, because no known account could change the rights on {queue_name(queue)} "
+                "afterwards"
             )
             error.add_note(
                 "also grant full or set-permissions to somebody, such as administrators:full, or use --force"

@@ -71,7 +71,7 @@ class SequenceCalls:
             if isinstance(queue, OutgoingQueue):
                 if wanted != Wanted(wanted.queue):
                     raise InvalidParameter(
-                        f"{queue} is an outgoing queue; an outgoing queue does not support source, address and age"
+                        f"{queue} is an outgoing queue; source, address and age are not allowed for an outgoing queue"
                     )
                 self._reset_outgoing(call, queue, is_trial=is_trial)
             else:

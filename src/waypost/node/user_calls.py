@@ -104,7 +104,8 @@ class UserCalls:
         if own.password:
             refused = AccessDenied(f"the current password of {own.name} is wrong or missing")
             refused.add_note(
-                "give the current password (`waypost user passwd --current-file FILE`), or ask an administrator to set "
+                "specify the current password (`waypost user passwd --current-file FILE`), or ask an administrator to "
+                "set "
                 "a new one"
             )
             raise refused

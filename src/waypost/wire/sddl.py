@@ -207,7 +207,7 @@ class _Reader:
             if letter not in "OGDS" or self.text[self.at + 1 : self.at + 2] != ":":
                 raise self._error("SDDL", f"O:, G:, D: or S: is expected, not {self.text[self.at : self.at + 2]!r}")
             if letter in parts:
-                raise self._error("SDDL", f"{letter}: is given twice")
+                raise self._error("SDDL", f"{letter}: occurs twice")
             self.at += 2
             parts[letter] = (0, self._sid()) if letter in "OG" else self._acl(letter)
         control = SE_SELF_RELATIVE

@@ -52,9 +52,9 @@ def decode(
     """Show every field of MSMQ packets with its meaning, and explain why a packet is malformed.
 
     FILE is a pcap or pcapng capture, a file of one or more raw packets, or hexadecimal text. Hexadecimal text is plain
-    digits, or a dump of xxd, hexdump -C, od -A x -t x1, Format-Hex or Wireshark. In captures, the command reassembles
-    TCP streams and finds pings. The name - means standard input. The exit code is 0 if everything was decoded,
-    otherwise 1.
+    digits, or the output of xxd, hexdump -C, od -A x -t x1, Format-Hex or Wireshark. In captures, the command
+    reassembles TCP streams and finds pings. The file name - means standard input. The exit code is 0 if everything was
+    decoded, otherwise 1.
     """
     if brief and body:
         raise typer.BadParameter("mutually exclusive with --body", param_hint="--brief")

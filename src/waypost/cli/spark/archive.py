@@ -70,8 +70,8 @@ def archive(
     """Archive each message once, and remove it from its queue when the files are stored.
 
     Without a QUEUE, the command archives the journal of the queue manager. The next run of the same command archives
-    the messages that arrived since the last run. After an interruption, it continues where it stopped. During a run, no
-    other program should receive from these queues.
+    the messages that arrived since the last run. After an interruption, the next run continues where the interrupted
+    run stopped. During a run, no other program should receive from these queues.
 
     \b
     waypost spark archive ./archive 'orders;journal' 'invoices;journal'

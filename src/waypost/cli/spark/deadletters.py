@@ -59,7 +59,7 @@ def deadletters(
         list[str] | None, typer.Option(metavar="PATTERN", help="Select messages by label. * matches any characters.")
     ] = None,
     older: Annotated[
-        float, seconds("Select messages that became dead-letter messages at least this long ago, in seconds.")
+        float, seconds("Select messages that became dead-letter messages at least this number of seconds ago.")
     ] = 0,
     to: Annotated[
         str, typer.Option(metavar="NAME", help="Queue for resent or parked messages (default for park: `parked`).")
@@ -67,7 +67,9 @@ def deadletters(
     parked: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="Process the messages parked in this queue instead of the dead-letter queues."
+            metavar="NAME",
+            help="Process the messages that are parked in this queue, instead of the messages in the "
+            "dead-letter queues.",
         ),
     ] = "",
     do: Annotated[bool, typer.Option("--do", help="Apply the changes (default: dry run).")] = False,
@@ -80,9 +82,9 @@ def deadletters(
 ) -> None:
     """Report why messages were not delivered, and resend, park or drop them.
 
-    Messages for transactional queues are sent exactly once, even after an interruption, or if two runs work at the same
+    Messages for transactional queues are sent exactly once, even after an interruption or if two runs work at the same
     time. Messages for other queues are sent without a transaction. If the program is killed while it sends these
-    messages, the next run may send some of them twice.
+    messages, the next run may send some of these messages again.
 
     \b
     waypost spark deadletters
@@ -92,7 +94,7 @@ def deadletters(
     if to and action not in ("resend", "park"):
         raise typer.BadParameter("only valid with resend and park", param_hint="--to")
     if do and action is None:
-        raise typer.BadParameter("no action to apply: specify resend, park or drop", param_hint="--do")
+        raise typer.BadParameter("no action is specified: specify resend, park or drop", param_hint="--do")
     require()
     pipeline = import_module("waypost.spark.pipelines.deadletters")
     doing = import_module("waypost.spark.pipelines.deadletter_actions")

@@ -33,7 +33,7 @@ def decode(
         typer.Option("--format", help="Format of the files to write (default: parquet)."),
     ] = None,
     columns: Annotated[
-        str, typer.Option(metavar="NAMES", help="Columns to write, joined with commas (default: all).")
+        str, typer.Option(metavar="NAMES", help="Columns to write, separated by commas (default: all).")
     ] = "",
     report: ReportFolder = None,
     engine: Engine = "auto",

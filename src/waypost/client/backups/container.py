@@ -35,7 +35,8 @@ TRAILER_SIZE: Final = _TRAILER.size
 
 @dataclass(frozen=True, slots=True)
 class BackupInfo:
-    """The description of a backup. `bytes` is the size of the store in the backup, `about_bytes` is the expected size.
+    """The description of a backup. `bytes` is the size of the store in the backup, and `about_bytes` is the size that
+    was expected.
 
     `time` is the start of the backup, in ISO 8601. The backup contains everything that was acknowledged before that
     time.
@@ -50,7 +51,7 @@ class BackupInfo:
     bytes: int = 0
 
     def to_dict(self) -> dict[str, object]:
-        """The description as JSON."""
+        """The description as a dict for `json`."""
         return asdict(self)
 
 

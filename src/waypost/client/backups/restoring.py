@@ -26,7 +26,8 @@ Backup = str | os.PathLike[str] | BinaryIO
 
 @dataclass(frozen=True, slots=True)
 class RestoreInfo:
-    """The result of a restore. `guid` is the GUID of the new queue manager, `backup_guid` is the GUID in the backup.
+    """The result of a restore. `guid` is the GUID of the new queue manager, and `backup_guid` is the GUID in the
+    backup.
 
     With a new identity, `set_aside` is the number of outgoing messages that became dead-letter messages. `dropped` is
     the number of delivered messages and acknowledgments that were deleted. `damaged` is the number of records that were
@@ -44,7 +45,7 @@ class RestoreInfo:
     damaged: int = 0
 
     def to_dict(self) -> dict[str, object]:
-        """The result as JSON."""
+        """The result as a dict for `json`."""
         return asdict(self)
 
 

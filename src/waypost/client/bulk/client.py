@@ -220,10 +220,10 @@ class BulkClient(BulkReading):
                 left, since = answer.left, monotonic()
             elif monotonic() - since >= quota_wait_s:
                 raise InsufficientResources(
-                    f"batch {wish.batch} of the query {wish.query} is committed, and {answer.left} of its messages "
-                    f"wait for room in their queue: no message entered the queue for {quota_wait_s:g} seconds; receive "
-                    "messages or raise the quota, and the waiting messages enter the queue; writing the batch again "
-                    "duplicates nothing"
+                    f"batch {wish.batch} of the query {wish.query} is committed, but {answer.left} of its messages "
+                    f"wait for room in their queue, and no message has entered the queue for {quota_wait_s:g} seconds; "
+                    "to let the waiting messages enter the queue, receive messages or raise the quota; writing the "
+                    "batch again does not duplicate messages"
                 )
             answer = self.call(wish)
         return replace(first, left=0)

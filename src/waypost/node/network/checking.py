@@ -230,7 +230,7 @@ class Checking:
         reason = "no exchange key of this queue manager decrypts the key of the message"
         for key in opened[check.key]:
             if self._rules.rejects_short_rc2 and check.encryption == _SHORT_RC2 and key.endswith(_ZERO_BITS):
-                reason = "the key of RC2 has only 40 bits, and security.reject_short_rc2 refuses such keys"
+                reason = "only 40 bits of the RC2 key are random, and security.reject_short_rc2 excludes such keys"
             elif len(key) in sizes:
                 try:
                     open_body(check.packet, key)
@@ -335,7 +335,9 @@ def _signature_to_check(check: _Check, hashes: Container[int]) -> CheckSignature
     algorithm = packet.properties.hash_algorithm
     if algorithm not in hashes:
         word = HashAlgorithm(algorithm).name.replace("_", "-")
-        raise AuthenticationFailed(f"the signature uses {word}, and security.hashes does not accept that")
+        raise AuthenticationFailed(
+            f"the signature uses the hash {word}, which the configuration key security.hashes does not allow"
+        )
     return CheckSignature(packet.security.sender_cert, claim.signature, algorithm, digests)
 
 

@@ -302,9 +302,8 @@ def _check_states(queue: Queue, due_queue: ModelQueue) -> None:
                 f"{message} in {due_queue.key}: expected the state {message.state.name}, but found {state.name}"
             )
         if queue.positions.is_shown(lookup_id) is not message.is_shown:
-            raise Violation(
-                f"{message} in {due_queue.key}: expected is_shown to be {message.is_shown}, but found the opposite"
-            )
+            problem = "hidden, but must be visible" if message.is_shown else "visible, but must be hidden"
+            raise Violation(f"{message} in {due_queue.key} is {problem}")
 
 
 def _check_attributes(queue: Queue, due_queue: ModelQueue) -> None:

@@ -160,7 +160,7 @@ class Ledger:
         elif found is not None:
             sent = self.messages[int(found[1])]
             if host not in (sent.plan.host, sent.copy_host) or message.body != sent.body:
-                raise Violation(f"{sent} was received on {host}, but that is the wrong host or the body differs")
+                raise Violation(f"{sent} was received on {host}, which is the wrong host, or the body differs")
             if self.checks is not None:
                 self.checks.check_shown(host, sent, message)
             if host == sent.copy_host:
@@ -279,7 +279,9 @@ class Ledger:
         if sent.is_sure:
             raise Violation(f"{sent} is a dead-letter message on {host}, but its delivery did not fail")
         if sent.dead_class in _UNPROTECTED and sent.dead_class not in sent.refusals and sent.plan.is_sure:
-            raise Violation(f"{sent} is a dead-letter message of class {sent.dead_class:#x}, but was not refused so")
+            raise Violation(
+                f"{sent} is a dead-letter message of class {sent.dead_class:#x}, but was not refused for that reason"
+            )
         if sent.is_transactional:
             self._marks.sometimes("a dead-letter message of a transaction")
             if sent.dead > 1 or host != sent.source:

@@ -142,7 +142,7 @@ class ProtectionChecks:
         for found in MARK.finditer(data):
             sent = self._ledger.messages.get(int(found[1]))
             if sent is not None and sent.properties.encrypt:
-                raise Violation(f"{host} sends the body of {sent} in the clear, but it was sent with encrypt")
+                raise Violation(f"{host} sends the body of {sent} in the clear, but the message was sent with encrypt")
         uid = uid_of(data)
         sent = None if uid is None else self._ledger.messages.get(uid)
         if sent is None or packet.properties.message_class != _NORMAL:
@@ -153,14 +153,15 @@ class ProtectionChecks:
             self._certificates.setdefault(sent.uid, (security.sender_cert, self._simulation.time))
         is_encrypted = security is not None and security.is_body_encrypted
         if is_encrypted != sent.properties.encrypt:
-            raise Violation(f"{host} sends {sent}, but it is encrypted: {is_encrypted}")
+            problem = "encrypted, but was sent without" if is_encrypted else "not encrypted, but was sent with"
+            raise Violation(f"{host} sends {sent}, which is {problem} encrypt")
         if security is None or not is_encrypted:
             return
         ciphertext = SimpleBlob.decode(security.encryption_key).ciphertext
         self._wrapped.setdefault(sent.uid, {})[ciphertext] = None
         owner = self._keys[rsa.wrapped_for(ciphertext)].host
         if owner not in (sent.plan.host, sent.copy_host):
-            raise Violation(f"{host} sends {sent}, but it is encrypted for {owner}")
+            raise Violation(f"{host} sends {sent}, which is encrypted for the wrong host {owner}")
 
     def identified(self, identifier: MessageIdentifier, sent: SentMessage) -> None:
         self._by_identifier[identifier] = sent
@@ -238,7 +239,9 @@ class ProtectionChecks:
         """Check that a message in its queue, or received from it, shows the protection with which it was sent."""
         properties = sent.properties
         if host == sent.plan.host and not sent.is_fit_to_arrive:
-            raise Violation(f"{sent} is in its queue on {host}, but the queue does not accept its protection")
+            raise Violation(
+                f"{sent} is in its queue on {host}, but the queue does not accept the protection of the message"
+            )
         shown = Shown(message)
         level = (
             AuthenticationLevel.NONE
@@ -297,7 +300,7 @@ class ProtectionChecks:
             return
         refused = [each for each in self._opened(host, sent) if not each.is_open and self._counts(host, each)]
         if not refused:
-            raise Violation(f"{host.name} refuses {sent} for its encryption, but its key was in service")
+            raise Violation(f"{host.name} refuses {sent} for its encryption, but the key of the message was in service")
         self._marks.sometimes("a message refused after the grace of its key")
 
     def _mark_signature(self, host: "NetworkHost", sent: SentMessage) -> None:
@@ -317,7 +320,9 @@ class ProtectionChecks:
         if isinstance(name, DirectFormatName):
             known_as = name.address.lower()
         if known_as in host.desk.pins:
-            raise Violation(f"{host.name} does not encrypt a message to {queue}, but has its keys: {reason}")
+            raise Violation(
+                f"{host.name} does not encrypt a message to {queue}, but has the keys of the destination: {reason}"
+            )
         self._marks.sometimes("a message without a key")
         sent = self._by_text(text)
         if sent is not None:

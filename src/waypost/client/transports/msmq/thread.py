@@ -52,7 +52,9 @@ class HostThread:
             if self._is_closed:
                 raise ServiceNotAvailable(f"the connection to {self._text} is closed")
             if self._process != os.getpid():
-                raise ServiceNotAvailable("the host was opened in another process; open it in this process too")
+                raise ServiceNotAvailable(
+                    "this host object was opened in another process; open the host in this process too"
+                )
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = Thread(target=_run, args=(self._loop,), name="waypost-msmq", daemon=True)
