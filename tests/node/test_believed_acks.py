@@ -431,6 +431,40 @@ def test_what_was_sent_before_a_crash_is_acknowledged_after_it(net: Net, a: Host
     assert refused(a) == 0
 
 
+def test_what_expires_after_it_arrived_does_not_keep_those_before_it(net: Net, a: Host, peer: Peer) -> None:
+    """It is not sent again after a crash, but its destination acknowledges it."""
+    a.send_all(P, "0")
+    a.send_all(P, "1")
+    a.send_all(P, letter("2", time_to_reach_queue=5))
+    assert peer.bodies == ["0", "1", "2"]
+    net.part(a, peer)
+    a.crash_and_start()
+    net.advance(6)
+    net.join()
+    net.advance(20)
+    assert peer.bodies[3:] == ["0", "1"]
+    peer.acknowledge()
+    peer.order_ack(3)
+    assert (a.bodies(P), refused(a), kept(a)) == ([], 0, 0)
+
+
+def test_what_was_not_sent_again_stays_when_a_later_message_is_acknowledged(net: Net, a: Host, peer: Peer) -> None:
+    a.send_all(P, "0")
+    a.send_all(P, "1", "2", "3")
+    peer.window = 2
+    a.crash_and_start()
+    net.advance(10)
+    assert peer.bodies[4:] == ["0", "1"]
+    peer.order_ack(4)
+    peer.window = 64
+    peer.acknowledge()
+    assert peer.bodies[4:] == ["0", "1", "2", "3"]
+    assert a.bodies(P) == ["2", "3"]
+    peer.acknowledge()
+    peer.order_ack(4)
+    assert (a.bodies(P), kept(a)) == ([], 0)
+
+
 def test_what_the_window_had_no_room_for_was_not_sent_before_and_after_a_crash(
     net: Net, a: Host, peer: Peer
 ) -> None:  # fmt: skip

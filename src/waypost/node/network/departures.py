@@ -342,11 +342,15 @@ class Departures:
             self._handed.add(_way(link, is_transactional=False), messages, now)
 
     def order_ack(self, sequence_id: TxSequenceId, number: int, now: Now) -> None:
-        """MS-MQQB 3.1.5.6, for an OrderAck that is believed."""
+        """MS-MQQB 3.1.5.6, for an OrderAck that is believed.
+
+        It may name a message that a process before this one has sent: of those before it, it acknowledges the sent.
+        """
         queue = self._sequences.queue_of(sequence_id.value)
         link: Link | None = None if queue is None else queue.link
         if link is None:
             return
+        number = min(number, link.sequence.highest_number)
         left = link.sequence.order_acknowledged(sequence_id.value, number, now)
         # Before the sequence may end.
         self._mind(link)
