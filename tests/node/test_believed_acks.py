@@ -677,6 +677,32 @@ def test_relays_bring_nothing_of_what_goes_to_its_destination_at_once(net: Net, 
     assert (a.bodies(P), refused(a)) == (["m"], 1)
 
 
+@pytest.mark.parametrize("by", ["address", "guid"])
+def test_a_relay_of_an_earlier_route_brings_acknowledgments_if_it_is_named(net: Net, by: str) -> None:
+    way = Relayed(net)
+    way.r.send(of(way.sent[-1], way.b.guid, None))
+    assert way.a.bodies("awaiting_final_ack$") == ["1", "2"]
+    r = way.r
+    relays = Relays(addresses=frozenset({r.address})) if by == "address" else Relays(frozenset({r.guid}))
+    way.a.restart(routes=(Route(way.b.guid, "b"), Route(r.guid, "r")), relays=relays)
+    r.connect(way.a)
+    r.send(*(of(each, way.b.guid) for each in way.sent))
+    net.advance(10)
+    assert (way.a.bodies(";journal"), kept(way.a), refused(way.a)) == (["1", "2"], 0, 0)
+
+
+def test_what_a_relay_brings_that_is_not_named_any_more_is_kept_while_others_are_named(net: Net) -> None:
+    way = Relayed(net)
+    way.r.send(of(way.sent[-1], way.b.guid, None))
+    routes = (Route(way.b.guid, "b"),)
+    way.a.restart(routes=routes, relays=Relays(addresses=frozenset({way.s.address})))
+    way.r.connect(way.a)
+    way.r.send(*(of(each, way.b.guid) for each in way.sent))
+    assert (way.a.bodies("awaiting_final_ack$"), kept(way.a)) == (["1", "2"], 2)
+    way.a.restart(relays=Relays(addresses=frozenset({way.r.address})))
+    assert (way.a.bodies(";journal"), kept(way.a)) == (["1", "2"], 0)
+
+
 def test_what_comes_straight_from_a_destination_that_is_reached_by_way_of_others_is_kept_and_admitted(net: Net) -> None:
     way = Relayed(net)
     assert way.acknowledge(way.b) == ([], 3)

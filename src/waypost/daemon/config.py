@@ -300,9 +300,10 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
         tuple[str, ...],
         Meta(
             description="GUIDs or IP addresses of queue managers that may relay acknowledgments, in addition to the "
-            "next hop of a route. A GUID is accepted from addresses that the daemon has connected to, that the route "
-            "or the directory contains, or that an operator admitted. A relay carries messages of many senders, so the "
-            "daemon remembers more messages of a relay to detect duplicates."
+            "next hop of a route. When a route changes, list its old next hop until all messages that took this route "
+            "have their final acknowledgments. A GUID is accepted from addresses that the daemon has connected to, "
+            "that the route or the directory contains, or that an operator admitted. A relay carries messages of many "
+            "senders, so the daemon remembers more messages of a relay to detect duplicates."
         ),
     ] = ()
 
