@@ -216,6 +216,9 @@ class Departures:
         An express message goes at once, a recoverable one when it is durable.
         """
         if session.wants_recycling and not session.in_flight():
+            # The other side would send again what it has sent last.
+            session.acknowledge()
+            self._sessions.write(session)
             self._sessions.close(session, "all sequence numbers of the session are used", now)
             return
         ready = self._ready.get(session)
