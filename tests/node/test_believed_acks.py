@@ -431,6 +431,40 @@ def test_what_was_sent_before_a_crash_is_acknowledged_after_it(net: Net, a: Host
     assert refused(a) == 0
 
 
+def test_what_expires_after_it_arrived_does_not_keep_those_before_it(net: Net, a: Host, peer: Peer) -> None:
+    """It is not sent again after a crash, but its destination acknowledges it."""
+    a.send_all(P, "0")
+    a.send_all(P, "1")
+    a.send_all(P, letter("2", time_to_reach_queue=5))
+    assert peer.bodies == ["0", "1", "2"]
+    net.part(a, peer)
+    a.crash_and_start()
+    net.advance(6)
+    net.join()
+    net.advance(20)
+    assert peer.bodies[3:] == ["0", "1"]
+    peer.acknowledge()
+    peer.order_ack(3)
+    assert (a.bodies(P), refused(a), kept(a)) == ([], 0, 0)
+
+
+def test_what_was_not_sent_again_stays_when_a_later_message_is_acknowledged(net: Net, a: Host, peer: Peer) -> None:
+    a.send_all(P, "0")
+    a.send_all(P, "1", "2", "3")
+    peer.window = 2
+    a.crash_and_start()
+    net.advance(10)
+    assert peer.bodies[4:] == ["0", "1"]
+    peer.order_ack(4)
+    peer.window = 64
+    peer.acknowledge()
+    assert peer.bodies[4:] == ["0", "1", "2", "3"]
+    assert a.bodies(P) == ["2", "3"]
+    peer.acknowledge()
+    peer.order_ack(4)
+    assert (a.bodies(P), kept(a)) == ([], 0)
+
+
 def test_what_the_window_had_no_room_for_was_not_sent_before_and_after_a_crash(
     net: Net, a: Host, peer: Peer
 ) -> None:  # fmt: skip
@@ -641,6 +675,32 @@ def test_relays_bring_nothing_of_what_goes_to_its_destination_at_once(net: Net, 
     relay.connect(a)
     relay.send(of(sent, peer.guid))
     assert (a.bodies(P), refused(a)) == (["m"], 1)
+
+
+@pytest.mark.parametrize("by", ["address", "guid"])
+def test_a_relay_of_an_earlier_route_brings_acknowledgments_if_it_is_named(net: Net, by: str) -> None:
+    way = Relayed(net)
+    way.r.send(of(way.sent[-1], way.b.guid, None))
+    assert way.a.bodies("awaiting_final_ack$") == ["1", "2"]
+    r = way.r
+    relays = Relays(addresses=frozenset({r.address})) if by == "address" else Relays(frozenset({r.guid}))
+    way.a.restart(routes=(Route(way.b.guid, "b"), Route(r.guid, "r")), relays=relays)
+    r.connect(way.a)
+    r.send(*(of(each, way.b.guid) for each in way.sent))
+    net.advance(10)
+    assert (way.a.bodies(";journal"), kept(way.a), refused(way.a)) == (["1", "2"], 0, 0)
+
+
+def test_what_a_relay_brings_that_is_not_named_any_more_is_kept_while_others_are_named(net: Net) -> None:
+    way = Relayed(net)
+    way.r.send(of(way.sent[-1], way.b.guid, None))
+    routes = (Route(way.b.guid, "b"),)
+    way.a.restart(routes=routes, relays=Relays(addresses=frozenset({way.s.address})))
+    way.r.connect(way.a)
+    way.r.send(*(of(each, way.b.guid) for each in way.sent))
+    assert (way.a.bodies("awaiting_final_ack$"), kept(way.a)) == (["1", "2"], 2)
+    way.a.restart(relays=Relays(addresses=frozenset({way.r.address})))
+    assert (way.a.bodies(";journal"), kept(way.a)) == (["1", "2"], 0)
 
 
 def test_what_comes_straight_from_a_destination_that_is_reached_by_way_of_others_is_kept_and_admitted(net: Net) -> None:

@@ -422,6 +422,21 @@ def test_messages_of_a_batch_that_is_committed_in_part_wait_for_their_query(rig:
     assert rig.labels() == ["c"]
 
 
+def test_a_commit_of_the_rest_after_the_lease_removes_the_messages_at_once(rig: BulkRig) -> None:
+    batch = processing(rig)
+    rig.commit_stages(rig.stage("x", **batch), **batch)
+    rig.advance(100 * LEASE)
+    assert rig.held_anywhere()[0].held_by
+    rest = batch | {"to": "", "is_whole": True}
+    rig.commit_stages(**rest)
+    assert rig.held_anywhere() == []
+    assert rig.labels() == ["c"]
+    rig.stop()
+    assert (rig.labels(), rig.held_anywhere()) == (["c"], [])
+    # The reader goes on behind the part.
+    assert rig.claim(1, term=1) == (2, 1)
+
+
 def test_a_claim_that_waits_for_its_query_can_be_released(rig: BulkRig) -> None:
     batch = processing(rig)
     rig.commit_stages(rig.stage("x", **batch), **batch)

@@ -99,6 +99,29 @@ def test_what_was_sent_and_is_damaged_before_its_acknowledgment_keeps_nobody(net
     assert damaged(a) == 1
 
 
+@pytest.mark.parametrize("victims", ["3", "23"])
+def test_what_is_damaged_after_it_arrived_does_not_keep_those_before_it(net: Net, a: Host, victims: str) -> None:
+    """The process that follows cannot send it again, and its destination acknowledges it with those before it."""
+    peer = net.add_peer()
+    name = r"DIRECT=OS:peer\private$\t"
+    a.send_all(name, "0")
+    a.send_all(name, "1", "2", "3")
+    for victim in victims:
+        spoil(a, name, victim)
+    a.crash_and_start()
+    net.advance(10)
+    assert peer.bodies[4:] == [label for label in "0123" if label not in victims]
+    peer.acknowledge()
+    peer.order_ack(4)
+    assert a.bodies(name) == []
+    assert (damaged(a), len(a.node.kept_acks)) == (len(victims), 0)
+    # The next message is behind the one that is gone.
+    a.send_all(name, "4")
+    peer.acknowledge()
+    peer.order_ack(peer.headers[-1].tx_sequence_number)
+    assert a.bodies(name) == []
+
+
 def test_an_outgoing_queue_with_damage_is_there_after_a_restart(net: Net, a: Host, b: Host) -> None:
     net.part(a, b)
     a.send_all(T, "1", "2", "3")

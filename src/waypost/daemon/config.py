@@ -300,8 +300,9 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
         tuple[str, ...],
         Meta(
             description="GUIDs or IP addresses of queue managers that may relay acknowledgments, in addition to the "
-            "next hop of a route. For a GUID, the daemon accepts the addresses to which it has connected, the "
-            "addresses in the route or the directory, and the addresses that an operator has admitted. A relay "
+            "next hop of a route. When a route changes, list its old next hop until all messages that took this route "
+            "have their final acknowledgments. For a GUID, the daemon accepts the addresses to which it has connected, "
+            "the addresses in the route or the directory, and the addresses that an operator has admitted. A relay "
             "carries messages of many senders, so the daemon remembers more messages of a relay to detect duplicates."
         ),
     ] = ()

@@ -221,9 +221,9 @@ class BulkWriting:
             self._check_writer(batch, within)
             taken = Removals(node, operation.removes, call.caller)
             committed, under_way = node.stages.commit(batch, identifiers, call.now, taken)
-            node.claims.committed(batch.query, batch.number, is_whole=operation.is_whole)
+            node.claims.committed(batch.query, batch.number, call.now, is_whole=operation.is_whole)
             if within is not UNSET:
-                node.claims.committed(within.query, within.batch, is_whole=False)
+                node.claims.committed(within.query, within.batch, call.now, is_whole=False)
             node.kernel.await_everything()
             if under_way is None or not operation.wait_s:
                 node.kernel.reply(call.request, committed)

@@ -10,7 +10,7 @@ claims that promise nothing any more make room for it (`_is_finished`).
 A reader with a checkpoint has a term (`take`): the start of its program that it belongs to. At the end of the lease of
 a part, the term has lost the claim, so that its requests and the writes of its run are refused; the next term goes on
 after the part. But a part stays as long as the query has committed only some of its batch, and is processed if the
-query has committed all of it: `committed` says so, in the batch of the store that has the commit.
+query has committed all of it, also after the lease: `committed` says so, in the batch of the store that has the commit.
 """
 
 from collections.abc import Iterator, Sequence
@@ -240,13 +240,16 @@ class Claims:
                 "claim, or the lease has expired; this run can no longer write"
             )
 
-    def committed(self, query: str, batch: int, *, is_whole: bool) -> None:
+    def committed(self, query: str, batch: int, now: Now, *, is_whole: bool) -> None:
         """Note that the query has committed all of a batch, or some of it. The caller writes the commit."""
-        for key in self._by_query.get(query, ()):
+        for key in sorted(self._by_query.get(query, ())):
             claim = self._claims[key]
             written = Written.ALL if is_whole else Written.SOME
             if claim.spans and claim.batch == batch and claim.written < written:
                 claim.written = written
+                if is_whole and not self._timers.is_running((Claims, key)):
+                    # Its lease has ended before, and nothing else would end the part.
+                    self._settle(key, claim, now)
                 self._write(key, claim)
 
     # Notifications from the node.

@@ -23,3 +23,6 @@ class Relays:
 
     guids: frozenset[bytes] = frozenset()
     addresses: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.guids or self.addresses)

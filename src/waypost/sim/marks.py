@@ -106,6 +106,7 @@ _ONE_HOST: Final = (
     "a write of a run that has lost its claim",
     "a claim that waits for its query beyond its lease",
     "a claim whose batch is committed when its lease ends",
+    "a claim whose batch is committed after its lease",
     "a commit under another name than that of its reader",
     "a poisonous message that is put aside",
     "a stage that outlives a restart",

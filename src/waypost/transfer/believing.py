@@ -42,7 +42,7 @@ class Way:
     """Facts about the destination of a message.
 
     `destination` is empty while its GUID is unknown. `hops` are the queue managers that relay messages to it, and those
-    of `routing.relays`; None if messages go there directly. A host at one of `relay_addresses` counts as one of them.
+    of `routing.relays`; None if there are none. A host at one of `relay_addresses` counts as one of them.
     `places` are the addresses of the host in a direct name.
     """
 

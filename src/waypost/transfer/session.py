@@ -284,6 +284,12 @@ class Session:
     def _send_ack(self, window_size: int) -> None:
         self.output.append(encode_session_ack(self._take_header(window_size)))
 
+    def acknowledge(self) -> None:
+        """Acknowledge at once what was received, before the owner closes the session."""
+        if self.state is _OPEN and self.counts.is_ack_owed:
+            self._timers.stop_ack_send()
+            self._send_ack(self.window_size)
+
     def pause(self, _now: Now) -> None:
         """MS-MQQB 3.1.7.13: let the other side send one message at a time, until the next acknowledgment."""
         if self.state is _OPEN:

@@ -331,7 +331,12 @@ class AckJudging:
             is_current = is_current and self._was_sent(ack, queue, link)
         if queue is None or not is_current:
             return None
-        return _Subject(queue.destination_format_name, self._written(queue, place))
+        written = self._written(queue, place)
+        if ack.is_order_ack and written is Written.PERHAPS and self._last_written(queue)[0] == place[0]:
+            # It acknowledges all messages before it, too. The one that it names may never be sent again: it may be
+            # damaged, or have expired.
+            written = Written.YES
+        return _Subject(queue.destination_format_name, written)
 
     def _expected(self, queue: Queue, message: Message, place: SequencePlace) -> _Subject | None:
         found = queue, message
@@ -353,13 +358,17 @@ class AckJudging:
 
     def _written(self, queue: OutgoingQueue, place: SequencePlace) -> Written:
         """Whether a message was written: those of a queue are sent in order, so all before a sent one were sent too."""
+        if place <= self._last_written(queue):
+            return Written.YES
+        return Written.PERHAPS if place <= self._sequences.last_before_start(queue) else Written.NO
+
+    def _last_written(self, queue: OutgoingQueue) -> SequencePlace:
+        """The place of the last message of this queue that is known to be written."""
         link: Link | None = queue.link
         sent = self._destinations.written(queue.destination_format_name)
         if link is not None and link.sequence.highest_number:
             sent = max(sent, (link.sequence.sequence_id, link.sequence.highest_number))
-        if place <= sent:
-            return Written.YES
-        return Written.PERHAPS if place <= self._sequences.last_before_start(queue) else Written.NO
+        return sent
 
     def _verdict(self, ack: Acknowledgment, subject: _Subject, now: Now, session: Session | None = None) -> Verdict:
         is_refusal = not ack.is_order_ack and is_arrival_nack(ack.message_class)

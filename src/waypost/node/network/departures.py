@@ -216,6 +216,9 @@ class Departures:
         An express message goes at once, a recoverable one when it is durable.
         """
         if session.wants_recycling and not session.in_flight():
+            # The other side would send again what it has sent last.
+            session.acknowledge()
+            self._sessions.write(session)
             self._sessions.close(session, "all sequence numbers of the session are used", now)
             return
         ready = self._ready.get(session)
@@ -342,11 +345,15 @@ class Departures:
             self._handed.add(_way(link, is_transactional=False), messages, now)
 
     def order_ack(self, sequence_id: TxSequenceId, number: int, now: Now) -> None:
-        """MS-MQQB 3.1.5.6, for an OrderAck that is believed."""
+        """MS-MQQB 3.1.5.6, for an OrderAck that is believed.
+
+        It may name a message that a process before this one has sent: of those before it, it acknowledges the sent.
+        """
         queue = self._sequences.queue_of(sequence_id.value)
         link: Link | None = None if queue is None else queue.link
         if link is None:
             return
+        number = min(number, link.sequence.highest_number)
         left = link.sequence.order_acknowledged(sequence_id.value, number, now)
         # Before the sequence may end.
         self._mind(link)

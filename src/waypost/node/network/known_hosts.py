@@ -174,9 +174,10 @@ class KnownHosts:
             for hop in routing.next_hops(destination)
             if hop.queue_manager_guid != guid
         }
-        if not hops:
+        if not hops and not relays:
             return Way(hosts)
-        others = {each: addresses(each, routing.host_of(each)) for each in relays.guids if each not in hops}
+        # Acknowledgments may still come by way of a relay of an earlier route.
+        others = {each: addresses(each, routing.host_of(each)) for each in relays.guids - {guid} if each not in hops}
         return Way(hosts, {**others, **hops}, relays.addresses)
 
     def _addresses_of(self, host: str, now: Now) -> frozenset[str]:

@@ -7,6 +7,7 @@ from waypost.sim.client import Ask, Client, Pause, Script
 from waypost.sim.local.arguments import name_of
 from waypost.sim.local.host import LocalHost
 from waypost.sim.local.workloads import end_doubt
+from waypost.sim.model.model import Model
 from waypost.sim.model.records import ModelQueue
 from waypost.sim.operations import Coordinate, Phase
 from waypost.sim.plans import end_of
@@ -30,6 +31,15 @@ def healer(client: Client[LocalHost]) -> Script:
     for key in list(model.opened.shared):
         yield Ask(CancelReads(name=name_of(key)))
     yield from end_bulk(client)
+    is_delivered = False
+    while not is_delivered:
+        # Messages of a commit follow part by part (ADR 37): a queue that is empty now may get more.
+        is_delivered = not model.bulk.stages.commits
+        yield from _empty(model)
+
+
+def _empty(model: Model) -> Script:
+    """Receive from every queue until it is empty."""
     # A received message leads to copies and acknowledgments in the queues that come last.
     for queue in sorted(model.state.queues.values(), key=_turn):
         if not queue.key.endswith("$"):

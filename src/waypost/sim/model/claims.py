@@ -195,10 +195,13 @@ class ModelClaims:
 
     def committed(self, query: str, batch: int, *, is_whole: bool) -> None:
         written = 2 if is_whole else 1
-        for key, claim in self.claims.items():
+        for key, claim in sorted(self.claims.items(), key=lambda each: each[0]):
             holder = claim.holder
             if claim.lookup_ids and (holder.query, holder.batch) == (query, batch):
                 claim.holder = replace(holder, written=max(holder.written, written))
+                if is_whole and claim.is_overdue:
+                    self._state.marks.sometimes("a claim whose batch is committed after its lease")
+                    self._settle(claim)
                 if claim.holder != holder:
                     self._save(key, claim)
 
@@ -349,6 +352,7 @@ class ModelClaims:
     def _end(self, claim: Claim) -> None:
         claim.lookup_ids = ()
         claim.steps = []
+        claim.is_overdue = False
 
     def _poison_queue(self, queue: ModelQueue) -> ModelQueue | None:
         if queue.is_journal or queue.is_system or queue.key.endswith(";poison"):
