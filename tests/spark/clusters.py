@@ -8,12 +8,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from tests.crash.daemons import ROOT, loopback, patience
-from waypost.spark.java import find_java, launcher_home
+from waypost.spark.java import find_java, launcher_home, spark_home
 
 MEMORY: Final = "512m"
 # Each query runs once or twice, so that code which is optimized in full comes too late. Without such code Java takes
@@ -143,14 +142,6 @@ def cluster_in(
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-
-
-def spark_home() -> Path:
-    """The folder of Spark. The module is not loaded: the driver has a separate process."""
-    spark = find_spec("pyspark")
-    assert spark is not None
-    assert spark.origin is not None
-    return Path(spark.origin).parent
 
 
 def _await_port(address: str, log: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.crash.daemons import ROOT, patience
-from tests.spark.clusters import SECONDS, SHORT_LIVED, TIMEOUT, spark_home
-from waypost.spark.java import find_java, launcher_home
+from tests.spark.clusters import SECONDS, SHORT_LIVED, TIMEOUT
+from waypost.spark.java import find_java, launcher_home, spark_home
 from waypost.spark.session import JAVA_OPTIONS, SETTINGS, WORKERS, java_options
 
 # The functions of foreachBatch are clients too, and Spark always gives them this host.

