@@ -666,13 +666,6 @@ def test_every_message_is_in_one_batch_whatever_crashes(steps: list[tuple[str, i
             assert sorted(origin.gone["orders"] + origin.gone["returns"]) == list(range(1, origin.seq + 1))
 
 
-@given(st.dictionaries(st.text(min_size=1, max_size=2), st.integers(0, 50), max_size=6), st.integers(1, 100))
-def test_shares_use_the_limit_and_no_more(available: dict[str, int], limit: int) -> None:
-    found = offsets.shares(available, limit)
-    assert sum(found.values()) == min(limit, sum(available.values()))
-    assert all(found[queue] <= available[queue] for queue in available)
-
-
 def test_no_rows_between_two_offsets_make_no_stretch() -> None:
     place = {"orders": offsets.RangePlace(7, "e", 3, 0)}
     assert offsets.stretches(place, place) == []

@@ -9,24 +9,34 @@ its lease.
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace as changed
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
-from waypost.api.bulk import Claim, Claimed, KeepClaim, PlanRanges, RangeOfQueue, ReadClaim, TakeClaim, Taken
+from waypost.api.bulk import (
+    Claim,
+    Claimed,
+    KeepClaim,
+    PlannedRange,
+    PlanRanges,
+    RangeOfQueue,
+    ReadClaim,
+    TakeClaim,
+    Taken,
+)
 from waypost.arrow.packets import Packets
 from waypost.errors import MessageNotFound, QueueDeleted, QueueNotFound, TransactionSequence, WaypostError
 from waypost.limits import MAX_CLAIMED
 from waypost.spark.heartbeats import Heartbeats
-from waypost.spark.offsets import ClaimPlace, Json, claim_places, json_of, lag, shares
+from waypost.spark.offsets import ClaimPlace, Json, claim_places, json_of, lag
 from waypost.spark.option_values import MAX_NUMBER
 from waypost.spark.options import ReadOptions
 from waypost.spark.origins import open_origin
@@ -277,23 +287,21 @@ class ClaimStream(MessageStream):
         raise error
 
     def _wanted(self, places: dict[str, ClaimPlace], limits: Limits) -> dict[str, int]:
-        """Number of messages to request from each queue."""
+        """Number of messages to request from each queue. Several queues share the limit."""
         most = MAX_CLAIMED if limits.max_messages is UNSET else limits.max_messages
-        available = dict.fromkeys(places, most)
+        wanted = dict.fromkeys(places, most)
         if len(places) > 1 or self._options.rate.min_messages > 1:
-            available = {name: self._count(name) for name in places}
-        wanted = shares(available, most)
+            plans = self._free((RangeOfQueue(name=name, up_to=MAX_NUMBER) for name in places), most)
+            wanted = {name: sum(plan.counts) for name, plan in zip(places, plans, strict=True)}
         if self._present is not None:
             for name, place in places.items():
                 end = self._ends.setdefault(name, place.rows + self._present.get(name, 0))
                 wanted[name] = max(min(wanted[name], end - place.rows), 0)
         return wanted
 
-    def _count(self, name: str) -> int:
-        try:
-            return self._origin.queue(name).count
-        except QueueNotFound:
-            return 0
+    def _free(self, ranges: Iterable[RangeOfQueue], most: int | UnsetType = UNSET) -> list[PlannedRange]:
+        """The messages of queues that no reader has claimed or locked, at most this many, in one request."""
+        return self._origin.plan(PlanRanges(ranges=list(ranges), max_messages=most, locked="skip"))
 
     def _current(self, places: dict[str, ClaimPlace]) -> list[str]:
         """The queues to read now. New queues get a position."""
@@ -308,8 +316,9 @@ class ClaimStream(MessageStream):
     def _latest(self) -> Iterator[tuple[str, Json]]:
         """The messages that no reader has claimed or locked, and those that some reader has."""
         places = claim_places(self._last or {})
-        ranges = [RangeOfQueue(name=name, up_to=MAX_NUMBER, epoch=place.epoch) for name, place in places.items()]
-        plans = self._origin.plan(PlanRanges(ranges=ranges, locked="skip"))
+        plans = self._free(
+            RangeOfQueue(name=name, up_to=MAX_NUMBER, epoch=place.epoch) for name, place in places.items()
+        )
         for (name, place), plan in zip(places.items(), plans, strict=True):
             free = sum(plan.counts)
             held = {"count": free + plan.held, "held": plan.held, "held_s": plan.held_s}
