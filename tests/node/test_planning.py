@@ -4,7 +4,7 @@ from itertools import accumulate, pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from tests.node.rig import letter
 from tests.node.test_bulk_reading import BulkRig, full
@@ -157,8 +157,8 @@ def test_a_plan_names_its_queue_and_begins_and_ends_at_times() -> None:
     assert (whole.name, whole.kind) == (full("orders"), "private")
     arrived = rig.contents()[0].arrival_time
 
-    def between(**times: float) -> int:
-        (plan,) = planned(rig, RangeOfQueue(name="orders", **times))
+    def between(since: float | UnsetType = UNSET, before: float | UnsetType = UNSET) -> int:
+        (plan,) = planned(rig, RangeOfQueue(name="orders", since=since, before=before))
         return sum(plan.counts)
 
     assert (between(since=arrived), between(since=arrived + 1)) == (30, 0)
