@@ -55,7 +55,7 @@ class FakeQueue:
 
 
 class FakeOrigin:
-    """See waypost.spark.origin.Origin; `gone` are the numbers that were removed or settled."""
+    """See waypost.spark.origins.Origin; `gone` are the numbers that were removed or settled."""
 
     def __init__(self, *names: str) -> None:
         self.held = {name: FakeQueue() for name in names}

@@ -14,8 +14,7 @@ from waypost.errors import InvalidParameter
 from waypost.spark.offsets import Stretch
 from waypost.spark.option_values import Place
 from waypost.spark.options import Position, ReadOptions
-from waypost.spark.origin import Origin
-from waypost.spark.origins import open_origin
+from waypost.spark.origins import Origin, open_origin
 from waypost.spark.ranges import (
     check_kind,
     check_named,

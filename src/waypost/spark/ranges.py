@@ -22,8 +22,7 @@ from waypost.errors import InvalidParameter, MessageNotFound, QueueDeleted, Queu
 from waypost.spark.offsets import Stretch
 from waypost.spark.option_values import MAX_NUMBER, Place
 from waypost.spark.options import Endpoint, Position, ReadOptions, Split
-from waypost.spark.origin import Origin
-from waypost.spark.origins import open_origin
+from waypost.spark.origins import Origin, open_origin
 from waypost.wire.format_names import FormatName
 
 _log: Final = logging.getLogger("waypost.spark")

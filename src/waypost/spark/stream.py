@@ -24,8 +24,7 @@ from waypost.api.bulk import BulkQueue
 from waypost.errors import InvalidParameter, MessageNotFound, QueueNotFound
 from waypost.spark.offsets import Json
 from waypost.spark.options import ReadOptions
-from waypost.spark.origin import Origin
-from waypost.spark.origins import open_origin
+from waypost.spark.origins import Origin, open_origin
 from waypost.spark.ranges import chosen
 from waypost.spark.schema import Form
 from waypost.spark.shipping import Shipped
