@@ -33,12 +33,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
 
     from waypost.spark import batch as batch_reading
-    from waypost.spark import heartbeats, offsets, ranges, schema, stream_claims, stream_ranges, tasks
+    from waypost.spark import offsets, ranges, schema, stream_claims, stream_ranges, tasks
     from waypost.spark.stream import MessageStream
 else:
     batch_reading = late("waypost.spark.batch")
     datasource = late("pyspark.sql.datasource")
-    heartbeats = late("waypost.spark.heartbeats")
     offsets = late("waypost.spark.offsets")
     pyspark = late("pyspark")
     ranges = late("waypost.spark.ranges")
@@ -52,12 +51,13 @@ else:
 @pytest.fixture
 def origin(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOrigin]:
     found = FakeOrigin("orders", "returns")
-    for module in ("batch", "stream", "ranges", "stream_claims", "heartbeats"):
+    for module in ("batch", "stream", "ranges", "stream_claims"):
         monkeypatch.setattr(f"waypost.spark.{module}.open_origin", lambda _: found)
-    made: list[heartbeats.Heartbeats] = []
+    made: list[stream_claims.Heartbeats] = []
+    heartbeats = stream_claims.Heartbeats
 
-    def beating(endpoint: Endpoint) -> heartbeats.Heartbeats:
-        made.append(heartbeats.Heartbeats(endpoint))
+    def beating(endpoint: Endpoint) -> stream_claims.Heartbeats:
+        made.append(heartbeats(endpoint))
         return made[-1]
 
     monkeypatch.setattr("waypost.spark.stream_claims.Heartbeats", beating)
@@ -632,9 +632,9 @@ def test_a_query_that_removes_messages_warns_of_asynchronous_progress_once(
 def test_every_message_is_in_one_batch_whatever_crashes(steps: list[tuple[str, int]], mode: str, limit: int) -> None:
     origin = FakeOrigin("orders", "returns")
     with pytest.MonkeyPatch.context() as patched:
-        for module in ("stream", "ranges", "stream_claims", "heartbeats"):
+        for module in ("stream", "ranges", "stream_claims"):
             patched.setattr(f"waypost.spark.{module}.open_origin", lambda _: origin)
-        patched.setattr("waypost.spark.heartbeats.Heartbeats.keep", lambda *_: None)
+        patched.setattr("waypost.spark.stream_claims.Heartbeats.keep", lambda *_: None)
         given = {"queues": "orders,returns", "mode": mode, "maxMessagesPerTrigger": str(limit)}
         reader = started(**given)
         start = reader.initialOffset()

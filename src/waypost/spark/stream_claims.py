@@ -4,7 +4,7 @@ All readers of one load() share one claim. The offsets contain its name, and a n
 The request for the next part settles the parts that Spark will not request again. So a part that was claimed before a
 crash is offered again, and a processed part is not. Each start of the query takes the claim with a higher term, which
 the tasks get with their partitions. The daemon refuses all requests of an earlier start, and of a start that has lost
-its lease.
+its lease. While the query works on its parts, heartbeats keep the lease.
 """
 
 import logging
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
+from threading import Event, Lock, Thread
 from typing import Any, Final
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
@@ -33,12 +34,18 @@ from waypost.api.bulk import (
     Taken,
 )
 from waypost.arrow.packets import Packets
-from waypost.errors import MessageNotFound, QueueDeleted, QueueNotFound, TransactionSequence, WaypostError
+from waypost.errors import (
+    ClaimTaken,
+    MessageNotFound,
+    QueueDeleted,
+    QueueNotFound,
+    TransactionSequence,
+    WaypostError,
+)
 from waypost.limits import MAX_CLAIMED
-from waypost.spark.heartbeats import Heartbeats
 from waypost.spark.offsets import ClaimPlace, Json, claim_places, json_of, lag
 from waypost.spark.option_values import MAX_NUMBER
-from waypost.spark.options import ReadOptions
+from waypost.spark.options import Endpoint, ReadOptions
 from waypost.spark.origins import open_origin
 from waypost.spark.ranges import chosen, edges
 from waypost.spark.schema import Form
@@ -49,6 +56,53 @@ _log: Final = logging.getLogger("waypost.spark")
 
 # Errors of a claim that does not exist any more: its messages are in the queue again, or were deleted with the queue.
 _OVER: Final = (TransactionSequence, QueueDeleted, QueueNotFound)
+# Errors of a claim that is not to be kept any more.
+_NOT_KEPT: Final = (ClaimTaken, *_OVER)
+# Heartbeats during one lease, so that a lost one does not matter.
+_BEATS: Final = 4
+
+
+class Heartbeats:
+    """Heartbeats: a thread of the driver keeps the leases of claims until `stop`, or until the process ends."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint: Final = endpoint
+        self._lock: Final = Lock()
+        self._stopped: Final = Event()
+        self._kept: tuple[KeepClaim, ...] = ()
+        self._thread: Thread | None = None
+
+    def keep(self, claims: Iterable[KeepClaim]) -> None:
+        """Keep these claims from now on, and no others."""
+        with self._lock:
+            self._kept = tuple(claims)
+        if self._kept and self._thread is None and not self._stopped.is_set():
+            self._thread = Thread(target=self._beat, name="waypost-heartbeats", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join(self._endpoint.timeout_s)
+
+    def _beat(self) -> None:
+        with closing(open_origin(self._endpoint)) as origin:
+            while not self._stopped.wait(self._endpoint.lease_s / _BEATS):
+                for claim in self._kept:
+                    try:
+                        origin.keep_claim(claim)
+                    except _NOT_KEPT as error:
+                        self._give_up(claim, error)
+                    except WaypostError as error:
+                        # The daemon may come back within the lease.
+                        _log.warning("the heartbeat for the claim %s of %s failed: %s", claim.claim, claim.name, error)
+
+    def _give_up(self, claim: KeepClaim, error: WaypostError) -> None:
+        """The next request of the query gets the same error, unless the query has gone on meanwhile."""
+        with self._lock:
+            if claim in self._kept:
+                self._kept = tuple(each for each in self._kept if each != claim)
+                _log.warning("the lease of the claim %s of %s is no longer renewed: %s", claim.claim, claim.name, error)
 
 
 @dataclass(frozen=True)
