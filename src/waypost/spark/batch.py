@@ -27,7 +27,7 @@ from waypost.spark.ranges import (
     recreated,
 )
 from waypost.spark.schema import Shape
-from waypost.spark.shipping import Shipped
+from waypost.spark.tasks import Shipped
 
 _log: Final = logging.getLogger("waypost.spark")
 

@@ -27,8 +27,7 @@ from waypost.spark.options import ReadOptions
 from waypost.spark.origins import Origin, open_origin
 from waypost.spark.ranges import chosen
 from waypost.spark.schema import Form
-from waypost.spark.shipping import Shipped
-from waypost.spark.tasks import query_task
+from waypost.spark.tasks import Shipped, query_task
 
 _log: Final = logging.getLogger("waypost.spark")
 
