@@ -12,10 +12,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from waypost.errors import InvalidParameter
 from waypost.spark.pipelines.archive import QUARANTINE, Outcome, archive_batch, checked_table, default_checkpoint
-from waypost.spark.pipelines.checkpoints import Checkpoint
+from waypost.spark.pipelines.checkpoints import Checkpoint, run_available
 from waypost.spark.pipelines.manifest import BATCHES, ENTRY, MESSAGE, Batch
 from waypost.spark.pipelines.notes import DiskNotes
-from waypost.spark.pipelines.runs import run_available
 from waypost.spark.pipelines.storage import OnlyWithSpark, local_path, require_disk
 from waypost.spark.source import with_token
 from waypost.spark.stream_ranges import RangeStream
