@@ -323,8 +323,11 @@ def _patiently(options: WriteOptions, write: Callable[[], R]) -> R:
     while True:
         try:
             return write()
+        except LimitReached:
+            # No reader makes room for it.
+            raise
         except InsufficientResources as error:
-            if isinstance(error, LimitReached) or monotonic() + pause >= end:
+            if monotonic() + pause >= end:
                 error.add_note(f"the write has waited {options.quota_wait_s:g} seconds for room (option quotaWait)")
                 raise
         sleep(pause)
