@@ -250,6 +250,31 @@ def test_a_query_goes_on_without_a_queue_that_is_gone(origin: FakeOrigin) -> Non
     assert rows(again, start, next_of(again, start)) == [2]
 
 
+@pytest.mark.parametrize("mode", ["peek", "claim"])
+def test_a_misspelt_queue_is_an_error_at_a_restart_too(origin: FakeOrigin, mode: str) -> None:
+    origin.arrive("orders", 1)
+    reader = started(mode=mode)
+    start = next_of(reader, reader.initialOffset())
+    with pytest.raises(QueueNotFound, match="retruns"):
+        next_of(started(queues="orders,retruns", mode=mode), start)
+    # A queue that was read before and is gone does not keep the query from a new one.
+    del origin.held["orders"]
+    origin.arrive("returns", 1)
+    again = started(queues="orders,returns", mode=mode, failOnDataLoss="false")
+    end = next_of(again, start)
+    assert rows(again, start, end) == [2]
+    assert end["orders"] == start["orders"]
+
+
+def test_a_name_means_the_place_of_its_queue() -> None:
+    orders, journal = r"DIRECT=OS:shop\PRIVATE$\orders", r"DIRECT=OS:shop\PRIVATE$\orders;journal"
+    for name in ("orders", "ORDERS", r"private$\orders", r".\private$\orders", orders):
+        assert ranges.is_name_of(name, orders)
+        assert not ranges.is_name_of(name, journal)
+    assert ranges.is_name_of("orders;journal", journal)
+    assert not ranges.is_name_of("order", orders)
+
+
 def test_only_outgoing_queues_are_read_as_such(origin: FakeOrigin) -> None:
     with pytest.raises(QueueNotFound, match="orders is not an outgoing queue"):
         ranges.chosen(origin, options_of(queueType="outgoing"))

@@ -15,15 +15,15 @@ from msgspec.structs import replace
 
 from waypost.api.bulk import WORTH_A_PART, BulkQueue, PlannedRange, PlanRanges, RangeOfQueue, ReadRange, Rest
 from waypost.api.excerpt import excerpt
-from waypost.api.names import short_name
+from waypost.api.names import format_name, short_name
 from waypost.arrow.packets import Packets
 from waypost.core.positions import SEQUENCE_MASK
-from waypost.errors import InvalidParameter, MessageNotFound, QueueDeleted, QueueNotFound
+from waypost.errors import InvalidParameter, MessageNotFound, QueueDeleted, QueueNotFound, WaypostError
 from waypost.spark.offsets import Stretch
 from waypost.spark.option_values import MAX_NUMBER, Place
 from waypost.spark.options import Endpoint, Position, ReadOptions, Split
 from waypost.spark.origins import Origin, open_origin
-from waypost.wire.format_names import FormatName
+from waypost.wire.format_names import DirectFormatName, FormatName
 
 _log: Final = logging.getLogger("waypost.spark")
 
@@ -215,6 +215,16 @@ def recreated(queue: str) -> QueueDeleted:
         f"the queue {queue} was deleted, or deleted and created again, after the query had read from it: its old "
         "messages are gone; set the option `failOnDataLoss` to false to continue with the messages of the new queue"
     )
+
+
+def is_name_of(name: str, place: str) -> bool:
+    """True if a name means the queue whose format name is the key of a position in an offset."""
+    try:
+        key = FormatName.parse(place)
+        computer = key.address if isinstance(key, DirectFormatName) else ""
+        return str(format_name(name, computer)).lower() == place.lower()
+    except WaypostError:
+        return name.lower() == place.lower()
 
 
 def _is_named(queue: BulkQueue, name: str) -> bool:

@@ -5,6 +5,9 @@ The request for the next part settles the parts that Spark will not request agai
 crash is offered again, and a processed part is not. Each start of the query takes the claim with a higher term, which
 the tasks get with their partitions. The daemon refuses all requests of an earlier start, and of a start that has lost
 its lease. While the query works on its parts, heartbeats keep the lease.
+
+A batch takes one request for each queue, because a part is claimed under the term of its own claim, and one queue may
+fail alone. The limits of several queues are divided by one plan.
 """
 
 import logging
@@ -359,13 +362,11 @@ class ClaimStream(MessageStream):
 
     def _current(self, places: dict[str, ClaimPlace]) -> list[str]:
         """The queues to read now. New queues get a position."""
-        queues = self._chosen()
+        queues = self._chosen(places)
         claim = next(iter(places.values())).claim if places else self._claim
         for queue in queues:
             places.setdefault(queue.format_name, ClaimPlace(claim, queue.epoch))
-        if self._options.pattern is not None or not queues:
-            return list(places)
-        return [queue.format_name for queue in queues]
+        return self._names(queues, places)
 
     def _latest(self) -> Iterator[tuple[str, Json]]:
         """The messages that no reader has claimed or locked, and those that some reader has."""

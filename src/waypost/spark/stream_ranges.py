@@ -157,7 +157,7 @@ class RangeStream(MessageStream):
 
     def _current(self, places: dict[str, RangePlace]) -> list[str]:
         """The queues to read now. New queues get a position; queues no longer named keep theirs."""
-        queues = self._chosen()
+        queues = self._chosen(places)
         if self._options.pattern is None and any(queue.format_name not in places for queue in queues):
             check_named(queues, self._options.start, self._options.start_option)
         for queue in queues:
@@ -165,9 +165,7 @@ class RangeStream(MessageStream):
                 # A queue that a pattern finds later is new, and read from its beginning.
                 is_new = self._options.pattern is not None
                 places[queue.format_name] = RangePlace(0, queue.epoch) if is_new else self._beginning(queue)
-        if self._options.pattern is not None or not queues:
-            return list(places)
-        return [queue.format_name for queue in queues]
+        return self._names(queues, places)
 
     def _beginning(self, queue: BulkQueue) -> RangePlace:
         """The position in a queue that the query has not read before, by startingOffsets."""
