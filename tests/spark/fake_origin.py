@@ -135,7 +135,8 @@ class FakeOrigin:
         edges = [len(found) * part // parts for part in range(parts + 1)] if parts else [0]
         bounds = [self._after(wanted), *(found[edge - 1] for edge in edges[1:])]
         behind = sum(number > queue.stable for number in queue.numbers)
-        rest = [number for number in sorted(queue.numbers) if bounds[-1] < number <= queue.stable]
+        last = queue.stable if wanted.up_to is UNSET else max(queue.stable, wanted.up_to)
+        rest = [number for number in sorted(queue.numbers) if bounds[-1] < number <= last]
         held_by = "a stage" if behind else ""
         is_whole = wanted.up_to is UNSET and not rest
         counts = [b - a for a, b in pairwise(edges)]

@@ -207,3 +207,16 @@ def test_messages_that_a_query_has_processed_do_not_wait_for_it(daemon: Daemon, 
         queue.send_many([b"more"] * (EACH - 1))
         assert read(query.plan(), query.reader) == EACH
     query.reader.stop()
+
+
+def test_claims_of_several_queues_share_a_limit_of_bytes(daemon: Daemon) -> None:
+    names = [f"planned-{uuid4()}" for _ in range(3)]
+    with daemon.connect() as manager:
+        for name in names:
+            manager.create_queue(name).send(bytes(3000))
+        # A third of the limit is less than each message has, but one message fits.
+        query = Query(stream_of(daemon, names, mode="claim", maxBytesPerTrigger="4000"))
+        assert [read(query.plan(), query.reader) for _ in range(4)] == [1, 1, 1, 0]
+        query.reader.stop()
+        for name in names:
+            manager.delete_queue(name)

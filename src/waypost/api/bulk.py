@@ -128,7 +128,7 @@ class ShowBulkQueue(Operation[BulkQueue], frozen=True, kw_only=True):
 
 
 class Rest(Record, frozen=True, kw_only=True):
-    """The messages after a plan, up to the end that a plan without limits and without `up_to` has.
+    """The messages after a plan, up to the end that a plan without limits and without `up_to` has, or up to `up_to`.
 
     They are `count` messages of `bytes` bytes. `last` is the arrival number of the last message, and `oldest` is the
     arrival time of the first message in seconds since 1970 (both 0 without messages). `held_by` and `behind` are those

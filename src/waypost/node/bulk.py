@@ -173,7 +173,8 @@ class BulkReadingCalls:
         held_by, behind = self._held_back(queue, planning.stable, arrivals, now)
         is_whole = not planning.has_end and end == planning.last
         as_of = self._node.manager.positions.moves.planned(now.wall) if limits.marks_moves else 0
-        count = arrivals.count(end, planning.stable)
+        last = max(planning.stable, planning.up_to)
+        count = arrivals.count(end, last)
         plan = PlannedRange(
             name=str(name),
             kind=kind_of(queue),
@@ -183,8 +184,8 @@ class BulkReadingCalls:
             sizes=[planning.size(start, stop) for start, stop in pairwise(bounds)],
             rest=Rest(
                 count=count,
-                bytes=planning.size(end, planning.stable) if count else 0,
-                last=arrivals.nth(end, planning.stable, count),
+                bytes=planning.size(end, last) if count else 0,
+                last=arrivals.nth(end, last, count),
                 held_by=held_by,
                 behind=behind,
             ),
@@ -196,7 +197,7 @@ class BulkReadingCalls:
             fresh=self._fresh(queue, arrivals, after, end) if as_of else [],
         )
         # Last, because a damaged message leaves the queue when it is read.
-        firsts = arrivals.take(after, end, 1), arrivals.take(end, planning.stable, 1)
+        firsts = arrivals.take(after, end, 1), arrivals.take(end, last, 1)
         oldest, oldest_left = [self._arrival_time(queue, first) for first in firsts]
         return replace(plan, oldest=oldest, rest=replace(plan.rest, oldest=oldest_left))
 

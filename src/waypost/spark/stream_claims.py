@@ -20,7 +20,7 @@ from threading import Event, Lock, Thread
 from typing import Any, Final
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace as changed
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
@@ -50,7 +50,7 @@ from waypost.spark.offsets import ClaimPlace, Json, claim_places, json_of, lag
 from waypost.spark.option_values import MAX_NUMBER
 from waypost.spark.options import Endpoint, ReadOptions
 from waypost.spark.origins import open_origin
-from waypost.spark.ranges import chosen, edges
+from waypost.spark.ranges import chosen, edges, waiting
 from waypost.spark.schema import Form
 from waypost.spark.stream import GoneBatch, Limits, MessageStream, check_is_committed
 from waypost.spark.tasks import query_task
@@ -61,6 +61,8 @@ _log: Final = logging.getLogger("waypost.spark")
 _OVER: Final = (TransactionSequence, QueueDeleted, QueueNotFound)
 # Errors of a claim that is not to be kept any more.
 _NOT_KEPT: Final = (ClaimTaken, *_OVER)
+# The limits of a request that only reports processed parts.
+_NOTHING: Final = Limits(0)
 # Heartbeats during one lease, so that a lost one does not matter.
 _BEATS: Final = 4
 
@@ -152,17 +154,12 @@ class ClaimStream(MessageStream):
         self._last = self._last or start
         places = claim_places(start)
         names = self._current(places)
-        limits = self._limits(limit)
-        wanted = self._wanted({name: places[name] for name in names}, limits)
-        if self._present is None and self._is_too_early(sum(wanted.values())):
-            wanted = dict.fromkeys(wanted, 0)
-        asked = sum(count > 0 for count in wanted.values())
-        each = UNSET if limits.max_bytes is UNSET else max(limits.max_bytes // max(asked, 1), 1)
+        wanted = self._wanted({name: places[name] for name in names}, self._limits(limit))
         ends = {}
         for name, place in places.items():
-            end = self._after_next(name, place, Limits(wanted.get(name, 0), each))
+            end = self._after_next(name, place, wanted.get(name, _NOTHING))
             # Queues that are no longer named are only settled.
-            ends[name] = end if name in wanted else place
+            ends[name] = end if name in names else place
         self._keep({name: place for name, place in ends.items() if place.rows > places[name].rows})
         if all(end.rows == places[name].rows for name, end in ends.items()):
             return start
@@ -343,22 +340,37 @@ class ClaimStream(MessageStream):
         error.add_note("to continue with the current messages of the queue, set the option `failOnDataLoss` to false")
         raise error
 
-    def _wanted(self, places: dict[str, ClaimPlace], limits: Limits) -> dict[str, int]:
-        """Number of messages to request from each queue. Several queues share the limit."""
+    def _wanted(self, places: dict[str, ClaimPlace], limits: Limits) -> dict[str, Limits]:
+        """What to request from each queue. Several queues share the limits."""
         most = MAX_CLAIMED if limits.max_messages is UNSET else limits.max_messages
-        wanted = dict.fromkeys(places, most)
-        if len(places) > 1 or self._options.rate.min_messages > 1:
-            plans = self._free((RangeOfQueue(name=name, up_to=MAX_NUMBER) for name in places), most)
-            wanted = {name: sum(plan.counts) for name, plan in zip(places, plans, strict=True)}
-        if self._present is not None:
-            for name, place in places.items():
-                end = self._ends.setdefault(name, place.rows + self._present.get(name, 0))
-                wanted[name] = max(min(wanted[name], end - place.rows), 0)
+        room = {name: self._room(name, place) for name, place in places.items()}
+        # A queue that was read up to the end of the query takes no share.
+        open_ones = [name for name in places if room[name]]
+        wanted = {name: Limits(min(most, room[name]), limits.max_bytes) for name in places}
+        if len(open_ones) > 1 or (open_ones and self._options.rate.min_messages > 1):
+            ranges = (RangeOfQueue(name=name, up_to=MAX_NUMBER) for name in open_ones)
+            plans = self._free(ranges, Limits(most, limits.max_bytes))
+            if self._present is None and self._is_too_early(sum(waiting(plan).count for plan in plans)):
+                return {}
+            for name, plan in zip(open_ones, plans, strict=True):
+                # Another reader may take these messages first, and others come in their place.
+                size = limits.max_bytes if limits.max_bytes is UNSET else max(sum(plan.sizes), 1)
+                wanted[name] = Limits(min(sum(plan.counts), room[name]), size)
         return wanted
 
-    def _free(self, ranges: Iterable[RangeOfQueue], most: int | UnsetType = UNSET) -> list[PlannedRange]:
-        """The messages of queues that no reader has claimed or locked, at most this many, in one request."""
-        return self._origin.plan(PlanRanges(ranges=list(ranges), max_messages=most, locked="skip"))
+    def _room(self, name: str, place: ClaimPlace) -> int:
+        """Number of messages of a queue that the query still wants."""
+        if self._present is None:
+            return MAX_CLAIMED
+        end = self._ends.setdefault(name, place.rows + self._present.get(name, 0))
+        return max(end - place.rows, 0)
+
+    def _free(self, ranges: Iterable[RangeOfQueue], limits: Limits) -> list[PlannedRange]:
+        """The messages of queues that no reader has claimed or locked, within the limits, in one request."""
+        wanted = PlanRanges(
+            ranges=list(ranges), max_messages=limits.max_messages, max_bytes=limits.max_bytes, locked="skip"
+        )
+        return self._origin.plan(wanted)
 
     def _current(self, places: dict[str, ClaimPlace]) -> list[str]:
         """The queues to read now. New queues get a position."""
@@ -371,9 +383,8 @@ class ClaimStream(MessageStream):
     def _latest(self) -> Iterator[tuple[str, Json]]:
         """The messages that no reader has claimed or locked, and those that some reader has."""
         places = claim_places(self._last or {})
-        plans = self._free(
-            RangeOfQueue(name=name, up_to=MAX_NUMBER, epoch=place.epoch) for name, place in places.items()
-        )
+        ranges = (RangeOfQueue(name=name, up_to=MAX_NUMBER, epoch=place.epoch) for name, place in places.items())
+        plans = self._free(ranges, Limits())
         for (name, place), plan in zip(places.items(), plans, strict=True):
             free = sum(plan.counts)
             held = {"count": free + plan.held, "held": plan.held, "held_s": plan.held_s}

@@ -190,7 +190,7 @@ class Bulk:
             ends = accumulate(sizes[number] for number in numbers)
             limits.append(max(sum(end <= wanted.max_bytes for end in ends), 1))
         planned = numbers[: min(limits)]
-        rest = _numbers(_seen(queue, max((wanted.after, *planned)), stable, wanted.locked))
+        rest = _numbers(_seen(queue, max((wanted.after, *planned)), max(stable, up_to), wanted.locked))
         there = frozenset((each.lookup_id, each.move_count) for each in queue.present())
 
         def check(plan: PlannedRange) -> None:
